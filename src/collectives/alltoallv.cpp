@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include "collectives/collective.h"
+
+namespace busbar {
+namespace {
+
+/// Elements sent over distance (dst - src) mod nranks; generated traffic only (nccl-tests alltoallv.cu).
+std::size_t generated_count(const Problem& p, int distance) {
+  const std::size_t total_bytes = p.count * p.nranks * p.elem_size;
+  if (p.nranks == 1) return total_bytes / 16 * 16 / p.elem_size;
+  const double n = p.nranks;
+  const double uniform = static_cast<double>(total_bytes) / n;
+  const double weighted = distance * static_cast<double>(total_bytes) / (n * (n - 1) / 2);
+  const double bytes = (1 - p.traffic->spread) * uniform + p.traffic->spread * weighted;
+  return static_cast<std::size_t>(bytes) / 16 * 16 / p.elem_size;
+}
+
+std::size_t matrix_count(const Problem& p, int src, int dst) {
+  return p.traffic->bytes[static_cast<std::size_t>(src) * p.traffic->dim + dst] / p.elem_size;
+}
+
+Extents matrix_extents(const Problem& p) {
+  Extents largest;
+  for (int i = 0; i < p.nranks; ++i) {
+    Extents mine;
+    for (int j = 0; j < p.nranks; ++j) {
+      mine.send += matrix_count(p, i, j);
+      mine.recv += matrix_count(p, j, i);
+    }
+    largest = {std::max(largest.send, mine.send), std::max(largest.recv, mine.recv)};
+  }
+  return largest;
+}
+
+Extents extents(const Problem& p) {
+  if (p.traffic->from_matrix()) return matrix_extents(p);
+  std::size_t total = 0;
+  for (int d = 0; d < p.nranks; ++d) total += generated_count(p, d);
+  return {total, total};
+}
+
+std::vector<Block> expected(const Problem& p, int rank) {
+  std::vector<Block> blocks;
+  blocks.reserve(p.nranks);
+  std::size_t at = 0;
+  // prefix[d]: elements sent over distances below d, so that each source's offset is O(1).
+  std::vector<std::size_t> prefix(p.nranks + 1, 0);
+  if (!p.traffic->from_matrix()) {
+    for (int d = 0; d < p.nranks; ++d) prefix[d + 1] = prefix[d] + generated_count(p, d);
+  }
+  for (int src = 0; src < p.nranks; ++src) {
+    const std::size_t count = alltoallv_count(p, src, rank);
+    std::size_t from = 0;
+    if (p.traffic->from_matrix()) {
+      from = alltoallv_send_offset(p, src, rank);
+    } else {
+      // Destinations 0 .. rank-1 lie at the distances from -src up, taken modulo nranks.
+      const int first = (p.nranks - src) % p.nranks;
+      const int last = first + rank;
+      from = last <= p.nranks ? prefix[last] - prefix[first]
+                              : prefix[p.nranks] - prefix[first] + prefix[last - p.nranks];
+    }
+    blocks.push_back({at, count, src, from});
+    at += count;
+  }
+  return blocks;
+}
+
+}  // namespace
+
+std::size_t alltoallv_count(const Problem& p, int src, int dst) {
+  if (p.traffic->from_matrix()) return matrix_count(p, src, dst);
+  return generated_count(p, (dst - src + p.nranks) % p.nranks);
+}
+
+std::size_t alltoallv_send_offset(const Problem& p, int src, int dst) {
+  std::size_t offset = 0;
+  for (int d = 0; d < dst; ++d) offset += alltoallv_count(p, src, d);
+  return offset;
+}
+
+const Collective kAlltoallv{
+    .id = CollectiveId::alltoallv,
+    .name = "alltoallv",
+    .has_op = false,
+    .has_root = false,
+    // With a matrix the sizes come from the file and the count column is 0, as in nccl-tests.
+    .count = [](std::size_t elements, int nranks, std::size_t w, const Traffic* traffic) -> std::size_t {
+      return traffic->from_matrix() ? 0 : aligned_chunk(elements, nranks, w);
+    },
+    .extents = extents,
+    .in_place = nullptr,
+    .algorithm_bytes =
+        [](const Problem& p) {
+          const Extents e = extents(p);
+          return static_cast<double>(std::max(e.send, e.recv)) * p.elem_size;
+        },
+    .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
+    .expected = expected,
+    .why_not = [](const Problem& p) -> std::string {
+      if (!p.traffic->from_matrix() || p.nranks <= p.traffic->dim) return {};
+      return "the alltoallv matrix has " + std::to_string(p.traffic->dim) + " rows, fewer than the " +
+             std::to_string(p.nranks) + " ranks";
+    },
+};
+
+}  // namespace busbar

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/dtype.h"
+#include "collectives/op.h"
+#include "collectives/traffic.h"
+
+namespace busbar {
+
+enum class CollectiveId : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  alltoall,
+  alltoallv,
+  gather,
+  scatter,
+  sendrecv,
+  hypercube,
+};
+
+inline constexpr std::array kAllCollectives{
+    CollectiveId::all_reduce, CollectiveId::all_gather, CollectiveId::reduce_scatter, CollectiveId::broadcast,
+    CollectiveId::reduce,     CollectiveId::alltoall,   CollectiveId::alltoallv,      CollectiveId::gather,
+    CollectiveId::scatter,    CollectiveId::sendrecv,   CollectiveId::hypercube};
+
+/// One collective's size on one communicator; the same on every rank.
+struct Problem {
+  std::size_t count = 0;      ///< the `count` column [elements]
+  std::size_t elem_size = 4;  ///< [bytes]
+  int nranks = 1;
+  int root = 0;                      ///< meaningless where the collective has none
+  const Traffic* traffic = nullptr;  ///< non-owning; alltoallv only
+};
+
+/// Elements that a rank sends and receives: the largest over all ranks where they differ.
+struct Extents {
+  std::size_t send = 0;
+  std::size_t recv = 0;
+};
+
+/// Where in the one buffer of an in-place call a rank's send and receive parts start [elements].
+struct InPlaceOffsets {
+  std::size_t send = 0;
+  std::size_t recv = 0;
+};
+
+/// `source` of a Block that holds a reduction over all ranks.
+inline constexpr int kReduction = -1;
+
+/// What a rank's receive buffer must hold afterwards: recv[at, at+count) equals send[from, from+count) of rank
+/// `source`, or the reduction of that part over all ranks.
+struct Block {
+  std::size_t at = 0;
+  std::size_t count = 0;
+  int source = kReduction;
+  std::size_t from = 0;
+
+  bool operator==(const Block&) const = default;
+};
+
+/// A collective is a constant: its name and what it means, without how it is run.
+struct Collective {
+  CollectiveId id;
+  std::string_view name;  ///< as in `<name>_perf`
+  bool has_op;            ///< reduces, so `-o` counts
+  bool has_root;          ///< `-r` counts
+
+  /// The count column from `elements` = floor(requested bytes / element size).
+  std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
+
+  Extents (*extents)(const Problem&);
+
+  /// Null where the collective has no in-place form.
+  InPlaceOffsets (*in_place)(const Problem&, int rank);
+
+  /// Bytes that count for algbw.
+  double (*algorithm_bytes)(const Problem&);
+
+  /// busbw = algbw x this (nccl-tests doc/PERFORMANCE.md).
+  double (*bus_factor)(int nranks);
+
+  /// The blocks that `rank` receives, in ascending `at`; empty on ranks that receive nothing. O(nranks).
+  std::vector<Block> (*expected)(const Problem&, int rank);
+
+  /// Null, or a sentence saying why it cannot run on so many ranks (empty: it can).
+  std::string (*why_not)(const Problem&);
+};
+
+extern const Collective kAllReduce;
+extern const Collective kAllGather;
+extern const Collective kReduceScatter;
+extern const Collective kBroadcast;
+extern const Collective kReduce;
+extern const Collective kAlltoall;
+extern const Collective kAlltoallv;
+extern const Collective kGather;
+extern const Collective kScatter;
+extern const Collective kSendrecv;
+extern const Collective kHypercube;
+
+const Collective& collective(CollectiveId id);
+
+/// The collective of that name, or null.
+const Collective* find_collective(std::string_view name);
+
+/// The `size` column [bytes].
+inline std::size_t message_bytes(const Collective& c, const Problem& p) {
+  const Extents e = c.extents(p);
+  return (e.send > e.recv ? e.send : e.recv) * p.elem_size;
+}
+
+/// One block's share of a chunked collective: floor(elements / nranks), rounded down to 16 bytes
+/// (nccl-tests all_gather.cu and others, so that every chunk stays aligned).
+constexpr std::size_t aligned_chunk(std::size_t elements, int nranks, std::size_t elem_size) {
+  const std::size_t align = 16 / elem_size;
+  return elements / static_cast<std::size_t>(nranks) / align * align;
+}
+
+/// Elements that `src` sends to `dst` in alltoallv.
+std::size_t alltoallv_count(const Problem&, int src, int dst);
+
+/// Elements between the start of `src`'s send buffer and what it sends to `dst`. O(1) without a matrix, else O(nranks).
+std::size_t alltoallv_send_offset(const Problem&, int src, int dst);
+
+}  // namespace busbar

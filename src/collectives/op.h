@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace busbar {
+
+/// The reduction operations, in the order in which `-o all` visits them.
+/// mulsum multiplies each rank's elements by kMulsumFactor before they are added (ncclRedOpCreatePreMulSum).
+enum class Op : std::uint8_t { sum, prod, max, min, avg, mulsum };
+
+inline constexpr std::array kAllOps{Op::sum, Op::prod, Op::max, Op::min, Op::avg, Op::mulsum};
+
+/// The scalar of mulsum on every rank: a power of two, so that no dtype rounds.
+inline constexpr int kMulsumFactor = 2;
+
+constexpr std::string_view name(Op op) {
+  switch (op) {
+    case Op::sum:
+      return "sum";
+    case Op::prod:
+      return "prod";
+    case Op::max:
+      return "max";
+    case Op::min:
+      return "min";
+    case Op::avg:
+      return "avg";
+    case Op::mulsum:
+      return "mulsum";
+  }
+  return "?";
+}
+
+/// The operation of that name (lower case), or nothing.
+constexpr std::optional<Op> parse_op(std::string_view text) {
+  for (Op op : kAllOps) {
+    if (name(op) == text) return op;
+  }
+  return std::nullopt;
+}
+
+inline constexpr std::string_view kOpChoices = "sum prod max min avg mulsum all";
+
+}  // namespace busbar

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectives/collective.h"
+#include "kernels/host.h"
+
+namespace busbar {
+
+/// One collective call, the same on every rank of the communicator.
+struct Operation {
+  const Collective* collective = nullptr;
+  Problem problem;
+  DType dtype = DType::float32;
+  std::optional<Op> op;  ///< has a value exactly where collective->has_op
+  bool in_place = false;
+};
+
+/// One local rank's buffers of a call. In place both point into one buffer (Backend::in_place_offsets).
+struct Buffers {
+  void* send = nullptr;
+  void* recv = nullptr;
+};
+
+/// What the header and JSON say about one local rank's device.
+struct DeviceInfo {
+  int device = 0;
+  std::string id;    ///< "0000:18:00" or "core 3": shown in brackets
+  std::string name;  ///< "NVIDIA H100 80GB HBM3" or "host memory"
+};
+
+using Clock = std::chrono::steady_clock;
+
+/// A communicator with its memory: launch, wait, abort. The one abstract class of the suite. A process drives
+/// local_ranks().size() ranks, split evenly over lanes() host threads; `local` indexes them. All members throw
+/// busbar::Error on failure unless noexcept. enqueue and what runs on the communicator must be called by every rank alike.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;             ///< "mpi" or "nccl"
+  virtual std::string library_version() const = 0;  ///< for people: "Open MPI 4.1.4", "NCCL 2.28.9"
+  virtual int library_version_code() const = 0;     ///< NCCL's number, or 0: JSON's nccl_version
+  virtual int nranks() const = 0;
+  virtual std::span<const int> local_ranks() const = 0;  ///< ascending
+  virtual int lanes() const { return 1; }                ///< host threads that launch; local ranks / lanes each
+  virtual DeviceInfo device(int local) const = 0;
+
+  /// Why this cannot run here, in a sentence for table and JSON; nothing if it can. Takes no rank, so that ranks cannot
+  /// disagree.
+  virtual std::optional<std::string> why_unsupported(const Operation& op) const = 0;
+
+  /// Facts a reader of a row must know ("13 calls of 2^28 elements"); nothing as a rule.
+  virtual std::optional<std::string> note(const Operation&) const { return std::nullopt; }
+
+  /// The library's own in-place layout; the collective's unless it differs (MPI's reduce_scatter).
+  virtual InPlaceOffsets in_place_offsets(const Operation& op, int rank) const;
+
+  /// What `rank` must hold afterwards; the collective's unless the library differs (MPI_Bcast's root, out of place).
+  virtual std::vector<Block> expected(const Operation& op, int rank) const;
+
+  // Memory. ------------------------------------------------------------------------------------------------------
+  /// Bytes a rank may use for its two buffers, and the sentence that explains the number. `factor`: copies of a message
+  /// that the library itself allocates for the collective.
+  struct MemoryLimit {
+    std::size_t bytes_per_rank = 0;
+    std::string arithmetic;
+  };
+  virtual MemoryLimit memory_limit(const Collective& collective) const = 0;
+
+  /// Memory of the local rank's device, touched, registered as the options say. Collective where registration is.
+  virtual void* allocate(int local, std::size_t nbytes) = 0;
+  virtual void release(int local, void* memory) noexcept = 0;
+
+  // Data. Each returns when it is done. ----------------------------------------------------------------------------
+  virtual void fill(int local, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) = 0;
+  virtual void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) = 0;
+  virtual void set_bytes(int local, void* dst, unsigned char byte, std::size_t nbytes) = 0;
+  virtual CheckResult check(int local, const Pattern& pattern, std::span<const Block> blocks, const void* recv) = 0;
+  virtual void copy_to_host(int local, void* dst, const void* src, std::size_t nbytes) = 0;
+  virtual void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) = 0;
+
+  // Operations. A lane's calls come from that lane's thread. ---------------------------------------------------------
+  /// Brackets operations that are launched together (-m, several local ranks).
+  virtual void group_begin(int lane) = 0;
+  virtual void group_end(int lane) = 0;
+
+  /// Starts the operation on one local rank; the MPI backend completes it here unless inside a group.
+  virtual void enqueue(int local, const Operation& op, const Buffers& buffers) = 0;
+
+  /// Returns when everything enqueued on the lane's ranks is complete; throws on the library's asynchronous error.
+  virtual void synchronize(int lane) = 0;
+
+  // CUDA graphs (-G). ------------------------------------------------------------------------------------------------
+  virtual bool has_graphs() const { return false; }
+  virtual void capture_begin(int /*lane*/) {}
+  virtual void capture_end(int /*lane*/) {}  ///< instantiates what was captured
+  virtual void replay(int /*lane*/) {}
+  virtual void capture_release(int /*lane*/) noexcept {}
+
+  // Per-iteration times (-I). ------------------------------------------------------------------------------------------
+  /// Records point number `index` on the lane's ranks, after what was enqueued so far.
+  virtual void mark(int lane, int index) = 0;
+  /// Seconds between marks `from` and `to`, the largest over the lane's ranks; after synchronize.
+  virtual double between(int lane, int from, int to) = 0;
+
+  /// Memory that the library and the buffers use, for -M; (label, bytes) in printing order.
+  struct MemoryUse {
+    std::string label;
+    std::int64_t bytes;
+  };
+  virtual std::vector<MemoryUse> memory_use() const { return {}; }
+
+  /// Ends the communicator so that no peer waits for this process. Callable from any thread, at any time.
+  virtual void abort() noexcept = 0;
+};
+
+}  // namespace busbar

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace busbar {
+
+/// What the process returns; the meaning is the same in every executable.
+enum class ExitCode : int {
+  good = 0,
+  internal = 1,
+  cuda = 2,
+  backend = 3,
+  timeout = 4,
+  not_possible = 5,
+  invalid_use = 6,
+  wrong_data = 7,
+  inconclusive = 8,
+  bad_config = 255,
+};
+
+/// A failure that ends the run: what failed, on what, and what to do about it, in one text. Thrown only inside
+/// collectively() or where the process then aborts the whole job.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+}  // namespace busbar

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/pattern.h"
+
+namespace busbar {
+
+/// What one comparison found. Indices are elements of the receive part; `first` and `last` count only when wrong > 0.
+struct CheckResult {
+  std::uint64_t wrong = 0;
+  std::uint64_t first = ~std::uint64_t{0};
+  std::uint64_t last = 0;
+
+  void merge(const CheckResult& other) {
+    wrong += other.wrong;
+    if (other.wrong > 0) {
+      first = other.first < first ? other.first : first;
+      last = other.last > last ? other.last : last;
+    }
+  }
+};
+
+/// Writes elements [first, first + count) of rank's send data to dst, which may be unaligned.
+void fill(const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst);
+
+/// Writes `count` times the op's neutral element (zero bits where nothing is reduced): data that stays what it is however
+/// often it is reduced in place.
+void fill_neutral(const Pattern& pattern, std::size_t count, void* dst);
+
+/// Compares recv[block.at, block.at + block.count) with what the block says. `recv` is element 0 of the receive part.
+CheckResult check(const Pattern& pattern, const Block& block, const void* recv);
+
+/// How many of the nbytes bytes at data are not `byte`, and where the first and last such are [bytes].
+CheckResult check_bytes(const void* data, std::size_t nbytes, unsigned char byte);
+
+/// One element's bits: rank's own (rank >= 0) or the reduction over all (kReduction). Slow; for messages and diagnosis.
+std::uint64_t element_bits(const Pattern& pattern, int rank, std::size_t index);
+
+}  // namespace busbar

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "collectives/collective.h"
+
+namespace busbar {
+
+/// Entries of a reduction palette and rows of the table of its reductions.
+inline constexpr int kPaletteSize = 16;
+
+/// Elements that share one hash: element i of a reduction belongs to group i / kGroupElems.
+inline constexpr int kGroupElems = 16;
+
+/// Byte that receive buffers are filled with before an operation, so that what never arrived shows.
+inline constexpr unsigned char kPoisonByte = 0xA5;
+
+/// Byte of the guard bands on both sides of a buffer, and their width.
+inline constexpr unsigned char kGuardByte = 0xC3;
+inline constexpr std::size_t kGuardBytes = 4096;
+
+/// The definition of one case's data: every rank's elements and every reduction of them, computable in O(1) per element
+/// at any number of ranks, on the host and on a GPU alike (element.h). A plain value; build it with make_pattern.
+///
+/// Data movement: element bits are a counter-based hash of (seed, rank, index).
+/// Reductions: with a(i), b(group), c(group) from a hash of (seed, i / 16) and p = (rank + c) mod nranks, rank's element
+/// is palette[(a + p*b) mod 16] if p < window, else the op's neutral element; the reduction over all ranks is then
+/// reduced[b][a]. The palette and the window are chosen so that every partial result in any order is exact in the dtype.
+struct Pattern {
+  std::uint64_t seed = 0;
+  DType dtype = DType::float32;
+  bool reduces = false;  ///< false: data movement, the tables below are unused
+  Op op = Op::sum;
+  int nranks = 1;
+  int window = 1;                                            ///< ranks that contribute to an element
+  std::uint64_t neutral = 0;                                 ///< bits of what the other ranks hold
+  std::uint64_t palette[kPaletteSize] = {};                  ///< bits
+  std::uint64_t reduced[kPaletteSize][kPaletteSize] = {};    ///< [b][a], bits of the reduction
+  double tolerance = 0;  ///< largest |got - want| that the library's own rounding explains; 0: bit for bit
+};
+
+/// The pattern of one case. `op` has a value exactly for collectives that reduce; `nranks` >= 1.
+/// Tolerance is above 0 only for avg of floating-point types where 1/nranks is not a power of two (docs/data_pattern.md).
+Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_t seed);
+
+/// The same data definition with another seed; O(1), the tables do not depend on the seed.
+inline Pattern with_seed(Pattern pattern, std::uint64_t seed) {
+  pattern.seed = seed;
+  return pattern;
+}
+
+}  // namespace busbar
