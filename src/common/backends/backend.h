@@ -87,12 +87,13 @@ class Backend {
   virtual void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) = 0;
 
   // Operations. A lane's calls come from that lane's thread. ---------------------------------------------------------
-  /// Brackets operations that are launched together (-m, several local ranks).
+  /// Brackets the operations of one aggregated launch (-m).
   virtual void group_begin(int lane) = 0;
   virtual void group_end(int lane) = 0;
 
-  /// Starts the operation on one local rank; the MPI backend completes it here unless inside a group.
-  virtual void enqueue(int local, const Operation& op, const Buffers& buffers) = 0;
+  /// Starts the operation on all of the lane's ranks, `buffers` in the order of local_ranks(). The MPI backend completes
+  /// it here, or at group_end inside a group.
+  virtual void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) = 0;
 
   /// Returns when everything enqueued on the lane's ranks is complete; throws on the library's asynchronous error.
   virtual void synchronize(int lane) = 0;
