@@ -1,0 +1,39 @@
+# Finds what must be there, and names everything that is missing at once together with the remedy.
+
+set(missing "")
+
+if(NOT MPI_HOME AND DEFINED ENV{MPI_HOME})
+  set(MPI_HOME "$ENV{MPI_HOME}")
+endif()
+find_package(MPI QUIET COMPONENTS C)
+if(NOT MPI_C_FOUND)
+  list(APPEND missing "MPI")
+endif()
+
+find_package(Threads REQUIRED)
+
+foreach(package IN ITEMS fmt yaml-cpp nlohmann_json)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    list(APPEND missing ${package})
+  endif()
+endforeach()
+if(TARGET yaml-cpp::yaml-cpp)  # the name from 0.8 on
+  set(YAML_CPP_LIBRARIES yaml-cpp::yaml-cpp)
+else()
+  set(YAML_CPP_LIBRARIES yaml-cpp)
+endif()
+
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(hwloc QUIET IMPORTED_TARGET hwloc)
+endif()
+if(NOT TARGET PkgConfig::hwloc)
+  list(APPEND missing "hwloc (through pkg-config)")
+endif()
+
+if(missing)
+  list(JOIN missing ", " missing)
+  message(FATAL_ERROR "Not found: ${missing}.\nOn Debian and Ubuntu, `make deps` (scripts/install-deps.sh) installs "
+                      "what is missing; elsewhere it prints the list.")
+endif()

@@ -1,0 +1,32 @@
+# Compiler flags of the whole project. Presets and the Makefile only choose among what is declared here.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+# -O2: only the kernels gain from -O3 (they ask for it themselves), everything else merely compiles more slowly.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# Werror for switch only: a new collective, dtype or op must be handled wherever one is switched over.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wshadow> $<$<COMPILE_LANGUAGE:CXX>:-Werror=switch>
+                    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Werror=switch>)
+
+option(BUSBAR_SANITIZE "Address and undefined-behaviour sanitizer" OFF)
+if(BUSBAR_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(BUSBAR_CCACHE ccache)
+if(BUSBAR_CCACHE)
+  foreach(language IN ITEMS C CXX CUDA)
+    set(CMAKE_${language}_COMPILER_LAUNCHER "${BUSBAR_CCACHE}")
+  endforeach()
+endif()

@@ -1,0 +1,55 @@
+// The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <iostream>
+#include <streambuf>
+#include <string>
+
+namespace {
+
+// Passes on whole lines, each with its rank in front and at once: reports of several ranks can then be told apart, and
+// what a rank said before it hung or died is not lost.
+class RankPrefix : public std::streambuf {
+ public:
+  explicit RankPrefix(int rank) : prefix_("[" + std::to_string(rank) + "] "), line_(prefix_) {}
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (c == traits_type::eof()) {
+      return traits_type::not_eof(c);
+    }
+    line_ += traits_type::to_char_type(c);
+    if (c == '\n') {
+      std::fwrite(line_.data(), 1, line_.size(), stdout);
+      std::fflush(stdout);
+      line_ = prefix_;
+    }
+    return c;
+  }
+
+ private:
+  std::string prefix_;
+  std::string line_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+
+  RankPrefix prefix(rank);
+  std::streambuf* const plain = std::cout.rdbuf(&prefix);
+  int failed = Catch::Session().run(argc, argv) != 0 ? 1 : 0;
+  std::cout.rdbuf(plain);
+
+  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed;
+}
