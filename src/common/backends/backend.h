@@ -74,8 +74,13 @@ class Backend {
   };
   virtual MemoryLimit memory_limit(const Collective& collective) const = 0;
 
-  /// Memory of the local rank's device, touched, registered as the options say. Collective where registration is.
+  /// Memory of the local rank's device, touched.
   virtual void* allocate(int local, std::size_t nbytes) = 0;
+
+  /// Registers what was allocated since the last call, as the options say (-R). Every process calls it once after its last
+  /// allocate, from one thread: registering is collective, so one local rank at a time would wait for the next for ever.
+  virtual void register_memory() {}
+
   virtual void release(int local, void* memory) noexcept = 0;
 
   // Data. Each returns when it is done. ----------------------------------------------------------------------------
