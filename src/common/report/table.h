@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/measure/result.h"
+
+namespace busbar {
+
+// Everything on stdout, in the form that nccl-tests' users parse: 13 columns (21 with -I), no word `bandwidth` or
+// `FAILED` before the footer. A text ends with a newline and is written in one piece.
+
+/// The lines before the first row: run parameters, one line per rank, info.remarks as `# ...` lines, column titles.
+/// A lowered -e belongs into the remarks: "Reducing maxBytes to N due to memory limitation: ...".
+std::string table_header(const RunInfo& info);
+
+/// One row. Halves that were not measured print 0.00 and N/A, because readers drop rows with other than 13 tokens.
+std::string table_row(const Config& config, const Collective& collective, const Row& row);
+
+/// The lines after the last row.
+std::string table_footer(const RunInfo& info, const Summary& summary);
+
+/// Writes `text` to stdout at once; false when stdout does not take it (disk full, closed).
+bool write_stdout(std::string_view text);
+
+}  // namespace busbar
