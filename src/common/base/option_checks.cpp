@@ -1,0 +1,87 @@
+#include <climits>
+
+#include <fmt/format.h>
+
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/units.h"
+
+namespace busbar {
+namespace {
+
+/// Short enough to be typed: 67108864 as 64M; bytes where no unit divides it.
+std::string typed_size(std::uint64_t nbytes) {
+  static constexpr std::string_view kUnits = "TGMK";
+  for (std::size_t i = 0; i < kUnits.size(); ++i) {
+    const int shift = 40 - 10 * static_cast<int>(i);
+    if (nbytes != 0 && nbytes % (1ull << shift) == 0) return fmt::format("{}{}", nbytes >> shift, kUnits[i]);
+  }
+  return std::to_string(nbytes);
+}
+
+void require(bool good, const std::string& text) {
+  if (!good) throw Error(ExitCode::bad_config, text);
+}
+
+void check_range(const Config& config) {
+  if (config.minbytes <= config.maxbytes) return;
+  const std::string first = typed_size(config.minbytes);
+  const std::string last = typed_size(config.maxbytes);
+  const Config defaults;
+  if (config.maxbytes == defaults.maxbytes) {
+    throw Error(ExitCode::bad_config, fmt::format("-b {} alone fails because -e defaults to {}: add -e {}", first, last, first));
+  }
+  if (config.minbytes == defaults.minbytes) {
+    throw Error(ExitCode::bad_config, fmt::format("-e {} alone fails because -b defaults to {}: add -b {}", last, first, last));
+  }
+  throw Error(ExitCode::bad_config,
+              fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));
+}
+
+}  // namespace
+
+void validate(const Config& config) {
+  check_range(config);
+  require(config.iters <= INT_MAX / config.agg_iters,
+          fmt::format("-n {} times -m {} is above {}: lower one of them", config.iters, config.agg_iters, INT_MAX));
+  require(config.per_iter_skip == 0 || config.per_iter_timing,
+          fmt::format("-K {} needs -I 1: it leaves iterations out of the figures that -I adds", config.per_iter_skip));
+  require(config.per_iter_skip < config.iters,
+          fmt::format("-K {} leaves none of the {} iterations (-n): lower -K below {}", config.per_iter_skip,
+                      config.iters, config.iters));
+  require(!config.per_iter_timing || config.cudagraph == 0,
+          "-I 1 does not work with -G: a graph has no points between its iterations; leave out one of them");
+  require(config.blocking != 3 || config.cudagraph == 0,
+          "-z 3 does not work with -G: a barrier between iterations cannot be in a graph; leave out one of them");
+  require(config.ranks_per_gpu == 1 || (config.nthreads == 1 && config.ngpus == 1),
+          "--ranks-per-gpu needs one rank per process: leave out -t and -g and start more processes");
+  require(config.csv.empty() || config.csv != config.output_file, "--csv and -J name the same file");
+  if (config.device_implementation == 0) return;
+  require(config.local_register == 2,
+          fmt::format("-D {} needs symmetric windows: add -R 2", config.device_implementation));
+  throw Error(ExitCode::not_possible, "device API kernels (-D) are not implemented yet: leave out -D");
+}
+
+void check_mpi_options(const Config& config, int nprocesses) {
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    throw Error(ExitCode::not_possible, fmt::format("{} is not possible with the mpi backend: {}; leave it out, or use "
+                                                    "--backend nccl on a machine with GPUs",
+                                                    option, why));
+  };
+  if (config.cudagraph > 0) refuse("-G/--cudagraph", "host memory has no CUDA graphs");
+  if (config.local_register > 0) refuse("-R/--local_register", "MPI registers buffers itself");
+  if (config.cta_policy) refuse("-x/--cta_policy", "there are no CTAs");
+  if (config.stream_null) refuse("-y/--stream_null", "there are no streams");
+  if (config.parallel_init) refuse("-p/--parallel_init", "a process has one communicator");
+  if (config.device_implementation > 0) refuse("-D/--device_implementation", "there are no device kernels");
+  if (config.ranks_per_gpu > 1) refuse("--ranks-per-gpu", "ranks run on cores");
+  const int per_process = config.nthreads * config.ngpus;
+  if (per_process == 1) return;
+  throw Error(ExitCode::not_possible,
+              fmt::format("the mpi backend runs one rank per process: instead of {} process{} with -t {} -g {}, use "
+                          "mpirun -n {}",
+                          nprocesses, nprocesses == 1 ? "" : "es", config.nthreads, config.ngpus,
+                          static_cast<long long>(nprocesses) * per_process));
+}
+
+}  // namespace busbar

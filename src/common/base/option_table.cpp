@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/units.h"
+
+namespace busbar {
+namespace {
+
+using Text = std::string_view;
+
+[[noreturn]] void reject(Text text, Text wanted) {
+  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", quoted(text), wanted));
+}
+
+template <int Config::*field, int least, int most = std::numeric_limits<int>::max()>
+void set_int(Config& config, Text text) {
+  config.*field = parse_int(text, least, most);
+}
+
+template <bool Config::*field>
+void set_switch(Config& config, Text text) {
+  config.*field = parse_switch(text);
+}
+
+template <std::string Config::*field>
+void set_file(Config& config, Text text) {
+  if (text.empty()) reject(text, "a file name");
+  config.*field = text;
+}
+
+std::uint64_t positive_bytes(Text text) {
+  const std::uint64_t nbytes = parse_bytes(text);
+  if (nbytes == 0) reject(text, "a size of at least 1 byte");
+  return nbytes;
+}
+
+template <std::uint64_t Config::*field>
+void set_bytes(Config& config, Text text) {
+  config.*field = positive_bytes(text);
+}
+
+/// Calls visit(item) for each item between commas, blanks around it dropped.
+template <typename Visit>
+void for_each_item(Text text, Visit visit) {
+  while (true) {
+    const std::size_t comma = text.find(',');
+    Text item = text.substr(0, comma);
+    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
+    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+    visit(item);
+    if (comma == Text::npos) return;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void set_sizes(Config& config, Text text) {
+  std::vector<std::uint64_t> sizes;
+  for_each_item(text, [&](Text item) { sizes.push_back(positive_bytes(item)); });
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  config.sizes = sizes;
+  // The header and JSON name the range whichever way it was asked for.
+  config.minbytes = sizes.front();
+  config.maxbytes = sizes.back();
+}
+
+/// Comma-separated names, or `all`; a name given twice counts once.
+template <typename T, typename All, typename Parse>
+std::vector<T> parse_names(Text text, const All& all, Parse parse, Text wanted) {
+  std::vector<T> values;
+  for_each_item(text, [&](Text item) {
+    if (item == "all") {
+      values.assign(all.begin(), all.end());
+      return;
+    }
+    const std::optional<T> value = parse(item);
+    if (!value) reject(item, wanted);
+    if (std::find(values.begin(), values.end(), *value) == values.end()) values.push_back(*value);
+  });
+  return values;
+}
+
+void set_ops(Config& config, Text text) {
+  config.ops = parse_names<Op>(text, kAllOps, parse_op, fmt::format("an operation; choose from: {}", kOpChoices));
+}
+
+void set_dtypes(Config& config, Text text) {
+  config.dtypes =
+      parse_names<DType>(text, kAllDTypes, parse_dtype, fmt::format("a type; choose from: {}", dtype_choices()));
+}
+
+void set_root(Config& config, Text text) {
+  config.all_roots = text == "all" || text == "-1";
+  config.root = config.all_roots ? 0 : parse_int(text, 0);
+}
+
+void set_average(Config& config, Text text) { config.average = static_cast<Average>(parse_int(text, 0, 3)); }
+
+void set_stepfactor(Config& config, Text text) { config.stepfactor = parse_double(text, 0); }
+
+void set_timeout(Config& config, Text text) { config.timeout_s = parse_double(text, 0, 1e9); }
+
+void set_cta_policy(Config& config, Text text) { config.cta_policy = parse_int(text, 0, 2); }
+
+void set_output_file(Config& config, Text text) {
+  if (text.size() <= 5 || !text.ends_with(".json")) reject(text, "a file ending in .json, the only format it writes");
+  config.output_file = text;
+}
+
+void set_placement(Config& config, Text text) {
+  if (text == "out") {
+    config.placement = Placements::out;
+  } else if (text == "in") {
+    config.placement = Placements::in;
+  } else if (text == "both") {
+    config.placement = Placements::both;
+  } else {
+    reject(text, "a placement; choose from: out in both");
+  }
+}
+
+void set_backend(Config& config, Text text) {
+  if (text == "auto") {
+    config.backend = BackendChoice::automatic;
+  } else if (text == "mpi") {
+    config.backend = BackendChoice::mpi;
+  } else if (text == "nccl") {
+    config.backend = BackendChoice::nccl;
+  } else {
+    reject(text, "a backend; choose from: auto mpi nccl");
+  }
+}
+
+using C = Config;
+
+// clang-format off
+constexpr std::array kOptions{
+    Option{'t', "nthreads", "N", "1", "host threads per process", false, set_int<&C::nthreads, 1, 1024>},
+    Option{'g', "ngpus", "N", "1", "GPUs per thread; ranks = processes x threads x GPUs", false, set_int<&C::ngpus, 1, 1024>},
+    Option{'b', "minbytes", "SIZE", "32M", "first size", false, set_bytes<&C::minbytes>},
+    Option{'e', "maxbytes", "SIZE", "32M", "upper bound of the sizes, inclusive", false, set_bytes<&C::maxbytes>},
+    Option{'i', "stepbytes", "SIZE", "1M", "distance of sizes, used while -f is at most 1", false, set_bytes<&C::stepbytes>},
+    Option{'f', "stepfactor", "X", "1", "ratio of sizes; at most 1: off, sizes grow by -i", false, set_stepfactor},
+    Option{'n', "iters", "N", "20", "timed iterations", false, set_int<&C::iters, 1>},
+    Option{'m', "agg_iters", "N", "1", "operations per iteration, launched as one group; time is divided by n x m", false, set_int<&C::agg_iters, 1>},
+    Option{'w', "warmup_iters", "N", "1", "warm-up iterations of each placement", false, set_int<&C::warmup_iters, 0>},
+    Option{'N', "run_cycles", "N", "1", "repeat the whole sweep; 0: for ever", false, set_int<&C::run_cycles, 0>},
+    Option{'p', "parallel_init", "0|1", "0", "threads create their communicators in parallel", false, set_switch<&C::parallel_init>},
+    Option{'c', "check", "N", "1", "verification iterations per row; 0: off, #wrong prints N/A", false, set_int<&C::check, 0>},
+    Option{'o', "op", "OP", "sum", "sum prod max min avg mulsum, a comma list, or all", true, set_ops},
+    Option{'d', "datatype", "TYPE", "float", "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2, a comma list, or all", true, set_dtypes},
+    Option{'r', "root", "RANK", "0", "root; all or -1: every rank in turn", false, set_root},
+    Option{'z', "blocking", "0..3", "0", "1: wait and barrier after each operation; 2: wait only; 3: wait and barrier after each iteration, the barrier not timed", false, set_int<&C::blocking, 0, 3>},
+    Option{'y', "stream_null", "0|1", "0", "use the NULL stream", false, set_switch<&C::stream_null>},
+    Option{'T', "timeout", "SECONDS", "0", "end the job when a step takes longer (start-up, operations and checks); 0: never", false, set_timeout},
+    Option{'G', "cudagraph", "N", "0", "capture the iterations in a CUDA graph and launch it N times; 0: off", false, set_int<&C::cudagraph, 0>},
+    Option{'C', "report_cputime", "0|1", "0", "report the host time to enqueue instead of the time to finish", false, set_switch<&C::report_cputime>},
+    Option{'a', "average", "0..3", "1", "which time is reported: 0 rank 0, 1 average over ranks, 2 min, 3 max", false, set_average},
+    Option{'R', "local_register", "0..2", "0", "register the buffers: 1 ncclCommRegister, 2 symmetric window", false, set_int<&C::local_register, 0, 2>},
+    Option{'x', "cta_policy", "0..2", "(unset)", "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", false, set_cta_policy},
+    Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's; needs -R 2 (not implemented yet)", false, set_int<&C::device_implementation, 0, 4>},
+    Option{'V', "device_cta_count", "1..128", "16", "CTAs of the device API kernels", false, set_int<&C::device_cta_count, 1, 128>},
+    Option{'J', "output_file", "FILE.json", "(none)", "write the results as JSON; an existing file is kept, FILE.json.0 is written", false, set_output_file},
+    Option{'S', "report_timestamps", "0|1", "0", "add the time of day to each row", false, set_switch<&C::report_timestamps>},
+    Option{'M', "memory", "0|1", "0", "report memory use at the end", false, set_switch<&C::memory_report>},
+    Option{'u', "unalign", "N", "0", "shift both buffers by N elements", false, set_int<&C::unalign, 0, 1 << 20>},
+    Option{'I', "per_iter_timing", "0|1", "0", "time each iteration: adds i_min, i_max, i_p99 and i_cv% to the row", false, set_switch<&C::per_iter_timing>},
+    Option{'K', "per_iter_skip", "N", "0", "leave the first N iterations out of the -I figures", false, set_int<&C::per_iter_skip, 0>},
+    Option{'h', "help", "", "", "print this and exit", false, nullptr},
+
+    Option{0, "config", "FILE.yaml", "(none)", "read options from a file, keys are the long names; the command line wins", false, nullptr},
+    Option{0, "sizes", "LIST", "(none)", "exactly these sizes, such as 8,1K,4M; instead of -b -e -f -i", true, set_sizes},
+    Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, set_placement},
+    Option{0, "backend", "auto|mpi|nccl", "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
+    Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
+    Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
+    Option{0, "dry-run", "", "", "print the plan and the memory it needs, measure nothing", false, set_switch<&C::dry_run>},
+    Option{0, "topology", "", "", "show who is bound where, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
+    Option{0, "version", "", "", "print the version and exit", false, nullptr},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Option> all_options() { return kOptions; }
+
+std::string label(const Option& option) {
+  if (option.short_name == 0) return fmt::format("--{}", option.long_name);
+  return fmt::format("-{}/--{}", option.short_name, option.long_name);
+}
+
+}  // namespace busbar

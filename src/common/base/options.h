@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/config.h"
+
+namespace busbar {
+
+/// One option, declared once: what it is called, what it says in the help, the README and YAML, and how it is set.
+struct Option {
+  char short_name;                             ///< 0: long only (ours; nccl-tests' options all have one)
+  std::string_view long_name;                  ///< also the YAML key
+  std::string_view argument;                   ///< name of the argument; empty: takes none
+  std::string_view default_text;               ///< a value that `set` takes, or a word in brackets
+  std::string_view help;                       ///< one line, no full stop
+  bool takes_list;                             ///< commas separate values; a YAML list does too
+  void (*set)(Config&, std::string_view text);  ///< throws Error(bad_config) without naming the option; null: not a setting
+};
+
+/// Every option, nccl-tests' first, in the order of the help.
+std::span<const Option> all_options();
+
+/// "-b/--minbytes" or "--sizes".
+std::string label(const Option& option);
+
+/// One option as given, not yet applied.
+struct Setting {
+  const Option* option = nullptr;
+  std::string text;
+};
+
+/// What the command line says, before any file is read.
+struct CommandLine {
+  enum class Action { run, help, version };
+  Action action = Action::run;
+  std::string config_file;  ///< --config; empty: none
+  std::vector<Setting> settings;
+};
+
+/// Reads the command line (GNU forms: -b8, -b 8, --minbytes=8, --minbytes 8) without touching files. Every value is
+/// checked. Throws Error(bad_config) with one message that names the nearest valid choice. Not thread-safe (getopt).
+CommandLine scan_arguments(int argc, const char* const* argv);
+
+/// A YAML file's name, for messages, and content.
+struct ConfigFile {
+  std::string name;
+  std::string text;
+};
+
+/// getenv or what stands for it; null where the variable is not set.
+using ReadEnvironment = std::function<const char*(const char* name)>;
+
+/// The validated configuration and the long names of what the user set in the file or on the command line.
+struct Configured {
+  Config config;
+  std::vector<std::string> set_by_user;
+};
+
+/// Environment, then file, then command line: the later wins; then validate(). Throws Error.
+Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment);
+
+// option_checks.cpp ------------------------------------------------------------------------------------------------
+
+/// What single options cannot tell: combinations. Throws Error(bad_config); Error(not_possible) for -D.
+void validate(const Config& config);
+
+/// --sizes beside -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
+void check_size_conflict(const std::vector<std::string>& names);
+
+/// Options that the MPI backend cannot honour (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
+/// process is one rank): Error(not_possible) naming option, backend and remedy.
+void check_mpi_options(const Config& config, int nprocesses);
+
+// option_help.cpp --------------------------------------------------------------------------------------------------
+
+/// What --help prints: at most 100 columns.
+std::string help_text(std::string_view program);
+
+/// The README's option tables, between the markers <!-- options:begin --> and <!-- options:end -->, markers included.
+std::string options_markdown();
+
+}  // namespace busbar

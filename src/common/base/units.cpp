@@ -1,0 +1,124 @@
+#include "common/base/units.h"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/base/error.h"
+
+namespace busbar {
+namespace {
+
+[[noreturn]] void reject(std::string_view text, const std::string& wanted) {
+  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", quoted(text), wanted));
+}
+
+std::string_view trim(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// The power of 1024 of "", "K", "KB", "KiB", "M", ... in any case; -1 for anything else.
+int binary_power(std::string_view suffix) {
+  std::string lower;
+  for (unsigned char c : suffix) lower += static_cast<char>(std::tolower(c));
+  if (lower.empty() || lower == "b") return 0;
+  const std::size_t power = std::string_view("kmgt").find(lower[0]);
+  const std::string_view rest = std::string_view(lower).substr(1);
+  const bool known = power != std::string_view::npos && (rest.empty() || rest == "b" || rest == "ib");
+  return known ? static_cast<int>(power) + 1 : -1;
+}
+
+std::string range_words(const std::string& least, const std::string& most, bool open_end) {
+  return open_end ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view text) {
+  static constexpr const char* kWanted =
+      "a size: a number, optionally with K, M, G or T (powers of 1024), such as 8, 1.5K or 64M";
+  const std::string_view body = trim(text);
+  const char* const end = body.data() + body.size();
+  // Plain digits first: a double would round sizes above 2^53.
+  std::uint64_t whole = 0;
+  auto [stop, failure] = std::from_chars(body.data(), end, whole);
+  const bool is_whole = failure == std::errc{} && (stop == end || (*stop != '.' && *stop != 'e' && *stop != 'E'));
+  double number = static_cast<double>(whole);
+  if (!is_whole) {
+    const auto parsed = std::from_chars(body.data(), end, number);
+    if (parsed.ec == std::errc::result_out_of_range) reject(text, "a size below 8 EiB");
+    if (parsed.ec != std::errc{} || !std::isfinite(number) || std::signbit(number)) reject(text, kWanted);
+    stop = parsed.ptr;
+  }
+  const int power = binary_power(trim({stop, static_cast<std::size_t>(end - stop)}));
+  if (power < 0) reject(text, kWanted);
+  const int shift = 10 * power;
+  if (is_whole) {
+    if (whole > kMaxBytes >> shift) reject(text, "a size below 8 EiB");
+    return whole << shift;
+  }
+  const double nbytes = std::ldexp(number, shift);
+  if (!(nbytes < std::ldexp(1.0, 63))) reject(text, "a size below 8 EiB");
+  return static_cast<std::uint64_t>(nbytes);
+}
+
+std::string format_bytes(std::uint64_t nbytes) {
+  static constexpr std::array<const char*, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  double value = static_cast<double>(nbytes);
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", value, kUnits[unit]);
+}
+
+std::string format_duration(double time_s) {
+  if (time_s < 100) return fmt::format("{:.2g} s", time_s);
+  if (time_s < 100 * 60) return fmt::format("{:.0f} min", time_s / 60);
+  if (time_s < 48 * 3600) return fmt::format("{:.0f} h", time_s / 3600);
+  return fmt::format("{:.0f} days", time_s / 86400);
+}
+
+std::string quoted(std::string_view text) {
+  static constexpr std::size_t kMaxShown = 60;
+  std::string result = "'";
+  for (unsigned char c : text.substr(0, kMaxShown)) result += c < 32 || c == 127 ? '?' : static_cast<char>(c);
+  return result + (text.size() > kMaxShown ? "...'" : "'");
+}
+
+int parse_int(std::string_view text, int least, int most) {
+  int value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc{} || stop != end || value < least || value > most) {
+    const bool open_end = most == std::numeric_limits<int>::max() && failure != std::errc::result_out_of_range;
+    reject(text, "a whole number " + range_words(std::to_string(least), std::to_string(most), open_end));
+  }
+  return value;
+}
+
+double parse_double(std::string_view text, double least, double most) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc{} || stop != end || !(value >= least && value <= most)) {
+    const bool open_end = most == std::numeric_limits<double>::max();
+    reject(text, "a number " + range_words(fmt::format("{}", least), fmt::format("{}", most), open_end));
+  }
+  return value;
+}
+
+bool parse_switch(std::string_view text) {
+  if (text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  reject(text, "0 or 1");
+}
+
+}  // namespace busbar

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// The largest size that parse_bytes accepts: every size also fits a signed 64-bit number, as JSON readers want.
+inline constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
+
+/// A size such as 8, 1.5K, 64M, 1GB or 2 TiB: a number (fractions allowed) and optionally K, M, G or T in either case,
+/// powers of 1024. A fraction of a byte is dropped. Throws Error(bad_config).
+std::uint64_t parse_bytes(std::string_view text);
+
+/// For people: "64 MiB", "1.5 GiB", "8 B", at most four digits.
+std::string format_bytes(std::uint64_t nbytes);
+
+/// A duration for people: "4 s", "12 min", "3 h", "5 days".
+std::string format_duration(double time_s);
+
+/// User text for messages: in quotes, unprintable bytes as '?', cut after 60 characters.
+std::string quoted(std::string_view text);
+
+/// A whole decimal number from `least` to `most`. Throws Error(bad_config) naming the range.
+int parse_int(std::string_view text, int least, int most = std::numeric_limits<int>::max());
+
+/// A finite decimal number of at least `least` and at most `most`. Throws Error(bad_config) naming the range.
+double parse_double(std::string_view text, double least, double most = std::numeric_limits<double>::max());
+
+/// 0 or 1, as nccl-tests' switches take; also false and true, as YAML writes them. Throws Error(bad_config).
+bool parse_switch(std::string_view text);
+
+}  // namespace busbar
