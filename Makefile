@@ -1,0 +1,67 @@
+# A thin front door: every rule calls CMake, CTest or a script. The variables are those of nccl-tests' Makefile.
+
+BUILDDIR ?= build
+DEBUG ?= 0
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+# Choices that CMake gets; a change of any of them configures anew, no change costs nothing. MPI=1 is accepted and
+# ignored: MPI is always used.
+preset := $(or $(PRESET),$(if $(filter 1,$(DEBUG)),debug,release))
+choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_HOME)' -DCUDA_HOME='$(CUDA_HOME)' \
+           -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)'
+# make's own job server is nothing to Ninja, and a plain Makefile below would complain about it.
+build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
+
+.NOTPARALLEL:
+.PHONY: all help deps configure build-all run test test-asan bench lint-deps lint format bundle clean
+
+all: configure  ## Build the benchmarks into build/ (the default)
+	@$(build_only) --target programs
+
+help:  ## Show this
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */  make \1 #/' | column -t -s '#'
+	@echo "Variables, as in nccl-tests: MPI_HOME CUDA_HOME NCCL_HOME NVCC_GENCODE NAME_SUFFIX BUILDDIR DEBUG=1."
+	@echo "Also: JOBS=N (parallel compilations), ARGS='-R mpi' (passed on to ctest), BUNDLE_NCCL=1."
+
+deps:  ## Install what is missing to build and test (Debian, Ubuntu; elsewhere prints the list)
+	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh
+
+configure:
+	@command -v cmake >/dev/null || { echo "cmake is missing: run \`make deps\` (scripts/install-deps.sh)" >&2; exit 1; }
+	@mkdir -p '$(BUILDDIR)'
+	@choices="$(choices)"; \
+	if [ ! -f '$(BUILDDIR)/CMakeCache.txt' ] || [ "$$choices" != "$$(cat '$(BUILDDIR)/.choices' 2>/dev/null)" ]; then \
+	  rm -f '$(BUILDDIR)/CMakeCache.txt' '$(BUILDDIR)/.choices'; \
+	  if [ ! -f '$(BUILDDIR)/Makefile' ] && command -v ninja >/dev/null; then export CMAKE_GENERATOR=Ninja; fi; \
+	  cmake -B '$(BUILDDIR)' $(choices) && printf '%s\n' "$$choices" >'$(BUILDDIR)/.choices'; \
+	fi
+
+build-all: configure
+	@$(build_only)
+
+run: deps all  ## Install what is missing, build, and run all_reduce_perf on 4 ranks
+	@scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
+
+test: deps build-all  ## Install what is missing, build, and run every test that this machine can run
+	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error $(ARGS)
+
+test-asan:  ## The unit and MPI tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(unit|mpi_)')"
+
+bench: deps build-all  ## Measure the suite itself: data kernels, the loop's overhead (Google Benchmark)
+	@for bench in '$(BUILDDIR)'/test/*_bench; do echo "== $$bench"; "$$bench" $(ARGS) || exit 1; done
+
+lint-deps:
+	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --lint
+
+lint: lint-deps configure  ## Formatting, clang-tidy, layers, headers, scripts (ARGS='layers': only that)
+	@scripts/lint/lint-all.sh '$(BUILDDIR)' $(ARGS)
+
+format:  ## Apply clang-format to every source
+	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+bundle: deps build-all  ## Make a relocatable tarball for machines without package access
+	@scripts/bundle.sh '$(BUILDDIR)'
+
+clean:  ## Remove the build directories
+	@rm -rf '$(BUILDDIR)' build-asan

@@ -1,0 +1,16 @@
+# Target self_contained_headers (for `make lint`): compiles every header alone, with the flags of the project.
+
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src" src/*.h)
+if(NOT BUSBAR_HAVE_CUDA)
+  list(FILTER headers EXCLUDE REGEX "/backends/nccl/")
+endif()
+set(header_sources "")
+foreach(header IN LISTS headers)
+  set(source "${PROJECT_BINARY_DIR}/headers/${header}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${header}\"\n")
+  list(APPEND header_sources "${source}")
+endforeach()
+if(header_sources)
+  add_library(self_contained_headers OBJECT EXCLUDE_FROM_ALL ${header_sources})
+  target_link_libraries(self_contained_headers PRIVATE busbar_common)
+endif()
