@@ -1,0 +1,74 @@
+#include "common/backends/transfers.h"
+
+#include <bit>
+
+namespace busbar {
+namespace {
+
+void add(std::vector<Transfer>& out, Transfer::Kind kind, int peer, std::size_t at, std::size_t count) {
+  // Both sides of a transfer compute the same count, so both leave out an empty one.
+  if (count > 0) out.push_back({kind, peer, at, count});
+}
+
+void plan_ring_shift(const Problem& p, int rank, std::vector<Transfer>& out) {
+  add(out, Transfer::Kind::send, (rank + 1) % p.nranks, 0, p.count);
+  add(out, Transfer::Kind::receive, (rank + p.nranks - 1) % p.nranks, 0, p.count);
+}
+
+void plan_alltoallv(const Problem& p, int rank, std::vector<Transfer>& out) {
+  std::size_t send_at = 0;
+  std::size_t recv_at = 0;
+  for (int peer = 0; peer < p.nranks; ++peer) {
+    const std::size_t send_count = alltoallv_count(p, rank, peer);
+    const std::size_t recv_count = alltoallv_count(p, peer, rank);
+    add(out, Transfer::Kind::send, peer, send_at, send_count);
+    add(out, Transfer::Kind::receive, peer, recv_at, recv_count);
+    send_at += send_count;
+    recv_at += recv_count;
+  }
+}
+
+void plan_hypercube(const Problem& p, int rank, int step, std::vector<Transfer>& out) {
+  // Before step k a rank holds the 2^k blocks of those that differ from it only in the lowest k bits.
+  const unsigned mask = 1u << step;
+  const unsigned mine = static_cast<unsigned>(rank) & ~(mask - 1);
+  const unsigned theirs = mine ^ mask;
+  const int peer = static_cast<int>(static_cast<unsigned>(rank) ^ mask);
+  add(out, Transfer::Kind::forward, peer, p.count * mine, p.count * mask);
+  add(out, Transfer::Kind::receive, peer, p.count * theirs, p.count * mask);
+}
+
+}  // namespace
+
+bool made_of_transfers(CollectiveId id) {
+  return id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube;
+}
+
+int transfer_steps(const Collective& collective, const Problem& problem) {
+  if (collective.id != CollectiveId::hypercube) return 1;
+  return std::bit_width(static_cast<unsigned>(problem.nranks)) - 1;
+}
+
+void plan_transfers(const Collective& collective, const Problem& problem, int rank, int step,
+                    std::vector<Transfer>& out) {
+  out.clear();
+  switch (collective.id) {
+    case CollectiveId::sendrecv:
+      return plan_ring_shift(problem, rank, out);
+    case CollectiveId::alltoallv:
+      return plan_alltoallv(problem, rank, out);
+    case CollectiveId::hypercube:
+      return plan_hypercube(problem, rank, step, out);
+    case CollectiveId::all_reduce:
+    case CollectiveId::all_gather:
+    case CollectiveId::reduce_scatter:
+    case CollectiveId::broadcast:
+    case CollectiveId::reduce:
+    case CollectiveId::alltoall:
+    case CollectiveId::gather:
+    case CollectiveId::scatter:
+      return;
+  }
+}
+
+}  // namespace busbar

@@ -1,0 +1,113 @@
+// The bug these catch: two ranks of one host id on one GPU ("Duplicate GPU detected"), a user's own setting lost, or a
+// socket interface that cannot reach the other host.
+
+#include "common/backends/mulsum_scalar.h"
+#include "common/backends/ranks_per_gpu.h"
+#include "common/base/error.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+using namespace busbar;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::map<std::string, EnvSetting> by_name(int rank, int ras_port, bool one_host) {
+  std::map<std::string, EnvSetting> map;
+  for (const EnvSetting& s : shared_gpu_environment(rank, ras_port, one_host)) map[s.name] = s;
+  return map;
+}
+
+}  // namespace
+
+TEST_CASE("Every rank claims a host of its own, whatever the environment said", "[ranks_per_gpu][nccl]") {
+  CHECK(by_name(0, 1, true)["NCCL_HOSTID"] == EnvSetting{"NCCL_HOSTID", "busbar-0", true});
+  CHECK(by_name(7, 1, true)["NCCL_HOSTID"].value == "busbar-7");
+}
+
+TEST_CASE("Only the host id overrides the user", "[ranks_per_gpu][nccl]") {
+  for (const EnvSetting& s : shared_gpu_environment(3, 40000, true)) {
+    CAPTURE(s.name);
+    CHECK(s.overwrite == (s.name == "NCCL_HOSTID"));
+  }
+}
+
+TEST_CASE("The recipe is complete", "[ranks_per_gpu][nccl]") {
+  auto env = by_name(1, 40001, true);
+  CHECK(env.size() == 11);
+  CHECK(env["NCCL_NET"].value == "Socket");
+  CHECK(env["NCCL_NET_PLUGIN"].value == "none");
+  CHECK(env["NCCL_IB_DISABLE"].value == "1");
+  CHECK(env["NCCL_SOCKET_IFNAME"].value == "lo");
+  CHECK(env["NCCL_SOCKET_FAMILY"].value == "AF_INET");
+  CHECK(env["NCCL_MNNVL_ENABLE"].value == "0");
+  CHECK(env["NCCL_NVLS_ENABLE"].value == "0");
+  CHECK(env["NCCL_RUNTIME_CONNECT"].value == "0");
+  CHECK(env["NCCL_CGA_CLUSTER_SIZE"].value == "0");
+  CHECK(env["NCCL_RAS_ADDR"].value == "localhost:40001");
+}
+
+TEST_CASE("Loopback is named only where it reaches every rank, and no RAS port is invented", "[ranks_per_gpu][nccl]") {
+  CHECK(by_name(0, 40000, false).count("NCCL_SOCKET_IFNAME") == 0);
+  CHECK(by_name(0, 0, true).count("NCCL_RAS_ADDR") == 0);
+}
+
+TEST_CASE("Applying keeps the user's value and replaces what must be unique", "[ranks_per_gpu][nccl]") {
+  setenv("BUSBAR_TEST_KEPT", "user", 1);
+  setenv("BUSBAR_TEST_REPLACED", "user", 1);
+  unsetenv("BUSBAR_TEST_NEW");
+  const EnvSetting settings[] = {
+      {"BUSBAR_TEST_KEPT", "ours", false}, {"BUSBAR_TEST_REPLACED", "ours", true}, {"BUSBAR_TEST_NEW", "ours", false}};
+  apply(settings);
+  CHECK(std::string(std::getenv("BUSBAR_TEST_KEPT")) == "user");
+  CHECK(std::string(std::getenv("BUSBAR_TEST_REPLACED")) == "ours");
+  CHECK(std::string(std::getenv("BUSBAR_TEST_NEW")) == "ours");
+}
+
+TEST_CASE("Sharing a GPU takes one rank per process", "[ranks_per_gpu][nccl]") {
+  Config config;
+  config.ngpus = 2;
+  CHECK_NOTHROW(require_one_rank_per_process(config));
+  config.ranks_per_gpu = 2;
+  CHECK_THROWS_WITH(require_one_rank_per_process(config), Contains("one rank per process") && Contains("mpirun -n"));
+  config.ngpus = 1;
+  config.nthreads = 2;
+  CHECK_THROWS_AS(require_one_rank_per_process(config), Error);
+  config.nthreads = 1;
+  CHECK_NOTHROW(require_one_rank_per_process(config));
+}
+
+TEST_CASE("The header says that shared GPUs give functional runs", "[ranks_per_gpu][nccl]") {
+  CHECK(ranks_per_gpu_remark(1).empty());
+  CHECK_THAT(ranks_per_gpu_remark(4), Contains("4 ranks per GPU") && Contains("functional"));
+}
+
+TEST_CASE("A free port is a port", "[ranks_per_gpu][nccl]") {
+  const int port = free_port();
+  CHECK(port > 0);
+  CHECK(port < 65536);
+}
+
+TEST_CASE("The mulsum scalar is two in every dtype", "[mulsum][nccl]") {
+  const float two_f32 = 2.0f;
+  const double two_f64 = 2.0;
+  std::uint32_t f32_bits = 0;
+  std::uint64_t f64_bits = 0;
+  std::memcpy(&f32_bits, &two_f32, sizeof f32_bits);
+  std::memcpy(&f64_bits, &two_f64, sizeof f64_bits);
+  CHECK(mulsum_scalar_bits(DType::float32) == f32_bits);
+  CHECK(mulsum_scalar_bits(DType::float64) == f64_bits);
+  CHECK(mulsum_scalar_bits(DType::int8) == 2);
+  CHECK(mulsum_scalar_bits(DType::uint64) == 2);
+  // 2 = 1.0 * 2^1: exponent bias + 1, no fraction. Biases: half 15, bfloat16 127, e4m3 7, e5m2 15.
+  CHECK(mulsum_scalar_bits(DType::half) == (15u + 1) << 10);
+  CHECK(mulsum_scalar_bits(DType::bfloat16) == (127u + 1) << 7);
+  CHECK(mulsum_scalar_bits(DType::f8e4m3) == (7u + 1) << 3);
+  CHECK(mulsum_scalar_bits(DType::f8e5m2) == (15u + 1) << 2);
+}
