@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/dtype.h"
+#include "collectives/op.h"
+
+namespace busbar {
+
+/// inout[i] = in[i] op inout[i] for `count` elements. The pointers may be unaligned, and must not overlap.
+using ReduceFn = void (*)(const void* in, void* inout, std::size_t count);
+
+/// The reduction that MPI lacks: sum, prod, max and min of half, bfloat16, f8e4m3 and f8e5m2; null for anything else.
+/// The fastest version that this CPU has; every version gives the same bits:
+/// - sum and prod are computed in float and rounded once, to nearest, ties to even. (The one exception to "once":
+///   bfloat16 products below 2^-126, which float itself has already rounded.)
+/// - half, bfloat16 and f8e5m2 overflow to infinity; f8e4m3 has none and saturates to +-448, as NCCL's does.
+/// - sum and prod of a NaN are NaN. max and min ignore a NaN beside a number and take -0 for less than +0, as CUDA's
+///   fmaxf and therefore NCCL do.
+/// - A NaN that comes out is always 0x7fff (0x7f for the 8-bit types), CUDA's own.
+ReduceFn narrow_reduction(DType dtype, Op op);
+
+/// The same in plain C++, for CPUs without AVX2 and F16C and as the reference of the vectorised version.
+ReduceFn portable_narrow_reduction(DType dtype, Op op);
+
+/// The AVX2 and F16C version; null where narrow_reduction is, and on CPUs without them.
+ReduceFn avx2_narrow_reduction(DType dtype, Op op);
+
+}  // namespace busbar

@@ -1,0 +1,246 @@
+#include "kernels/host_reduce.h"
+
+#if !defined(__x86_64__)
+
+namespace busbar {
+
+ReduceFn avx2_narrow_reduction(DType, Op) { return nullptr; }
+
+}  // namespace busbar
+
+#else
+
+#include <immintrin.h>
+
+#include <cstring>
+#include <type_traits>
+
+namespace busbar {
+namespace {
+
+// Every function carries the target, so that the rest of the program stays runnable on any x86-64 and the choice is
+// made at run time. A step reduces 32 bytes of elements; `b` is the side that the result replaces.
+#define BUSBAR_AVX2 [[gnu::target("avx2,f16c"), gnu::always_inline]] static inline
+
+constexpr int kToNearestEven = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+struct Lanes16 {
+  BUSBAR_AVX2 __m256i all(int v) { return _mm256_set1_epi16(static_cast<short>(v)); }
+  BUSBAR_AVX2 __m256i add(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
+  BUSBAR_AVX2 __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi16(a, b); }
+  BUSBAR_AVX2 __m256i max(__m256i a, __m256i b) { return _mm256_max_epi16(a, b); }
+  BUSBAR_AVX2 __m256i min(__m256i a, __m256i b) { return _mm256_min_epi16(a, b); }
+  BUSBAR_AVX2 __m256i greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi16(a, b); }
+};
+
+struct Lanes8 {
+  BUSBAR_AVX2 __m256i all(int v) { return _mm256_set1_epi8(static_cast<char>(v)); }
+  BUSBAR_AVX2 __m256i add(__m256i a, __m256i b) { return _mm256_add_epi8(a, b); }
+  BUSBAR_AVX2 __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi8(a, b); }
+  BUSBAR_AVX2 __m256i max(__m256i a, __m256i b) { return _mm256_max_epi8(a, b); }
+  BUSBAR_AVX2 __m256i min(__m256i a, __m256i b) { return _mm256_min_epi8(a, b); }
+  BUSBAR_AVX2 __m256i greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi8(a, b); }
+};
+
+/// max or min of any of the formats by integers alone: `kNan` is the largest magnitude, `kLargest` the largest that is a
+/// number. Flipping the magnitude of negative values orders them as signed integers; moving that order round by the
+/// width of one side's NaNs puts the NaNs of both signs at the losing end.
+template <class L, int kNan, int kLargest, bool kMax>
+struct Extreme {
+  BUSBAR_AVX2 __m256i order(__m256i x) {
+    const __m256i negative = L::greater(_mm256_setzero_si256(), x);
+    return _mm256_xor_si256(x, _mm256_and_si256(negative, L::all(kNan)));
+  }
+
+  BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
+    const __m256i turn = L::all(kNan - kLargest);
+    __m256i key, nan;
+    if constexpr (kMax) {
+      key = L::max(L::add(order(a), turn), L::add(order(b), turn));
+      nan = L::greater(L::all(~kLargest + kNan - kLargest), key);
+      key = L::sub(key, turn);
+    } else {
+      key = L::min(L::sub(order(a), turn), L::sub(order(b), turn));
+      nan = L::greater(key, L::all(kLargest - (kNan - kLargest)));
+      key = L::add(key, turn);
+    }
+    return _mm256_blendv_epi8(order(key), L::all(kNan), nan);
+  }
+};
+
+template <Op op>
+BUSBAR_AVX2 __m256 combine(__m256 a, __m256 b) {
+  if constexpr (op == Op::sum) {
+    return _mm256_add_ps(a, b);
+  } else {
+    return _mm256_mul_ps(a, b);
+  }
+}
+
+/// 16 halves reduced in float; NaNs come out as F16C leaves them.
+template <Op op>
+BUSBAR_AVX2 __m256i combine_halves(__m256i a, __m256i b, __m256 scale) {
+  __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(a));
+  __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1));
+  if constexpr (op == Op::prod) {
+    low = _mm256_mul_ps(low, scale);
+    high = _mm256_mul_ps(high, scale);
+  }
+  low = combine<op>(low, _mm256_cvtph_ps(_mm256_castsi256_si128(b)));
+  high = combine<op>(high, _mm256_cvtph_ps(_mm256_extracti128_si256(b, 1)));
+  return _mm256_set_m128i(_mm256_cvtps_ph(high, kToNearestEven), _mm256_cvtps_ph(low, kToNearestEven));
+}
+
+template <Op op>
+struct HalfStep {
+  BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
+    const __m256i result = combine_halves<op>(a, b, _mm256_set1_ps(1));
+    const __m256i magnitude = _mm256_and_si256(result, _mm256_set1_epi16(0x7fff));
+    const __m256i nan = _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7c00));
+    return _mm256_blendv_epi8(result, _mm256_set1_epi16(0x7fff), nan);
+  }
+};
+
+template <Op op>
+struct Bfloat16Step {
+  /// A float's bits plus what carries into the upper half exactly if that half must be rounded up.
+  BUSBAR_AVX2 __m256i rounded(__m256 value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256 nan = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+    return _mm256_blendv_epi8(up, _mm256_set1_epi32(0x7fff0000), _mm256_castps_si256(nan));
+  }
+
+  BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
+    const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    const __m256 even = combine<op>(_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)),
+                                    _mm256_castsi256_ps(_mm256_slli_epi32(b, 16)));
+    const __m256 odd = combine<op>(_mm256_castsi256_ps(_mm256_and_si256(a, upper)),
+                                   _mm256_castsi256_ps(_mm256_and_si256(b, upper)));
+    return _mm256_blend_epi16(_mm256_srli_epi32(rounded(even), 16), rounded(odd), 0xaa);
+  }
+};
+
+// The 8-bit types pass through half, two vectors of it: the bytes at even and at odd places. Half's 11 significant bits
+// are at least twice theirs plus 2, so rounding the exact result to half first never changes the second rounding
+// (Figueroa, "When is double rounding innocuous?", 1995); the products below that theorem's range are covered by the
+// exhaustive test.
+
+template <Op op>
+struct E5m2Step {
+  /// The upper byte of each half, rounded, in the lower byte's place.
+  BUSBAR_AVX2 __m256i rounded(__m256i half) {
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(half, 8), _mm256_set1_epi16(1));
+    return _mm256_add_epi16(_mm256_add_epi16(half, _mm256_set1_epi16(0x7f)), odd);
+  }
+
+  BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
+    const __m256i upper = _mm256_set1_epi16(static_cast<short>(0xff00));
+    const __m256 one = _mm256_set1_ps(1);
+    const __m256i even = combine_halves<op>(_mm256_slli_epi16(a, 8), _mm256_slli_epi16(b, 8), one);
+    const __m256i odd = combine_halves<op>(_mm256_and_si256(a, upper), _mm256_and_si256(b, upper), one);
+    const __m256i result =
+        _mm256_or_si256(_mm256_srli_epi16(rounded(even), 8), _mm256_and_si256(rounded(odd), upper));
+    const __m256i nan = _mm256_cmpgt_epi8(_mm256_and_si256(result, _mm256_set1_epi8(0x7f)), _mm256_set1_epi8(0x7c));
+    return _mm256_blendv_epi8(result, _mm256_set1_epi8(0x7f), nan);
+  }
+};
+
+template <Op op>
+struct E4m3Step {
+  /// Bytes in the upper places as halves of 2^-8 their value: the exponent's bias is 7 there and 15 here.
+  BUSBAR_AVX2 __m256i as_halves(__m256i upper_bytes) {
+    return _mm256_and_si256(_mm256_srai_epi16(upper_bytes, 1), _mm256_set1_epi16(static_cast<short>(0xbf80)));
+  }
+
+  /// Twice the half, so that the rounded magnitude fills the upper byte and the sign is gone.
+  BUSBAR_AVX2 __m256i rounded(__m256i half) {
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(half, 7), _mm256_set1_epi16(1));
+    return _mm256_slli_epi16(_mm256_add_epi16(_mm256_add_epi16(half, _mm256_set1_epi16(0x3f)), odd), 1);
+  }
+
+  BUSBAR_AVX2 __m256i is_nan(__m256i x) {
+    return _mm256_cmpeq_epi8(_mm256_or_si256(x, _mm256_set1_epi8(static_cast<char>(0x80))), _mm256_set1_epi8(-1));
+  }
+
+  BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
+    const __m256i upper = _mm256_set1_epi16(static_cast<short>(0xff00));
+    const __m256 scale = _mm256_set1_ps(256);
+    const __m256i even = combine_halves<op>(as_halves(_mm256_slli_epi16(a, 8)), as_halves(_mm256_slli_epi16(b, 8)),
+                                            scale);
+    const __m256i odd = combine_halves<op>(as_halves(a), as_halves(b), scale);
+    const __m256i magnitude =
+        _mm256_or_si256(_mm256_srli_epi16(rounded(even), 8), _mm256_and_si256(rounded(odd), upper));
+    const __m256i saturated = _mm256_min_epu8(magnitude, _mm256_set1_epi8(0x7e));
+    const __m256i signs = _mm256_blendv_epi8(_mm256_srli_epi16(even, 8), odd, upper);
+    const __m256i sign = _mm256_and_si256(signs, _mm256_set1_epi8(static_cast<char>(0x80)));
+    const __m256i nan = _mm256_or_si256(is_nan(a), is_nan(b));
+    return _mm256_blendv_epi8(_mm256_or_si256(saturated, sign), _mm256_set1_epi8(0x7f), nan);
+  }
+};
+
+template <class Step, int kElementBytes>
+[[gnu::target("avx2,f16c")]] void reduce(const void* in, void* inout, std::size_t count) {
+  constexpr std::size_t kBlock = sizeof(__m256i);
+  const auto* source = static_cast<const char*>(in);
+  auto* target = static_cast<char*>(inout);
+  const std::size_t nbytes = count * kElementBytes;
+  std::size_t at = 0;
+  for (; at + kBlock <= nbytes; at += kBlock) {
+    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + at));
+    const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(target + at));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + at), Step::step(a, b));
+  }
+  if (at < nbytes) {
+    alignas(kBlock) char a[kBlock] = {};
+    alignas(kBlock) char b[kBlock] = {};
+    std::memcpy(a, source + at, nbytes - at);
+    std::memcpy(b, target + at, nbytes - at);
+    const __m256i result = Step::step(_mm256_load_si256(reinterpret_cast<const __m256i*>(a)),
+                                      _mm256_load_si256(reinterpret_cast<const __m256i*>(b)));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(b), result);
+    std::memcpy(target + at, b, nbytes - at);
+  }
+}
+
+template <template <Op> class Arithmetic, class L, int kNan, int kLargest>
+ReduceFn pick(Op op) {
+  constexpr int kElementBytes = std::is_same_v<L, Lanes16> ? 2 : 1;
+  switch (op) {
+    case Op::sum:
+      return reduce<Arithmetic<Op::sum>, kElementBytes>;
+    case Op::prod:
+      return reduce<Arithmetic<Op::prod>, kElementBytes>;
+    case Op::max:
+      return reduce<Extreme<L, kNan, kLargest, true>, kElementBytes>;
+    case Op::min:
+      return reduce<Extreme<L, kNan, kLargest, false>, kElementBytes>;
+    case Op::avg:
+    case Op::mulsum:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ReduceFn avx2_narrow_reduction(DType dtype, Op op) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return nullptr;
+  switch (dtype) {
+    case DType::half:
+      return pick<HalfStep, Lanes16, 0x7fff, 0x7c00>(op);
+    case DType::bfloat16:
+      return pick<Bfloat16Step, Lanes16, 0x7fff, 0x7f80>(op);
+    case DType::f8e4m3:
+      return pick<E4m3Step, Lanes8, 0x7f, 0x7e>(op);
+    case DType::f8e5m2:
+      return pick<E5m2Step, Lanes8, 0x7f, 0x7c>(op);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace busbar
+
+#endif
