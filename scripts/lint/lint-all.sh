@@ -14,7 +14,8 @@ fi
 failed=()
 for name in "${names[@]}"; do
   started=$SECONDS
-  if scripts/lint/"$name".* "$builddir"; then
+  script=(scripts/lint/"$name".*)
+  if "${script[0]}" "$builddir"; then
     verdict=ok
   else
     verdict=FAILED
