@@ -13,7 +13,7 @@ choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_H
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test test-asan bench lint-deps lint format bundle clean
+.PHONY: all help deps configure build-all run test test-asan bench lint-deps lint format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -51,8 +51,8 @@ test-asan:  ## The unit and MPI tests under the address and undefined-behaviour 
 bench: deps build-all  ## Measure the suite itself: data kernels, the loop's overhead (Google Benchmark)
 	@for bench in '$(BUILDDIR)'/test/*_bench; do echo "== $$bench"; "$$bench" $(ARGS) || exit 1; done
 
-lint-deps:
-	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --lint
+lint-deps bundle-deps:
+	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)
 
 lint: lint-deps configure  ## Formatting, clang-tidy, layers, headers, scripts (ARGS='layers': only that)
 	@scripts/lint/lint-all.sh '$(BUILDDIR)' $(ARGS)
@@ -60,8 +60,8 @@ lint: lint-deps configure  ## Formatting, clang-tidy, layers, headers, scripts (
 format:  ## Apply clang-format to every source
 	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
-bundle: deps build-all  ## Make a relocatable tarball for machines without package access
-	@scripts/bundle.sh '$(BUILDDIR)'
+bundle: bundle-deps build-all  ## Make a relocatable tarball for machines without package access
+	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
 clean:  ## Remove the build directories
 	@rm -rf '$(BUILDDIR)' build-asan

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and test; with --lint, what `make lint` needs as well. Does nothing, and needs
-# neither root nor a network, where everything is there.
+# Installs what is missing to build and test; with --lint or --bundle, what `make lint` or `make bundle` needs as well.
+# Does nothing, and needs neither root nor a network, where everything is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
@@ -8,9 +8,10 @@ packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohma
 if [[ -z "${MPI_HOME:-}" ]]; then
   packages+=(libopenmpi-dev openmpi-bin)
 fi
-if [[ "${1:-}" == "--lint" ]]; then
-  packages+=(clang-format clang-tidy shellcheck)
-fi
+case "${1:-}" in
+  --lint) packages+=(clang-format clang-tidy shellcheck git) ;;
+  --bundle) packages+=(patchelf binutils xz-utils) ;;
+esac
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   echo "This is not a Debian system. Please see to it that these, or what they are called here, are installed:" >&2

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Makes BUILDDIR/busbar-VERSION-linux-x86_64.tar.xz for machines without package access: unpack anywhere, run
+# ./busbar-run. Inside: the executables, configs, scripts, and every shared library that a bare machine may lack, Open
+# MPI's run-time and plugins included. Left to the machine: glibc (the launcher checks its version), the GPU driver, the
+# RDMA libraries (they must match the machine's drivers; Open MPI then uses TCP and shared memory, which is also Debian's
+# default), and NCCL unless BUNDLE_NCCL=1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+builddir=$(cd "$1" && pwd)
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$builddir/CMakeCache.txt")
+name=busbar-$version-linux-$(uname -m)
+stage=$builddir/$name
+
+left_to_machine='^(ld-linux.*|lib(c|m|mvec|pthread|rt|dl|resolv|util|nsl|anl|nss_.*|cuda|nvidia-.*))\.so'
+hardware_only='lib(ibverbs|rdmacm|efa|fabric|psm2|psm_infinipath|infinipath|uc[pst]|oshmem)\.so'
+
+# Path of a directory or program of the Open MPI that the executables were linked with.
+mpi_path() { ompi_info --parsable --path "$1" | cut -d: -f3; }
+
+is_elf() { [[ -f $1 && $(head -c 4 "$1" | tr -d '\0') == $'\x7fELF' ]]; }
+
+# Copies the plugins of a directory except those for hardware or libraries that are left to the machine.
+copy_plugins() {
+  local from=$1 to=$2 plugin needs
+  mkdir -p "$to"
+  for plugin in "$from"/*.so; do
+    needs=$(ldd "$plugin")
+    if ! grep -qE "$hardware_only|not found" <<<"$needs"; then
+      cp -L "$plugin" "$to"
+    fi
+  done
+}
+
+copy_programs() {
+  local program
+  mkdir -p "$stage/bin"
+  for program in "$builddir"/*_perf* "$builddir"/test/*; do
+    if [[ -x $program ]] && is_elf "$program"; then
+      cp "$program" "$stage/bin"
+    fi
+  done
+  mkdir -p "$stage/scripts"
+  cp -r configs "$stage/" 2>/dev/null || true
+  cp scripts/gpu_check.sh "$stage/scripts/" 2>/dev/null || true
+}
+
+copy_open_mpi() {
+  cp -L "$(mpi_path bindir)/orterun" "$stage/bin/mpirun"
+  cp -L "$(mpi_path bindir)/orted" "$stage/bin/"
+  copy_plugins "$(mpi_path pkglibdir)" "$stage/lib/openmpi"
+  mkdir -p "$stage/share" "$stage/etc"
+  cp -r "$(mpi_path pkgdatadir)" "$stage/share/openmpi"
+  cp "$(mpi_path sysconfdir)"/openmpi-mca-params.conf "$stage/etc/"
+
+  # PMIx is a library of its own in some distributions, with plugins and texts beside it.
+  local pmix
+  pmix=$(ldd "$stage"/lib/openmpi/mca_pmix_*.so | awk '/libpmix\.so/ {print $3; exit}')
+  if [[ -n "$pmix" ]]; then
+    pmix=$(dirname "$(readlink -f "$pmix")")
+    copy_plugins "$pmix/pmix" "$stage/lib/pmix"
+    cp -r "$pmix/../share/pmix" "$stage/share/pmix"
+  fi
+}
+
+copy_libraries() {
+  local library
+  find "$stage" -type f | while read -r file; do if is_elf "$file"; then ldd "$file"; fi; done |
+    awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r soname library; do
+    if [[ ! $soname =~ $left_to_machine ]]; then
+      cp -L "$library" "$stage/lib/$soname"
+    fi
+  done
+  if [[ "${BUNDLE_NCCL:-0}" == 1 ]]; then
+    library=$(find -L "${NCCL_HOME:-/nonexistent}"/lib /usr/local/cuda/lib* /usr/lib/x86_64-linux-gnu -maxdepth 1 \
+                   -name libnccl.so.2 -print -quit 2>/dev/null)
+    : "${library:?BUNDLE_NCCL=1, but libnccl.so.2 was not found; set NCCL_HOME}"
+    cp -L "$library" "$stage/lib/"
+  fi
+}
+
+# RPATH rather than LD_LIBRARY_PATH, which would also reach the machine's own programs that are started from here.
+strip_and_relocate() {
+  local file
+  find "$stage" -type f | while read -r file; do
+    if is_elf "$file"; then
+      chmod u+w "$file"
+      strip --strip-unneeded "$file"
+      case $file in
+        */bin/*) patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" "$file" ;;
+        */lib/openmpi/* | */lib/pmix/*) patchelf --force-rpath --set-rpath "\$ORIGIN/.." "$file" ;;
+        *) patchelf --force-rpath --set-rpath "\$ORIGIN" "$file" ;;
+      esac
+    fi
+  done
+}
+
+newest_glibc_needed() {
+  find "$stage" -type f | while read -r file; do if is_elf "$file"; then objdump -T "$file"; fi; done |
+    grep -oE 'GLIBC_[0-9]+\.[0-9]+' | sort -uV | tail -n 1 | cut -d_ -f2
+}
+
+rm -rf "$stage"
+copy_programs
+copy_open_mpi
+copy_libraries
+strip_and_relocate
+sed "s/@GLIBC@/$(newest_glibc_needed)/" scripts/busbar-run.in >"$stage/busbar-run"
+chmod 755 "$stage/busbar-run"
+tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"
+rm -rf "$stage"
+echo "$builddir/$name.tar.xz ($(du -h "$builddir/$name.tar.xz" | cut -f1))"
