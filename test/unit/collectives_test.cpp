@@ -1,0 +1,172 @@
+// What these would catch: a wrong count, offset or factor in a collective's definition. Data and check come from the same
+// definition, so such an error would not show as wrong data; it would show as a wrong bandwidth in every table.
+
+#include "collectives/collective.h"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <set>
+
+using namespace busbar;
+
+namespace {
+
+const Traffic kGenerated;
+
+Problem problem_of(const Collective& c, std::size_t nbytes, int nranks, std::size_t w, const Traffic& t = kGenerated) {
+  return {c.count(nbytes / w, nranks, w, &t), w, nranks, 0, &t};
+}
+
+}  // namespace
+
+TEST_CASE("Counts and sizes follow the contract's table", "[collectives]") {
+  // 1000 B of float on 4 ranks: c = 250; base = floor(250/4) = 62, rounded down to a multiple of 16/4 = 4: 60.
+  struct Expected {
+    const Collective& c;
+    std::size_t count, send, recv, nbytes;
+  };
+  const std::vector<Expected> table{
+      {kAllReduce, 250, 250, 250, 1000},     {kBroadcast, 250, 250, 250, 1000}, {kReduce, 250, 250, 250, 1000},
+      {kSendrecv, 250, 250, 250, 1000},      {kAllGather, 60, 60, 240, 960},    {kGather, 60, 60, 240, 960},
+      {kHypercube, 60, 60, 240, 960},        {kReduceScatter, 60, 240, 60, 960}, {kScatter, 60, 240, 60, 960},
+      {kAlltoall, 60, 240, 240, 960},
+  };
+  for (const Expected& e : table) {
+    INFO(e.c.name);
+    const Problem p = problem_of(e.c, 1000, 4, 4);
+    CHECK(p.count == e.count);
+    CHECK(e.c.extents(p).send == e.send);
+    CHECK(e.c.extents(p).recv == e.recv);
+    CHECK(message_bytes(e.c, p) == e.nbytes);
+  }
+}
+
+TEST_CASE("Chunked collectives below 16 bytes per rank have size zero", "[collectives]") {
+  for (const Collective* c : {&kAllGather, &kReduceScatter, &kAlltoall, &kGather, &kScatter, &kHypercube}) {
+    CHECK(problem_of(*c, 63, 4, 1).count == 0);
+    CHECK(problem_of(*c, 64, 4, 1).count == 16);
+    CHECK(problem_of(*c, 64, 4, 8).count == 2);
+  }
+}
+
+TEST_CASE("Bus factors are those of nccl-tests", "[collectives]") {
+  const std::map<std::string_view, double> at_four{
+      {"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75}, {"broadcast", 1}, {"reduce", 1},
+      {"alltoall", 0.75},  {"alltoallv", 0.75},  {"gather", 0.75},         {"scatter", 0.75}, {"sendrecv", 1},
+      {"hypercube", 1}};
+  for (CollectiveId id : kAllCollectives) {
+    const Collective& c = collective(id);
+    INFO(c.name);
+    CHECK(c.bus_factor(4) == at_four.at(c.name));
+  }
+}
+
+TEST_CASE("Hypercube's bandwidth leaves out the rank's own block", "[collectives]") {
+  const Problem p = problem_of(kHypercube, 1024, 4, 4);  // base = 64
+  CHECK(kHypercube.algorithm_bytes(p) == 64 * 3 * 4);
+  CHECK(kAllGather.algorithm_bytes(p) == 64 * 4 * 4);
+}
+
+TEST_CASE("Hypercube wants a power of two", "[collectives]") {
+  CHECK(kHypercube.why_not(problem_of(kHypercube, 1024, 8, 4)).empty());
+  CHECK(kHypercube.why_not(problem_of(kHypercube, 1024, 6, 4)) == "hypercube needs a power-of-two number of ranks, not 6");
+}
+
+TEST_CASE("Expected blocks of small cases, written out by hand", "[collectives]") {
+  Problem p{.count = 16, .elem_size = 1, .nranks = 3, .root = 1, .traffic = &kGenerated};
+  CHECK(kAllReduce.expected(p, 2) == std::vector<Block>{{0, 16, kReduction, 0}});
+  CHECK(kReduceScatter.expected(p, 2) == std::vector<Block>{{0, 16, kReduction, 32}});
+  CHECK(kAllGather.expected(p, 0) == std::vector<Block>{{0, 16, 0, 0}, {16, 16, 1, 0}, {32, 16, 2, 0}});
+  CHECK(kAlltoall.expected(p, 2) == std::vector<Block>{{0, 16, 0, 32}, {16, 16, 1, 32}, {32, 16, 2, 32}});
+  CHECK(kScatter.expected(p, 2) == std::vector<Block>{{0, 16, 1, 32}});
+  CHECK(kBroadcast.expected(p, 0) == std::vector<Block>{{0, 16, 1, 0}});
+  CHECK(kSendrecv.expected(p, 0) == std::vector<Block>{{0, 16, 2, 0}});
+  CHECK(kReduce.expected(p, 1) == std::vector<Block>{{0, 16, kReduction, 0}});
+  CHECK(kReduce.expected(p, 0).empty());
+  CHECK(kGather.expected(p, 0).empty());
+  CHECK(kGather.expected(p, 1).size() == 3);
+}
+
+TEST_CASE("In-place offsets are the rank's own block", "[collectives]") {
+  const Problem p{.count = 16, .elem_size = 1, .nranks = 3, .root = 0, .traffic = &kGenerated};
+  CHECK(kAllGather.in_place(p, 2).send == 32);
+  CHECK(kAllGather.in_place(p, 2).recv == 0);
+  CHECK(kReduceScatter.in_place(p, 2).recv == 32);
+  CHECK(kScatter.in_place(p, 1).recv == 16);
+  CHECK(kGather.in_place(p, 1).send == 16);
+  CHECK(kAllReduce.in_place(p, 2).recv == 0);
+  CHECK(kAlltoall.in_place == nullptr);
+  CHECK(kAlltoallv.in_place == nullptr);
+  CHECK(kSendrecv.in_place == nullptr);
+}
+
+TEST_CASE("Generated alltoallv traffic grows with the distance", "[collectives][alltoallv]") {
+  // 4 ranks, 96 elements of 1 B each (count 96, total 384 B): shares 0, 1/6, 2/6, 3/6 of 384 = 0, 64, 128, 192.
+  const Problem p{.count = 96, .elem_size = 1, .nranks = 4, .root = 0, .traffic = &kGenerated};
+  CHECK(alltoallv_count(p, 1, 1) == 0);
+  CHECK(alltoallv_count(p, 1, 2) == 64);
+  CHECK(alltoallv_count(p, 1, 3) == 128);
+  CHECK(alltoallv_count(p, 1, 0) == 192);
+  CHECK(kAlltoallv.extents(p).send == 384);
+  CHECK(alltoallv_send_offset(p, 1, 3) == 192 + 0 + 64);
+}
+
+TEST_CASE("Alltoallv's blocks tile every receive buffer and every send buffer exactly once", "[collectives][alltoallv]") {
+  Traffic half;
+  half.spread = 0.5;
+  const Traffic matrix = parse_traffic_matrix("0 160 32\n16 0 64\n320 0 48\n", 1.0);
+  for (const Traffic* traffic : std::vector<const Traffic*>{&kGenerated, &half, &matrix}) {
+    for (int n = 1; n <= (traffic->from_matrix() ? 3 : 9); ++n) {
+      const Problem p{.count = 48, .elem_size = 4, .nranks = n, .root = 0, .traffic = traffic};
+      std::map<int, std::set<std::size_t>> sent;
+      for (int rank = 0; rank < n; ++rank) {
+        std::size_t at = 0;
+        for (const Block& b : kAlltoallv.expected(p, rank)) {
+          CHECK(b.at == at);
+          at += b.count;
+          CHECK(b.from == alltoallv_send_offset(p, b.source, rank));
+          for (std::size_t i = 0; i < b.count; ++i) CHECK(sent[b.source].insert(b.from + i).second);
+        }
+        CHECK(at <= kAlltoallv.extents(p).recv);
+      }
+      for (const auto& [source, elements] : sent) CHECK(*elements.rbegin() + 1 == elements.size());
+    }
+  }
+}
+
+TEST_CASE("A traffic matrix is read with its scale, in multiples of 16 bytes", "[collectives][alltoallv]") {
+  const Traffic t = parse_traffic_matrix("100 200\n50.5 1e3\n", 2.0);
+  CHECK(t.dim == 2);
+  CHECK(t.bytes == std::vector<std::uint64_t>{192, 400, 96, 2000});
+}
+
+TEST_CASE("A bad traffic matrix says what is wrong and where", "[collectives][alltoallv]") {
+  CHECK_THROWS_WITH(parse_traffic_matrix("", 1), "the matrix is empty");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1 2\n3\n", 1), "row 2 has 1 columns, row 1 has 2");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1 2\n", 1), "the matrix has 1 rows and 2 columns; it must be square");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1 x\n3 4\n", 1), "'x' is not a number in row 1, column 2");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1 2\n-3 4\n", 1), "'-3' is not a non-negative number in row 2, column 1");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1 2\n3 nan\n", 1), "'nan' is not a non-negative number in row 2, column 2");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1e30 2\n3 4\n", 1), "'1e30' is too large in row 1, column 1");
+}
+
+TEST_CASE("Names and aliases of dtypes are known in any case, others are not", "[collectives]") {
+  CHECK(parse_dtype("half") == DType::half);
+  CHECK(parse_dtype("FP16") == DType::half);
+  CHECK(parse_dtype("bf16") == DType::bfloat16);
+  CHECK(parse_dtype("fp8") == DType::f8e4m3);
+  CHECK(parse_dtype("e5m2") == DType::f8e5m2);
+  CHECK_FALSE(parse_dtype("floaty"));
+  CHECK_FALSE(parse_dtype(""));
+  for (DType d : kAllDTypes) CHECK(parse_dtype(name(d)) == d);
+  CHECK(name(DType::float32) == "float");
+  CHECK(name(DType::float64) == "double");
+}
+
+TEST_CASE("Collectives and ops are found by their names", "[collectives]") {
+  for (CollectiveId id : kAllCollectives) CHECK(find_collective(collective(id).name)->id == id);
+  CHECK(find_collective("allreduce") == nullptr);
+  for (Op op : kAllOps) CHECK(parse_op(name(op)) == op);
+  CHECK_FALSE(parse_op("mean"));
+}
