@@ -3,13 +3,13 @@
 // Compares a text with test/unit/golden/NAME. To bless a change that was read and meant: run the tests with
 // BUSBAR_BLESS=1 in the environment and look at `git diff`.
 
+#include <catch2/catch.hpp>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
-
-#include <catch2/catch.hpp>
 
 namespace busbar {
 

@@ -2,10 +2,10 @@
 
 // One finished run with known numbers, for the tests of every report.
 
+#include "common/measure/result.h"
+
 #include <string>
 #include <vector>
-
-#include "common/measure/result.h"
 
 namespace busbar {
 

@@ -3,16 +3,16 @@
 
 #include "common/report/table.h"
 
+#include "golden.h"
+#include "report_fixture.h"
+
+#include <catch2/catch.hpp>
+
 #include <cstdlib>
 #include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <catch2/catch.hpp>
-
-#include "golden.h"
-#include "report_fixture.h"
 
 using namespace busbar;
 
@@ -43,8 +43,8 @@ TEST_CASE("A run on host memory prints header, rows and footer as the golden fil
   const RunInfo info = sample_run();
   Summary summary;
   summary.mean_busbw = 271.8;
-  check_golden("table_mpi.txt", table_header(info) + table_row(info.config, kAllReduce, sample_row()) +
-                                    table_footer(info, summary));
+  check_golden("table_mpi.txt",
+               table_header(info) + table_row(info.config, kAllReduce, sample_row()) + table_footer(info, summary));
 }
 
 TEST_CASE("Every option that adds a line or a column shows in the golden file", "[table][unit]") {
@@ -157,7 +157,7 @@ TEST_CASE("Options change the number of tokens as promised", "[table][unit]") {
   config.report_timestamps = false;
   const auto words = tokens(table_row(config, kAllReduce, row));
   REQUIRE(words.size() == 21);
-  CHECK(words[9] == "1.00");   // of 1 2 3 4 us: the first, 9 ms, is skipped
+  CHECK(words[9] == "1.00");  // of 1 2 3 4 us: the first, 9 ms, is skipped
   CHECK(words[10] == "4.00");
   CHECK(words[12] == "44.72");  // sqrt(1.25) / 2.5
   CHECK(words[20] == "0.00");

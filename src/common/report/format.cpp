@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <string_view>
 
 namespace busbar {
 
@@ -47,10 +47,14 @@ std::string without_footer_words(std::string text) {
   return text;
 }
 
-std::string redop_text(const Case& row_case) { return row_case.op ? std::string(name(*row_case.op)) : "none"; }
+std::string_view redop_text(std::optional<Op> op) { return op ? name(*op) : "none"; }
 
-int shown_root(const Collective& collective, const Case& row_case) {
-  return collective.has_root ? row_case.root : -1;
+int shown_root(const Collective& collective, int root) { return collective.has_root ? root : -1; }
+
+SizeRange asked_sizes(const Config& config) {
+  if (config.sizes.empty()) return {config.minbytes, config.maxbytes};
+  const auto [low, high] = std::minmax_element(config.sizes.begin(), config.sizes.end());
+  return {*low, *high};
 }
 
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place) {

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "common/measure/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace busbar {
 
@@ -18,10 +21,17 @@ std::string memory_amount(std::int64_t nbytes);
 std::string without_footer_words(std::string text);
 
 /// The `redop` column: the operation, or `none`.
-std::string redop_text(const Case& row_case);
+std::string_view redop_text(std::optional<Op> op);
 
 /// The `root` column: -1 where the collective has no root.
-int shown_root(const Collective& collective, const Case& row_case);
+int shown_root(const Collective& collective, int root);
+
+/// The ends of the sweep as asked for, before memory lowers them [bytes].
+struct SizeRange {
+  std::uint64_t first;
+  std::uint64_t last;
+};
+SizeRange asked_sizes(const Config& config);
 
 /// The row's half if it was measured; null where the collective lacks the placement or `--placement` leaves it out.
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place);

@@ -1,13 +1,12 @@
 #include "common/report/table.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-
 #include "common/report/format.h"
 #include "common/report/iteration_stats.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
 
 namespace busbar {
 namespace {
@@ -16,16 +15,15 @@ constexpr std::size_t kTimeWidth = 7;
 constexpr std::size_t kBandwidthWidth = 6;
 
 std::string parameters_line(const Config& c) {
-  const auto [low, high] = std::minmax_element(c.sizes.begin(), c.sizes.end());
-  const bool list = !c.sizes.empty();
-  const std::string step = list             ? "0(list)"
+  const SizeRange sizes = asked_sizes(c);
+  const std::string step = !c.sizes.empty()   ? "0(list)"
                            : c.stepfactor > 1 ? fmt::format("{:g}(factor)", c.stepfactor)
                                               : fmt::format("{}(bytes)", c.stepbytes);
   return fmt::format(
       "# nThread {} nGpus {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} "
       "validation: {} graph: {} unalign: {}\n",
-      c.nthreads, c.ngpus, list ? *low : c.minbytes, list ? *high : c.maxbytes, step, c.warmup_iters, c.iters,
-      c.agg_iters, c.check, c.cudagraph, c.unalign);
+      c.nthreads, c.ngpus, sizes.first, sizes.last, step, c.warmup_iters, c.iters, c.agg_iters, c.check, c.cudagraph,
+      c.unalign);
 }
 
 std::string mode_lines(const RunInfo& info) {
@@ -71,9 +69,8 @@ std::string case_titles(std::string_view size, std::string_view count, bool word
 std::string column_titles(const Config& c) {
   const auto half = [&](std::string_view time, std::string_view bandwidth_unit) {
     const bool words = bandwidth_unit.empty();
-    std::string text =
-        fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, words ? "algbw" : bandwidth_unit,
-                    words ? "busbw" : bandwidth_unit, words ? "#wrong" : "");
+    std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, words ? "algbw" : bandwidth_unit,
+                                   words ? "busbw" : bandwidth_unit, words ? "#wrong" : "");
     if (!c.per_iter_timing) return text;
     return text + (words ? fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "i_min", "i_max", "i_p99", "i_cv%")
                          : fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)", "(%)"));
@@ -112,8 +109,7 @@ std::string half_columns(const Config& config, const HalfResult* measured) {
 }
 
 std::string memory_line(const RunInfo& info, const Summary& summary) {
-  std::string text =
-      fmt::format("# {:<20} : ", info.backend == "nccl" ? "GPU memory usage" : "Host memory usage");
+  std::string text = fmt::format("# {:<20} : ", info.backend == "nccl" ? "GPU memory usage" : "Host memory usage");
   std::int64_t total = 0;
   for (const Backend::MemoryUse& use : summary.memory) {
     text += fmt::format("{} {} | ", use.label, memory_amount(use.bytes));
@@ -125,8 +121,8 @@ std::string memory_line(const RunInfo& info, const Summary& summary) {
 }  // namespace
 
 std::string table_header(const RunInfo& info) {
-  std::string text = fmt::format("# busbar version {} backend={} library={}\n", info.version, info.backend,
-                                 info.library_version);
+  std::string text =
+      fmt::format("# busbar version {} backend={} library={}\n", info.version, info.backend, info.library_version);
   text += fmt::format("# Collective test starting: {}\n", info.program);
   text += parameters_line(info.config);
   text += mode_lines(info);
@@ -141,7 +137,7 @@ std::string table_header(const RunInfo& info) {
 std::string table_row(const Config& config, const Collective& collective, const Row& row) {
   const Case& c = row.row_case;
   std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", c.nbytes, c.problem.count, name(c.dtype),
-                                 redop_text(c), shown_root(collective, c));
+                                 redop_text(c.op), shown_root(collective, c.root));
   for (bool in_place : {false, true}) text += half_columns(config, measured_half(config, row, in_place));
   if (config.report_timestamps) text += fmt::format("  {}", row.timestamp);
   return text + "\n";
@@ -149,8 +145,8 @@ std::string table_row(const Config& config, const Collective& collective, const 
 
 std::string table_footer(const RunInfo& info, const Summary& summary) {
   const double mean_busbw = std::isfinite(summary.mean_busbw) ? summary.mean_busbw : 0;
-  std::string text = fmt::format("# {:<20} : {} {}\n", "Out of bounds values", summary.wrong,
-                                 summary.wrong == 0 ? "OK" : "FAILED");
+  std::string text =
+      fmt::format("# {:<20} : {} {}\n", "Out of bounds values", summary.wrong, summary.wrong == 0 ? "OK" : "FAILED");
   text += fmt::format("# {:<20} : {:g}", "Avg bus bandwidth", mean_busbw);
   if (summary.bandwidth_okay) text += *summary.bandwidth_okay ? " OK" : " FAILED";
   text += fmt::format("\n#\n# Collective test concluded: {}\n", info.program);

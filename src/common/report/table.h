@@ -1,9 +1,9 @@
 #pragma once
 
+#include "common/measure/result.h"
+
 #include <string>
 #include <string_view>
-
-#include "common/measure/result.h"
 
 namespace busbar {
 
