@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+/// A file that this process created, open for writing.
+struct NewFile {
+  std::string path;
+  std::unique_ptr<std::FILE, CloseFile> stream;
+};
+
+/// Creates `path` or, where that exists, `path.0`, `path.1`, ...: an earlier result is never overwritten, and two runs
+/// that start at once never share a file. Throws Error(bad_config) naming `option`.
+NewFile create_new_file(const std::string& path, std::string_view option);
+
+/// Puts `text` in the place of the file at `path` in one step: a reader, or a crash, meets the old text or the new one
+/// whole. Returns 0 or errno; then the old text stands.
+int replace_file(const std::string& path, std::string_view text);
+
+/// What a person reads when a result file cannot be written any more.
+std::string write_warning(const std::string& path, int error);
+
+}  // namespace busbar

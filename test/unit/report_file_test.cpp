@@ -1,0 +1,60 @@
+// The bugs these would catch: two runs that start at once write one file, and `-J /dev/null` replaces a device.
+
+#include "common/report/report_file.h"
+
+#include "common/base/error.h"
+#include "golden.h"
+#include "temp_dir.h"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace busbar;
+
+TEST_CASE("Runs that start at once get files of their own", "[report_file][unit]") {
+  const TempDir dir;
+  std::vector<std::vector<std::string>> names(4);
+  std::vector<std::thread> runs;
+  for (auto& mine : names) {
+    runs.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) mine.push_back(create_new_file(dir.file("r.csv"), "--csv").path);
+    });
+  }
+  for (std::thread& run : runs) run.join();
+  std::set<std::string> distinct;
+  for (const auto& mine : names) distinct.insert(mine.begin(), mine.end());
+  CHECK(distinct.size() == 200);
+  CHECK(distinct.count(dir.file("r.csv.198")) == 1);
+}
+
+TEST_CASE("A file is made only where a file can be", "[report_file][unit]") {
+  const TempDir dir;
+  CHECK_THROWS_WITH(create_new_file(dir.path(), "-J"), Catch::Contains("no regular file"));
+  CHECK_THROWS_WITH(create_new_file("/dev/null", "-J"), Catch::Contains("no regular file"));
+  CHECK_THROWS_AS(create_new_file(dir.file("none/x"), "--csv"), Error);
+  try {
+    create_new_file("", "--csv");
+    FAIL("an empty name was taken");
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::bad_config);
+  }
+}
+
+TEST_CASE("Replacing a file is all or nothing and leaves nothing behind", "[report_file][unit]") {
+  const TempDir dir;
+  const std::string path = create_new_file(dir.file("r"), "-J").path;
+  CHECK(replace_file(path, "one") == 0);
+  CHECK(read_text(path) == "one");
+  // What a killed run left, or a link that someone else put there: neither is followed.
+  std::filesystem::create_symlink(path, path + ".tmp");
+  CHECK(replace_file(path, "two") == 0);
+  CHECK(read_text(path) == "two");
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
+  CHECK_FALSE(std::filesystem::exists(path + ".tmp"));
+  CHECK(replace_file(dir.file("none/r"), "x") == ENOENT);
+}
