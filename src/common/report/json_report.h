@@ -1,0 +1,52 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/measure/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace busbar {
+
+/// A run as JSON: nccl-tests' schema 3 with its keys and types, and what only this suite knows in objects `busbar`, one
+/// for the file and one per row. Rows are kept as text, so that adding one costs the same however many there are.
+/// Until finish() the document says in `errors` that it is unfinished, and `out_of_bounds.okay` is "false": what a
+/// crash leaves behind must not pass for a good run.
+class JsonReport {
+ public:
+  JsonReport(const RunInfo& info, const Plan& plan);
+
+  void add(const Row& row);
+  void finish(const Summary& summary, ExitCode code, const std::string& end_time);
+
+  /// The whole document; valid at every moment.
+  std::string document() const;
+
+ private:
+  struct End {
+    Summary summary;
+    ExitCode code;
+    std::string time;
+  };
+
+  void add_wrong(const Row& row);
+  Summary summary_so_far() const;
+
+  Config config_;
+  const Collective* collective_;
+  std::string start_;   // members up to end_time
+  std::string run_;     // members after end_time
+  std::string busbar_;  // members of the file's busbar object that are known at the start
+  std::string rows_;
+  std::string wrong_;
+  std::size_t wrong_entries_ = 0;
+  std::size_t wrong_left_out_ = 0;
+  std::int64_t wrong_elements_ = 0;
+  double sum_busbw_ = 0;
+  std::size_t halves_ = 0;
+  std::optional<End> end_;
+};
+
+}  // namespace busbar
