@@ -1,0 +1,53 @@
+#pragma once
+
+#include "common/measure/plan.h"
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace busbar {
+
+/// How far a run is. Work is what rows are weighed by: see row_work().
+struct SweepState {
+  std::size_t rows_done = 0;
+  std::size_t rows_total = 0;  ///< 0: without end
+  double work_done = 0;
+  double work_total = 0;
+};
+
+/// A row's share of the run: its bytes, and a constant for what every row costs however small it is.
+double row_work(const Case& row_case);
+
+/// The time left if the rest of the work goes as the finished work went [seconds]; negative when unknown.
+double time_left_s(const SweepState& state, double elapsed_s);
+
+/// The progress line without its end, at most 79 characters; empty while a run is, or promises to be, short.
+std::string progress_line(const SweepState& state, const Case& now, double elapsed_s);
+
+/// Whether a person watches stderr.
+bool stderr_is_terminal();
+
+/// One line on a terminal that is rewritten in place while a run is long. Rank 0 only; call erase() before anything
+/// else is printed, to stdout too: both mostly end on one terminal.
+class Progress {
+ public:
+  /// `cycles` as -N (0: for ever). Prints nothing unless `enabled`.
+  Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out = stderr, Clock::time_point start = Clock::now());
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { erase(); }
+
+  void begin_row(const Case& row_case, Clock::time_point now = Clock::now());
+  void end_row(const Case& row_case);
+  void erase();
+
+ private:
+  SweepState state_;
+  bool enabled_;
+  std::FILE* out_;
+  Clock::time_point start_;
+  std::size_t shown_ = 0;  // characters on the terminal
+};
+
+}  // namespace busbar
