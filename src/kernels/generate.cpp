@@ -1,0 +1,118 @@
+#include "kernels/generate.h"
+
+#include <cstring>
+
+namespace busbar {
+namespace {
+
+template <class T>
+void generate_moved(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
+  const std::uint64_t index = first * sizeof(T) / 4;
+  const StreamKey key = stream_key(source.seed, source.stream, index);
+  const auto low = static_cast<std::uint32_t>(index);
+  const std::size_t nwords = batches * kBatchElems * sizeof(T) / 4;
+  for (std::size_t i = 0; i < nwords; ++i) {
+    const std::uint32_t word = stream_word(key, low + static_cast<std::uint32_t>(i));
+    std::memcpy(dst + i * 4, &word, 4);
+  }
+}
+
+template <class T>
+void generate_reduced(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
+  const StreamKey pick_key = stream_key(source.seed, kPickStream, first / 8);
+  const StreamKey group_key = stream_key(source.seed, kGroupStream, first / kGroupElems);
+  auto pick = static_cast<std::uint32_t>(first / 8);
+  auto group = static_cast<std::uint32_t>(first / kGroupElems);
+  for (std::size_t left = batches * kBatchElems / kGroupElems; left > 0; --left, ++group) {
+    const std::uint32_t row = row_of(source.rule, stream_word(group_key, group));
+    const unsigned char* const entries = source.rows + row * (kPaletteSize * sizeof(T));
+    for (int half = 0; half < 2; ++half, ++pick) {
+      const std::uint32_t word = stream_word(pick_key, pick);
+      for (unsigned j = 0; j < 8; ++j, dst += sizeof(T)) {
+        std::memcpy(dst, entries + (word >> (4 * j) & 15) * sizeof(T), sizeof(T));
+      }
+    }
+  }
+}
+
+template <class T>
+void generate_width(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
+  if (source.reduces) return generate_reduced<T>(source, first, batches, dst);
+  generate_moved<T>(source, first, batches, dst);
+}
+
+}  // namespace
+
+Isa best_isa() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") ? Isa::avx2 : Isa::portable;
+#else
+  return Isa::portable;
+#endif
+}
+
+Source make_source(const Pattern& pattern, int rank, Isa isa) {
+  Source source;
+  source.isa = isa;
+  source.width = size_of(pattern.dtype);
+  source.reduces = pattern.reduces;
+  source.seed = pattern.seed;
+  source.stream = static_cast<std::uint32_t>(rank);
+  if (!pattern.reduces) return source;
+
+  source.rule = row_rule(pattern, rank);
+  const std::uint32_t nrows = source.rule.reduction ? kPaletteSize : kPaletteSize + 1;
+  unsigned char* at = source.rows;
+  for (std::uint32_t row = 0; row < nrows; ++row) {
+    for (std::uint32_t a = 0; a < kPaletteSize; ++a, at += source.width) {
+      const std::uint64_t entry = row_entry(pattern, source.rule.reduction, row, a);
+      std::memcpy(at, &entry, source.width);
+    }
+  }
+#if defined(__x86_64__)
+  if (isa == Isa::avx2) arrange_rows_avx2(source);
+#endif
+  return source;
+}
+
+void generate_portable(const Source& source, std::uint64_t first, std::size_t batches, void* dst) {
+  auto* const bytes = static_cast<unsigned char*>(dst);
+  switch (source.width) {
+    case 1:
+      return generate_width<std::uint8_t>(source, first, batches, bytes);
+    case 2:
+      return generate_width<std::uint16_t>(source, first, batches, bytes);
+    case 4:
+      return generate_width<std::uint32_t>(source, first, batches, bytes);
+    default:
+      return generate_width<std::uint64_t>(source, first, batches, bytes);
+  }
+}
+
+std::size_t count_matching_portable(const Source& source, std::uint64_t first, std::size_t batches, const void* data) {
+  unsigned char want[kBatchElems * 8];
+  const std::size_t nbytes = kBatchElems * source.width;
+  const auto* got = static_cast<const unsigned char*>(data);
+  for (std::size_t batch = 0; batch < batches; ++batch, got += nbytes) {
+    generate_portable(source, first + batch * kBatchElems, 1, want);
+    if (std::memcmp(want, got, nbytes) != 0) return batch;
+  }
+  return batches;
+}
+
+void generate(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming) {
+#if defined(__x86_64__)
+  if (source.isa == Isa::avx2) return generate_avx2(source, first, batches, dst, streaming);
+#endif
+  (void)streaming;
+  generate_portable(source, first, batches, dst);
+}
+
+std::size_t count_matching(const Source& source, std::uint64_t first, std::size_t batches, const void* data) {
+#if defined(__x86_64__)
+  if (source.isa == Isa::avx2) return count_matching_avx2(source, first, batches, data);
+#endif
+  return count_matching_portable(source, first, batches, data);
+}
+
+}  // namespace busbar

@@ -1,0 +1,120 @@
+#include "kernels/number.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace busbar {
+namespace {
+
+std::uint64_t low_bits(int nbits) { return nbits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << nbits) - 1; }
+
+int bits_of(DType dtype) { return static_cast<int>(size_of(dtype)) * 8; }
+
+std::uint64_t encode_integer(DType dtype, double value) {
+  if (std::isnan(value)) return 0;
+  const int nbits = bits_of(dtype);
+  const double rounded = std::nearbyint(value);
+  if (is_signed(dtype)) {
+    const double limit = std::ldexp(1.0, nbits - 1);
+    if (rounded >= limit) return low_bits(nbits - 1);
+    if (rounded < -limit) return std::uint64_t{1} << (nbits - 1);
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(rounded)) & low_bits(nbits);
+  }
+  if (rounded >= std::ldexp(1.0, nbits)) return low_bits(nbits);
+  return rounded <= 0 ? 0 : static_cast<std::uint64_t>(rounded);
+}
+
+double decode_integer(DType dtype, std::uint64_t bits) {
+  const int nbits = bits_of(dtype);
+  bits &= low_bits(nbits);
+  if (!is_signed(dtype)) return static_cast<double>(bits);
+  return static_cast<double>(static_cast<std::int64_t>(bits << (64 - nbits)) >> (64 - nbits));
+}
+
+/// All ones in the exponent, or for e4m3, whose top exponent holds numbers, the all-ones pattern alone.
+std::uint64_t nan_bits(DType dtype, const FloatFormat& format) {
+  if (dtype == DType::f8e4m3) return 0x7F;
+  const int stored = format.precision - 1;
+  return (low_bits(bits_of(dtype) - 1 - stored) << stored) | (std::uint64_t{1} << (stored - 1));
+}
+
+}  // namespace
+
+bool is_float(DType dtype) {
+  switch (dtype) {
+    case DType::half:
+    case DType::float32:
+    case DType::float64:
+    case DType::bfloat16:
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_signed(DType dtype) { return dtype == DType::int8 || dtype == DType::int32 || dtype == DType::int64; }
+
+FloatFormat float_format(DType dtype) {
+  switch (dtype) {
+    case DType::half:
+      return {11, -14, 15, 65504};
+    case DType::bfloat16:
+      return {8, -126, 127, std::ldexp(255.0, 120)};
+    case DType::f8e4m3:  // OCP "OFP8 Formats for Deep Learning", revision 1.0: E4M3 has no infinity and one NaN
+      return {4, -6, 8, 448};
+    case DType::f8e5m2:
+      return {3, -14, 15, 57344};
+    case DType::float64:
+      return {53, -1022, 1023, std::numeric_limits<double>::max()};
+    default:
+      return {24, -126, 127, std::numeric_limits<float>::max()};
+  }
+}
+
+std::uint64_t encode(DType dtype, double value) {
+  if (!is_float(dtype)) return encode_integer(dtype, value);
+  if (dtype == DType::float64) return std::bit_cast<std::uint64_t>(value);
+
+  const FloatFormat format = float_format(dtype);
+  const int stored = format.precision - 1;
+  const std::uint64_t sign = std::uint64_t{std::signbit(value)} << (bits_of(dtype) - 1);
+  if (std::isnan(value)) return sign | nan_bits(dtype, format);
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0) return sign;
+
+  const std::uint64_t infinity =
+      dtype == DType::f8e4m3 ? 0x7E : low_bits(bits_of(dtype) - 1 - stored) << stored;
+  if (std::isinf(magnitude)) return sign | infinity;
+  const int exponent = std::max(std::ilogb(magnitude), format.min_exponent);
+  const double significand = std::nearbyint(std::ldexp(magnitude, stored - exponent));
+  // The hidden bit of a normal number adds one to the exponent field, and so does the carry when rounding overflows.
+  const std::uint64_t field = static_cast<std::uint64_t>(exponent - format.min_exponent) << stored;
+  return sign | std::min(field + static_cast<std::uint64_t>(significand), infinity);
+}
+
+double decode(DType dtype, std::uint64_t bits) {
+  if (!is_float(dtype)) return decode_integer(dtype, bits);
+  if (dtype == DType::float64) return std::bit_cast<double>(bits);
+
+  const FloatFormat format = float_format(dtype);
+  const int stored = format.precision - 1;
+  const int exponent_bits = bits_of(dtype) - 1 - stored;
+  const double sign = (bits >> (bits_of(dtype) - 1) & 1) != 0 ? -1 : 1;
+  const std::uint64_t exponent = bits >> stored & low_bits(exponent_bits);
+  const std::uint64_t fraction = bits & low_bits(stored);
+  if (dtype == DType::f8e4m3) {
+    if ((bits & 0x7F) == 0x7F) return std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == low_bits(exponent_bits)) {
+    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+  }
+  const int scale = format.min_exponent - stored;
+  if (exponent == 0) return sign * std::ldexp(static_cast<double>(fraction), scale);
+  return sign * std::ldexp(static_cast<double>(fraction | std::uint64_t{1} << stored),
+                           scale + static_cast<int>(exponent) - 1);
+}
+
+}  // namespace busbar
