@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes BUILDDIR/busbar-VERSION-linux-x86_64.tar.xz for machines without package access: unpack anywhere, run
 # ./busbar-run. Inside: the executables, configs, scripts, and every shared library that a bare machine may lack, Open
-# MPI's run-time and plugins included. Left to the machine: glibc (the launcher checks its version), the GPU driver, the
-# RDMA libraries (they must match the machine's drivers; Open MPI then uses TCP and shared memory, which is also Debian's
-# default), and NCCL unless BUNDLE_NCCL=1.
+# MPI's run-time and plugins included. Left to the machine: glibc (the launcher checks its version), the GPU driver, NCCL
+# unless BUNDLE_NCCL=1, and the RDMA libraries with what they use: those must match the machine's drivers, and NCCL would
+# be given ours. Open MPI then has TCP and shared memory, which is also Debian's default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ name=busbar-$version-linux-$(uname -m)
 stage=$builddir/$name
 
 left_to_machine='^(ld-linux.*|lib(c|m|mvec|pthread|rt|dl|resolv|util|nsl|anl|nss_.*|cuda|nvidia-.*))\.so'
-hardware_only='lib(ibverbs|rdmacm|efa|fabric|psm2|psm_infinipath|infinipath|uc[pst]|oshmem)\.so'
+hardware_only='lib(ibverbs|rdmacm|efa|fabric|psm2|psm_infinipath|infinipath|uc[pst]|nl-[a-z0-9-]*|oshmem)\.so'
 
 # Path of a directory or program of the Open MPI that the executables were linked with.
 mpi_path() { ompi_info --parsable --path "$1" | cut -d: -f3; }
