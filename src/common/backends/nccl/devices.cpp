@@ -1,0 +1,79 @@
+#include "common/backends/nccl/devices.h"
+
+#include "common/backends/nccl/cuda_call.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace busbar {
+namespace {
+
+std::string cuda_version_text(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
+
+std::string explain(cudaError_t error) {
+  int driver = 0;
+  int runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  (void)cudaGetLastError();
+  if (driver == 0) return "no CUDA driver (libcuda.so.1 with a loaded kernel module)";
+  if (error == cudaErrorInsufficientDriver) {
+    return fmt::format("the CUDA driver supports CUDA {} only and this build needs {}: update the driver",
+                       cuda_version_text(driver), cuda_version_text(runtime));
+  }
+  if (error == cudaErrorNoDevice) {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    return visible != nullptr ? fmt::format("the CUDA driver shows no GPU (CUDA_VISIBLE_DEVICES={})", visible)
+                              : std::string("the CUDA driver shows no GPU");
+  }
+  return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+std::string hex(const cudaUUID_t& uuid) {
+  std::string text;
+  for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+}  // namespace
+
+LocalGpus local_gpus() {
+  LocalGpus gpus;
+  const cudaError_t result = cudaGetDeviceCount(&gpus.count);
+  if (result != cudaSuccess || gpus.count == 0) {
+    gpus.count = 0;
+    gpus.problem = explain(result == cudaSuccess ? cudaErrorNoDevice : result);
+    return gpus;
+  }
+  for (int device = 0; device < gpus.count; ++device) {
+    cudaDeviceProp properties{};
+    const cudaError_t found = cudaGetDeviceProperties(&properties, device);
+    if (found != cudaSuccess) return {0, fmt::format("GPU {}: {}", device, explain(found)), {}};
+    gpus.ids.push_back(hex(properties.uuid));
+  }
+  return gpus;
+}
+
+DeviceInfo gpu_info(int device) {
+  char bus_id[32] = "";
+  BUSBAR_CUDA(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, device));
+  cudaDeviceProp properties{};
+  BUSBAR_CUDA(cudaGetDeviceProperties(&properties, device));
+  // Without the function number, which is 0 for every GPU.
+  std::string id(bus_id);
+  if (const auto dot = id.rfind('.'); dot != std::string::npos) id.resize(dot);
+  for (char& c : id) c = static_cast<char>(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
+  return {device, id, properties.name};
+}
+
+int compute_capability(int device) {
+  int major = 0;
+  int minor = 0;
+  BUSBAR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  BUSBAR_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return 10 * major + minor;
+}
+
+}  // namespace busbar

@@ -1,0 +1,202 @@
+#include "common/backends/nccl/nccl_backend.h"
+
+#include "common/backends/device_choice.h"
+#include "common/backends/nccl/devices.h"
+#include "common/backends/nccl/nccl_backend_class.h"
+#include "common/backends/nccl/nccl_communicator.h"
+#include "common/backends/nccl_version.h"
+#include "common/backends/ranks_per_gpu.h"
+#include "common/base/error.h"
+#include "common/cluster/collectively.h"
+#include "kernels/device.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+namespace busbar {
+namespace {
+
+std::int64_t free_memory() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  BUSBAR_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return static_cast<std::int64_t>(free_bytes);
+}
+
+void require_possible(const Config& config) {
+  require_one_rank_per_process(config);
+  if (config.stream_null && config.cudagraph > 0) {
+    throw Error(ExitCode::not_possible, "CUDA cannot capture the NULL stream in a graph: drop -y or -G");
+  }
+}
+
+/// Before NCCL's first call, which reads the environment once.
+void set_up_shared_gpus(const Comm& group, const Config& config, const NcclPlace& place) {
+  if (config.ranks_per_gpu == 1) return;
+  int port = group.rank() == 0 ? free_port() : 0;
+  group.broadcast(&port, sizeof port, 0);
+  apply(shared_gpu_environment(place.world_rank, port, place.one_host));
+}
+
+}  // namespace
+
+NcclBackend::NcclBackend(const Comm& group, const Config& config, const NcclPlace& place)
+    : config_(config), unwinding_at_birth_(std::uncaught_exceptions()) {
+  const int per_process = config.nthreads * config.ngpus;
+  nranks_ = group.size() * per_process;
+  collectively(group, "choosing options for NCCL", [&] { require_possible(config); });
+  set_up_shared_gpus(group, config, place);
+  std::int64_t oldest = 0;
+  collectively(group, "setting up the GPUs", [&] {
+    nccl_ = load_nccl();
+    for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
+    lanes_.resize(config.nthreads);
+    const LocalGpus gpus = local_gpus();
+    if (gpus.count == 0) throw Error(ExitCode::not_possible, gpus.problem);
+    set_up_locals(choose_devices({.local_rank = place.local_rank,
+                                  .per_process = per_process,
+                                  .visible = gpus.count,
+                                  .base_device = config.base_device,
+                                  .ranks_per_gpu = config.ranks_per_gpu,
+                                  .own_gpus = place.own_gpus}));
+    oldest = compute_capability(locals_.front().device);
+    for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
+  });
+  oldest_compute_capability_ = static_cast<int>(group.min(oldest));
+  join(group);
+}
+
+void NcclBackend::set_up_locals(const std::vector<int>& devices) {
+  locals_.resize(devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    Local& l = locals_[i];
+    l.rank = ranks_[i];
+    l.device = devices[i];
+    l.info = gpu_info(l.device);
+    use_device(l);
+    if (!config_.stream_null) {
+      cudaStream_t stream = nullptr;
+      BUSBAR_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      l.stream.reset(stream);
+    }
+    l.result = allocate_on_device(sizeof(CheckResult));
+    l.host_result = allocate_pinned(sizeof(CheckResult));
+    // A kernel loaded lazily while a collective spins on the GPU can wait for it for ever.
+    BUSBAR_CUDA(static_cast<cudaError_t>(preload_device_kernels()));
+    l.free_before_init = free_memory();
+  }
+}
+
+void NcclBackend::join(const Comm& group) {
+  CommunicatorRequest request;
+  collectively(group, "asking NCCL for an id", [&] {
+    if (group.rank() == 0) BUSBAR_NCCL(*nccl_, GetUniqueId(&request.id));
+  });
+  group.broadcast(&request.id, sizeof request.id, 0);
+  // Some MPIs deliver a broadcast only once the root enters its next call, and the root would now enter NCCL.
+  group.barrier();
+
+  request.nranks = nranks_;
+  request.ranks = ranks_;
+  for (const Local& l : locals_) request.devices.push_back(l.device);
+  request.threads = config_.parallel_init ? config_.nthreads : 1;
+  request.cta_policy = config_.cta_policy;
+  request.timeout_s = config_.timeout_s;
+  const std::vector<ncclComm_t> comms = join_communicator(nccl_, request);
+  for (std::size_t i = 0; i < locals_.size(); ++i) locals_[i].comm = comms[i];
+
+  // Nobody launches while a neighbour on the same GPU still allocates (docs of ranks_per_gpu.h).
+  group.barrier();
+  for (Local& l : locals_) {
+    use_device(l);
+    l.free_after_init = l.free_after_buffers = free_memory();
+  }
+}
+
+NcclBackend::~NcclBackend() {
+  // While an exception unwinds, peers may never come: ncclCommDestroy could wait for them.
+  if (std::uncaught_exceptions() > unwinding_at_birth_) abort();
+  if (!aborted_) {
+    destroy();
+    return;
+  }
+  // A GPU that still spins makes cudaFree and the like wait for ever; the process ends now and gives everything back.
+  new std::vector<Local>(std::move(locals_));
+}
+
+void NcclBackend::destroy() noexcept {
+  for (int lane = 0; lane < lanes(); ++lane) capture_release(lane);
+  for (std::size_t i = 0; i < locals_.size(); ++i) {
+    Local& l = locals_[i];
+    while (!l.allocations.empty()) release(static_cast<int>(i), l.allocations.back().memory);
+    for (const auto& op : l.mulsum) {
+      if (op) (void)nccl_->RedOpDestroy(*op, l.comm);
+    }
+  }
+  for (Local& l : locals_) {
+    BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
+    if (l.comm != nullptr && nccl_->CommDestroy(l.comm) != ncclSuccess) {
+      std::fprintf(stderr, "NCCL: rank %d cannot destroy its communicator: %s\n", l.rank, nccl_->GetLastError(nullptr));
+    }
+  }
+}
+
+void NcclBackend::abort() noexcept {
+  if (aborted_.exchange(true)) return;
+  // NCCL frees the communicator at once. A call that is still inside it would then read freed memory and end the
+  // process by a signal instead of with its own exit code; so such a communicator is left to the end of the process.
+  constexpr std::chrono::seconds kPatience{1};
+  const auto deadline = Clock::now() + kPatience;
+  while (in_nccl_ > 0 && Clock::now() < deadline) std::this_thread::yield();
+  if (in_nccl_ > 0) return;
+  // NCCL's clean-up waits until no graph refers to the communicator.
+  for (int lane = 0; lane < lanes(); ++lane) capture_release(lane);
+  try {
+    std::vector<ncclComm_t> comms;
+    for (const Local& l : locals_) comms.push_back(l.comm);
+    abort_communicators(nccl_, std::move(comms));
+  } catch (...) {
+    return;
+  }
+}
+
+NcclBackend::InNccl::InNccl(NcclBackend& backend) : backend_(backend) {
+  backend_.in_nccl_.fetch_add(1);
+  if (!backend_.aborted_) return;
+  backend_.in_nccl_.fetch_sub(1);
+  throw Error(ExitCode::backend, "NCCL: the communicator was aborted");
+}
+
+std::string NcclBackend::library_version() const { return "NCCL " + nccl_version_text(nccl_->version); }
+
+std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) const {
+  const bool is_fp8 = op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2;
+  constexpr int kFirstWithFp8 = 90;
+  if (!op.op || !is_fp8 || oldest_compute_capability_ >= kFirstWithFp8) return std::nullopt;
+  return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
+                     busbar::name(op.dtype), oldest_compute_capability_ / 10, oldest_compute_capability_ % 10);
+}
+
+std::optional<std::string> NcclBackend::note(const Operation& op) const {
+  if (op.collective->id != CollectiveId::hypercube || config_.agg_iters == 1) return std::nullopt;
+  return "hypercube's steps depend on each other: -m repeats it but aggregates nothing";
+}
+
+std::span<NcclBackend::Local> NcclBackend::lane_locals(int lane) {
+  const std::size_t share = locals_.size() / lanes_.size();
+  return std::span(locals_).subspan(lane * share, share);
+}
+
+void NcclBackend::use_device(const Local& local) const { BUSBAR_CUDA(cudaSetDevice(local.device)); }
+
+std::unique_ptr<Backend> make_nccl_backend(const Comm& group, const Config& config, const NcclPlace& place) {
+  return std::make_unique<NcclBackend>(group, config, place);
+}
+
+}  // namespace busbar

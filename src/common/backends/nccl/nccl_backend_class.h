@@ -1,0 +1,155 @@
+#pragma once
+
+#include "common/backends/backend.h"
+#include "common/backends/nccl/cuda_handles.h"
+#include "common/backends/nccl/nccl_backend.h"
+#include "common/backends/nccl/nccl_library.h"
+#include "common/backends/transfers.h"
+#include "common/base/config.h"
+
+#include <nccl.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// The NCCL backend; its members are spread over nccl_backend.cpp (life), nccl_memory.cpp, nccl_data.cpp,
+/// nccl_operations.cpp and nccl_streams.cpp (waiting, graphs, marks).
+class NcclBackend final : public Backend {
+ public:
+  NcclBackend(const Comm& group, const Config& config, const NcclPlace& place);
+  NcclBackend(const NcclBackend&) = delete;
+  NcclBackend& operator=(const NcclBackend&) = delete;
+  ~NcclBackend() override;
+
+  std::string name() const override { return "nccl"; }
+  std::string library_version() const override;
+  int library_version_code() const override { return nccl_->version; }
+  int nranks() const override { return nranks_; }
+  std::span<const int> local_ranks() const override { return ranks_; }
+  int lanes() const override { return static_cast<int>(lanes_.size()); }
+  DeviceInfo device(int local) const override { return locals_[local].info; }
+  std::optional<std::string> why_unsupported(const Operation& op) const override;
+  std::optional<std::string> note(const Operation& op) const override;
+
+  MemoryLimit memory_limit(const Collective& collective) const override;
+  void* allocate(int local, std::size_t nbytes) override;
+  void register_memory() override;
+  void release(int local, void* memory) noexcept override;
+  std::vector<MemoryUse> memory_use() const override;
+
+  void fill(int local, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override;
+  void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) override;
+  void set_bytes(int local, void* dst, unsigned char byte, std::size_t nbytes) override;
+  CheckResult check(int local, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override;
+  void copy_to_host(int local, void* dst, const void* src, std::size_t nbytes) override;
+  void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) override;
+
+  void group_begin(int lane) override;
+  void group_end(int lane) override;
+  void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override;
+  void synchronize(int lane) override;
+
+  bool has_graphs() const override { return true; }
+  void capture_begin(int lane) override;
+  void capture_end(int lane) override;
+  void replay(int lane) override;
+  void capture_release(int lane) noexcept override;
+
+  void mark(int lane, int index) override;
+  double between(int lane, int from, int to) override;
+
+  void abort() noexcept override;
+
+ private:
+  struct Allocation {
+    void* memory = nullptr;
+    std::size_t nbytes = 0;
+    bool registered = false;
+    void* handle = nullptr;         ///< -R 1
+    ncclWindow_t window = nullptr;  ///< -R 2
+  };
+
+  /// One rank of this process. Members are released last to first: what runs on the stream goes before the stream.
+  struct Local {
+    int rank = 0;
+    int device = 0;
+    DeviceInfo info;
+    ncclComm_t comm = nullptr;
+    CudaStream stream;  ///< null: the legacy default stream (-y)
+    DeviceMemory blocks;
+    std::size_t blocks_capacity = 0;  ///< [blocks]
+    DeviceMemory result;              ///< one CheckResult
+    PinnedMemory host_result;
+    std::vector<CudaEvent> events;
+    CudaGraph graph;
+    CudaGraphExec graph_exec;
+    std::vector<Allocation> allocations;
+    std::array<std::optional<ncclRedOp_t>, kAllDTypes.size()> mulsum;
+    std::vector<Transfer> transfers;      ///< scratch of enqueue
+    std::int64_t free_before_init = 0;    ///< [bytes]
+    std::int64_t free_after_init = 0;     ///< [bytes]
+    std::int64_t free_after_buffers = 0;  ///< [bytes]
+  };
+
+  /// What one host thread has under way; on a cache line of its own.
+  struct alignas(64) Lane {
+    bool grouped = false;     ///< between group_begin and group_end
+    bool group_open = false;  ///< NCCL's group is open: from the first operation on
+  };
+
+  /// Marks a call that uses a communicator or its graphs, so that abort() does not free them under the call. Throws
+  /// once aborted.
+  class InNccl {
+   public:
+    explicit InNccl(NcclBackend& backend);
+    InNccl(const InNccl&) = delete;
+    InNccl& operator=(const InNccl&) = delete;
+    ~InNccl() { backend_.in_nccl_.fetch_sub(1); }
+
+   private:
+    NcclBackend& backend_;
+  };
+
+  void set_up_locals(const std::vector<int>& devices);
+  void join(const Comm& group);
+  void destroy() noexcept;
+
+  std::span<Local> lane_locals(int lane);
+  void use_device(const Local& local) const;
+
+  /// Waits for the ranks' streams, looking for asynchronous errors and the deadline. `what` names the work in messages.
+  void await(std::span<Local> ranks, const char* what);
+  void check_health(std::span<Local> ranks, Clock::time_point start, const char* what);
+  void await_one(int local, const char* what) { await(std::span(&locals_[local], 1), what); }
+
+  void launch(Local& local, const Operation& op, const Buffers& buffers);
+  void launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers);
+  void enqueue_hypercube(int lane, const Operation& op, std::span<const Buffers> buffers);
+  void close_group(Lane& lane);
+  ncclRedOp_t reduction(Local& local, const Operation& op);
+  void deregister(Local& local, Allocation& allocation) noexcept;
+
+  Config config_;
+  std::shared_ptr<const NcclLibrary> nccl_;
+  int nranks_ = 0;
+  int oldest_compute_capability_ = 0;  ///< over all ranks of the communicator
+  std::vector<int> ranks_;
+  std::vector<Local> locals_;
+  std::vector<Lane> lanes_;
+  std::atomic<int> in_nccl_{0};
+  std::atomic<bool> aborted_{false};
+  int unwinding_at_birth_ = 0;
+};
+
+/// NCCL's name of an element type.
+ncclDataType_t nccl_type(DType dtype);
+
+}  // namespace busbar

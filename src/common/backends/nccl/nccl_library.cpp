@@ -1,0 +1,116 @@
+#include "common/backends/nccl/nccl_library.h"
+
+#include "common/backends/nccl_version.h"
+#include "common/base/error.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+constexpr const char* kLibraryName = "libnccl.so.2";
+
+const std::string& remedy() {
+  static const std::string text = fmt::format(
+      "install NCCL {} or newer and put its folder in LD_LIBRARY_PATH, or set NCCL_HOME to the folder whose lib holds "
+      "{}",
+      nccl_version_text(kMinNcclVersion), kLibraryName);
+  return text;
+}
+
+void* open_library() {
+  std::vector<std::string> candidates;
+  if (const char* home = std::getenv("NCCL_HOME"); home != nullptr && *home != '\0') {
+    for (const char* folder : {"lib", "lib64"})
+      candidates.push_back(fmt::format("{}/{}/{}", home, folder, kLibraryName));
+  }
+  candidates.emplace_back(kLibraryName);
+  std::string why;
+  for (const std::string& path : candidates) {
+    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+    const char* text = dlerror();
+    why = text != nullptr ? text : path;
+  }
+  throw Error(ExitCode::not_possible, fmt::format("the NCCL library cannot be loaded ({}): {}", why, remedy()));
+}
+
+template <class Function>
+void find(void* handle, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(handle, name));
+  if (function == nullptr) {
+    throw Error(ExitCode::not_possible, fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
+  }
+}
+
+void find_all(void* handle, NcclLibrary& nccl) {
+  find(handle, "ncclGetUniqueId", nccl.GetUniqueId);
+  find(handle, "ncclGetErrorString", nccl.GetErrorString);
+  find(handle, "ncclGetLastError", nccl.GetLastError);
+  find(handle, "ncclCommInitRankConfig", nccl.CommInitRankConfig);
+  find(handle, "ncclCommDestroy", nccl.CommDestroy);
+  find(handle, "ncclCommAbort", nccl.CommAbort);
+  find(handle, "ncclCommGetAsyncError", nccl.CommGetAsyncError);
+  find(handle, "ncclMemAlloc", nccl.MemAlloc);
+  find(handle, "ncclMemFree", nccl.MemFree);
+  find(handle, "ncclCommRegister", nccl.CommRegister);
+  find(handle, "ncclCommDeregister", nccl.CommDeregister);
+  find(handle, "ncclCommWindowRegister", nccl.CommWindowRegister);
+  find(handle, "ncclCommWindowDeregister", nccl.CommWindowDeregister);
+  find(handle, "ncclRedOpCreatePreMulSum", nccl.RedOpCreatePreMulSum);
+  find(handle, "ncclRedOpDestroy", nccl.RedOpDestroy);
+  find(handle, "ncclGroupStart", nccl.GroupStart);
+  find(handle, "ncclGroupEnd", nccl.GroupEnd);
+  find(handle, "ncclAllReduce", nccl.AllReduce);
+  find(handle, "ncclAllGather", nccl.AllGather);
+  find(handle, "ncclReduceScatter", nccl.ReduceScatter);
+  find(handle, "ncclBroadcast", nccl.Broadcast);
+  find(handle, "ncclReduce", nccl.Reduce);
+  find(handle, "ncclAlltoAll", nccl.AlltoAll);
+  find(handle, "ncclGather", nccl.Gather);
+  find(handle, "ncclScatter", nccl.Scatter);
+  find(handle, "ncclSend", nccl.Send);
+  find(handle, "ncclRecv", nccl.Recv);
+}
+
+}  // namespace
+
+std::shared_ptr<const NcclLibrary> load_nccl() {
+  void* handle = open_library();
+  auto nccl = std::make_shared<NcclLibrary>();
+  find(handle, "ncclGetVersion", nccl->GetVersion);
+  if (nccl->GetVersion(&nccl->version) != ncclSuccess) {
+    throw Error(ExitCode::not_possible, fmt::format("the NCCL library found does not tell its version: {}", remedy()));
+  }
+  if (nccl->version < kMinNcclVersion) {
+    throw Error(ExitCode::not_possible,
+                fmt::format("the NCCL library found is {}, too old: {}", nccl_version_text(nccl->version), remedy()));
+  }
+  find_all(handle, *nccl);
+  return nccl;
+}
+
+std::string nccl_problem() {
+  try {
+    load_nccl();
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+void throw_nccl_error(const NcclLibrary& nccl, ncclResult_t result, const char* call, const char* file, int line) {
+  const char* slash = std::strrchr(file, '/');
+  // NULL: the last warning of the process; the communicator's own may be gone already.
+  const char* last = nccl.GetLastError(nullptr);
+  std::string text = fmt::format("NCCL: {} (ncclResult {}) in {} at {}:{}", nccl.GetErrorString(result),
+                                 static_cast<int>(result), call, slash != nullptr ? slash + 1 : file, line);
+  if (last != nullptr && *last != '\0') text += fmt::format("; NCCL's last warning: {}", last);
+  throw Error(ExitCode::backend, text);
+}
+
+}  // namespace busbar

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <memory>
+#include <string>
+
+namespace busbar {
+
+/// libnccl.so.2, found at run time so that the executables start on machines without it: NCCL's functions under their
+/// names without the prefix. Loaded once and never unloaded, since NCCL keeps threads of its own.
+struct NcclLibrary {
+  int version = 0;
+
+  decltype(&ncclGetVersion) GetVersion = nullptr;
+  decltype(&ncclGetUniqueId) GetUniqueId = nullptr;
+  decltype(&ncclGetErrorString) GetErrorString = nullptr;
+  decltype(&ncclGetLastError) GetLastError = nullptr;
+  decltype(&ncclCommInitRankConfig) CommInitRankConfig = nullptr;
+  decltype(&ncclCommDestroy) CommDestroy = nullptr;
+  decltype(&ncclCommAbort) CommAbort = nullptr;
+  decltype(&ncclCommGetAsyncError) CommGetAsyncError = nullptr;
+  decltype(&ncclMemAlloc) MemAlloc = nullptr;
+  decltype(&ncclMemFree) MemFree = nullptr;
+  decltype(&ncclCommRegister) CommRegister = nullptr;
+  decltype(&ncclCommDeregister) CommDeregister = nullptr;
+  decltype(&ncclCommWindowRegister) CommWindowRegister = nullptr;
+  decltype(&ncclCommWindowDeregister) CommWindowDeregister = nullptr;
+  decltype(&ncclRedOpCreatePreMulSum) RedOpCreatePreMulSum = nullptr;
+  decltype(&ncclRedOpDestroy) RedOpDestroy = nullptr;
+  decltype(&ncclGroupStart) GroupStart = nullptr;
+  decltype(&ncclGroupEnd) GroupEnd = nullptr;
+  decltype(&ncclAllReduce) AllReduce = nullptr;
+  decltype(&ncclAllGather) AllGather = nullptr;
+  decltype(&ncclReduceScatter) ReduceScatter = nullptr;
+  decltype(&ncclBroadcast) Broadcast = nullptr;
+  decltype(&ncclReduce) Reduce = nullptr;
+  decltype(&ncclAlltoAll) AlltoAll = nullptr;
+  decltype(&ncclGather) Gather = nullptr;
+  decltype(&ncclScatter) Scatter = nullptr;
+  decltype(&ncclSend) Send = nullptr;
+  decltype(&ncclRecv) Recv = nullptr;
+};
+
+/// Throws Error(not_possible) saying what is missing or too old, and how to point to a library: NCCL_HOME (its lib or
+/// lib64 folder comes first), then LD_LIBRARY_PATH and what the system knows.
+std::shared_ptr<const NcclLibrary> load_nccl();
+
+/// load_nccl's complaint, or empty.
+std::string nccl_problem();
+
+/// Throws Error(backend) with the call, its place, NCCL's error and the text of its last warning.
+[[noreturn]] void throw_nccl_error(const NcclLibrary& nccl, ncclResult_t result, const char* call, const char* file,
+                                   int line);
+
+}  // namespace busbar
+
+/// BUSBAR_NCCL(nccl, CommAbort(comm)): calls it through the table and throws unless it succeeds.
+#define BUSBAR_NCCL(nccl, call)                                                            \
+  do {                                                                                     \
+    const ncclResult_t busbar_result = (nccl).call;                                        \
+    if (busbar_result != ncclSuccess) {                                                    \
+      ::busbar::throw_nccl_error((nccl), busbar_result, "nccl" #call, __FILE__, __LINE__); \
+    }                                                                                      \
+  } while (false)

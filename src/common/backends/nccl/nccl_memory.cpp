@@ -1,0 +1,117 @@
+#include "common/backends/gpu_memory.h"
+#include "common/backends/nccl/nccl_backend_class.h"
+#include "common/backends/nccl/nccl_group.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+struct GpuMemory {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+};
+
+GpuMemory gpu_memory() {
+  GpuMemory m;
+  BUSBAR_CUDA(cudaMemGetInfo(&m.free_bytes, &m.total_bytes));
+  return m;
+}
+
+}  // namespace
+
+Backend::MemoryLimit NcclBackend::memory_limit(const Collective&) const {
+  // NCCL's own buffers do not grow with the message, so that all collectives share one limit.
+  MemoryLimit least;
+  for (const Local& l : locals_) {
+    use_device(l);
+    const GpuMemory m = gpu_memory();
+    MemoryLimit limit = gpu_memory_limit(m.free_bytes, m.total_bytes, config_.ranks_per_gpu);
+    if (least.arithmetic.empty() || limit.bytes_per_rank < least.bytes_per_rank) least = std::move(limit);
+  }
+  return least;
+}
+
+void* NcclBackend::allocate(int local, std::size_t nbytes) {
+  Local& l = locals_[local];
+  use_device(l);
+  void* memory = nullptr;
+  const ncclResult_t result = nccl_->MemAlloc(&memory, nbytes);
+  if (result != ncclSuccess) {
+    (void)cudaGetLastError();
+    const GpuMemory m = gpu_memory();
+    throw Error(ExitCode::cuda, fmt::format("ncclMemAlloc of {} on GPU {} failed ({}), {} of {} are free: lower -e",
+                                            format_bytes(nbytes), l.device, nccl_->GetErrorString(result),
+                                            format_bytes(m.free_bytes), format_bytes(m.total_bytes)));
+  }
+  l.allocations.push_back({.memory = memory, .nbytes = nbytes});
+  return memory;
+}
+
+void NcclBackend::register_memory() {
+  const InNccl in_nccl(*this);
+  if (config_.local_register > 0) {
+    // Windows are a collective call: in one group for all ranks of this process, or the first would wait for the
+    // second.
+    NcclGroup group(*nccl_);
+    for (Local& l : locals_) {
+      use_device(l);
+      for (Allocation& a : l.allocations) {
+        if (std::exchange(a.registered, true)) continue;
+        if (config_.local_register == 1) {
+          BUSBAR_NCCL(*nccl_, CommRegister(l.comm, a.memory, a.nbytes, &a.handle));
+        } else {
+          BUSBAR_NCCL(*nccl_, CommWindowRegister(l.comm, a.memory, a.nbytes, &a.window, NCCL_WIN_COLL_SYMMETRIC));
+        }
+      }
+    }
+    group.end();
+  }
+  for (Local& l : locals_) {
+    use_device(l);
+    l.free_after_buffers = static_cast<std::int64_t>(gpu_memory().free_bytes);
+  }
+}
+
+void NcclBackend::deregister(Local& local, Allocation& allocation) noexcept {
+  ncclResult_t result = ncclSuccess;
+  if (allocation.handle != nullptr) result = nccl_->CommDeregister(local.comm, allocation.handle);
+  if (allocation.window != nullptr) result = nccl_->CommWindowDeregister(local.comm, allocation.window);
+  if (result != ncclSuccess) std::fprintf(stderr, "NCCL: rank %d cannot deregister a buffer\n", local.rank);
+}
+
+void NcclBackend::release(int local, void* memory) noexcept {
+  // After an abort the communicator is gone and the GPU may never answer again.
+  if (aborted_) return;
+  Local& l = locals_[local];
+  const auto found =
+      std::find_if(l.allocations.begin(), l.allocations.end(), [&](const Allocation& a) { return a.memory == memory; });
+  if (found == l.allocations.end()) return;
+  BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
+  deregister(l, *found);
+  if (nccl_->MemFree(memory) != ncclSuccess) std::fprintf(stderr, "NCCL: rank %d cannot free a buffer\n", l.rank);
+  l.allocations.erase(found);
+}
+
+std::vector<Backend::MemoryUse> NcclBackend::memory_use() const {
+  std::int64_t init = 0;
+  std::int64_t buffers = 0;
+  std::int64_t collective = 0;
+  for (const Local& l : locals_) {
+    use_device(l);
+    const auto now = static_cast<std::int64_t>(gpu_memory().free_bytes);
+    init = std::max(init, l.free_before_init - l.free_after_init);
+    buffers = std::max(buffers, l.free_after_init - l.free_after_buffers);
+    collective = std::max(collective, l.free_after_buffers - now);
+  }
+  return {{"Initialization", init}, {"User-Allocated", buffers}, {"Collective", collective}};
+}
+
+}  // namespace busbar

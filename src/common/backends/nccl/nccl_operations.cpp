@@ -1,0 +1,189 @@
+#include "common/backends/mulsum_scalar.h"
+#include "common/backends/nccl/nccl_backend_class.h"
+#include "common/backends/nccl/nccl_group.h"
+#include "common/base/error.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+namespace busbar {
+
+ncclDataType_t nccl_type(DType dtype) {
+  switch (dtype) {
+    case DType::int8:
+      return ncclInt8;
+    case DType::uint8:
+      return ncclUint8;
+    case DType::int32:
+      return ncclInt32;
+    case DType::uint32:
+      return ncclUint32;
+    case DType::int64:
+      return ncclInt64;
+    case DType::uint64:
+      return ncclUint64;
+    case DType::half:
+      return ncclFloat16;
+    case DType::float32:
+      return ncclFloat32;
+    case DType::float64:
+      return ncclFloat64;
+    case DType::bfloat16:
+      return ncclBfloat16;
+    case DType::f8e4m3:
+      return ncclFloat8e4m3;
+    case DType::f8e5m2:
+      return ncclFloat8e5m2;
+  }
+  throw Error(ExitCode::internal, "an element type that NCCL has no name for");
+}
+
+ncclRedOp_t NcclBackend::reduction(Local& local, const Operation& op) {
+  switch (op.op.value()) {
+    case Op::sum:
+      return ncclSum;
+    case Op::prod:
+      return ncclProd;
+    case Op::max:
+      return ncclMax;
+    case Op::min:
+      return ncclMin;
+    case Op::avg:
+      return ncclAvg;
+    case Op::mulsum:
+      break;
+  }
+  auto& made = local.mulsum[static_cast<std::size_t>(op.dtype)];
+  if (!made) {
+    std::uint64_t scalar = mulsum_scalar_bits(op.dtype);
+    ncclRedOp_t created{};
+    BUSBAR_NCCL(*nccl_,
+                RedOpCreatePreMulSum(&created, &scalar, nccl_type(op.dtype), ncclScalarHostImmediate, local.comm));
+    made = created;
+  }
+  return *made;
+}
+
+void NcclBackend::launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers) {
+  const Problem& p = op.problem;
+  const ncclDataType_t type = nccl_type(op.dtype);
+  const cudaStream_t stream = local.stream.get();
+  plan_transfers(*op.collective, p, local.rank, step, local.transfers);
+  for (const Transfer& t : local.transfers) {
+    const std::size_t offset = t.at * p.elem_size;
+    std::byte* const send = static_cast<std::byte*>(buffers.send) + offset;
+    std::byte* const recv = static_cast<std::byte*>(buffers.recv) + offset;
+    switch (t.kind) {
+      case Transfer::Kind::send:
+        BUSBAR_NCCL(*nccl_, Send(send, t.count, type, t.peer, local.comm, stream));
+        break;
+      case Transfer::Kind::forward:
+        BUSBAR_NCCL(*nccl_, Send(recv, t.count, type, t.peer, local.comm, stream));
+        break;
+      case Transfer::Kind::receive:
+        BUSBAR_NCCL(*nccl_, Recv(recv, t.count, type, t.peer, local.comm, stream));
+        break;
+    }
+  }
+}
+
+void NcclBackend::launch(Local& local, const Operation& op, const Buffers& buffers) {
+  const auto [send, recv] = buffers;
+  const std::size_t count = op.problem.count;
+  const int root = op.problem.root;
+  const ncclDataType_t type = nccl_type(op.dtype);
+  const ncclComm_t comm = local.comm;
+  const cudaStream_t stream = local.stream.get();
+  switch (op.collective->id) {
+    case CollectiveId::all_reduce:
+      BUSBAR_NCCL(*nccl_, AllReduce(send, recv, count, type, reduction(local, op), comm, stream));
+      break;
+    case CollectiveId::all_gather:
+      BUSBAR_NCCL(*nccl_, AllGather(send, recv, count, type, comm, stream));
+      break;
+    case CollectiveId::reduce_scatter:
+      BUSBAR_NCCL(*nccl_, ReduceScatter(send, recv, count, type, reduction(local, op), comm, stream));
+      break;
+    case CollectiveId::broadcast:
+      BUSBAR_NCCL(*nccl_, Broadcast(send, recv, count, type, root, comm, stream));
+      break;
+    case CollectiveId::reduce:
+      BUSBAR_NCCL(*nccl_, Reduce(send, recv, count, type, reduction(local, op), root, comm, stream));
+      break;
+    case CollectiveId::alltoall:
+      BUSBAR_NCCL(*nccl_, AlltoAll(send, recv, count, type, comm, stream));
+      break;
+    case CollectiveId::gather:
+      BUSBAR_NCCL(*nccl_, Gather(send, recv, count, type, root, comm, stream));
+      break;
+    case CollectiveId::scatter:
+      BUSBAR_NCCL(*nccl_, Scatter(send, recv, count, type, root, comm, stream));
+      break;
+    case CollectiveId::sendrecv:
+    case CollectiveId::alltoallv:
+      launch_transfers(local, op, 0, buffers);
+      break;
+    case CollectiveId::hypercube:
+      throw Error(ExitCode::internal, "hypercube is launched step by step");
+  }
+}
+
+/// Inner groups merge into an outer one, and then a step would forward blocks that have not arrived. So each step is a
+/// group of its own for all ranks of the lane, also between group_begin and group_end.
+void NcclBackend::enqueue_hypercube(int lane, const Operation& op, std::span<const Buffers> buffers) {
+  close_group(lanes_[lane]);
+  const std::span<Local> ranks = lane_locals(lane);
+  const Problem& p = op.problem;
+  const std::size_t nbytes = p.count * p.elem_size;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::byte* const own = static_cast<std::byte*>(buffers[i].recv) + nbytes * static_cast<std::size_t>(ranks[i].rank);
+    if (own == buffers[i].send || nbytes == 0) continue;
+    use_device(ranks[i]);
+    BUSBAR_CUDA(cudaMemcpyAsync(own, buffers[i].send, nbytes, cudaMemcpyDeviceToDevice, ranks[i].stream.get()));
+  }
+  for (int step = 0; step < transfer_steps(*op.collective, p); ++step) {
+    NcclGroup group(*nccl_);
+    for (std::size_t i = 0; i < ranks.size(); ++i) launch_transfers(ranks[i], op, step, buffers[i]);
+    group.end();
+  }
+}
+
+void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) {
+  const InNccl in_nccl(*this);
+  if (op.collective->id == CollectiveId::hypercube) return enqueue_hypercube(lane, op, buffers);
+
+  const std::span<Local> ranks = lane_locals(lane);
+  const auto launch_all = [&] {
+    for (std::size_t i = 0; i < ranks.size(); ++i) launch(ranks[i], op, buffers[i]);
+  };
+  Lane& l = lanes_[lane];
+  if (l.grouped) {
+    // Opened here and not in group_begin, where it is not known yet whether the operation may be grouped.
+    if (!l.group_open) BUSBAR_NCCL(*nccl_, GroupStart());
+    l.group_open = true;
+    launch_all();
+  } else if (ranks.size() > 1 || made_of_transfers(op.collective->id)) {
+    NcclGroup group(*nccl_);
+    launch_all();
+    group.end();
+  } else {
+    launch_all();
+  }
+}
+
+void NcclBackend::close_group(Lane& lane) {
+  if (!lane.group_open) return;
+  lane.group_open = false;
+  BUSBAR_NCCL(*nccl_, GroupEnd());
+}
+
+void NcclBackend::group_begin(int lane) { lanes_[lane].grouped = true; }
+
+void NcclBackend::group_end(int lane) {
+  const InNccl in_nccl(*this);
+  lanes_[lane].grouped = false;
+  close_group(lanes_[lane]);
+}
+
+}  // namespace busbar
