@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+enum class Launcher : std::uint8_t { none, open_mpi, hydra, flux, slurm, pmi, pmix };
+
+std::string_view name(Launcher launcher);
+
+/// What started this process as one of several, read from the environment before MPI is up.
+struct Launch {
+  Launcher kind = Launcher::none;
+  int rank = -1;        ///< -1: not told
+  int nprocs = 0;       ///< processes of the job; 0: not told
+  int local_rank = -1;  ///< -1: not told
+  int local_size = 0;   ///< processes of the job on this host; 0: not told
+
+  bool launched() const { return kind != Launcher::none; }
+};
+
+/// `get` reads one environment variable. A shell inside an allocation (salloc, sbatch's script, srun --pty) is no
+/// launch.
+Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv);
+
+/// The `index`-th count in Slurm's notation of tasks per node ("2(x3),1"); 0 when there is none.
+int slurm_tasks_on_node(std::string_view text, int index);
+
+/// Sets OMPI_MCA_mpi_yield_when_idle when more ranks than cores run on this host, unless the user has set it: ranks
+/// that spin would each wait for the other's time slice (8 us become 8 ms). mpirun yields by itself only where it was
+/// told
+/// --oversubscribe, not where the slots were counted too high or a container has less CPU. Call before MPI_Init.
+/// Returns the sentence for the header, or nothing when there are cores enough.
+std::string repair_oversubscription(const Launch& launch, const std::filesystem::path& root = "/");
+
+/// The warning that the launcher started several processes that do not see each other, or empty. For the process that
+/// finds itself alone: `world_size` is MPI_COMM_WORLD's.
+std::string separate_worlds_warning(const Launch& launch, int world_size);
+
+/// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process.
+std::vector<std::string> mpirun_command(const std::string& mpirun, int nranks, bool as_root,
+                                        const std::vector<std::string>& args);
+
+/// Becomes mpirun with `nranks` ranks of this program, and says so on stderr. Throws Error(not_possible) when no mpirun
+/// is found, when it cannot be executed, and when this process already is the result of such a start.
+[[noreturn]] void relaunch_under_mpirun(int nranks, int argc, char** argv);
+
+}  // namespace busbar
