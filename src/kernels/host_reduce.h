@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstddef>
-
 #include "collectives/dtype.h"
 #include "collectives/op.h"
+
+#include <cstddef>
 
 namespace busbar {
 

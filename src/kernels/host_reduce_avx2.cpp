@@ -42,8 +42,8 @@ struct Lanes8 {
   BUSBAR_AVX2 __m256i greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi8(a, b); }
 };
 
-/// max or min of any of the formats by integers alone: `kNan` is the largest magnitude, `kLargest` the largest that is a
-/// number. Flipping the magnitude of negative values orders them as signed integers; moving that order round by the
+/// max or min of any of the formats by integers alone: `kNan` is the largest magnitude, `kLargest` the largest that is
+/// a number. Flipping the magnitude of negative values orders them as signed integers; moving that order round by the
 /// width of one side's NaNs puts the NaNs of both signs at the losing end.
 template <class L, int kNan, int kLargest, bool kMax>
 struct Extreme {
@@ -114,10 +114,10 @@ struct Bfloat16Step {
 
   BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
     const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
-    const __m256 even = combine<op>(_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)),
-                                    _mm256_castsi256_ps(_mm256_slli_epi32(b, 16)));
-    const __m256 odd = combine<op>(_mm256_castsi256_ps(_mm256_and_si256(a, upper)),
-                                   _mm256_castsi256_ps(_mm256_and_si256(b, upper)));
+    const __m256 even =
+        combine<op>(_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16)));
+    const __m256 odd =
+        combine<op>(_mm256_castsi256_ps(_mm256_and_si256(a, upper)), _mm256_castsi256_ps(_mm256_and_si256(b, upper)));
     return _mm256_blend_epi16(_mm256_srli_epi32(rounded(even), 16), rounded(odd), 0xaa);
   }
 };
@@ -140,8 +140,7 @@ struct E5m2Step {
     const __m256 one = _mm256_set1_ps(1);
     const __m256i even = combine_halves<op>(_mm256_slli_epi16(a, 8), _mm256_slli_epi16(b, 8), one);
     const __m256i odd = combine_halves<op>(_mm256_and_si256(a, upper), _mm256_and_si256(b, upper), one);
-    const __m256i result =
-        _mm256_or_si256(_mm256_srli_epi16(rounded(even), 8), _mm256_and_si256(rounded(odd), upper));
+    const __m256i result = _mm256_or_si256(_mm256_srli_epi16(rounded(even), 8), _mm256_and_si256(rounded(odd), upper));
     const __m256i nan = _mm256_cmpgt_epi8(_mm256_and_si256(result, _mm256_set1_epi8(0x7f)), _mm256_set1_epi8(0x7c));
     return _mm256_blendv_epi8(result, _mm256_set1_epi8(0x7f), nan);
   }
@@ -167,8 +166,8 @@ struct E4m3Step {
   BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
     const __m256i upper = _mm256_set1_epi16(static_cast<short>(0xff00));
     const __m256 scale = _mm256_set1_ps(256);
-    const __m256i even = combine_halves<op>(as_halves(_mm256_slli_epi16(a, 8)), as_halves(_mm256_slli_epi16(b, 8)),
-                                            scale);
+    const __m256i even =
+        combine_halves<op>(as_halves(_mm256_slli_epi16(a, 8)), as_halves(_mm256_slli_epi16(b, 8)), scale);
     const __m256i odd = combine_halves<op>(as_halves(a), as_halves(b), scale);
     const __m256i magnitude =
         _mm256_or_si256(_mm256_srli_epi16(rounded(even), 8), _mm256_and_si256(rounded(odd), upper));

@@ -1,6 +1,8 @@
 // How fast the narrow reductions run beside the one that MPI would use for float: bytes of input per second, both
 // measured in turn within one iteration so that a machine that slows down slows both, on buffers that fit in L2.
 
+#include "kernels/host_reduce.h"
+
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -10,20 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "kernels/host_reduce.h"
-
 namespace {
 
 using namespace busbar;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBytes = 128u << 10;  ///< of each of the two buffers
-constexpr int kRepeats = 4;                ///< calls between two looks at the clock
+constexpr int kRepeats = 4;                 ///< calls between two looks at the clock
 
 #if defined(__x86_64__)
 [[gnu::target("avx2")]]
 #endif
-[[gnu::optimize("O3")]] void add_floats(const void* in, void* inout, std::size_t count) {
+[[gnu::optimize("O3")]] void
+add_floats(const void* in, void* inout, std::size_t count) {
   const auto* source = static_cast<const float*>(in);
   auto* target = static_cast<float*>(inout);
   for (std::size_t i = 0; i < count; ++i) target[i] += source[i];

@@ -223,8 +223,8 @@ TEST_CASE("Any count at any alignment changes exactly the elements asked for", "
 
 TEST_CASE("Only the types and operations that MPI lacks have a reduction", "[host_reduce][kernels]") {
   for (const DType dtype : kAllDTypes) {
-    const bool narrow = dtype == DType::half || dtype == DType::bfloat16 || dtype == DType::f8e4m3 ||
-                        dtype == DType::f8e5m2;
+    const bool narrow =
+        dtype == DType::half || dtype == DType::bfloat16 || dtype == DType::f8e4m3 || dtype == DType::f8e5m2;
     for (const Op op : kAllOps) {
       const bool supported = narrow && op != Op::avg && op != Op::mulsum;
       CHECK((narrow_reduction(dtype, op) != nullptr) == supported);
