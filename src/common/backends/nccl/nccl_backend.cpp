@@ -37,23 +37,23 @@ void require_possible(const Config& config) {
 }
 
 /// Before NCCL's first call, which reads the environment once.
-void set_up_shared_gpus(const Comm& group, const Config& config, const NcclPlace& place) {
+void set_up_shared_gpus(const Comm& world, const Config& config, const NcclPlace& place) {
   if (config.ranks_per_gpu == 1) return;
-  int port = group.rank() == 0 ? free_port() : 0;
-  group.broadcast(&port, sizeof port, 0);
-  apply(shared_gpu_environment(place.world_rank, port, place.one_host));
+  int port = world.rank() == 0 ? free_port() : 0;
+  world.broadcast(&port, sizeof port, 0);
+  apply(shared_gpu_environment(world.rank(), port, place.one_host));
 }
 
 }  // namespace
 
-NcclBackend::NcclBackend(const Comm& group, const Config& config, const NcclPlace& place)
+NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place)
     : config_(config), unwinding_at_birth_(std::uncaught_exceptions()) {
   const int per_process = config.nthreads * config.ngpus;
   nranks_ = group.size() * per_process;
-  collectively(group, "choosing options for NCCL", [&] { require_possible(config); });
-  set_up_shared_gpus(group, config, place);
+  collectively(world, "choosing options for NCCL", [&] { require_possible(config); });
+  set_up_shared_gpus(world, config, place);
   std::int64_t oldest = 0;
-  collectively(group, "setting up the GPUs", [&] {
+  collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
     lanes_.resize(config.nthreads);
@@ -68,8 +68,8 @@ NcclBackend::NcclBackend(const Comm& group, const Config& config, const NcclPlac
     oldest = compute_capability(locals_.front().device);
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
   });
-  oldest_compute_capability_ = static_cast<int>(group.min(oldest));
-  join(group);
+  oldest_compute_capability_ = static_cast<int>(world.min(oldest));
+  join(world, group);
 }
 
 void NcclBackend::set_up_locals(const std::vector<int>& devices) {
@@ -93,14 +93,14 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
   }
 }
 
-void NcclBackend::join(const Comm& group) {
+void NcclBackend::join(const Comm& world, const Comm& group) {
   CommunicatorRequest request;
-  collectively(group, "asking NCCL for an id", [&] {
+  collectively(world, "asking NCCL for an id", [&] {
     if (group.rank() == 0) BUSBAR_NCCL(*nccl_, GetUniqueId(&request.id));
   });
   group.broadcast(&request.id, sizeof request.id, 0);
   // Some MPIs deliver a broadcast only once the root enters its next call, and the root would now enter NCCL.
-  group.barrier();
+  world.barrier();
 
   request.nranks = nranks_;
   request.ranks = ranks_;
@@ -111,8 +111,8 @@ void NcclBackend::join(const Comm& group) {
   const std::vector<ncclComm_t> comms = join_communicator(nccl_, request);
   for (std::size_t i = 0; i < locals_.size(); ++i) locals_[i].comm = comms[i];
 
-  // Nobody launches while a neighbour on the same GPU still allocates (docs of ranks_per_gpu.h).
-  group.barrier();
+  // Nobody launches while a neighbour on the same GPU, perhaps of another group, still allocates.
+  world.barrier();
   for (Local& l : locals_) {
     use_device(l);
     l.free_after_init = l.free_after_buffers = free_memory();
@@ -195,8 +195,9 @@ std::span<NcclBackend::Local> NcclBackend::lane_locals(int lane) {
 
 void NcclBackend::use_device(const Local& local) const { BUSBAR_CUDA(cudaSetDevice(local.device)); }
 
-std::unique_ptr<Backend> make_nccl_backend(const Comm& group, const Config& config, const NcclPlace& place) {
-  return std::make_unique<NcclBackend>(group, config, place);
+std::unique_ptr<Backend> make_nccl_backend(const Comm& world, const Comm& group, const Config& config,
+                                           const NcclPlace& place) {
+  return std::make_unique<NcclBackend>(world, group, config, place);
 }
 
 }  // namespace busbar

@@ -13,14 +13,15 @@ namespace busbar {
 /// Where this process sits, as far as NCCL's set-up depends on it.
 struct NcclPlace {
   int local_rank = 0;     ///< among all processes of this host
-  int world_rank = 0;     ///< unique over the job, also across splits
   bool own_gpus = false;  ///< the launcher shows each process of this host GPUs of its own
   bool one_host = true;   ///< the whole job runs on one host
 };
 
-/// NCCL on the GPUs of this process: -t x -g ranks, rank = process * t * g + i. Collective over `group`, the processes
-/// of one communicator. What can fail before NCCL's set-up is agreed on (the same Error on all); a failure of the
-/// set-up itself is thrown where it happens and must end the job: do not wrap this call in collectively().
-std::unique_ptr<Backend> make_nccl_backend(const Comm& group, const Config& config, const NcclPlace& place);
+/// NCCL on the GPUs of this process: -t x -g ranks, rank = process * t * g + i. `group`, a part of `world`, are the
+/// processes of its communicator. Collective over `world`. What can fail before NCCL's set-up is thrown as the same
+/// AgreedError on all; a failure of the set-up itself is thrown where it happens and must end the job, since the others
+/// may wait inside NCCL: do not wrap this call in collectively().
+std::unique_ptr<Backend> make_nccl_backend(const Comm& world, const Comm& group, const Config& config,
+                                           const NcclPlace& place);
 
 }  // namespace busbar

@@ -24,7 +24,7 @@ namespace busbar {
 /// nccl_operations.cpp and nccl_streams.cpp (waiting, graphs, marks).
 class NcclBackend final : public Backend {
  public:
-  NcclBackend(const Comm& group, const Config& config, const NcclPlace& place);
+  NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place);
   NcclBackend(const NcclBackend&) = delete;
   NcclBackend& operator=(const NcclBackend&) = delete;
   ~NcclBackend() override;
@@ -119,7 +119,7 @@ class NcclBackend final : public Backend {
   };
 
   void set_up_locals(const std::vector<int>& devices);
-  void join(const Comm& group);
+  void join(const Comm& world, const Comm& group);
   void destroy() noexcept;
 
   std::span<Local> lane_locals(int lane);
@@ -140,7 +140,7 @@ class NcclBackend final : public Backend {
   Config config_;
   std::shared_ptr<const NcclLibrary> nccl_;
   int nranks_ = 0;
-  int oldest_compute_capability_ = 0;  ///< over all ranks of the communicator
+  int oldest_compute_capability_ = 0;  ///< over all ranks of the job
   std::vector<int> ranks_;
   std::vector<Local> locals_;
   std::vector<Lane> lanes_;

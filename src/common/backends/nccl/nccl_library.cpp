@@ -5,10 +5,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <vector>
+#include <string>
 
 namespace busbar {
 namespace {
@@ -23,20 +24,22 @@ const std::string& remedy() {
   return text;
 }
 
+/// NCCL_HOME's library if there is one; the build knows the variable too, so a folder without one means nothing.
+std::string library_path() {
+  const char* home = std::getenv("NCCL_HOME");
+  if (home == nullptr || *home == '\0') return kLibraryName;
+  for (const char* folder : {"lib", "lib64"}) {
+    const std::string path = fmt::format("{}/{}/{}", home, folder, kLibraryName);
+    if (access(path.c_str(), F_OK) == 0) return path;
+  }
+  return kLibraryName;
+}
+
 void* open_library() {
-  std::vector<std::string> candidates;
-  if (const char* home = std::getenv("NCCL_HOME"); home != nullptr && *home != '\0') {
-    for (const char* folder : {"lib", "lib64"})
-      candidates.push_back(fmt::format("{}/{}/{}", home, folder, kLibraryName));
-  }
-  candidates.emplace_back(kLibraryName);
-  std::string why;
-  for (const std::string& path : candidates) {
-    if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
-    const char* text = dlerror();
-    why = text != nullptr ? text : path;
-  }
-  throw Error(ExitCode::not_possible, fmt::format("the NCCL library cannot be loaded ({}): {}", why, remedy()));
+  if (void* handle = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  const char* why = dlerror();
+  throw Error(ExitCode::not_possible,
+              fmt::format("the NCCL library cannot be loaded ({}): {}", why != nullptr ? why : kLibraryName, remedy()));
 }
 
 template <class Function>

@@ -107,8 +107,9 @@ void NcclBackend::capture_release(int lane) noexcept {
 void NcclBackend::mark(int lane, int index) {
   for (Local& l : lane_locals(lane)) {
     use_device(l);
-    const auto needed = static_cast<std::size_t>(std::max(index, config_.iters)) + 1;
-    // All of them at the first mark, so that later ones cost a record and nothing else.
+    // All of them at the first mark, so that later ones cost a record and nothing else; -z 3 marks both ends.
+    const int last = config_.blocking == 3 ? 2 * config_.iters : config_.iters;
+    const auto needed = static_cast<std::size_t>(std::max(index, last)) + 1;
     while (l.events.size() < needed) {
       cudaEvent_t event = nullptr;
       BUSBAR_CUDA(cudaEventCreate(&event));
