@@ -1,0 +1,30 @@
+#include "common/measure/trace_range.h"
+
+#if BUSBAR_HAVE_NVTX
+
+#include <nvtx3/nvToolsExt.h>
+
+namespace busbar {
+namespace {
+
+nvtxDomainHandle_t domain() {
+  static const nvtxDomainHandle_t handle = nvtxDomainCreateA("busbar");
+  return handle;
+}
+
+}  // namespace
+
+TraceRange::TraceRange(const char* name) {
+  nvtxEventAttributes_t event{};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  event.message.ascii = name;
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+TraceRange::~TraceRange() { nvtxDomainRangePop(domain()); }
+
+}  // namespace busbar
+
+#endif
