@@ -1,6 +1,5 @@
 #include "common/cluster/cgroup.h"
 
-#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -82,18 +81,23 @@ CgroupDirs cgroup_dirs(std::string_view controller, const fs::path& root) {
   const std::optional<Mount> mount = find_mount(root, member.version, controller);
   if (!mount) return {};
 
-  // A container may show its own group as the mount's root, while the membership is told from the host's top.
-  std::string below = member.path;
-  if (mount->root != "/" && below.starts_with(mount->root)) below.erase(0, mount->root.size());
+  // A container may show its own group as the mount's root, while the membership is told from the host's top; a group
+  // outside of a namespace's root is told as "/..", and nothing of it can be seen.
+  std::string_view below = member.path;
+  if (below.starts_with(mount->root)) below.remove_prefix(mount->root.size());
+  if (below.starts_with("/..") || below.starts_with("..")) below = {};
+  while (below.starts_with('/')) below.remove_prefix(1);
   const fs::path top = root / fs::path(mount->point).relative_path();
-  fs::path dir = (top / fs::path(below).relative_path()).lexically_normal();
-  CgroupDirs found{member.version, {}};
-  std::error_code ignored;
-  while (true) {
-    if (fs::is_directory(dir, ignored)) found.dirs.push_back(dir);
-    if (dir == top || !dir.has_relative_path() || dir == root) break;
-    dir = dir.parent_path();
+  CgroupDirs found{member.version, {top}};
+  fs::path dir = top;
+  for (const fs::path& part : fs::path(below)) {
+    dir /= part;
+    found.dirs.insert(found.dirs.begin(), dir);
   }
+  std::erase_if(found.dirs, [](const fs::path& d) {
+    std::error_code ignored;
+    return !fs::is_directory(d, ignored);
+  });
   return found;
 }
 
