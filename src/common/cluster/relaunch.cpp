@@ -37,18 +37,20 @@ bool is_executable(const fs::path& file) { return access(file.c_str(), X_OK) == 
 /// The mpirun beside the MPI library, at most three folders up (lib/x86_64-linux-gnu/openmpi), else the first in PATH:
 /// one of another MPI would start ranks that do not see each other.
 fs::path find_mpirun() {
-  fs::path dir = mpi_library().parent_path();
-  for (int i = 0; i < 4 && !dir.empty(); ++i) {
+  // Without links, and never in the root: mpirun takes the folder above its own as the prefix of its installation, and
+  // refuses "/", which is what /bin/mpirun gives where /bin is a link to /usr/bin.
+  std::error_code unknown;
+  fs::path dir = fs::canonical(mpi_library().parent_path(), unknown);
+  for (int i = 0; i < 4 && dir.has_relative_path(); ++i, dir = dir.parent_path()) {
     for (const char* file : {"bin/mpirun.openmpi", "bin/mpirun"}) {
       if (is_executable(dir / file)) return dir / file;
     }
-    if (dir == dir.parent_path()) break;
-    dir = dir.parent_path();
   }
   const char* path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!folder.empty() && is_executable(fs::path(folder) / "mpirun")) return fs::path(folder) / "mpirun";
+    dir = fs::canonical(folder, unknown);
+    if (!dir.empty() && is_executable(dir / "mpirun")) return dir / "mpirun";
   }
   return {};
 }
