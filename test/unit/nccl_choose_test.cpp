@@ -107,12 +107,6 @@ TEST_CASE("--ranks-per-gpu multiplies what each GPU takes, and no more", "[choos
   CHECK_THAT(refusal(config, {host("a", 5, 1, 1)}), Contains("a: 5 ranks but 1 usable GPU;"));
 }
 
-TEST_CASE("--ranks-per-gpu on host memory is refused", "[choose][nccl]") {
-  Config config;
-  config.ranks_per_gpu = 2;
-  CHECK_THAT(refusal(config, {host("a", 2, 0, 0)}), Contains("--ranks-per-gpu"));
-}
-
 TEST_CASE("NCCL_TESTS_DEVICE leaves the number of GPUs to the user", "[choose][nccl]") {
   Config config;
   config.base_device = 0;

@@ -3,7 +3,6 @@
 
 #include "common/backends/mulsum_scalar.h"
 #include "common/backends/ranks_per_gpu.h"
-#include "common/base/error.h"
 
 #include <catch2/catch.hpp>
 
@@ -68,19 +67,6 @@ TEST_CASE("Applying keeps the user's value and replaces what must be unique", "[
   CHECK(std::string(std::getenv("BUSBAR_TEST_KEPT")) == "user");
   CHECK(std::string(std::getenv("BUSBAR_TEST_REPLACED")) == "ours");
   CHECK(std::string(std::getenv("BUSBAR_TEST_NEW")) == "ours");
-}
-
-TEST_CASE("Sharing a GPU takes one rank per process", "[ranks_per_gpu][nccl]") {
-  Config config;
-  config.ngpus = 2;
-  CHECK_NOTHROW(require_one_rank_per_process(config));
-  config.ranks_per_gpu = 2;
-  CHECK_THROWS_WITH(require_one_rank_per_process(config), Contains("one rank per process") && Contains("mpirun -n"));
-  config.ngpus = 1;
-  config.nthreads = 2;
-  CHECK_THROWS_AS(require_one_rank_per_process(config), Error);
-  config.nthreads = 1;
-  CHECK_NOTHROW(require_one_rank_per_process(config));
 }
 
 TEST_CASE("The header says that shared GPUs give functional runs", "[ranks_per_gpu][nccl]") {

@@ -105,10 +105,7 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
   const bool no_gpu_anywhere = hosts_where(hosts, has_gpu).empty();
   const bool on_host_memory =
       config.backend == BackendChoice::mpi || (config.backend == BackendChoice::automatic && no_gpu_anywhere);
-  if (on_host_memory) {
-    if (config.ranks_per_gpu > 1) refuse("--ranks-per-gpu needs the NCCL backend, and this run is on host memory");
-    return BackendChoice::mpi;
-  }
+  if (on_host_memory) return BackendChoice::mpi;
   if (no_gpu_anywhere) {
     refuse(fmt::format("--backend nccl, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)",
                        list(hosts_where(hosts, [](const HostFacts&) { return true; }),

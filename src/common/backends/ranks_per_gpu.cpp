@@ -1,7 +1,5 @@
 #include "common/backends/ranks_per_gpu.h"
 
-#include "common/base/error.h"
-
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -34,15 +32,6 @@ std::vector<EnvSetting> shared_gpu_environment(int rank, int ras_port, bool one_
 
 void apply(std::span<const EnvSetting> settings) {
   for (const EnvSetting& s : settings) setenv(s.name.c_str(), s.value.c_str(), s.overwrite ? 1 : 0);
-}
-
-void require_one_rank_per_process(const Config& config) {
-  if (config.ranks_per_gpu == 1 || config.nthreads * config.ngpus == 1) return;
-  throw Error(
-      ExitCode::not_possible,
-      fmt::format("--ranks-per-gpu {} takes one rank per process (NCCL knows one host id per process): drop -t and "
-                  "-g and start {} times as many processes (mpirun -n)",
-                  config.ranks_per_gpu, config.nthreads * config.ngpus));
 }
 
 std::string ranks_per_gpu_remark(int ranks_per_gpu) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "common/base/config.h"
-
 #include <span>
 #include <string>
 #include <vector>
@@ -19,14 +17,12 @@ struct EnvSetting {
 
 /// What makes NCCL 2.28 accept several ranks on one GPU: every process claims to be a host of its own, so that no two
 /// ranks share a GPU of the same host and only the socket transport remains. `rank` is unique over the whole job,
-/// `ras_port` the job's own, `one_host` says that loopback reaches every rank.
+/// `ras_port` the job's own, `one_host` says that loopback reaches every rank. Takes one rank per process
+/// (option_checks.cpp): NCCL keeps one host id per process.
 std::vector<EnvSetting> shared_gpu_environment(int rank, int ras_port, bool one_host);
 
 /// Sets them in this process. Before NCCL's first call: it reads each of them once.
 void apply(std::span<const EnvSetting> settings);
-
-/// Throws Error(not_possible) where --ranks-per-gpu meets -t or -g above 1: NCCL keeps one host id per process.
-void require_one_rank_per_process(const Config& config);
 
 /// The header line that says what such timings are worth; empty with one rank per GPU.
 std::string ranks_per_gpu_remark(int ranks_per_gpu);

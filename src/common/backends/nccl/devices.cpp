@@ -1,6 +1,7 @@
 #include "common/backends/nccl/devices.h"
 
 #include "common/backends/nccl/cuda_call.h"
+#include "common/cluster/nvml.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -18,7 +19,11 @@ std::string explain(cudaError_t error) {
   (void)cudaDriverGetVersion(&driver);
   (void)cudaRuntimeGetVersion(&runtime);
   (void)cudaGetLastError();
-  if (driver == 0) return "no CUDA driver (libcuda.so.1 with a loaded kernel module)";
+  if (driver == 0) {
+    // NVML tells a driver that is not there from one whose kernel module is missing or of another version.
+    const std::string nvml = ask_nvml().problem;
+    return nvml.empty() ? std::string("the CUDA driver (libcuda.so.1) is not there, although NVML is") : nvml;
+  }
   if (error == cudaErrorInsufficientDriver) {
     return fmt::format("the CUDA driver supports CUDA {} only and this build needs {}: update the driver",
                        cuda_version_text(driver), cuda_version_text(runtime));

@@ -30,9 +30,11 @@ std::int64_t free_memory() {
 }
 
 void require_possible(const Config& config) {
-  require_one_rank_per_process(config);
   if (config.stream_null && config.cudagraph > 0) {
     throw Error(ExitCode::not_possible, "CUDA cannot capture the NULL stream in a graph: drop -y or -G");
+  }
+  if (config.blocking > 0 && config.cudagraph > 0) {
+    throw Error(ExitCode::not_possible, "-z waits after each operation, which a graph cannot: drop -z or -G");
   }
 }
 
