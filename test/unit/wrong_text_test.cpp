@@ -36,13 +36,14 @@ TEST_CASE("A guard band and an undetermined cause claim no more than is known", 
 
 TEST_CASE("Many wrong ranks are summed up; a rank's own buffers stay together", "[wrong_text][unit]") {
   Row row = sample_row();
+  row.row_case.problem.nranks = 64;
   for (int rank = 0; rank < 20; ++rank) {
     row.wrong.push_back(sample_wrong(rank));
     row.wrong.push_back(sample_wrong(rank));
     row.wrong.back().buffer = "in-place";
   }
   const std::string text = wrong_text(kAllReduce, row, true);
-  CHECK(text.find("wrong data on 20 of 2 ranks") != std::string::npos);
+  CHECK(text.find("wrong data on 20 of 64 ranks") != std::string::npos);
   CHECK(text.find("rank 7 node1 device 0 [core 3] host memory: in-place:") != std::string::npos);
   CHECK(text.find("rank 8 ") == std::string::npos);
   CHECK(text.find("# wrong: ... and 12 more ranks (all in JSON)\n") != std::string::npos);

@@ -15,8 +15,8 @@ namespace {
 // some 50 KiB on host memory and of some MiB on GPUs. Between the two; the estimate mends itself once large rows come.
 constexpr double kRowWork = 256 << 10;
 
-constexpr double kLongRun_s = 10;
-constexpr double kFirstEstimate_s = 1;
+constexpr double kLongRun = 10;  // [s]
+constexpr double kFirstEstimate = 1;  // [s]
 constexpr std::size_t kMaxLine = 79;
 
 std::string duration_text(double time_s) {
@@ -37,8 +37,8 @@ double time_left_s(const SweepState& state, double elapsed_s) {
 
 std::string progress_line(const SweepState& state, const Case& now, double elapsed_s) {
   const double left_s = time_left_s(state, elapsed_s);
-  const bool promises_long = elapsed_s >= kFirstEstimate_s && elapsed_s + left_s >= kLongRun_s;
-  if (elapsed_s < kLongRun_s && !promises_long) return {};
+  const bool promises_long = elapsed_s >= kFirstEstimate && elapsed_s + left_s >= kLongRun;
+  if (elapsed_s < kLongRun && !promises_long) return {};
   std::string line = fmt::format("row {}", state.rows_done + 1);
   if (state.rows_total > 0) line += fmt::format(" of {}", state.rows_total);
   line += fmt::format(" ({} B {}", now.nbytes, name(now.dtype));
