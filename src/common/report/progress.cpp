@@ -15,7 +15,7 @@ namespace {
 // some 50 KiB on host memory and of some MiB on GPUs. Between the two; the estimate mends itself once large rows come.
 constexpr double kRowWork = 256 << 10;
 
-constexpr double kLongRun = 10;  // [s]
+constexpr double kLongRun = 10;       // [s]
 constexpr double kFirstEstimate = 1;  // [s]
 constexpr std::size_t kMaxLine = 79;
 
