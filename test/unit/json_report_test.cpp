@@ -162,6 +162,25 @@ TEST_CASE("Wrong data names its row and its rank", "[json_report][unit]") {
   CHECK(wrong[1]["suspect_rank"].is_null());
 }
 
+TEST_CASE("Guard bands belong to the placement that has their buffer", "[json_report][unit]") {
+  JsonReport report(sample_run(), sample_plan());
+  Row row = wrong_row();
+  row.wrong[0].buffer = "guard after recv";
+  row.wrong[1].buffer = "guard before buffer";
+  report.add(row);
+  const json wrong = parsed(report)["busbar"]["wrong"];
+  CHECK(wrong[0]["placement"] == "out");
+  CHECK(wrong[1]["placement"] == "in");
+}
+
+TEST_CASE("A whole environment may be handed over, and no secret reaches the file", "[json_report][unit]") {
+  RunInfo info = sample_run();
+  info.environment = {"AWS_SECRET_ACCESS_KEY=hunter2", "SLURM_JWT=hunter2", "NCCL_ALGO=Ring"};
+  const JsonReport report(info, sample_plan());
+  CHECK(report.document().find("hunter2") == std::string::npos);
+  CHECK(parsed(report)["env"] == json{"SLURM_JWT=***", "NCCL_ALGO=Ring"});
+}
+
 TEST_CASE("A flood of wrong ranks is cut, counted, and still valid", "[json_report][unit]") {
   JsonReport report(sample_run(), sample_plan());
   Row row = wrong_row();

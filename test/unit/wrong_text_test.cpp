@@ -30,7 +30,7 @@ TEST_CASE("A guard band and an undetermined cause claim no more than is known", 
   row.wrong[0].cause.clear();
   row.wrong[0].explanation.clear();
   const std::string text = wrong_text(kAllReduce, row, true);
-  CHECK(text.find("guard after recv: 4096 overwritten, first 512 last 4607, suspected: undetermined\n") !=
+  CHECK(text.find("guard after recv: 4096 elements overwritten, first 512 last 4607, suspected: undetermined\n") !=
         std::string::npos);
 }
 

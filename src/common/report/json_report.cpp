@@ -2,6 +2,7 @@
 
 #include "common/report/format.h"
 #include "common/report/iteration_stats.h"
+#include "common/report/reported_environment.h"
 
 #include <nlohmann/json.hpp>
 
@@ -181,8 +182,8 @@ Json row_json(const Config& config, const Collective& collective, const Row& row
 
 Json wrong_json(const Collective& collective, const Row& row, const WrongRank& w) {
   const Case& c = row.row_case;
-  const bool in_place = w.buffer.find("in-place") != std::string::npos;
-  const bool out_of_place = w.buffer.find("out-of-place") != std::string::npos;
+  // Only an in-place call has one buffer: its guards are named "before buffer" and "after buffer".
+  const bool in_place = w.buffer.find("in-place") != std::string::npos || w.buffer.find("buffer") != std::string::npos;
   return {{"rank", w.rank},
           {"host", w.host},
           {"device", w.device},
@@ -221,7 +222,7 @@ JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
       collective_(plan.collective),
       start_(members({{"version", kNcclTestsSchema}, {"start_time", info.start_time}})),
       run_(members({{"args", info.args},
-                    {"env", info.environment},
+                    {"env", reported_environment(info.environment)},
                     {"nccl_version", info.library_version_code},
                     {"config", config_json(info)}})),
       busbar_(members(busbar_json(info, plan))) {}

@@ -1,6 +1,6 @@
 // The bug these would catch: a result file that is passed on carries a password.
 
-#include "common/report/environment.h"
+#include "common/report/reported_environment.h"
 
 #include <catch2/catch.hpp>
 
@@ -9,7 +9,7 @@
 
 using namespace busbar;
 
-TEST_CASE("Only the libraries' variables are reported, and no secrets", "[environment][unit]") {
+TEST_CASE("Only the libraries' variables are reported, and no secrets", "[reported_environment][unit]") {
   const std::vector<std::string> all{"HOME=/root",           "NCCL_ALGO=Ring",         "MY_NCCL_X=1",
                                      "SLURM_JWT=eyJhbGciOi", "UCX_auth_token=abc",     "PMIX_SECURITY_MODE=native",
                                      "OMPI_X_PASSWORD=a=b",  "CUDA_CACHE_PATH=/c=d",   "AWS_SECRET_ACCESS_KEY=x",

@@ -1,4 +1,4 @@
-#include "common/report/environment.h"
+#include "common/report/reported_environment.h"
 
 #include <algorithm>
 #include <array>
