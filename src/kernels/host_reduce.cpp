@@ -87,6 +87,14 @@ std::int32_t order_key(std::uint32_t bits) {
   return (bits & F::kSign) != 0 ? -magnitude - 1 : magnitude;
 }
 
+/// A NaN's sign made the one that loses against every number.
+template <class F, Op op>
+std::uint32_t with_losing_nan(std::uint32_t bits) {
+  if (!is_nan<F>(bits)) return bits;
+  if (op == Op::min) return bits & F::kNan;
+  return (bits & F::kSign) != 0 ? bits : F::kSign | F::kNan;
+}
+
 template <class F, Op op>
 typename F::Storage reduce_one(std::uint32_t a, std::uint32_t b) {
   using Storage = typename F::Storage;
@@ -95,8 +103,8 @@ typename F::Storage reduce_one(std::uint32_t a, std::uint32_t b) {
   } else if constexpr (op == Op::prod) {
     return from_float<F>(to_float<F>(a) * to_float<F>(b));
   } else {
-    if (is_nan<F>(a)) return static_cast<Storage>(is_nan<F>(b) ? F::kNan : b);
-    if (is_nan<F>(b)) return static_cast<Storage>(a);
+    a = with_losing_nan<F, op>(a);
+    b = with_losing_nan<F, op>(b);
     const bool a_wins = op == Op::max ? order_key<F>(a) > order_key<F>(b) : order_key<F>(a) < order_key<F>(b);
     return static_cast<Storage>(a_wins ? a : b);
   }

@@ -15,9 +15,10 @@ using ReduceFn = void (*)(const void* in, void* inout, std::size_t count);
 /// - sum and prod are computed in float and rounded once, to nearest, ties to even. (The one exception to "once":
 ///   bfloat16 products below 2^-126, which float itself has already rounded.)
 /// - half, bfloat16 and f8e5m2 overflow to infinity; f8e4m3 has none and saturates to +-448, as NCCL's does.
-/// - sum and prod of a NaN are NaN. max and min ignore a NaN beside a number and take -0 for less than +0, as CUDA's
-///   fmaxf and therefore NCCL do.
-/// - A NaN that comes out is always 0x7fff (0x7f for the 8-bit types), CUDA's own.
+/// - sum and prod of a NaN are 0x7fff (0x7f in 8 bits), the NaN that CUDA makes.
+/// - max and min ignore a NaN beside a number and take -0 for less than +0, as CUDA's fmaxf and therefore NCCL do; of
+/// two
+///   NaNs some NaN remains.
 ReduceFn narrow_reduction(DType dtype, Op op);
 
 /// The same in plain C++, for CPUs without AVX2 and F16C and as the reference of the vectorised version.

@@ -13,7 +13,6 @@ ReduceFn avx2_narrow_reduction(DType, Op) { return nullptr; }
 #include <immintrin.h>
 
 #include <cstring>
-#include <type_traits>
 
 namespace busbar {
 namespace {
@@ -25,46 +24,40 @@ namespace {
 constexpr int kToNearestEven = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
 struct Lanes16 {
+  static constexpr int kBytes = 2;
   BUSBAR_AVX2 __m256i all(int v) { return _mm256_set1_epi16(static_cast<short>(v)); }
-  BUSBAR_AVX2 __m256i add(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
-  BUSBAR_AVX2 __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi16(a, b); }
-  BUSBAR_AVX2 __m256i max(__m256i a, __m256i b) { return _mm256_max_epi16(a, b); }
-  BUSBAR_AVX2 __m256i min(__m256i a, __m256i b) { return _mm256_min_epi16(a, b); }
   BUSBAR_AVX2 __m256i greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi16(a, b); }
+  /// Every byte's top bit set exactly in the negative lanes.
+  BUSBAR_AVX2 __m256i negative(__m256i x) { return _mm256_srai_epi16(x, 15); }
 };
 
 struct Lanes8 {
+  static constexpr int kBytes = 1;
   BUSBAR_AVX2 __m256i all(int v) { return _mm256_set1_epi8(static_cast<char>(v)); }
-  BUSBAR_AVX2 __m256i add(__m256i a, __m256i b) { return _mm256_add_epi8(a, b); }
-  BUSBAR_AVX2 __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi8(a, b); }
-  BUSBAR_AVX2 __m256i max(__m256i a, __m256i b) { return _mm256_max_epi8(a, b); }
-  BUSBAR_AVX2 __m256i min(__m256i a, __m256i b) { return _mm256_min_epi8(a, b); }
   BUSBAR_AVX2 __m256i greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi8(a, b); }
+  BUSBAR_AVX2 __m256i negative(__m256i x) { return x; }
 };
 
 /// max or min of any of the formats by integers alone: `kNan` is the largest magnitude, `kLargest` the largest that is
-/// a number. Flipping the magnitude of negative values orders them as signed integers; moving that order round by the
-/// width of one side's NaNs puts the NaNs of both signs at the losing end.
+/// a number. As integers the values are in order except where both are negative, where they are in reverse; and a NaN
+/// loses by itself once its sign is the losing one.
 template <class L, int kNan, int kLargest, bool kMax>
 struct Extreme {
-  BUSBAR_AVX2 __m256i order(__m256i x) {
-    const __m256i negative = L::greater(_mm256_setzero_si256(), x);
-    return _mm256_xor_si256(x, _mm256_and_si256(negative, L::all(kNan)));
+  BUSBAR_AVX2 __m256i with_losing_nan(__m256i x) {
+    if constexpr (kMax) {
+      return _mm256_or_si256(x, L::greater(x, L::all(kLargest)));
+    } else {
+      const __m256i negative_number = L::greater(L::all(kLargest - kNan), x);
+      return _mm256_and_si256(x, _mm256_or_si256(negative_number, L::all(kNan)));
+    }
   }
 
   BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
-    const __m256i turn = L::all(kNan - kLargest);
-    __m256i key, nan;
-    if constexpr (kMax) {
-      key = L::max(L::add(order(a), turn), L::add(order(b), turn));
-      nan = L::greater(L::all(~kLargest + kNan - kLargest), key);
-      key = L::sub(key, turn);
-    } else {
-      key = L::min(L::sub(order(a), turn), L::sub(order(b), turn));
-      nan = L::greater(key, L::all(kLargest - (kNan - kLargest)));
-      key = L::add(key, turn);
-    }
-    return _mm256_blendv_epi8(order(key), L::all(kNan), nan);
+    a = with_losing_nan(a);
+    b = with_losing_nan(b);
+    const __m256i both_negative = L::negative(_mm256_and_si256(a, b));
+    const __m256i greater = kMax ? L::greater(a, b) : L::greater(b, a);
+    return _mm256_blendv_epi8(b, a, _mm256_xor_si256(greater, both_negative));
   }
 };
 
@@ -103,13 +96,17 @@ struct HalfStep {
 
 template <Op op>
 struct Bfloat16Step {
-  /// A float's bits plus what carries into the upper half exactly if that half must be rounded up.
-  BUSBAR_AVX2 __m256i rounded(__m256 value) {
-    const __m256i bits = _mm256_castps_si256(value);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    const __m256 nan = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
-    return _mm256_blendv_epi8(up, _mm256_set1_epi32(0x7fff0000), _mm256_castps_si256(nan));
+  /// Rounds both halves of 16 results at once: with the upper 16 bits of each float in one vector and the lower in the
+  /// other, the upper must grow where lower + 0x7fff + (upper is odd) carries, which the top bit of the average tells.
+  BUSBAR_AVX2 __m256i rounded(__m256i even, __m256i odd) {
+    const __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+    const __m256i lower = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i addend = _mm256_add_epi16(_mm256_and_si256(upper, one), _mm256_set1_epi16(0x7ffe));
+    const __m256i carry = _mm256_srli_epi16(_mm256_avg_epu16(lower, addend), 15);
+    const __m256i magnitude = _mm256_and_si256(upper, _mm256_set1_epi16(0x7fff));
+    const __m256i nan = _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7f80));
+    return _mm256_blendv_epi8(_mm256_add_epi16(upper, carry), _mm256_set1_epi16(0x7fff), nan);
   }
 
   BUSBAR_AVX2 __m256i step(__m256i a, __m256i b) {
@@ -118,7 +115,7 @@ struct Bfloat16Step {
         combine<op>(_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16)));
     const __m256 odd =
         combine<op>(_mm256_castsi256_ps(_mm256_and_si256(a, upper)), _mm256_castsi256_ps(_mm256_and_si256(b, upper)));
-    return _mm256_blend_epi16(_mm256_srli_epi32(rounded(even), 16), rounded(odd), 0xaa);
+    return rounded(_mm256_castps_si256(even), _mm256_castps_si256(odd));
   }
 };
 
@@ -205,7 +202,7 @@ template <class Step, int kElementBytes>
 
 template <template <Op> class Arithmetic, class L, int kNan, int kLargest>
 ReduceFn pick(Op op) {
-  constexpr int kElementBytes = std::is_same_v<L, Lanes16> ? 2 : 1;
+  constexpr int kElementBytes = L::kBytes;
   switch (op) {
     case Op::sum:
       return reduce<Arithmetic<Op::sum>, kElementBytes>;
