@@ -1,0 +1,279 @@
+#!/usr/bin/env bash
+# Checks what needs a GPU, from a build (make, then this) or from an unpacked bundle, in under 8 minutes:
+#   scripts/gpu_check.sh [--list] [--logs DIR] [STAGE...]        all stages without names
+# Every stage ends as PASS, FAIL or SKIP (with the reason); the exit code is 0 only if none failed, 5 without a GPU.
+# BUSBAR_BUILD names a build directory other than build/.
+# shellcheck disable=SC2317  # stages and what they call are reached by name
+set -uo pipefail
+
+readonly total_s=470   # for all stages together; a stage that comes late may get less than its own limit
+readonly ranks_T=60    # -T of every run: a hang ends with its own report before the stage's limit
+
+# name, limit in seconds, what it does
+readonly stages=(
+  "kernels   60 fill and check kernels against the host's, bit for bit"
+  "bench     60 GB/s of the fill and check kernels beside a device copy"
+  "sanitizer 90 compute-sanitizer memcheck and racecheck over the kernels"
+  "single    60 all executables on one GPU with one rank"
+  "choice    30 the backend is chosen, refused and forced as documented"
+  "nccl2    110 2 ranks on one GPU: all collectives, dtypes and operations"
+  "nccl4     80 4 ranks on one GPU: all collectives; all dtypes and operations of all_reduce"
+  "nccl8    100 8 ranks on one GPU: all collectives; all dtypes, then all operations, of all_reduce"
+  "options   90 -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
+  "json      20 the JSON file is valid"
+  "multi     90 every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
+)
+readonly collectives=(all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv
+  hypercube)
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [[ -x $root/busbar-run ]]; then
+  readonly bin=$root/bin tests=$root/bin
+  launcher=("$root/busbar-run")
+else
+  readonly bin=${BUSBAR_BUILD:-$root/build}
+  readonly tests=$bin/test
+  launcher=()
+fi
+export PATH="$PATH:/usr/local/cuda/bin"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+
+# What a stage needs. -------------------------------------------------------------------------------------------------
+stage_end=0    # $SECONDS at which the running stage must be over
+failures=0     # of the running stage
+
+# Runs a command within the stage's time and expects its exit code to be $1. Output goes to the stage's log.
+expect() {
+  local want=$1 left=$((stage_end - SECONDS)) begin=$SECONDS got=0
+  shift
+  if ((left <= 0)); then
+    echo "NOT RUN, the stage's time is over: $*"
+    failures=$((failures + 1))
+    return
+  fi
+  echo "\$ $*"
+  timeout -k 5 "$left" "${launcher[@]}" "$@" </dev/null || got=$?
+  if ((got == want)); then
+    echo "ok: $((SECONDS - begin)) s"
+  else
+    echo "FAILED with $got instead of $want after $((SECONDS - begin)) s: $*"
+    failures=$((failures + 1))
+  fi
+}
+
+run() { expect 0 "$@"; }
+
+# ranks N PROGRAM OPTIONS...: N processes that share GPU 0. Unbound: NCCL's proxy threads spin beside the ranks.
+ranks() {
+  local n=$1 program=$2
+  shift 2
+  run mpirun -n "$n" --oversubscribe --bind-to none "$bin/$program" --backend nccl --ranks-per-gpu "$n" -T "$ranks_T" "$@"
+}
+
+# Skips the running stage from inside its function.
+skip() {
+  echo "SKIP: $*"
+  exit 77
+}
+
+# A missing test program is a failure: a build without CUDA must not pass on a GPU machine.
+need() {
+  if [[ ! -x $1 ]]; then
+    echo "FAILED: $1 is not there (built without CUDA, or without the tests?)"
+    exit 1
+  fi
+}
+
+# Stages. Sizes are small where ranks share a GPU: without MPS each hop costs a time slice of about 2 ms. --------------
+stage_kernels() {
+  need "$tests/kernels_gpu"
+  run "$tests/kernels_gpu"
+}
+
+stage_bench() {
+  need "$tests/kernels_gpu"
+  run "$tests/kernels_gpu" --bench
+}
+
+stage_single() {
+  local c
+  for c in "${collectives[@]}"; do
+    run "$bin/${c}_perf" --backend nccl -b 8 -e 64M -f 64 -n 5 -T "$ranks_T"
+  done
+  run "$bin/all_reduce_perf" --backend nccl -b 1M -e 1M -d all -o all -n 2 -T "$ranks_T"
+}
+
+stage_choice() {
+  # One rank more than there are GPUs.
+  expect 5 mpirun -n $((gpus + 1)) --oversubscribe --bind-to none "$bin/all_reduce_perf" -b 8 -e 8 -T "$ranks_T"
+  expect 5 "$bin/all_reduce_perf" --backend nccl -b 8 -e 8 -y 1 -G 1 -T "$ranks_T"
+  run "$bin/all_reduce_perf" --backend mpi -b 8 -e 1K -f 2 -T "$ranks_T"
+  run "$bin/all_reduce_perf" -b 8 -e 1K -f 2 -T "$ranks_T"
+}
+
+stage_nccl2() {
+  local c
+  for c in "${collectives[@]}"; do
+    case $c in
+      all_reduce | reduce_scatter | reduce) ranks 2 "${c}_perf" -b 64K -e 64K -n 1 -d all -o all ;;
+      *) ranks 2 "${c}_perf" -b 64K -e 64K -n 1 -d all ;;
+    esac
+  done
+}
+
+stage_nccl4() {
+  local c
+  for c in "${collectives[@]}"; do ranks 4 "${c}_perf" -b 64K -e 64K -n 1; done
+  ranks 4 all_reduce_perf -b 16K -e 16K -n 1 -d all -o all --placement out
+}
+
+stage_nccl8() {
+  local c
+  for c in "${collectives[@]}"; do ranks 8 "${c}_perf" -b 64K -e 64K -n 1 --placement out; done
+  ranks 8 all_reduce_perf -b 16K -e 16K -n 1 -d all --placement out
+  ranks 8 all_reduce_perf -b 16K -e 16K -n 1 -o all --placement out
+}
+
+stage_options() {
+  local sizes=(-b 64 -e 64K -f 32 -n 2) c
+  for c in all_reduce sendrecv alltoallv hypercube; do
+    ranks 2 "${c}_perf" "${sizes[@]}" -G 2
+    ranks 2 "${c}_perf" "${sizes[@]}" -m 3
+  done
+  ranks 2 all_reduce_perf "${sizes[@]}" -R 1 -M 1
+  ranks 2 all_gather_perf "${sizes[@]}" -R 2 -M 1
+  ranks 2 all_reduce_perf "${sizes[@]}" -z 1
+  ranks 2 all_reduce_perf "${sizes[@]}" -z 2 -y 1
+  ranks 2 all_reduce_perf "${sizes[@]}" -z 3 -I 1
+  ranks 2 all_reduce_perf "${sizes[@]}" -I 1 -K 1 -C 1
+  ranks 2 all_reduce_perf "${sizes[@]}" -x 0 -u 1 -S 1
+  ranks 2 all_reduce_perf "${sizes[@]}" -x 1 -N 2 -c 2
+  ranks 2 broadcast_perf "${sizes[@]}" -r all -p 1
+}
+
+stage_json() {
+  command -v python3 >/dev/null || skip "no python3"
+  local file=$logs/result.json
+  rm -f "$file"*
+  ranks 2 all_reduce_perf -b 8 -e 64K -f 32 -n 2 -J "$file"
+  echo "\$ python3 -m json.tool $file"
+  if ! python3 -m json.tool "$file" >/dev/null; then
+    echo "FAILED: $file is not valid JSON"
+    failures=$((failures + 1))
+  fi
+}
+
+stage_sanitizer() {
+  command -v compute-sanitizer >/dev/null || skip "no compute-sanitizer"
+  need "$tests/kernels_gpu"
+  # --error-exitcode: the sanitizer's own default is the program's exit code.
+  run compute-sanitizer --tool memcheck --error-exitcode 9 "$tests/kernels_gpu"
+  run compute-sanitizer --tool racecheck --error-exitcode 9 "$tests/kernels_gpu"
+}
+
+stage_multi() {
+  ((gpus > 1)) || skip "one GPU"
+  local c sizes=(-b 8 -e 64M -f 64 -n 5 -T "$ranks_T")
+  for c in "${collectives[@]}"; do run "$bin/${c}_perf" --backend nccl -g "$gpus" "${sizes[@]}"; done
+  run "$bin/all_reduce_perf" --backend nccl -t "$gpus" "${sizes[@]}"
+  run "$bin/hypercube_perf" --backend nccl -t "$gpus" -p 1 -m 3 "${sizes[@]}"
+  run "$bin/all_reduce_perf" --backend nccl -g "$gpus" -G 2 -R 2 "${sizes[@]}"
+  run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/all_reduce_perf" --backend nccl "${sizes[@]}"
+  run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/alltoallv_perf" --backend nccl -R 1 "${sizes[@]}"
+}
+
+# The frame. ----------------------------------------------------------------------------------------------------------
+list_stages() {
+  local s name limit what
+  for s in "${stages[@]}"; do
+    read -r name limit what <<<"$s"
+    printf '%-10s at most %3d s: %s\n' "$name" "$limit" "$what"
+  done
+}
+
+print_facts() {
+  echo "host      $(hostname), $(nproc) CPUs, $(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
+  echo "build     $bin"
+  nvidia-smi --query-gpu=index,name,driver_version,memory.total,pci.bus_id,compute_mode --format=csv,noheader |
+    sed 's/^/GPU       /'
+  echo "CUDA      $(nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' | head -n 1) at most (driver)"
+  echo "NCCL      $(nccl_version)"
+}
+
+# As the suite finds it: its own header says so.
+nccl_version() {
+  local text
+  text=$(timeout -k 5 60 "${launcher[@]}" "$bin/all_reduce_perf" --backend nccl -b 8 -e 8 -n 1 -w 0 -c 0 2>&1) || {
+    echo "does not run: $(grep -m 1 'error' <<<"$text")"
+    return
+  }
+  sed -n 's/^# .*NCCL \([0-9][0-9.]*\).*/\1/p' <<<"$text" | head -n 1
+}
+
+# Runs one stage; adds a line to the summary.
+run_stage() {
+  local name=$1 limit=$2 log=$logs/$1.log begin=$SECONDS left=$((total_s - SECONDS)) result=PASS code=0 note=""
+  ((limit < left)) || limit=$left
+  (
+    stage_end=$((SECONDS + limit))
+    "stage_$name"
+    exit $((failures > 0))
+  ) >"$log" 2>&1 || code=$?
+  case $code in
+    0) ;;
+    77) result=SKIP note=$(sed -n 's/^SKIP: //p' "$log") ;;
+    *) result=FAIL note=$(grep -cE '^(FAILED|NOT RUN)' "$log")" failed, first: $(grep -m 1 -E '^(FAILED|NOT RUN)' "$log")" ;;
+  esac
+  summary+=("$(printf '%-4s %-10s %4d s  %s%s' "$result" "$name" $((SECONDS - begin)) "$log" "${note:+  ($note)}")")
+  echo "${summary[-1]}"
+  # The figures are what the stage is for.
+  if [[ $name == bench && $result == PASS ]]; then sed 's/^/     /' "$log"; fi
+  [[ $result != FAIL ]]
+}
+
+logs=""
+chosen=()
+while (($# > 0)); do
+  case $1 in
+    --list) list_stages && exit 0 ;;
+    --logs) logs=${2:?--logs needs a directory} && shift ;;
+    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    *) chosen+=("$1") ;;
+  esac
+  shift
+done
+for name in "${chosen[@]}"; do
+  if ! declare -F "stage_$name" >/dev/null; then
+    echo "gpu_check.sh: no stage is called '$name'; there are:" >&2
+    list_stages >&2
+    exit 255
+  fi
+done
+
+gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | grep -c '^[0-9]')
+if ((gpus == 0)); then
+  echo "gpu_check.sh: no GPU here: nvidia-smi shows none" >&2
+  exit 5
+fi
+if [[ ! -x $bin/all_reduce_perf ]]; then
+  echo "gpu_check.sh: $bin/all_reduce_perf is not there: run make, or set BUSBAR_BUILD" >&2
+  exit 255
+fi
+: "${logs:=$(mktemp -d "${TMPDIR:-/tmp}/busbar_gpu_check.XXXXXX")}"
+mkdir -p "$logs"
+logs=$(cd "$logs" && pwd)
+
+print_facts | tee "$logs/facts.log"
+summary=()
+bad=0
+for s in "${stages[@]}"; do
+  read -r name limit _ <<<"$s"
+  if ((${#chosen[@]} > 0)) && [[ " ${chosen[*]} " != *" $name "* ]]; then continue; fi
+  run_stage "$name" "$limit" || bad=1
+done
+echo
+echo "Summary, $SECONDS s:"
+printf '%s\n' "${summary[@]}" | tee "$logs/summary.log"
+if ((bad == 0)); then echo "gpu_check: PASS"; else echo "gpu_check: FAIL"; fi
+exit $bad
