@@ -30,4 +30,9 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+/// An Error that every process of the job throws alike, so that all can end in good order and one of them speaks.
+class AgreedError : public Error {
+  using Error::Error;
+};
+
 }  // namespace busbar
