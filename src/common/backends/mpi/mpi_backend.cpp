@@ -1,0 +1,212 @@
+#include "common/backends/mpi/mpi_backend.h"
+
+#include "common/backends/mpi/mpi_collectives.h"
+#include "common/base/error.h"
+#include "common/cluster/memory.h"
+#include "common/cluster/resident.h"
+#include "common/cluster/session.h"
+#include "common/cluster/topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// Copies of a message that Open MPI 4.1 itself allocates (measured: docs/performance.md).
+double library_copies(const Collective& c) {
+  switch (c.id) {
+    case CollectiveId::all_reduce:
+      return 0.5;
+    case CollectiveId::reduce:
+    case CollectiveId::gather:
+    case CollectiveId::scatter:
+      return 1;
+    case CollectiveId::reduce_scatter:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+class MpiBackend final : public Backend {
+ public:
+  MpiBackend(const Comm& group, int ranks_on_host)
+      : ranks_on_host_(ranks_on_host), rank_(group.rank()), nranks_(group.size()), locals_{rank_} {
+    const std::int64_t before = resident_bytes();
+    MPI_Comm_dup(handle(group), &comm_);
+    // Errors come back as codes so that the message can name rank, host and step before the job is ended.
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    library_bytes_ = resident_bytes() - before;
+  }
+  MpiBackend(const MpiBackend&) = delete;
+  MpiBackend& operator=(const MpiBackend&) = delete;
+  ~MpiBackend() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+  }
+
+  std::string name() const override { return "mpi"; }
+  std::string library_version() const override { return mpi_library_version(); }
+  int library_version_code() const override { return 0; }
+  int nranks() const override { return nranks_; }
+  std::span<const int> local_ranks() const override { return locals_; }
+  DeviceInfo device(int) const override { return {0, binding_text(), "host memory"}; }
+
+  std::optional<std::string> why_unsupported(const Operation& op) const override {
+    if (op.op && predefined_op(*op.op) == MPI_OP_NULL) {
+      return fmt::format("MPI has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> note(const Operation& op) const override {
+    const std::size_t calls = reduction_calls(op);
+    if (calls > 1) return fmt::format("{} MPI calls of at most 2^28 elements each", calls);
+    if (op.op && needs_user_op(op.dtype)) return "reduced by our own function: MPI has no such type";
+    return std::nullopt;
+  }
+
+  InPlaceOffsets in_place_offsets(const Operation& op, int rank) const override {
+    // MPI leaves the result at the start of the buffer, NCCL at rank * count.
+    if (op.collective->id == CollectiveId::reduce_scatter) return {};
+    return op.collective->in_place(op.problem, rank);
+  }
+
+  std::vector<Block> expected(const Operation& op, int rank) const override {
+    // MPI_Bcast has one buffer: out of place the root sends from its send buffer and its receive buffer takes no part.
+    if (op.collective->id == CollectiveId::broadcast && !op.in_place && rank == op.problem.root) return {};
+    return op.collective->expected(op.problem, rank);
+  }
+
+  MemoryLimit memory_limit(const Collective& c) const override {
+    const HostMemory memory = free_host_memory();
+    const double copies = library_copies(c);
+    // 0.8: other processes and the page cache need room too.
+    const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
+    return {static_cast<std::size_t>(2 * message),
+            fmt::format("{:.1f} GiB free ({}) x 0.8 / {} ranks on this host / (2 buffers + {} of MPI's own)",
+                        static_cast<double>(memory.free_bytes) / (1 << 30), memory.source, ranks_on_host_, copies)};
+  }
+
+  void* allocate(int, std::size_t nbytes) override {
+    const std::size_t rounded = (nbytes + kPage - 1) / kPage * kPage;
+    void* memory = std::aligned_alloc(kPage, rounded);
+    if (memory == nullptr) {
+      throw Error(ExitCode::not_possible, fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
+    }
+    std::memset(memory, 0, rounded);
+    buffer_bytes_ += static_cast<std::int64_t>(rounded);
+    return memory;
+  }
+  void release(int, void* memory) noexcept override { std::free(memory); }
+
+  void fill(int, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override {
+    busbar::fill(pattern, rank, first, count, dst);
+  }
+  void fill_neutral(int, const Pattern& pattern, std::size_t count, void* dst) override {
+    busbar::fill_neutral(pattern, count, dst);
+  }
+  void set_bytes(int, void* dst, unsigned char byte, std::size_t nbytes) override { std::memset(dst, byte, nbytes); }
+  CheckResult check(int, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override {
+    CheckResult result;
+    for (const Block& block : blocks) result.merge(busbar::check(pattern, block, recv));
+    return result;
+  }
+  void copy_to_host(int, void* dst, const void* src, std::size_t nbytes) override { std::memcpy(dst, src, nbytes); }
+  void copy_from_host(int, void* dst, const void* src, std::size_t nbytes) override { std::memcpy(dst, src, nbytes); }
+
+  void group_begin(int) override { grouped_ = true; }
+  void group_end(int) override {
+    wait_pending();
+    grouped_ = false;
+  }
+
+  void enqueue(int, const Operation& op, std::span<const Buffers> buffers) override {
+    MpiCall call{.op = op, .buffers = buffers[0], .rank = rank_, .comm = comm_};
+    if (op.op) call.reduction = reduction(op.dtype, *op.op);
+    if (op.collective->id == CollectiveId::alltoallv) call.alltoallv = &alltoallv_arrays(op.problem);
+    if (grouped_) {
+      // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
+      const void* key = op.in_place ? buffers[0].send : buffers[0].recv;
+      if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
+      busy_.push_back(key);
+      call.pending = &pending_;
+    }
+    run_collective(call);
+  }
+
+  void synchronize(int) override {}
+
+  void mark(int, int index) override {
+    if (marks_.size() <= static_cast<std::size_t>(index)) marks_.resize(index + 1);
+    marks_[index] = Clock::now();
+  }
+  double between(int, int from, int to) override {
+    return std::chrono::duration<double>(marks_[to] - marks_[from]).count();
+  }
+
+  std::vector<MemoryUse> memory_use() const override {
+    const std::int64_t library = std::max<std::int64_t>(library_bytes_, 0);
+    const std::int64_t rest = peak_resident_bytes() - start_bytes_ - buffer_bytes_ - library;
+    return {{"Initialization", library}, {"User-Allocated", buffer_bytes_}, {"Collective", std::max<std::int64_t>(rest, 0)}};
+  }
+
+  void abort() noexcept override {}  // MPI_Abort, which follows, ends everything
+
+ private:
+  void wait_pending() {
+    check_mpi(MPI_Waitall(static_cast<int>(pending_.size()), pending_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    pending_.clear();
+    busy_.clear();
+  }
+
+  MPI_Op reduction(DType dtype, Op op) {
+    if (!needs_user_op(dtype)) return predefined_op(op);
+    const auto key = std::pair(dtype, op);
+    const auto found = user_ops_.find(key);
+    return found != user_ops_.end() ? found->second.get() : user_ops_.emplace(key, UserOp(dtype, op)).first->second.get();
+  }
+
+  const AlltoallvArrays& alltoallv_arrays(const Problem& p) {
+    if (!arrays_valid_ || arrays_for_.count != p.count || arrays_for_.elem_size != p.elem_size) {
+      arrays_ = make_alltoallv_arrays(p, rank_);
+      arrays_for_ = p;
+      arrays_valid_ = true;
+    }
+    return arrays_;
+  }
+
+  int ranks_on_host_;
+  int rank_;
+  int nranks_;
+  std::array<int, 1> locals_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  bool grouped_ = false;
+  std::vector<MPI_Request> pending_;
+  std::vector<const void*> busy_;  ///< buffers of the pending calls
+  std::map<std::pair<DType, Op>, UserOp> user_ops_;
+  AlltoallvArrays arrays_;
+  Problem arrays_for_;
+  bool arrays_valid_ = false;
+  std::vector<Clock::time_point> marks_;
+  std::int64_t start_bytes_ = resident_bytes();
+  std::int64_t library_bytes_ = 0;
+  std::int64_t buffer_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host) {
+  return std::make_unique<MpiBackend>(group, ranks_on_host);
+}
+
+}  // namespace busbar

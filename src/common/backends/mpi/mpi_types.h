@@ -1,0 +1,56 @@
+#pragma once
+
+#include "common/cluster/mpi_handle.h"
+
+#include "collectives/dtype.h"
+#include "collectives/op.h"
+
+#include <cstddef>
+
+namespace busbar {
+
+/// Throws Error(backend) with MPI's own text when a call returned a failure.
+void check_mpi(int code, const char* call);
+
+/// The MPI type that carries a dtype: MPI's own where it has one, else an unsigned integer of the same size.
+MPI_Datatype mpi_type(DType dtype);
+
+/// True where MPI cannot reduce the dtype itself and our function does (half, bfloat16, fp8).
+bool needs_user_op(DType dtype);
+
+/// MPI's predefined operation, or MPI_OP_NULL where it has none (avg, mulsum).
+MPI_Op predefined_op(Op op);
+
+/// A commutative operation of ours on mpi_type(dtype): with commute = 0 Open MPI picks other, slower algorithms.
+class UserOp {
+ public:
+  UserOp(DType dtype, Op op);
+  UserOp(UserOp&& other) noexcept;
+  UserOp& operator=(UserOp&&) = delete;
+  ~UserOp();
+
+  MPI_Op get() const { return op_; }
+
+ private:
+  MPI_Op op_ = MPI_OP_NULL;
+};
+
+/// `count` elements of `type` in MPI's int counts: the type itself, or a derived type when there are more than INT_MAX.
+/// For data movement only: predefined operations do not work on derived types.
+class CountedType {
+ public:
+  CountedType(std::size_t count, MPI_Datatype type);
+  CountedType(const CountedType&) = delete;
+  CountedType& operator=(const CountedType&) = delete;
+  ~CountedType();
+
+  int count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  int count_ = 0;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  bool owned_ = false;
+};
+
+}  // namespace busbar
