@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/backends/backend.h"
@@ -27,6 +30,9 @@ struct Skip {
   std::string reason;
 };
 
+/// More rows than this are a slip of the command line, not a measurement; their bookkeeping alone would be 100 MB.
+inline constexpr std::size_t kMaxRows = 1'000'000;
+
 /// What a run will do, the same on every rank: the rows of one cycle in printing order (dtype, op, root, size).
 struct Plan {
   const Collective* collective = nullptr;
@@ -36,15 +42,35 @@ struct Plan {
   std::string cap_arithmetic;   ///< not empty when memory lowered -e
 };
 
-/// The sizes of one sweep in rising order [bytes]: --sizes, or minbytes .. maxbytes by step. Never loops for ever.
+/// The sizes of one sweep in rising order up to `maxbytes` [bytes]: --sizes, or minbytes .. maxbytes by step. Throws
+/// Error(bad_config) for more than kMaxRows.
 std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxbytes);
 
-/// Builds the plan for a communicator. Pure: equal inputs give equal plans on every rank. Throws Error(not_possible) when
-/// memory does not allow the first size, Error(bad_config) for a root out of range.
+/// Builds the plan for a communicator. Pure: equal inputs (the limit too: agree on it first) give equal plans on every
+/// rank. `traffic` must outlive the plan. Throws Error(not_possible) when memory does not allow the first size,
+/// Error(bad_config) for a root out of range or more than kMaxRows rows.
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit);
 
 /// A digest of everything that decides which collectives are called in which order; equal plans have equal digests.
 std::uint64_t digest(const Plan& plan, const Config& config);
+
+// plan_text.cpp ----------------------------------------------------------------------------------------------------
+
+/// The busbw that estimates assume [B/s]: of a good host's memory, or of one fast GPU network port.
+inline double assumed_busbw(std::string_view backend) { return backend == "nccl" ? 100e9 : 5e9; }
+
+/// A guess at the time of one cycle [s]. Every operation takes 20 us plus its bus bytes at `assumed_busbw` [B/s]; filling,
+/// poisoning and comparing are passes over the message at the same speed. Good to a factor of a few: for warnings.
+double estimate_time_s(const Plan& plan, const Config& config, double assumed_busbw);
+
+/// "plan: 8192 rows, about 3 h; did you mean -f 2?" for more than 100 sizes or 10 minutes, else nothing. Assumed busbw:
+/// 5e9 for host memory, 100e9 for GPUs.
+std::optional<std::string> plan_warning(const Plan& plan, const Config& config, double assumed_busbw);
+
+/// What --dry-run prints: rows, skipped rows with reasons, memory per rank and host, time. `ranks_per_host`: the most on
+/// any host.
+std::string dry_run_text(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit, int ranks_per_host,
+                         double assumed_busbw);
 
 }  // namespace busbar

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace busbar {
+
+/// Calls work(lane) for every lane at once, lane 0 on the calling thread (the one that may call MPI), and returns when
+/// all are done. With one lane an exception simply passes on. With several it goes to `fail`, which must end the job: the
+/// other lanes may be waiting for this one and can never be joined.
+template <class Work, class Fail>
+void run_on_lanes(int lanes, const Work& work, const Fail& fail) {
+  if (lanes == 1) {
+    work(0);
+    return;
+  }
+  const auto guarded = [&](int lane) {
+    try {
+      work(lane);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int lane = 1; lane < lanes; ++lane) threads.emplace_back(guarded, lane);
+  guarded(0);
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace busbar

@@ -1,0 +1,182 @@
+#include "common/measure/timed_loop.h"
+
+#include "common/measure/lanes.h"
+#include "common/measure/trace_range.h"
+
+#include <algorithm>
+#include <barrier>
+#include <numeric>
+
+namespace busbar {
+namespace {
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+/// One lane's share of the loop. The lanes meet in `local`, the processes in `world`, which only lane 0 may touch.
+class LaneLoop {
+ public:
+  LaneLoop(Backend& backend, const Comm& world, const Config& config, const Workload& workload, std::barrier<>& local,
+           int lane)
+      : backend_(backend), world_(world), config_(config), workload_(workload), local_(local), lane_(lane) {}
+
+  void warm_up() {
+    for (int i = 0; i < config_.warmup_iters; ++i) launch_one();
+    backend_.synchronize(lane_);
+    slot_ = 0;
+  }
+
+  /// Elapsed and enqueue time of the whole loop [s].
+  LoopTimes measure() {
+    if (config_.cudagraph > 0) return measure_graph();
+    meet();
+    const Clock::time_point start = Clock::now();
+    run_iterations();
+    const Clock::time_point enqueued = Clock::now();
+    if (config_.per_iter_timing && config_.blocking != 3) backend_.mark(lane_, config_.iters);
+    backend_.synchronize(lane_);
+    const Clock::time_point end = Clock::now();
+    // -z 3 leaves the barriers out of the time.
+    if (config_.blocking == 3) return {inside_s_, inside_s_, {}};
+    return {seconds(end - start), seconds(enqueued - start), {}};
+  }
+
+  std::vector<double> iteration_times() {
+    std::vector<double> times(config_.iters);
+    const int stride = config_.blocking == 3 ? 2 : 1;
+    for (int i = 0; i < config_.iters; ++i) {
+      times[i] = backend_.between(lane_, i * stride, i * stride + 1) / config_.agg_iters;
+    }
+    return times;
+  }
+
+ private:
+  void meet() {
+    local_.arrive_and_wait();
+    if (lane_ == 0) world_.barrier();
+    local_.arrive_and_wait();
+  }
+
+  void launch_one() {
+    backend_.enqueue(lane_, workload_.operation(), workload_.lane_buffers(slot_, lane_));
+    if (++slot_ == workload_.slots()) slot_ = 0;
+  }
+
+  void run_iterations() {
+    for (int i = 0; i < config_.iters; ++i) {
+      const Clock::time_point begin = config_.blocking == 3 ? Clock::now() : Clock::time_point{};
+      if (config_.per_iter_timing) backend_.mark(lane_, config_.blocking == 3 ? 2 * i : i);
+      run_aggregate();
+      if (config_.blocking == 3) {
+        backend_.synchronize(lane_);
+        if (config_.per_iter_timing) backend_.mark(lane_, 2 * i + 1);
+        inside_s_ += seconds(Clock::now() - begin);
+        meet();
+      }
+    }
+  }
+
+  void run_aggregate() {
+    const TraceRange range("iteration");
+    if (config_.agg_iters > 1) backend_.group_begin(lane_);
+    for (int a = 0; a < config_.agg_iters; ++a) {
+      launch_one();
+      // Inside an aggregated group nothing is launched yet that one could wait for.
+      if (config_.agg_iters == 1 && (config_.blocking == 1 || config_.blocking == 2)) wait_inner();
+    }
+    if (config_.agg_iters > 1) {
+      backend_.group_end(lane_);
+      if (config_.blocking == 1 || config_.blocking == 2) wait_inner();
+    }
+  }
+
+  void wait_inner() {
+    backend_.synchronize(lane_);
+    if (config_.blocking == 1) meet();
+  }
+
+  LoopTimes measure_graph() {
+    backend_.capture_begin(lane_);
+    run_iterations();
+    backend_.capture_end(lane_);
+    backend_.replay(lane_);
+    backend_.synchronize(lane_);
+    meet();
+    const Clock::time_point start = Clock::now();
+    for (int launch = 0; launch < config_.cudagraph; ++launch) backend_.replay(lane_);
+    const Clock::time_point enqueued = Clock::now();
+    backend_.synchronize(lane_);
+    const Clock::time_point end = Clock::now();
+    backend_.capture_release(lane_);
+    return {seconds(end - start) / config_.cudagraph, seconds(enqueued - start) / config_.cudagraph, {}};
+  }
+
+  Backend& backend_;
+  const Comm& world_;
+  const Config& config_;
+  const Workload& workload_;
+  std::barrier<>& local_;
+  int lane_;
+  std::size_t slot_ = 0;
+  double inside_s_ = 0;
+};
+
+}  // namespace
+
+LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const Workload& workload,
+                          const FailJob& fail) {
+  const int lanes = backend.lanes();
+  std::barrier<> local(lanes);
+  std::vector<double> elapsed(lanes);
+  std::vector<double> enqueue(lanes);
+  std::vector<std::vector<double>> iterations(lanes);
+  const auto work = [&](int lane) {
+    LaneLoop loop(backend, world, config, workload, local, lane);
+    loop.warm_up();
+    const LoopTimes times = loop.measure();
+    elapsed[lane] = times.time_s;
+    enqueue[lane] = times.cpu_time_s;
+    if (config.per_iter_timing) iterations[lane] = loop.iteration_times();
+  };
+  run_on_lanes(lanes, work, fail);
+
+  const double operations = static_cast<double>(config.iters) * config.agg_iters;
+  LoopTimes result{combine(config.average, elapsed) / operations, combine(config.average, enqueue) / operations, {}};
+  if (config.per_iter_timing) {
+    result.iteration_s = iterations[0];
+    for (const std::vector<double>& lane : iterations) {
+      for (std::size_t i = 0; i < lane.size(); ++i) result.iteration_s[i] = std::max(result.iteration_s[i], lane[i]);
+    }
+  }
+  return result;
+}
+
+double combine(Average average, const std::vector<double>& values) {
+  switch (average) {
+    case Average::rank0:
+      return values.front();
+    case Average::mean:
+      return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    case Average::min:
+      return *std::min_element(values.begin(), values.end());
+    case Average::max:
+      return *std::max_element(values.begin(), values.end());
+  }
+  return values.front();
+}
+
+double combine(Average average, const Comm& world, double value) {
+  switch (average) {
+    case Average::rank0:
+      world.broadcast(&value, sizeof value, 0);
+      return value;
+    case Average::mean:
+      return world.sum(value) / world.size();
+    case Average::min:
+      return world.min(value);
+    case Average::max:
+      return world.max(value);
+  }
+  return value;
+}
+
+}  // namespace busbar

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "common/measure/result.h"
+#include "common/measure/timed_loop.h"
+#include "common/measure/workload.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace busbar {
+
+/// Fills, launches and compares. One per run: it remembers the seeds of earlier data, so that stale results can be told.
+/// Every process must make the same calls in the same order; nothing here communicates but `verify_once`'s operation.
+class Verifier {
+ public:
+  Verifier(Backend& backend, std::vector<RankInfo> local_ranks);
+
+  /// Data for a timed loop: fresh data and poisoned receive parts in every slot; where the operation is not idempotent in
+  /// place, data that repetition does not change (zeros, ones), so that nothing overflows while it is timed.
+  void prepare_timed(const Workload& workload);
+
+  /// What the timed loop left, on this process's ranks. Empty where nothing is wrong. Only after prepare_timed, and only
+  /// if is_idempotent(workload.operation()).
+  std::vector<WrongRank> check_timed(const Workload& workload);
+
+  /// One operation on fresh data between guard bands, compared in full. A failure inside must end the job.
+  std::vector<WrongRank> verify_once(const Workload& workload, bool through_graph, const FailJob& fail);
+
+ private:
+  const Pattern& pattern(const Operation& op, std::uint64_t seed);
+  void remember(std::uint64_t seed);
+  void prepare_slot(const Workload& workload, std::size_t slot, std::uint64_t seed);
+  void set_guards(const Workload& workload, int local);
+  void check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local, const std::string& round,
+                  std::vector<WrongRank>& found);
+  void check_guards(const Workload& workload, int local, std::vector<WrongRank>& found);
+  WrongRank record_of(int local) const;
+  WrongRank explain(const Operation& op, const Pattern& data, const std::vector<Block>& blocks, const std::byte* recv,
+                    const CheckResult& result, int local);
+
+  Backend& backend_;
+  std::vector<RankInfo> local_ranks_;
+  Pattern pattern_;
+  bool have_pattern_ = false;
+  std::uint64_t next_seed_ = 1;
+  std::uint64_t timed_seed_ = 0;
+  std::vector<std::uint64_t> earlier_;  ///< newest first, of the same dtype and op
+};
+
+/// Elements that `rank` itself sends and receives: less than the collective's extents in alltoallv.
+Extents local_extents(const Backend& backend, const Operation& op, int rank);
+
+/// Sum over the records.
+std::uint64_t count_wrong(const std::vector<WrongRank>& wrong);
+
+}  // namespace busbar

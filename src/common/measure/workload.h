@@ -1,0 +1,48 @@
+#pragma once
+
+#include "common/measure/arena.h"
+#include "common/measure/plan.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace busbar {
+
+/// One placement of one case, ready to be launched: the operation and every slot's pointers, computed before the clock
+/// runs. Slot s of all local ranks lies side by side, in the order in which Backend::enqueue wants them.
+class Workload {
+ public:
+  /// Uses at most `max_slots` slots of the arena.
+  Workload(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case, bool in_place,
+           int unalign_elems, std::size_t max_slots);
+
+  const Operation& operation() const { return op_; }
+  std::size_t slots() const { return slots_; }
+  std::size_t message_bytes() const { return message_bytes_; }
+
+  /// The lane's ranks' pointers in a slot.
+  std::span<const Buffers> lane_buffers(std::size_t slot, int lane) const {
+    return {buffers_.data() + slot * nlocal_ + static_cast<std::size_t>(lane) * per_lane_, per_lane_};
+  }
+  const Buffers& buffers(std::size_t slot, int local) const { return buffers_[slot * nlocal_ + local]; }
+
+  /// First byte of the local rank's send and receive memory in slot 0: what lies before and after is guarded.
+  std::byte* send_base(int local) const { return send_base_[local]; }
+  std::byte* recv_base(int local) const { return recv_base_[local]; }
+
+ private:
+  Operation op_;
+  std::size_t nlocal_;
+  std::size_t per_lane_;
+  std::size_t message_bytes_;
+  std::size_t slots_;
+  std::vector<Buffers> buffers_;
+  std::vector<std::byte*> send_base_;
+  std::vector<std::byte*> recv_base_;
+};
+
+/// True when repeating the operation on its own result changes nothing, so that the timed buffers can be verified.
+/// Out of place always; in place for data movement, and for max and min unless a rank's result lands on another's input.
+bool is_idempotent(const Backend& backend, const Operation& op);
+
+}  // namespace busbar

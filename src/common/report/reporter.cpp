@@ -1,0 +1,76 @@
+#include "common/report/reporter.h"
+
+#include "common/base/timestamp.h"
+#include "common/report/table.h"
+#include "common/report/wrong_text.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <set>
+
+namespace busbar {
+namespace {
+
+void to_stderr(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+/// Each reason once, with what it concerns: `-d all -o all` would otherwise repeat it for every dtype and root.
+std::string skip_text(const Plan& plan) {
+  std::string text;
+  std::set<std::string> said;
+  for (const Skip& skip : plan.skipped) {
+    const std::string what = skip.op ? fmt::format(" {}", name(*skip.op)) : "";
+    const std::string line = fmt::format("busbar: skipped: {}{}: {}\n", plan.collective->name, what, skip.reason);
+    if (said.insert(line).second) text += line;
+  }
+  return text;
+}
+
+}  // namespace
+
+Reporter::Reporter(bool speaks, const RunInfo& info, const Plan& plan) : speaks_(speaks), info_(info), plan_(plan) {}
+
+void Reporter::begin() {
+  if (!speaks_) return;
+  const Config& config = info_.config;
+  if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
+  if (!config.csv.empty()) csv_ = std::make_unique<CsvFile>(config.csv);
+  if (json_ && json_->path() != config.output_file) {
+    to_stderr(fmt::format("busbar: {} exists; writing {}\n", config.output_file, json_->path()));
+  }
+  if (csv_ && csv_->path() != config.csv) {
+    to_stderr(fmt::format("busbar: {} exists; writing {}\n", config.csv, csv_->path()));
+  }
+  progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
+  to_stderr(skip_text(plan_));
+  if (const auto warning = plan_warning(plan_, config, assumed_busbw(info_.backend))) {
+    to_stderr(fmt::format("busbar: {}\n", *warning));
+  }
+  write_stdout(table_header(info_));
+}
+
+void Reporter::begin_row(const Case& row_case) {
+  if (progress_) progress_->begin_row(row_case);
+}
+
+void Reporter::row(const Row& row) {
+  if (!speaks_) return;
+  progress_->erase();
+  write_stdout(table_row(info_.config, *plan_.collective, row));
+  if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
+  if (csv_) csv_->add(info_.config, *plan_.collective, row);
+  if (json_) json_->add(row);
+  progress_->end_row(row.row_case);
+}
+
+void Reporter::end(const Summary& summary, ExitCode code) {
+  if (!speaks_) return;
+  progress_->erase();
+  write_stdout(table_footer(info_, summary));
+  if (json_) json_->finish(summary, code, local_timestamp());
+}
+
+}  // namespace busbar

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/report/csv_report.h"
+#include "common/report/json_file.h"
+#include "common/report/progress.h"
+
+#include <memory>
+
+namespace busbar {
+
+/// Tells a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON and CSV in files.
+/// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
+class Reporter {
+ public:
+  Reporter(bool speaks, const RunInfo& info, const Plan& plan);
+
+  /// Opens the files and prints what comes before the first row. Throws Error(bad_config) if a file cannot be created.
+  void begin();
+
+  void begin_row(const Case& row_case);
+  void row(const Row& row);
+  void end(const Summary& summary, ExitCode code);
+
+ private:
+  bool speaks_;
+  const RunInfo& info_;
+  const Plan& plan_;
+  std::unique_ptr<JsonFile> json_;
+  std::unique_ptr<CsvFile> csv_;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace busbar

@@ -1,0 +1,117 @@
+#include "tools/perf_job.h"
+
+#include "common/backends/open_backend.h"
+#include "common/base/environment.h"
+#include "common/base/units.h"
+#include "common/cluster/collectively.h"
+#include "common/cluster/session.h"
+#include "common/measure/runner.h"
+#include "common/report/reporter.h"
+#include "tools/perf_setup.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace busbar {
+namespace {
+
+/// Sums up the rows as they pass; the same on every process.
+struct Totals {
+  std::int64_t wrong = 0;
+  double busbw = 0;
+  std::int64_t halves = 0;
+
+  void add(const HalfResult& half, bool measured) {
+    if (!measured || !half.supported) return;
+    wrong += half.wrong.value_or(0);
+    busbw += half.busbw;
+    ++halves;
+  }
+
+  Summary summary(const Config& config) const {
+    Summary s;
+    s.wrong = wrong;
+    s.mean_busbw = halves > 0 ? busbw / static_cast<double>(halves) : 0;
+    // nccl-tests lets a run pass from nine tenths of the threshold on.
+    if (config.min_bw) s.bandwidth_okay = s.mean_busbw >= 0.9 * *config.min_bw;
+    return s;
+  }
+};
+
+Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Reporter& reporter, std::string& step) {
+  Totals totals;
+  for (int cycle = 0; config.run_cycles == 0 || cycle < config.run_cycles; ++cycle) {
+    for (const Case& row_case : plan.cases) {
+      step = describe(*plan.collective, row_case);
+      reporter.begin_row(row_case);
+      const Row row = runner.run(row_case, cycle);
+      totals.add(row.out_of_place, config.placement != Placements::in);
+      totals.add(row.in_place, config.placement != Placements::out);
+      reporter.row(row);
+    }
+    // Nothing to run would otherwise be run for ever.
+    if (plan.cases.empty()) break;
+  }
+  return totals;
+}
+
+ExitCode verdict(const Summary& summary) {
+  return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
+}
+
+}  // namespace
+
+ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Configured& configured,
+                      const std::string& oversubscribed, const Comm& world, const WrapBackend& wrap,
+                      std::string& step) {
+  const Config& config = configured.config;
+  Watchdog watchdog(config.timeout_s, world.rank(), hostname());
+  step = "initialization";
+  watchdog.begin(step);
+
+  const int color = collectively_get(world, "splitting", [&] { return split_color(config.split, world.rank()); });
+  const Comm group = world.split(color);
+  OpenedBackend opened = open_backend(config, world, group);
+  if (wrap) opened.backend = wrap(std::move(opened.backend));
+  Backend& backend = *opened.backend;
+
+  const Traffic traffic = agree_on_traffic(world, collective, config);
+  const Backend::MemoryLimit limit = least_memory(world, backend, collective);
+  const Plan plan = agree_on_plan(world, group, config, collective, backend, traffic, limit);
+  std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, color);
+  RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
+  info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
+  if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
+
+  if (config.dry_run) {
+    const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, assumed_busbw(info.backend));
+    if (world.rank() == 0) fmt::print("{}", text);
+    return ExitCode::good;
+  }
+
+  Reporter reporter(world.rank() == 0, info, plan);
+  on_process0(world, [&] { reporter.begin(); });
+
+  step = "allocating buffers";
+  watchdog.begin(step);
+  const FailJob fail = [&](std::exception_ptr failure) { fail_job(failure, world.rank(), step); };
+  Runner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail);
+  Totals totals;
+  try {
+    totals = run_cycles(runner, config, plan, reporter, step);
+  } catch (...) {
+    step = runner.step();
+    backend.abort();
+    throw;
+  }
+  watchdog.begin("finishing");
+  Summary summary = totals.summary(config);
+  if (config.memory_report) summary.memory = largest_memory_use(world, backend);
+  const ExitCode code = verdict(summary);
+  reporter.end(summary, code);
+  watchdog.rest();
+  return code;
+}
+
+}  // namespace busbar
