@@ -1,0 +1,49 @@
+#pragma once
+
+#include "common/backends/mpi/mpi_backend.h"
+#include "common/cluster/mpi_handle.h"
+#include "common/measure/verify.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace busbar::test {
+
+/// MPI_COMM_WORLD as a Comm that nobody frees.
+inline Comm world() {
+  auto impl = std::make_unique<Comm::Impl>();
+  impl->comm = MPI_COMM_WORLD;
+  return Comm(std::move(impl));
+}
+
+/// The case that a sweep would make of `nbytes` requested bytes.
+inline Case make_case(const Collective& c, DType dtype, std::optional<Op> op, int root, std::size_t nbytes, int nranks,
+                      const Traffic& traffic) {
+  Case made{dtype, op, root, nbytes, {}, 0};
+  const std::size_t w = size_of(dtype);
+  made.problem = {c.count(nbytes / w, nranks, w, &traffic), w, nranks, root, &traffic};
+  made.nbytes = message_bytes(c, made.problem);
+  return made;
+}
+
+/// Ops of a collective: all six, or none.
+inline std::vector<std::optional<Op>> ops_of(const Collective& c) {
+  if (!c.has_op) return {std::nullopt};
+  return {kAllOps.begin(), kAllOps.end()};
+}
+
+inline std::vector<int> roots_of(const Collective& c, int nranks) {
+  if (!c.has_root) return {0};
+  std::vector<int> roots;
+  for (int r = 0; r < nranks; ++r) roots.push_back(r);
+  return roots;
+}
+
+inline std::vector<RankInfo> local_ranks(const Backend& backend) {
+  return {{backend.local_ranks()[0], 0, 1, "host", {}}};
+}
+
+inline void never(std::exception_ptr) {}
+
+}  // namespace busbar::test

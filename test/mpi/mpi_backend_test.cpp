@@ -1,0 +1,194 @@
+// What these would catch: a collective wired to the wrong MPI call, buffer or offset for some dtype, op, root, placement or
+// number of ranks. The suite would then report wrong data on a healthy cluster, or check something else than what ran.
+
+#include "backend_fixture.h"
+
+#include "kernels/number.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstring>
+
+using namespace busbar;
+using namespace busbar::test;
+
+namespace {
+
+constexpr std::size_t kCapacity = 1 << 16;
+
+/// Every collective x dtype x op x root x placement that the backend supports, at a few sizes.
+template <class Visit>
+void for_every_case(Backend& backend, const std::vector<std::size_t>& sizes, const Visit& visit) {
+  const int n = backend.nranks();
+  const Traffic traffic;
+  for (CollectiveId id : kAllCollectives) {
+    const Collective& c = collective(id);
+    for (DType dtype : kAllDTypes) {
+      for (const std::optional<Op>& op : ops_of(c)) {
+        for (int root : roots_of(c, n)) {
+          for (std::size_t nbytes : sizes) {
+            const Case row = make_case(c, dtype, op, root, nbytes, n, traffic);
+            const Operation operation{&c, row.problem, dtype, op, false};
+            if (c.why_not != nullptr && !c.why_not(row.problem).empty()) continue;
+            if (backend.why_unsupported(operation)) continue;
+            visit(c, row, false);
+            if (c.in_place != nullptr) visit(c, row, true);
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string title(const Collective& c, const Case& row, bool in_place) {
+  std::string text(c.name);
+  text += " " + std::string(name(row.dtype));
+  if (row.op) text += " " + std::string(name(*row.op));
+  return text + " root " + std::to_string(row.root) + " " + std::to_string(row.nbytes) + " B " +
+         (in_place ? "in place" : "out of place");
+}
+
+/// One element reduced over all ranks in plain double arithmetic: exact for what the palettes hold.
+double reduced(Op op, const std::vector<double>& values) {
+  double result = values[0];
+  for (std::size_t r = 1; r < values.size(); ++r) {
+    if (op == Op::sum) result += values[r];
+    if (op == Op::prod) result *= values[r];
+    if (op == Op::max) result = std::max(result, values[r]);
+    if (op == Op::min) result = std::min(result, values[r]);
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("Every collective, dtype, op, root and placement gives the data that its definition says",
+          "[mpi_backend][seven]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const Arena arena(*backend, kCapacity, 64);
+  Verifier verifier(*backend, local_ranks(*backend));
+  std::int64_t cases = 0;
+  std::string wrong;
+  for_every_case(*backend, {0, 8, 1000, 16384}, [&](const Collective& c, const Case& row, bool in_place) {
+    const Workload workload(*backend, arena, c, row, in_place, 0, 4);
+    const auto found = verifier.verify_once(workload, false, never);
+    if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
+    ++cases;
+  });
+  CHECK(wrong == "");
+  CHECK(cases > 1000);
+  // Whatever one rank saw decides for all: a rank-local REQUIRE would leave the others waiting.
+  REQUIRE(comm.sum(std::int64_t{wrong.empty() ? 0 : 1}) == 0);
+}
+
+TEST_CASE("Unaligned buffers give the same data", "[mpi_backend]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const Arena arena(*backend, kCapacity, 64);
+  Verifier verifier(*backend, local_ranks(*backend));
+  std::string wrong;
+  for_every_case(*backend, {1000}, [&](const Collective& c, const Case& row, bool in_place) {
+    const Workload workload(*backend, arena, c, row, in_place, 3, 4);
+    const auto found = verifier.verify_once(workload, false, never);
+    if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
+  });
+  CHECK(wrong == "");
+}
+
+TEST_CASE("A timed loop leaves verifiable buffers wherever repetition changes nothing", "[mpi_backend][seven]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const Arena arena(*backend, kCapacity, 64);
+  Verifier verifier(*backend, local_ranks(*backend));
+  Config config;
+  config.iters = 5;
+  std::string wrong;
+  std::int64_t verified = 0;
+  for (int agg : {1, 3}) {
+    config.agg_iters = agg;
+    for_every_case(*backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
+      if (row.root > 1) return;
+      const Workload workload(*backend, arena, c, row, in_place, 0, 8);
+      verifier.prepare_timed(workload);
+      time_operations(*backend, comm, config, workload, never);
+      if (!is_idempotent(*backend, workload.operation())) return;
+      ++verified;
+      const auto found = verifier.check_timed(workload);
+      if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
+    });
+  }
+  CHECK(wrong == "");
+  CHECK(verified > 100);
+}
+
+TEST_CASE("Timed in-place reductions keep finite values that do not grow", "[mpi_backend]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const Arena arena(*backend, kCapacity, 64);
+  Verifier verifier(*backend, local_ranks(*backend));
+  Config config;
+  config.iters = 50;
+  std::string grown;
+  for_every_case(*backend, {1024}, [&](const Collective& c, const Case& row, bool in_place) {
+    if (!in_place || !row.op || row.root > 0) return;
+    const Workload workload(*backend, arena, c, row, true, 0, 1);
+    if (is_idempotent(*backend, workload.operation())) return;
+    verifier.prepare_timed(workload);
+    const auto* first = static_cast<const std::byte*>(workload.buffers(0, 0).recv);
+    const std::vector<std::byte> before(first, first + row.problem.elem_size);
+    time_operations(*backend, comm, config, workload, never);
+    if (std::memcmp(before.data(), first, before.size()) != 0) grown = title(c, row, true);
+  });
+  CHECK(grown == "");
+}
+
+TEST_CASE("Reductions agree with plain arithmetic on every rank's own data", "[mpi_backend]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const Traffic traffic;
+  constexpr std::size_t kCount = 100;
+  for (DType dtype : kAllDTypes) {
+    for (Op op : {Op::sum, Op::prod, Op::max, Op::min}) {
+      const Case row = make_case(kAllReduce, dtype, op, 0, kCount * size_of(dtype), comm.size(), traffic);
+      const std::size_t w = row.problem.elem_size;
+      std::vector<std::byte> send(kCount * w);
+      std::vector<std::byte> recv(kCount * w);
+      std::vector<std::byte> all(send.size() * comm.size());
+      fill(make_pattern(dtype, op, comm.size(), 7), comm.rank(), 0, kCount, send.data());
+      MPI_Allgather(send.data(), static_cast<int>(send.size()), MPI_BYTE, all.data(), static_cast<int>(send.size()),
+                    MPI_BYTE, MPI_COMM_WORLD);
+      const Buffers buffers{send.data(), recv.data()};
+      backend->enqueue(0, {&kAllReduce, row.problem, dtype, op, false}, {&buffers, 1});
+
+      int differ = 0;
+      for (std::size_t i = 0; i < kCount; ++i) {
+        std::vector<double> values;
+        for (int r = 0; r < comm.size(); ++r) {
+          std::uint64_t bits = 0;
+          std::memcpy(&bits, &all[r * send.size() + i * w], w);
+          values.push_back(decode(dtype, bits));
+        }
+        std::uint64_t got = 0;
+        std::memcpy(&got, &recv[i * w], w);
+        // Unsigned products wrap; the other results are exact in double.
+        const bool wraps = op == Op::prod && (dtype == DType::uint8 || dtype == DType::uint32 || dtype == DType::uint64);
+        if (!wraps && decode(dtype, got) != reduced(op, values)) ++differ;
+      }
+      INFO(name(dtype) << " " << name(op));
+      CHECK(differ == 0);
+    }
+  }
+}
+
+TEST_CASE("Averages and pre-multiplied sums are refused with a reason", "[mpi_backend]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const Problem problem{.count = 4, .elem_size = 4, .nranks = comm.size()};
+  CHECK(backend->why_unsupported({&kAllReduce, problem, DType::float32, Op::avg, false}).value() ==
+        "MPI has no average operation");
+  CHECK(backend->why_unsupported({&kAllReduce, problem, DType::float32, Op::mulsum, false}).value() ==
+        "MPI has no pre-multiplied sum operation");
+  CHECK_FALSE(backend->why_unsupported({&kAllReduce, problem, DType::float32, Op::sum, false}));
+}
