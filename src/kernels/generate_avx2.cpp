@@ -73,7 +73,8 @@ BUSBAR_AVX2_INLINE __m256i rows_of(const RowRule& rule, __m256i words) {
   const __m256i c = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
   const __m256i sum = _mm256_add_epi32(c, broadcast(rule.rank));
   const __m256i p = _mm256_min_epu32(sum, _mm256_sub_epi32(sum, nranks));  // below nranks the difference wraps to huge
-  const __m256i row = _mm256_and_si256(_mm256_mullo_epi32(p, b), _mm256_set1_epi32(15));
+  const __m256i x = _mm256_add_epi32(_mm256_mullo_epi32(b, broadcast(kCounterStep)), broadcast(kMix1));
+  const __m256i row = _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_mullo_epi32(x, x), p), 28);
   return _mm256_blendv_epi8(broadcast(kNeutralRow), row, _mm256_cmpgt_epi32(broadcast(rule.window), p));
 }
 

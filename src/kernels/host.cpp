@@ -71,11 +71,8 @@ CheckResult compare_within(const Pattern& pattern, const unsigned char* got, con
   const std::size_t width = size_of(pattern.dtype);
   CheckResult result;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t got_bits = load(got + i * width, width);
-    const std::uint64_t want_bits = load(want + i * width, width);
-    if (got_bits == want_bits) continue;
-    const double error = std::fabs(decode(pattern.dtype, got_bits) - decode(pattern.dtype, want_bits));
-    if (!(error <= pattern.tolerance)) result.merge({1, index + i, index + i});  // NaN is wrong
+    if (counts_as(pattern, load(got + i * width, width), load(want + i * width, width))) continue;
+    result.merge({1, index + i, index + i});
   }
   return result;
 }
@@ -150,6 +147,12 @@ CheckResult check(const Pattern& pattern, const Block& block, const void* recv) 
     left -= run.count;
   }
   return result;
+}
+
+bool counts_as(const Pattern& pattern, std::uint64_t got, std::uint64_t want) {
+  if (got == want) return true;
+  if (pattern.tolerance <= 0) return false;
+  return std::fabs(decode(pattern.dtype, got) - decode(pattern.dtype, want)) <= pattern.tolerance;  // NaN is not
 }
 
 CheckResult check_bytes(const void* data, std::size_t nbytes, unsigned char byte) {

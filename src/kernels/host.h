@@ -32,6 +32,9 @@ void fill_neutral(const Pattern& pattern, std::size_t count, void* dst);
 /// Compares recv[block.at, block.at + block.count) with what the block says. `recv` is element 0 of the receive part.
 CheckResult check(const Pattern& pattern, const Block& block, const void* recv);
 
+/// Whether an element that is `got` counts as right where `want` is expected: bit for bit, or within the tolerance.
+bool counts_as(const Pattern& pattern, std::uint64_t got, std::uint64_t want);
+
 /// How many of the nbytes bytes at data are not `byte`, and where the first and last such are [bytes].
 CheckResult check_bytes(const void* data, std::size_t nbytes, unsigned char byte);
 

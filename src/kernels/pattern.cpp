@@ -16,9 +16,8 @@ Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_
   pattern.op = *op;
   choose_palette(pattern);
   for (std::uint32_t b = 0; b < kPaletteSize; ++b) {
-    for (std::uint32_t a = 0; a < kPaletteSize; ++a) {
-      pattern.reduced[b][a] = reduce_palette(pattern, contributions(a, b, static_cast<std::uint32_t>(pattern.window)));
-    }
+    const PaletteCounts counts = contributions(b, static_cast<std::uint32_t>(pattern.window));
+    for (std::uint32_t a = 0; a < kPaletteSize; ++a) pattern.reduced[b][a] = reduce_palette(pattern, rotated(counts, a));
   }
   return pattern;
 }

@@ -22,12 +22,13 @@ inline constexpr unsigned char kGuardByte = 0xC3;
 inline constexpr std::size_t kGuardBytes = 4096;
 
 /// The definition of one case's data: every rank's elements and every reduction of them, computable in O(1) per element
-/// at any number of ranks, on the host and on a GPU alike (element.h). A plain value; build it with make_pattern.
+/// at any number of ranks, on the host and on a GPU alike (element.h).
 ///
 /// Data movement: element bits are a counter-based hash of (seed, rank, index).
-/// Reductions: with a(i), b(group), c(group) from a hash of (seed, i / 16) and p = (rank + c) mod nranks, rank's element
-/// is palette[(a + p*b) mod 16] if p < window, else the op's neutral element; the reduction over all ranks is then
-/// reduced[b][a]. The palette and the window are chosen so that every partial result in any order is exact in the dtype.
+/// Reductions: with a(i), b(group), c(group) from a hash of (seed, index) and p = (rank + c) mod nranks, rank's element
+/// is palette[(a + rotation_of(b, p)) mod 16] if p < window, else the op's neutral element; the reduction over all ranks
+/// is then reduced[b][a]. The palette and the window are chosen so that every partial result in any order is exact in the
+/// dtype. A plain value; build it with make_pattern.
 struct Pattern {
   std::uint64_t seed = 0;
   DType dtype = DType::float32;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/element.h"
 #include "kernels/number.h"
 
 namespace busbar {
@@ -72,13 +73,16 @@ std::uint64_t reduce_floats(const Pattern& pattern, const PaletteCounts& counts)
 
 }  // namespace
 
-PaletteCounts contributions(std::uint32_t a, std::uint32_t b, std::uint32_t window) {
+PaletteCounts contributions(std::uint32_t b, std::uint32_t window) {
   PaletteCounts counts{};
-  // Sixteen steps of b lead back to the start.
-  for (std::uint32_t p = 0; p < kPaletteSize; ++p) {
-    counts[(a + p * b) % kPaletteSize] += window / kPaletteSize + (p < window % kPaletteSize ? 1 : 0);
-  }
+  for (std::uint32_t p = 0; p < window; ++p) ++counts[rotation_of(b, p)];
   return counts;
+}
+
+PaletteCounts rotated(const PaletteCounts& counts, std::uint32_t a) {
+  PaletteCounts result;
+  for (std::uint32_t k = 0; k < kPaletteSize; ++k) result[(k + a) % kPaletteSize] = counts[k];
+  return result;
 }
 
 std::uint64_t reduce_palette(const Pattern& pattern, const PaletteCounts& counts) {

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kernels/element.h"
 #include "kernels/host.h"
 #include "kernels/number.h"
 
@@ -183,7 +184,7 @@ TEST_CASE("every entry of the table is the reduction of its window in rising ord
       for (int a = 0; a < kPaletteSize; ++a) {
         std::vector<Value> values;
         for (int p = 0; p < pattern.window; ++p) {
-          values.push_back(arithmetic.load(pattern.palette[(a + p * b) % kPaletteSize]));
+          values.push_back(arithmetic.load(pattern.palette[(a + static_cast<int>(rotation_of(static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(p)))) % kPaletteSize]));
         }
         const std::uint64_t got = reduce(arithmetic, values, false);
         const double error = std::fabs(decode(pattern.dtype, got) - decode(pattern.dtype, pattern.reduced[b][a]));
@@ -297,6 +298,22 @@ TEST_CASE("each rank is in the window of an element as often as any other", "[ke
     }
   }
   for (const int n : contributes) CHECK((n > 400 && n < 600));  // 500 +- 5 standard deviations
+}
+
+TEST_CASE("no two ranks hold the same data, sixteen apart or not", "[kernels][unit]") {
+  for (const int nranks : {2, 16, 32, 64, 256}) {
+    for (const Op op : {Op::sum, Op::prod, Op::max}) {
+      const Pattern pattern = make_pattern(DType::int32, op, nranks, 9);
+      std::set<std::vector<std::uint64_t>> ranks;
+      for (int rank = 0; rank < nranks; ++rank) {
+        std::vector<std::uint64_t> data;
+        for (std::size_t group = 0; group < 1024; ++group) data.push_back(element_bits(pattern, rank, group * kGroupElems));
+        ranks.insert(data);
+      }
+      INFO(name(op) << " over " << nranks);
+      CHECK(ranks.size() == static_cast<std::size_t>(nranks));
+    }
+  }
 }
 
 TEST_CASE("streams of different ranks and seeds are not each other moved", "[kernels][unit]") {

@@ -1,0 +1,290 @@
+#include "kernels/diagnose.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "kernels/element.h"
+#include "kernels/evidence.h"
+#include "kernels/number.h"
+#include "kernels/reduction.h"
+
+namespace busbar {
+namespace {
+
+/// A cause may explain everything by chance. It is named when the odds against that are a thousand to one, after as many
+/// attempts as there were candidates.
+constexpr double kCertaintyBits = 10;
+
+/// Elements by which data may be shifted, either way.
+constexpr std::int64_t kMaxShift = 4096;
+
+/// More wrong elements than this are no stray bit flips.
+constexpr std::uint64_t kMaxFlipped = 16;
+
+struct Suspect {
+  Diagnosis diagnosis;
+  double bits = 0;         ///< of evidence: what a match of all samples by chance would take
+  double ncandidates = 1;  ///< that were tried
+};
+
+/// Everything a hypothesis looks at, and what it adds to.
+struct Case {
+  const WrongData& data;
+  const Evidence& evidence;
+  double bits_per_sample = 0;
+  std::vector<Suspect> suspects;
+
+  double bits() const { return bits_per_sample * static_cast<double>(evidence.wrong.size()); }
+};
+
+bool is_poison(DType dtype, std::uint64_t bits) {
+  const std::uint64_t poison = 0x0101010101010101ull * kPoisonByte;
+  return bits == poison >> (64 - 8 * size_of(dtype));
+}
+
+/// Whether `predict(sample)` is what every sample holds, the right ones too.
+template <class Predict>
+bool explains(const Case& c, Predict predict) {
+  const auto holds = [&](const Sample& sample) { return counts_as(c.data.pattern, sample.got, predict(sample)); };
+  return std::all_of(c.evidence.wrong.begin(), c.evidence.wrong.end(), holds) &&
+         std::all_of(c.evidence.right.begin(), c.evidence.right.end(), holds);
+}
+
+/// Strikes from `ranks` those for which the sample would not be what it is, had the rank's contribution entered
+/// `change` times more. O(nranks): what the result would be depends on the palette entry alone.
+void strike(const Pattern& pattern, const Sample& sample, int change, std::vector<int>& ranks) {
+  const std::uint32_t word = group_word(pattern.seed, sample.index());
+  const std::uint32_t a = pick_of(pattern.seed, sample.index()), b = group_b(word);
+  PaletteCounts counts = rotated(contributions(b, static_cast<std::uint32_t>(pattern.window)), a);
+  bool would_be[kPaletteSize] = {};
+  for (int k = 0; k < kPaletteSize; ++k) {
+    if (counts[k] == 0) continue;
+    counts[k] += static_cast<std::uint32_t>(change);
+    would_be[k] = counts_as(pattern, sample.got, reduce_palette(pattern, counts));
+    counts[k] -= static_cast<std::uint32_t>(change);
+  }
+  const bool right = counts_as(pattern, sample.got, sample.want);
+  std::erase_if(ranks, [&](int rank) {
+    const std::uint32_t p = group_place(word, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(pattern.nranks));
+    return p < static_cast<std::uint32_t>(pattern.window) ? !would_be[(a + rotation_of(b, p)) % kPaletteSize] : !right;
+  });
+}
+
+void suspect_contributions(Case& c, int change) {
+  const Pattern& pattern = c.data.pattern;
+  std::vector<int> ranks(static_cast<std::size_t>(pattern.nranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  for (const auto* samples : {&c.evidence.wrong, &c.evidence.right}) {
+    for (const Sample& sample : *samples) {
+      if (ranks.empty()) return;
+      strike(pattern, sample, change, ranks);
+    }
+  }
+  for (const int rank : ranks) {
+    const auto text = change < 0 ? fmt::format("missing contribution of rank {}", rank)
+                                 : fmt::format("contribution of rank {} entered twice", rank);
+    const Cause cause = change < 0 ? Cause::missing_contribution : Cause::doubled_contribution;
+    c.suspects.push_back({{cause, rank, 0, text}, c.bits(), 2.0 * pattern.nranks});
+  }
+}
+
+/// A block of which nothing arrived still holds what the buffer was filled with.
+void suspect_lost_block(Case& c) {
+  const int source = c.evidence.wrong.front().block->source;
+  for (const auto* samples : {&c.evidence.wrong, &c.evidence.right}) {
+    for (const Sample& sample : *samples) {
+      if (sample.block->source != source || !is_poison(c.data.pattern.dtype, sample.got)) return;
+    }
+  }
+  const auto text = fmt::format("data of rank {} never arrived (still holds the fill byte {:#04x})", source, kPoisonByte);
+  c.suspects.push_back({{Cause::missing_contribution, source, 0, text}, c.bits(), 1});
+}
+
+void suspect_stale(Case& c) {
+  for (std::size_t i = 0; i < c.data.earlier_seeds.size(); ++i) {
+    if (c.data.earlier_seeds[i] == c.data.pattern.seed) continue;
+    const Pattern earlier = with_seed(c.data.pattern, c.data.earlier_seeds[i]);
+    if (!explains(c, [&](const Sample& s) { return element_bits(earlier, s.block->source, s.index()); })) continue;
+    const auto text = i == 0 ? std::string("stale: the right answer to the case before")
+                             : fmt::format("stale: the right answer to the case {} before", i + 1);
+    const auto ncandidates = static_cast<double>(c.data.earlier_seeds.size());
+    c.suspects.push_back({{Cause::stale, -1, 0, text}, c.bits(), ncandidates});
+  }
+}
+
+/// Where rank q's data may have come from: the same place of q's send buffer, or q's own block.
+void suspect_source(Case& c) {
+  const Pattern& pattern = c.data.pattern;
+  const auto from_same_place = [&](int rank, const Sample& s) { return element_bits(pattern, rank, s.index()); };
+  std::vector<const Block*> own(static_cast<std::size_t>(pattern.nranks), nullptr);
+  for (const Block& block : c.data.blocks) {
+    if (block.source >= 0) own[static_cast<std::size_t>(block.source)] = &block;
+  }
+  const auto from_own_block = [&](int rank, const Sample& s) {
+    const Block* const block = own[static_cast<std::size_t>(rank)];
+    const std::size_t into = s.at - s.block->at;
+    return block != nullptr && into < block->count ? element_bits(pattern, rank, block->from + into) : s.want;
+  };
+  for (int rank = 0; rank < pattern.nranks; ++rank) {
+    if (!explains(c, [&](const Sample& s) { return from_same_place(rank, s); }) &&
+        !explains(c, [&](const Sample& s) { return from_own_block(rank, s); })) {
+      continue;
+    }
+    const auto text = c.evidence.wrong.front().block->source == kReduction
+                          ? fmt::format("holds rank {}'s own data, not reduced", rank)
+                          : fmt::format("holds rank {}'s data instead of rank {}'s", rank,
+                                        c.evidence.wrong.front().block->source);
+    c.suspects.push_back({{Cause::wrong_source, rank, 0, text}, c.bits(), 2.0 * pattern.nranks});
+  }
+}
+
+/// What shift k says of a sample. What was moved over the edge of its block or in from outside of the buffer may be
+/// anything.
+enum class Verdict : std::uint8_t { holds, fails, no_matter };
+
+Verdict judge_shift(const WrongData& data, const Sample& sample, std::int64_t k, bool one_block) {
+  const std::int64_t from = static_cast<std::int64_t>(sample.at) - k;
+  const Block* const block = from < 0 ? nullptr : block_at(data, static_cast<std::size_t>(from));
+  if (block == nullptr) return Verdict::no_matter;
+  const std::uint64_t index = block->from + (static_cast<std::size_t>(from) - block->at);
+  const std::uint64_t moved = element_bits(data.pattern, block->source, index);
+  const bool holds = counts_as(data.pattern, sample.got, moved);
+  if (block == sample.block) return holds ? Verdict::holds : Verdict::fails;
+  // One block that holds another's data has the wrong source; that is not a shift.
+  if (one_block) return Verdict::no_matter;
+  if (holds) return Verdict::holds;
+  return static_cast<std::size_t>(std::abs(k)) < sample.block->count ? Verdict::no_matter : Verdict::fails;
+}
+
+void suspect_shift_by(Case& c, std::int64_t k) {
+  std::size_t nheld = 0;
+  for (const Sample& sample : c.evidence.wrong) {
+    const Verdict verdict = judge_shift(c.data, sample, k, c.evidence.one_block);
+    if (verdict == Verdict::fails) return;
+    nheld += verdict == Verdict::holds;
+  }
+  if (2 * nheld <= c.evidence.wrong.size()) return;
+  for (const Sample& sample : c.evidence.right) {
+    if (judge_shift(c.data, sample, k, c.evidence.one_block) == Verdict::fails) return;
+  }
+  const auto text = fmt::format("shifted by {} element{}", k, std::abs(k) == 1 ? "" : "s");
+  const double bits = c.bits_per_sample * static_cast<double>(nheld);
+  c.suspects.push_back({{Cause::shifted, -1, k, text}, bits, 2.0 * kMaxShift + static_cast<double>(c.data.blocks.size())});
+}
+
+void suspect_shift(Case& c) {
+  const auto extent = static_cast<std::int64_t>(c.data.blocks.back().at + c.data.blocks.back().count);
+  for (std::int64_t k = 1; k <= std::min(kMaxShift, extent - 1); ++k) {
+    suspect_shift_by(c, k);
+    suspect_shift_by(c, -k);
+  }
+  if (c.evidence.one_block) return;
+  // By whole blocks: from the place of any block to that of the first or the last wrong element's.
+  std::set<std::int64_t> shifts;
+  for (const Block* const here : {c.evidence.wrong.front().block, c.evidence.wrong.back().block}) {
+    for (const Block& block : c.data.blocks) {
+      if (block.count > 0) shifts.insert(static_cast<std::int64_t>(here->at) - static_cast<std::int64_t>(block.at));
+    }
+  }
+  for (const std::int64_t k : shifts) {
+    if (std::abs(k) > kMaxShift) suspect_shift_by(c, k);
+  }
+}
+
+void suspect_bit_flips(Case& c) {
+  if (c.evidence.nwrong > kMaxFlipped) return;
+  for (const Sample& sample : c.evidence.wrong) {
+    if (!std::has_single_bit(sample.got ^ sample.want)) return;
+  }
+  const std::uint64_t n = c.evidence.nwrong;
+  const double width_bits = 8.0 * static_cast<double>(size_of(c.data.pattern.dtype));
+  // Rare errors of one bit are flips, whatever the width; in narrow elements a few others have one wrong bit by chance.
+  const bool rare = 64 * n <= c.evidence.njudged;
+  const double bits = (width_bits - std::log2(width_bits)) * static_cast<double>(c.evidence.wrong.size());
+  const auto text = fmt::format("single bits differ in {} element{}", n, n == 1 ? "" : "s");
+  c.suspects.push_back({{Cause::bit_flips, -1, 0, text}, rare ? kCertaintyBits : bits, 1});
+}
+
+/// What a match of one sample by chance takes. Random words: all their bits; reductions: the choice of a palette entry,
+/// because wrong results are likely to be made of the same entries.
+double bits_per_sample(const Pattern& pattern) {
+  if (!pattern.reduces) return 8.0 * static_cast<double>(size_of(pattern.dtype));
+  std::vector<std::uint64_t> entries(std::begin(pattern.palette), std::end(pattern.palette));
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return std::log2(static_cast<double>(entries.size()));
+}
+
+Diagnosis undetermined(const Case& c) {
+  const auto poison = [&](const Sample& sample) { return is_poison(c.data.pattern.dtype, sample.got); };
+  if (std::all_of(c.evidence.wrong.begin(), c.evidence.wrong.end(), poison)) {
+    return {Cause::undetermined, -1, 0, fmt::format("never written: still holds the fill byte {:#04x}", kPoisonByte)};
+  }
+  return {Cause::undetermined, -1, 0, "undetermined"};
+}
+
+}  // namespace
+
+std::string_view name(Cause cause) {
+  switch (cause) {
+    case Cause::undetermined:
+      return "undetermined";
+    case Cause::missing_contribution:
+      return "missing_contribution";
+    case Cause::doubled_contribution:
+      return "doubled_contribution";
+    case Cause::stale:
+      return "stale";
+    case Cause::shifted:
+      return "shifted";
+    case Cause::wrong_source:
+      return "wrong_source";
+    case Cause::guard_overwritten:
+      return "guard_overwritten";
+    case Cause::bit_flips:
+      return "bit_flips";
+  }
+  return "?";
+}
+
+Diagnosis diagnose(const WrongData& wrong) {
+  const Evidence evidence = collect_evidence(wrong);
+  if (evidence.wrong.empty()) return {Cause::undetermined, -1, 0, "nothing is wrong in this part"};
+
+  Case c{wrong, evidence, bits_per_sample(wrong.pattern), {}};
+  const bool reduction = evidence.wrong.front().block->source == kReduction;
+  if (reduction) {
+    suspect_contributions(c, -1);
+    suspect_contributions(c, +1);
+  } else {
+    suspect_lost_block(c);
+  }
+  // Over two ranks, what lacks the one holds the other's data: one fact, and the former is what happened.
+  if (c.suspects.empty()) suspect_source(c);
+  suspect_stale(c);
+  suspect_shift(c);
+  suspect_bit_flips(c);
+
+  if (c.suspects.size() != 1) return undetermined(c);
+  const Suspect& only = c.suspects.front();
+  if (only.bits < kCertaintyBits + std::log2(only.ncandidates)) return undetermined(c);
+  return only.diagnosis;
+}
+
+std::string format_element(DType dtype, std::uint64_t bits) {
+  if (dtype == DType::uint64) return fmt::format("{}", bits);
+  if (dtype == DType::int64) return fmt::format("{}", static_cast<std::int64_t>(bits));
+  const double value = decode(dtype, bits);
+  if (!is_float(dtype)) return fmt::format("{}", static_cast<std::int64_t>(value));
+  const auto digits = static_cast<int>(size_of(dtype)) * 2;
+  if (!std::isfinite(value)) return fmt::format("0x{:0{}x} ({})", bits, digits, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+  // In float's precision the shortest form of a narrow value has no digits that its type does not have.
+  return dtype == DType::float64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+}
+
+}  // namespace busbar
