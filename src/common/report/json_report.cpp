@@ -200,9 +200,7 @@ Json wrong_json(const Collective& collective, const Row& row, const WrongRank& w
           {"type", name(c.dtype)},
           {"redop", redop_text(c.op)},
           {"root", shown_root(collective, c.root)},
-          {"placement", in_place       ? Json("in")
-                        : out_of_place ? Json("out")
-                                       : Json(nullptr)},
+          {"placement", in_place ? "in" : "out"},
           {"cycle", row.cycle}};
 }
 
