@@ -68,6 +68,8 @@ struct Config {
   std::string traffic_file;               ///< alltoallv
   double traffic_scale = 1.0;
   double traffic_spread = 1.0;
+
+  bool operator==(const Config&) const = default;
 };
 
 }  // namespace busbar

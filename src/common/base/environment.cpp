@@ -1,16 +1,16 @@
 #include "common/base/environment.h"
 
+#include "common/base/error.h"
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <climits>
 #include <cstdint>
-
-#include <fmt/format.h>
-
-#include "common/base/error.h"
-#include "common/base/units.h"
 
 namespace busbar {
 namespace {
@@ -70,7 +70,8 @@ void set_split_mask(Config& config, std::string_view text) {
   std::string_view digits = text;
   consume(digits, "0x");
   const std::optional<std::uint32_t> mask = parse_digits(digits, 16);
-  if (!mask) throw Error(ExitCode::bad_config, fmt::format("{} is not a hexadecimal mask such as 7 or 0xf0", quoted(text)));
+  if (!mask)
+    throw Error(ExitCode::bad_config, fmt::format("{} is not a hexadecimal mask such as 7 or 0xf0", quoted(text)));
   config.split = fmt::format("AND 0x{:x}", *mask);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string_view>
-
 #include "common/base/options.h"
+
+#include <string_view>
 
 namespace busbar {
 

@@ -1,10 +1,10 @@
-#include <climits>
-
-#include <fmt/format.h>
-
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/units.h"
+
+#include <fmt/format.h>
+
+#include <climits>
 
 namespace busbar {
 namespace {
@@ -29,10 +29,12 @@ void check_range(const Config& config) {
   const std::string last = typed_size(config.maxbytes);
   const Config defaults;
   if (config.maxbytes == defaults.maxbytes) {
-    throw Error(ExitCode::bad_config, fmt::format("-b {} alone fails because -e defaults to {}: add -e {}", first, last, first));
+    throw Error(ExitCode::bad_config,
+                fmt::format("-b {} alone fails because -e defaults to {}: add -e {}", first, last, first));
   }
   if (config.minbytes == defaults.minbytes) {
-    throw Error(ExitCode::bad_config, fmt::format("-e {} alone fails because -b defaults to {}: add -b {}", last, first, last));
+    throw Error(ExitCode::bad_config,
+                fmt::format("-e {} alone fails because -b defaults to {}: add -b {}", last, first, last));
   }
   throw Error(ExitCode::bad_config,
               fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include "common/base/environment.h"
 #include "common/base/options.h"
+
+#include <fmt/format.h>
 
 namespace busbar {
 namespace {

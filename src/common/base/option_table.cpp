@@ -1,13 +1,13 @@
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
-
-#include <fmt/format.h>
-
-#include "common/base/error.h"
-#include "common/base/options.h"
-#include "common/base/units.h"
 
 namespace busbar {
 namespace {

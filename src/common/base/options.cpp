@@ -1,17 +1,16 @@
 #include "common/base/options.h"
 
-#include <getopt.h>
-
-#include <algorithm>
-#include <array>
-
-#include <fmt/format.h>
-
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
 #include "common/base/yaml_config.h"
+
+#include <fmt/format.h>
+#include <getopt.h>
+
+#include <algorithm>
+#include <array>
 
 namespace busbar {
 namespace {
@@ -34,7 +33,8 @@ std::vector<std::string> long_names() {
 const Option* find_by_code(int code) {
   const auto options = all_options();
   if (code >= kLongOnly) return &options[code - kLongOnly];
-  const auto found = std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.short_name == code; });
+  const auto found =
+      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.short_name == code; });
   return code == 0 || found == options.end() ? nullptr : &*found;
 }
 
@@ -83,7 +83,8 @@ std::string one_dash_hint(std::string_view word) {
   if (candidates.size() > 1) fail(fmt::format("{} may be {}", quoted(word), fmt::join(candidates, " or ")));
   if (candidates.size() == 1) fail(fmt::format("{} takes no argument", candidates[0]));
   const std::string nearest = nearest_choice(name, long_names());
-  fail(fmt::format("unknown option {}{}", quoted(word), nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
+  fail(fmt::format("unknown option {}{}", quoted(word),
+                   nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
 }
 
 [[noreturn]] void fail_letter(int letter, std::string_view word) {
@@ -168,7 +169,8 @@ CommandLine scan_arguments(int argc, const char* const* argv) {
     const bool separate = optarg != nullptr && optarg == words[optind - 1];
     accept(line, option, words[optind - (separate ? 2 : 1)], optarg, scratch);
   }
-  if (optind < argc) fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", quoted(words[optind])));
+  if (optind < argc)
+    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", quoted(words[optind])));
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) remember(names, setting.option->long_name);
   check_size_conflict(names);
@@ -180,7 +182,8 @@ void check_size_conflict(const std::vector<std::string>& names) {
   throw Error(ExitCode::bad_config, "--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
 }
 
-Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment) {
+Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file,
+                     const ReadEnvironment& environment) {
   Configured result;
   Config& config = result.config;
   apply_environment(config, environment);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/config.h"
+
 #include <functional>
 #include <optional>
 #include <span>
@@ -7,19 +9,18 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/config.h"
-
 namespace busbar {
 
 /// One option, declared once: what it is called, what it says in the help, the README and YAML, and how it is set.
 struct Option {
-  char short_name;                             ///< 0: long only (ours; nccl-tests' options all have one)
-  std::string_view long_name;                  ///< also the YAML key
-  std::string_view argument;                   ///< name of the argument; empty: takes none
-  std::string_view default_text;               ///< a value that `set` takes, or a word in brackets
-  std::string_view help;                       ///< one line, no full stop
-  bool takes_list;                             ///< commas separate values; a YAML list does too
-  void (*set)(Config&, std::string_view text);  ///< throws Error(bad_config) without naming the option; null: not a setting
+  char short_name;                ///< 0: long only (ours; nccl-tests' options all have one)
+  std::string_view long_name;     ///< also the YAML key
+  std::string_view argument;      ///< name of the argument; empty: takes none
+  std::string_view default_text;  ///< a value that `set` takes, or a word in brackets
+  std::string_view help;          ///< one line, no full stop
+  bool takes_list;                ///< commas separate values; a YAML list does too
+  void (*set)(Config&,
+              std::string_view text);  ///< throws Error(bad_config) without naming the option; null: not a setting
 };
 
 /// Every option, nccl-tests' first, in the order of the help.
@@ -62,7 +63,8 @@ struct Configured {
 };
 
 /// Environment, then file, then command line: the later wins; then validate(). Throws Error.
-Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment);
+Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file,
+                     const ReadEnvironment& environment);
 
 // option_checks.cpp ------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,13 @@
 #include "common/base/units.h"
 
+#include "common/base/error.h"
+
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
-
-#include <fmt/format.h>
-
-#include "common/base/error.h"
 
 namespace busbar {
 namespace {
@@ -86,12 +86,14 @@ std::string format_duration(double time_s) {
   return fmt::format("{:.0f} days", time_s / 86400);
 }
 
-std::string quoted(std::string_view text) {
+std::string printable(std::string_view text) {
   static constexpr std::size_t kMaxShown = 60;
-  std::string result = "'";
+  std::string result;
   for (unsigned char c : text.substr(0, kMaxShown)) result += c < 32 || c == 127 ? '?' : static_cast<char>(c);
-  return result + (text.size() > kMaxShown ? "...'" : "'");
+  return text.size() > kMaxShown ? result + "..." : result;
 }
+
+std::string quoted(std::string_view text) { return "'" + printable(text) + "'"; }
 
 int parse_int(std::string_view text, int least, int most) {
   int value = 0;

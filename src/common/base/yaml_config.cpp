@@ -1,15 +1,16 @@
 #include "common/base/yaml_config.h"
 
-#include <algorithm>
-#include <optional>
-
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <sstream>
 
 namespace busbar {
 namespace {
@@ -58,36 +59,41 @@ std::vector<std::string> valid_keys() {
 [[noreturn]] void fail_unknown_key(const Place& place, const YAML::Mark& mark, const std::string& key) {
   const std::vector<std::string> keys = valid_keys();
   const std::string nearest = nearest_choice(key, keys);
-  place.fail(mark, fmt::format("unknown key {}{}; valid keys: {}", quoted(key),
-                               nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
-                               fmt::join(keys, " ")));
+  place.fail(mark,
+             fmt::format("unknown key {}{}; valid keys: {}", quoted(key),
+                         nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest), fmt::join(keys, " ")));
 }
 
-std::string scalar(const Place& place, const YAML::Node& node, const std::string& key) {
+/// The text of a single value; errors point at the line of its key, which an empty value does not have.
+std::string scalar(const Place& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key) {
   if (node.IsScalar()) return node.Scalar();
   const char* kind = node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "empty";
-  place.fail(node.Mark(), fmt::format("{}: the value is {}, not a single value", key, kind));
+  place.fail(mark, fmt::format("{}: the value is {}, not a single value", key, kind));
 }
 
 /// A value as the command line would write it; list items are joined with commas.
-std::string value_text(const Place& place, const YAML::Node& node, const Option& option) {
-  const std::string key(option.long_name);
-  if (!node.IsSequence() || !option.takes_list) return scalar(place, node, key);
+std::string value_text(const Place& place, const YAML::Mark& mark, const YAML::Node& node, const Option& option) {
+  if (!node.IsSequence() || !option.takes_list) return scalar(place, mark, node, option.long_name);
   std::vector<std::string> items;
-  for (const YAML::Node& item : node) items.push_back(scalar(place, item, key));
+  for (const YAML::Node& item : node) items.push_back(scalar(place, mark, item, option.long_name));
   return fmt::format("{}", fmt::join(items, ","));
 }
 
-void check_schema(const Place& place, const YAML::Node& value) {
-  const std::string schema = scalar(place, value, "schema");
-  if (schema != "1") place.fail(value.Mark(), fmt::format("schema {} is not known: this version reads schema 1", quoted(schema)));
+void check_schema(const Place& place, const YAML::Mark& mark, const YAML::Node& value) {
+  const std::string schema = scalar(place, mark, value, "schema");
+  if (schema == "1") return;
+  place.fail(mark, fmt::format("schema {} is not known: this version reads schema 1", quoted(schema)));
 }
 
-/// Flow nesting that the parser would recurse into; block nesting needs indentation and is as deep as a line is wide.
-void check_nesting(const Place& place, std::string_view text) {
+/// Rejects bytes that YAML does not allow, for a better message than the parser's, and flow nesting, into which
+/// yaml-cpp recurses.
+void check_text(const Place& place, std::string_view text) {
   int depth = 0;
   YAML::Mark mark;
-  for (char c : text) {
+  for (unsigned char c : text) {
+    const bool control = (c < 32 && c != '\t' && c != '\n' && c != '\r') || c == 127;
+    const bool never_utf8 = c == 0xc0 || c == 0xc1 || c > 0xf4;
+    if (control || never_utf8) place.fail(mark, fmt::format("byte 0x{:02x} does not belong in a text file", c));
     if (c == '\n') ++mark.line;
     if (c == '[' || c == '{') ++depth;
     if (c == ']' || c == '}') depth = std::max(0, depth - 1);
@@ -95,11 +101,31 @@ void check_nesting(const Place& place, std::string_view text) {
   }
 }
 
-/// The first document, or a null node when there is none. Throws YAML::Exception.
-YAML::Node load(const Place& place, std::string_view text) {
-  const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-  if (documents.size() > 1) place.fail(documents[1].Mark(), "a second document begins here: one file holds one configuration");
-  return documents.empty() ? YAML::Node() : documents[0];
+/// Looks only for where documents begin.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { last_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+  const YAML::Mark& last() const { return last_; }
+
+ private:
+  YAML::Mark last_;
+};
+
+/// Not YAML::LoadAll: a stray "," outside a list is never consumed, and yaml-cpp 0.7 then finds documents for ever.
+void check_one_document(const Place& place, const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  if (!parser.HandleNextDocument(starts) || !parser.HandleNextDocument(starts)) return;
+  place.fail(starts.last(), "a second document begins here: one file holds one configuration");
 }
 
 std::vector<std::string> apply_map(const Place& place, Config& config, const YAML::Node& root) {
@@ -114,16 +140,16 @@ std::vector<std::string> apply_map(const Place& place, Config& config, const YAM
     }
     seen.push_back(canonical(key));
     if (key == "schema") {
-      check_schema(place, entry.second);
+      check_schema(place, mark, entry.second);
       continue;
     }
     const Option* option = find_key(key);
     if (option == nullptr) fail_unknown_key(place, mark, key);
-    const std::string text = value_text(place, entry.second, *option);
+    const std::string text = value_text(place, mark, entry.second, *option);
     try {
       option->set(config, text);
     } catch (const Error& error) {
-      place.fail(entry.second.Mark(), fmt::format("{}: {}", option->long_name, error.what()));
+      place.fail(mark, fmt::format("{}: {}", option->long_name, error.what()));
     }
     names.emplace_back(option->long_name);
   }
@@ -135,9 +161,10 @@ std::vector<std::string> apply_map(const Place& place, Config& config, const YAM
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name) {
   const Place place(file_name);
   if (text.size() > kMaxFileBytes) place.fail({}, "larger than 1 MiB: this is not a configuration");
-  check_nesting(place, text);
+  check_text(place, text);
   try {
-    const YAML::Node root = load(place, text);
+    check_one_document(place, std::string(text));
+    const YAML::Node root = YAML::Load(std::string(text));
     if (root.IsNull()) return {};
     if (!root.IsMap()) place.fail(root.Mark(), "not a map of options: write lines such as 'minbytes: 8'");
     const std::vector<std::string> names = apply_map(place, config, root);
@@ -148,7 +175,7 @@ std::vector<std::string> apply_yaml(Config& config, std::string_view text, const
     }
     return names;
   } catch (const YAML::Exception& error) {
-    place.fail(error.mark, fmt::format("not valid YAML: {}", error.msg));
+    place.fail(error.mark, fmt::format("not valid YAML: {}", printable(error.msg)));
   }
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "common/base/config.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "common/base/config.h"
 
 namespace busbar {
 
