@@ -1,14 +1,14 @@
 #pragma once
 
+#include "common/backends/backend.h"
+#include "common/base/config.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "common/backends/backend.h"
-#include "common/base/config.h"
 
 namespace busbar {
 
@@ -38,8 +38,8 @@ struct Plan {
   const Collective* collective = nullptr;
   std::vector<Case> cases;
   std::vector<Skip> skipped;
-  std::uint64_t maxbytes = 0;   ///< -e after the memory cap [bytes]
-  std::string cap_arithmetic;   ///< not empty when memory lowered -e
+  std::uint64_t maxbytes = 0;  ///< -e after the memory cap [bytes]
+  std::string cap_arithmetic;  ///< not empty when memory lowered -e
 };
 
 /// The sizes of one sweep in rising order up to `maxbytes` [bytes]: --sizes, or minbytes .. maxbytes by step. Throws
@@ -60,16 +60,17 @@ std::uint64_t digest(const Plan& plan, const Config& config);
 /// The busbw that estimates assume [B/s]: of a good host's memory, or of one fast GPU network port.
 inline double assumed_busbw(std::string_view backend) { return backend == "nccl" ? 100e9 : 5e9; }
 
-/// A guess at the time of one cycle [s]. Every operation takes 20 us plus its bus bytes at `assumed_busbw` [B/s]; filling,
-/// poisoning and comparing are passes over the message at the same speed. Good to a factor of a few: for warnings.
+/// A guess at the time of one cycle [s]. Every operation takes 20 us plus its bus bytes at `assumed_busbw` [B/s];
+/// filling, poisoning and comparing are passes over the message at the same speed. Good to a factor of a few: for
+/// warnings.
 double estimate_time_s(const Plan& plan, const Config& config, double assumed_busbw);
 
 /// "plan: 8192 rows, about 3 h; did you mean -f 2?" for more than 100 sizes or 10 minutes, else nothing. Assumed busbw:
 /// 5e9 for host memory, 100e9 for GPUs.
 std::optional<std::string> plan_warning(const Plan& plan, const Config& config, double assumed_busbw);
 
-/// What --dry-run prints: rows, skipped rows with reasons, memory per rank and host, time. `ranks_per_host`: the most on
-/// any host.
+/// What --dry-run prints: rows, skipped rows with reasons, memory per rank and host, time. `ranks_per_host`: the most
+/// on any host.
 std::string dry_run_text(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit, int ranks_per_host,
                          double assumed_busbw);
 
