@@ -6,13 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/host_device.h"
 #include "kernels/pattern.h"
-
-#if defined(__CUDACC__)
-#define BUSBAR_HD __host__ __device__
-#else
-#define BUSBAR_HD
-#endif
 
 namespace busbar {
 
@@ -55,6 +50,22 @@ BUSBAR_HD inline std::uint32_t stream_word(StreamKey key, std::uint32_t index) {
   x = (x ^ (x >> 13)) * kMix2;
   return x ^ (x >> 16);
 }
+
+/// A stream that is read at rising indices: its key changes once in 2^32 words.
+struct Stream {
+  std::uint64_t seed = 0;
+  std::uint32_t id = 0;
+  std::uint32_t high = 0;
+  StreamKey key;
+
+  BUSBAR_HD Stream(std::uint64_t seed_, std::uint32_t id_, std::uint64_t index)
+      : seed(seed_), id(id_), high(static_cast<std::uint32_t>(index >> 32)), key(stream_key(seed_, id_, index)) {}
+
+  BUSBAR_HD std::uint32_t word(std::uint64_t index) {
+    if (static_cast<std::uint32_t>(index >> 32) != high) *this = Stream(seed, id, index);
+    return stream_word(key, static_cast<std::uint32_t>(index));
+  }
+};
 
 /// What decides a group's row. Row r < 16 is the palette rotated by r for a rank, reduced[r] for the reduction.
 struct RowRule {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace busbar {
 namespace {
@@ -58,23 +57,6 @@ bool is_float(DType dtype) {
 
 bool is_signed(DType dtype) { return dtype == DType::int8 || dtype == DType::int32 || dtype == DType::int64; }
 
-FloatFormat float_format(DType dtype) {
-  switch (dtype) {
-    case DType::half:
-      return {11, -14, 15, 65504};
-    case DType::bfloat16:
-      return {8, -126, 127, std::ldexp(255.0, 120)};
-    case DType::f8e4m3:  // OCP "OFP8 Formats for Deep Learning", revision 1.0: E4M3 has no infinity and one NaN
-      return {4, -6, 8, 448};
-    case DType::f8e5m2:
-      return {3, -14, 15, 57344};
-    case DType::float64:
-      return {53, -1022, 1023, std::numeric_limits<double>::max()};
-    default:
-      return {24, -126, 127, std::numeric_limits<float>::max()};
-  }
-}
-
 std::uint64_t encode(DType dtype, double value) {
   if (!is_float(dtype)) return encode_integer(dtype, value);
   if (dtype == DType::float64) return std::bit_cast<std::uint64_t>(value);
@@ -97,24 +79,7 @@ std::uint64_t encode(DType dtype, double value) {
 }
 
 double decode(DType dtype, std::uint64_t bits) {
-  if (!is_float(dtype)) return decode_integer(dtype, bits);
-  if (dtype == DType::float64) return std::bit_cast<double>(bits);
-
-  const FloatFormat format = float_format(dtype);
-  const int stored = format.precision - 1;
-  const int exponent_bits = bits_of(dtype) - 1 - stored;
-  const double sign = (bits >> (bits_of(dtype) - 1) & 1) != 0 ? -1 : 1;
-  const std::uint64_t exponent = bits >> stored & low_bits(exponent_bits);
-  const std::uint64_t fraction = bits & low_bits(stored);
-  if (dtype == DType::f8e4m3) {
-    if ((bits & 0x7F) == 0x7F) return std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == low_bits(exponent_bits)) {
-    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-  }
-  const int scale = format.min_exponent - stored;
-  if (exponent == 0) return sign * std::ldexp(static_cast<double>(fraction), scale);
-  return sign * std::ldexp(static_cast<double>(fraction | std::uint64_t{1} << stored),
-                           scale + static_cast<int>(exponent) - 1);
+  return is_float(dtype) ? decode_float(dtype, bits) : decode_integer(dtype, bits);
 }
 
 }  // namespace busbar

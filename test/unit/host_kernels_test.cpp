@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernels/generate.h"
+#include "kernels/lane.h"
 #include "kernels/number.h"
 
 #include <algorithm>
@@ -28,6 +29,51 @@ std::uint64_t load(const unsigned char* p, std::size_t width) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, p, width);
   return bits;
+}
+
+/// Fills as the GPU does: vectors where they are possible, single elements before and after them.
+template <unsigned W, bool reduces>
+void fill_by_lanes(const Pattern& pattern, int rank, std::uint64_t first, std::uint64_t count, unsigned char* dst) {
+  const bool reduction = rank == kReduction;
+  std::vector<BitsOf<W>> rows;
+  for (std::uint32_t i = 0; reduces && i < (reduction ? 16u : 17u) * kPaletteSize; ++i) {
+    rows.push_back(static_cast<BitsOf<W>>(row_entry(pattern, reduction, i / kPaletteSize, i % kPaletteSize)));
+  }
+  const Split parts = split<W>(dst, first, count);
+  Maker<W, reduces> maker(pattern, rank, first, rows.data());
+  for (std::uint64_t i = 0; i < parts.vectors; ++i) {
+    const std::uint64_t at = parts.head + i * (16 / W);
+    const Vector16 v = maker.vector(first + at);
+    CHECK(reinterpret_cast<std::uintptr_t>(dst + at * W) % 16 == 0);
+    std::memcpy(dst + at * W, &v, 16);
+  }
+  for (std::uint64_t i = 0; i < parts.singles; ++i) {
+    const std::uint64_t at = i < parts.head ? i : i + parts.vectors * (16 / W);
+    const BitsOf<W> bits = maker.element(first + at);
+    std::memcpy(dst + at * W, &bits, W);
+  }
+}
+
+template <unsigned W>
+void check_lanes(DType dtype) {
+  for (const std::optional<Op> op : {std::optional<Op>{}, std::optional<Op>{Op::sum}, std::optional<Op>{Op::max}}) {
+    const Pattern pattern = make_pattern(dtype, op, 70, 8);
+    for (int rank = op ? kReduction : 0; rank < 2; ++rank) {
+      for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{48}, (std::uint64_t{1} << 35) - 40}) {
+        for (const std::size_t offset : {0, 1, 2, 8, 15}) {
+          alignas(16) unsigned char buffer[(16 + 300 + 2) * 8] = {};
+          unsigned char* const dst = buffer + offset * W;
+          for (const std::size_t count : {1, 3, 300}) {
+            op ? fill_by_lanes<W, true>(pattern, rank, first, count, dst) : fill_by_lanes<W, false>(pattern, rank, first, count, dst);
+            int wrong = 0;
+            for (std::size_t i = 0; i < count; ++i) wrong += load(dst + i * W, W) != element_bits(pattern, rank, first + i);
+            INFO(name(dtype) << " rank " << rank << " from " << first << " count " << count << " offset " << offset);
+            CHECK(wrong == 0);
+          }
+        }
+      }
+    }
+  }
 }
 
 std::vector<Isa> isas() {
@@ -62,6 +108,24 @@ TEST_CASE("both implementations give the defined element everywhere", "[kernels]
       }
     }
   }
+}
+
+TEST_CASE("what a GPU thread computes is the defined element, at any alignment", "[kernels][unit]") {
+  check_lanes<1>(DType::int8);
+  check_lanes<2>(DType::half);
+  check_lanes<4>(DType::float32);
+  check_lanes<8>(DType::float64);
+}
+
+TEST_CASE("memory in step with the data is handled in vectors", "[kernels][unit]") {
+  alignas(16) static unsigned char memory[1024];
+  CHECK(split<4>(memory, 0, 100).vectors == 25);
+  CHECK(split<4>(memory + 4, 1, 100).vectors == 24);  // 3 before, 1 after
+  CHECK(split<4>(memory + 4, 1, 100).head == 3);
+  CHECK(split<4>(memory + 4, 0, 100).vectors == 0);   // out of step
+  CHECK(split<1>(memory + 5, 21, 100).head == 11);
+  CHECK(split<8>(memory, 1, 10).singles == 10);
+  CHECK(split<1>(memory + 1, 1, 3).singles == 3);
 }
 
 TEST_CASE("fill writes any range to any address and nothing beside it", "[kernels][unit]") {
