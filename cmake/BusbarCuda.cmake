@@ -18,7 +18,7 @@ if(BUSBAR_CUDA)
             /usr/local/cuda/include)
 endif()
 
-if(BUSBAR_NVCC AND BUSBAR_NCCL_INCLUDE_DIR)
+if(BUSBAR_CUDA AND BUSBAR_NVCC AND BUSBAR_NCCL_INCLUDE_DIR)
   # Each architecture multiplies the build time, so only those that the suite meets, plus PTX for newer ones.
   if(NVCC_GENCODE)
     set(CMAKE_CUDA_ARCHITECTURES OFF)
@@ -29,8 +29,11 @@ if(BUSBAR_NVCC AND BUSBAR_NCCL_INCLUDE_DIR)
   set(CMAKE_CUDA_COMPILER "${BUSBAR_NVCC}")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)
-  set(CMAKE_CUDA_STANDARD 20)  # only now: it would break CMake's own test of the compiler
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_STANDARD 20)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.25.2 does not know that nvcc has C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
   set(CUDAToolkit_ROOT "${cuda_root}")
   find_package(CUDAToolkit REQUIRED)
   set(BUSBAR_HAVE_CUDA TRUE)
