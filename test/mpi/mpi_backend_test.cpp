@@ -49,9 +49,16 @@ std::string title(const Collective& c, const Case& row, bool in_place) {
          (in_place ? "in place" : "out of place");
 }
 
-/// One element reduced over all ranks in plain double arithmetic: exact for what the palettes hold.
-double reduced(Op op, const std::vector<double>& values) {
-  double result = values[0];
+/// 64 bits of significand: what double would round of 64-bit integers.
+long double value_of(DType dtype, std::uint64_t bits) {
+  if (dtype == DType::int64) return static_cast<long double>(static_cast<std::int64_t>(bits));
+  if (dtype == DType::uint64) return static_cast<long double>(bits);
+  return decode(dtype, bits);
+}
+
+/// One element reduced over all ranks in plain arithmetic: exact for what the palettes hold.
+long double reduced(Op op, const std::vector<long double>& values) {
+  long double result = values[0];
   for (std::size_t r = 1; r < values.size(); ++r) {
     if (op == Op::sum) result += values[r];
     if (op == Op::prod) result *= values[r];
@@ -164,17 +171,17 @@ TEST_CASE("Reductions agree with plain arithmetic on every rank's own data", "[m
 
       int differ = 0;
       for (std::size_t i = 0; i < kCount; ++i) {
-        std::vector<double> values;
+        std::vector<long double> values;
         for (int r = 0; r < comm.size(); ++r) {
           std::uint64_t bits = 0;
           std::memcpy(&bits, &all[r * send.size() + i * w], w);
-          values.push_back(decode(dtype, bits));
+          values.push_back(value_of(dtype, bits));
         }
         std::uint64_t got = 0;
         std::memcpy(&got, &recv[i * w], w);
-        // Unsigned products wrap; the other results are exact in double.
+        // Unsigned products wrap; the other results are exact here.
         const bool wraps = op == Op::prod && (dtype == DType::uint8 || dtype == DType::uint32 || dtype == DType::uint64);
-        if (!wraps && decode(dtype, got) != reduced(op, values)) ++differ;
+        if (!wraps && value_of(dtype, got) != reduced(op, values)) ++differ;
       }
       INFO(name(dtype) << " " << name(op));
       CHECK(differ == 0);

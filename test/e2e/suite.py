@@ -1,0 +1,90 @@
+"""Runs the executables as users do: what every end-to-end test shares."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = os.environ.get("BUSBAR_BUILD", "build")
+SUFFIX = os.environ.get("BUSBAR_NAME_SUFFIX", "")
+MPIRUN = os.environ.get("BUSBAR_MPIRUN", "mpirun")
+# A test that hangs must end before ctest's own limit, which would leave its ranks behind.
+LIMIT_S = 240
+
+COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "sendrecv", "reduce", "alltoall", "alltoallv",
+               "gather", "scatter", "hypercube"]
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def rows(self):
+        """The table's rows as lists of tokens, found as scripts in the wild find them."""
+        return [line.split() for line in self.out.splitlines() if line.strip()[:1].isdigit()]
+
+    def line(self, start):
+        found = [line for line in self.out.splitlines() if line.startswith(start)]
+        assert len(found) == 1, f"{len(found)} lines start with {start!r}:\n{self.out}"
+        return found[0]
+
+    def errors(self):
+        """What the suite itself said on stderr; the launcher's own words left out."""
+        return [line for line in self.err.splitlines() if line.startswith("busbar:")]
+
+    def __str__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def program(name):
+    return os.path.join(BUILD, f"{name}_perf{SUFFIX}")
+
+
+def execute(command, env=None, cwd=None):
+    settings = dict(os.environ, **(env or {}))
+    done = subprocess.run(["timeout", "-k", "5", str(LIMIT_S)] + command, env=settings, cwd=cwd, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def mpirun(nranks, command, env=None, cwd=None, flags=()):
+    return execute([MPIRUN, "-n", str(nranks), "--oversubscribe", *flags] + command, env, cwd)
+
+
+def perf(collective, nranks, *options, **settings):
+    """The collective's executable under mpirun on host memory."""
+    return mpirun(nranks, [program(collective), "--backend", "mpi", *options], **settings)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def ok(self, result):
+        self.assertEqual(result.code, 0, str(result))
+        return result
+
+    def fails(self, result, code, *words):
+        """One message of ours with these words, and this exit code."""
+        self.assertEqual(result.code, code, str(result))
+        errors = [line for line in result.errors() if line.startswith("busbar: error")]
+        self.assertEqual(len(errors), 1, str(result))
+        for word in words:
+            self.assertIn(word, errors[0], str(result))
+        return result
+
+
+def main():
+    # ctest passes the build folder, which the environment names too.
+    sys.argv = sys.argv[:1]
+    unittest.main(verbosity=1)

@@ -1,0 +1,139 @@
+"""Catches: output that scripts written for nccl-tests misread, and options that do not do what the contract says."""
+
+import re
+
+import suite
+from suite import Case, perf
+
+
+class Table(Case):
+    def test_every_executable_prints_the_contract_s_table(self):
+        for name in suite.COLLECTIVES:
+            with self.subTest(name):
+                result = self.ok(perf(name, 4, "-b", "1K", "-e", "4K", "-f", "2", "-n", "3"))
+                rows = result.rows()
+                # alltoallv sends 0, 1/6, 2/6 and 3/6 to its peers, each rounded down to 16 B: 160 + 336 + 512 of 1 KiB.
+                sizes = [1008, 2032, 4080] if name == "alltoallv" else [1024, 2048, 4096]
+                self.assertEqual([int(row[0]) for row in rows], sizes, str(result))
+                self.assertTrue(all(len(row) == 13 for row in rows), str(result))
+                no_in_place = name in ("alltoall", "alltoallv", "sendrecv")
+                for row in rows:
+                    self.assertEqual(row[8], "0")
+                    self.assertEqual(row[12], "N/A" if no_in_place else "0")
+                    if no_in_place:
+                        self.assertEqual(row[9:12], ["0.00", "0.00", "0.00"])
+                    self.assertEqual(row[3], "sum" if name in ("all_reduce", "reduce", "reduce_scatter") else "none")
+                    rooted = name in ("broadcast", "reduce", "gather", "scatter")
+                    self.assertEqual(row[4], "0" if rooted else "-1")
+
+    def test_the_fixed_lines_stand_where_parsers_look(self):
+        result = self.ok(perf("all_reduce", 2, "-b", "8", "-e", "1K", "-f", "2"))
+        lines = result.out.splitlines()
+        self.assertRegex(lines[0], r"^# busbar version \S+ backend=mpi library=Open MPI")
+        self.assertEqual(lines[1], "# Collective test starting: all_reduce_perf")
+        self.assertEqual(lines[2], "# nThread 1 nGpus 1 minBytes 8 maxBytes 1024 step: 2(factor) warmup iters: 1 "
+                                   "iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0")
+        devices = [line for line in lines if re.match(r"^#  Rank +\d+ Group +0 Pid +\d+ on +\S+ device +0 \[.+\] ", line)]
+        self.assertEqual(len(devices), 2, str(result))
+        self.assertTrue(all("host memory" in line for line in devices))
+        self.assertEqual(result.line("# Out of bounds values"), "# Out of bounds values : 0 OK")
+        self.assertRegex(result.line("# Avg bus bandwidth"), r"^# Avg bus bandwidth    : [0-9.e-]+ *$")
+        footer = next(i for i, line in enumerate(lines) if line.startswith("# Out of bounds"))
+        self.assertFalse([line for line in lines[:footer] if "bandwidth" in line or "FAILED" in line])
+        self.assertEqual(result.line("# Collective test concluded"), "# Collective test concluded: all_reduce_perf")
+
+    def test_bandwidths_follow_from_time_and_size(self):
+        result = self.ok(perf("all_reduce", 4, "-b", "1M", "-e", "1M"))
+        row = result.rows()[0]
+        time_us, algbw, busbw = float(row[5]), float(row[6]), float(row[7])
+        self.assertAlmostEqual(algbw, 1048576 / time_us / 1e3, delta=0.006 + algbw * 0.01)
+        self.assertAlmostEqual(busbw, algbw * 1.5, delta=0.02)
+
+    def test_sizes_below_the_chunk_stay_as_rows_of_size_zero(self):
+        result = self.ok(perf("all_gather", 4, "-b", "8", "-e", "128", "-f", "2", "-n", "2"))
+        self.assertEqual([row[0:2] for row in result.rows()],
+                         [["0", "0"], ["0", "0"], ["0", "0"], ["64", "4"], ["128", "8"]], str(result))
+
+    def test_loops_are_dtype_op_root_size(self):
+        result = self.ok(perf("reduce", 2, "-b", "64", "-e", "128", "-f", "2", "-n", "1", "-d", "all", "-o", "all",
+                              "-r", "-1"))
+        rows = result.rows()
+        # 12 dtypes x 4 ops that MPI has x 2 roots x 2 sizes.
+        self.assertEqual(len(rows), 12 * 4 * 2 * 2, str(result))
+        self.assertEqual([row[2:5] + row[0:1] for row in rows[:5]],
+                         [["int8", "sum", "0", "64"], ["int8", "sum", "0", "128"], ["int8", "sum", "1", "64"],
+                          ["int8", "sum", "1", "128"], ["int8", "prod", "0", "64"]])
+        self.assertTrue(all(row[8] == "0" and row[12] == "0" for row in rows), str(result))
+        self.assertIn("MPI has no average operation", result.err)
+        self.assertIn("MPI has no pre-multiplied sum", result.err)
+
+    def test_skipped_everything_is_good_with_the_reason(self):
+        result = self.ok(perf("hypercube", 3, "-b", "1K", "-e", "1K"))
+        self.assertEqual(result.rows(), [])
+        self.assertIn("power-of-two", result.err)
+
+    def test_extra_columns_only_on_request(self):
+        per_iteration = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-I", "1"))
+        self.assertEqual(len(per_iteration.rows()[0]), 21, str(per_iteration))
+        stamped = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-S", "1"))
+        self.assertEqual(len(stamped.rows()[0]), 15, str(stamped))
+        self.assertRegex(" ".join(stamped.rows()[0][13:]), r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
+        cpu = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-C", "1"))
+        self.assertEqual(cpu.out.count("cputime"), 2, str(cpu))
+
+    def test_options_of_nccl_tests_are_taken_in_every_form(self):
+        for options in (["-b8", "-e8"], ["--minbytes=8", "--maxbytes", "8"], ["-b", "8B", "-e", "0.0078125K"]):
+            with self.subTest(options):
+                result = self.ok(perf("all_reduce", 2, *options, "-n", "1"))
+                self.assertEqual([row[0] for row in result.rows()], ["8"], str(result))
+
+    def test_the_modes_run_and_stay_correct(self):
+        for options in (["-m", "4"], ["-z", "1"], ["-z", "2"], ["-z", "3"], ["-a", "0"], ["-a", "2"], ["-a", "3"],
+                        ["-w", "0"], ["-N", "2"], ["-c", "3"], ["-u", "3"], ["-M", "1"], ["-z", "3", "-I", "1"],
+                        ["-m", "4", "-z", "1"], ["-I", "1", "-K", "2"]):
+            with self.subTest(options):
+                result = self.ok(perf("reduce_scatter", 3, "-b", "3K", "-e", "3K", "-n", "4", *options))
+                self.assertEqual(len(result.rows()), 2 if "-N" in options else 1, str(result))
+                self.assertIn("0 OK", result.line("# Out of bounds values"))
+
+    def test_no_check_prints_na(self):
+        row = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-c", "0")).rows()[0]
+        self.assertEqual((row[8], row[12]), ("N/A", "N/A"))
+
+    def test_placements_can_be_chosen(self):
+        out_only = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "--placement", "out")).rows()[0]
+        self.assertEqual((out_only[8], out_only[9], out_only[12]), ("0", "0.00", "N/A"))
+        in_only = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "--placement", "in")).rows()[0]
+        self.assertEqual((in_only[5], in_only[8], in_only[12]), ("0.00", "N/A", "0"))
+
+    def test_a_list_of_sizes_replaces_the_sweep(self):
+        result = self.ok(perf("all_reduce", 2, "--sizes", "8,1K,64K", "-n", "2"))
+        self.assertEqual([row[0] for row in result.rows()], ["8", "1024", "65536"], str(result))
+
+    def test_splits_run_side_by_side(self):
+        for split in ("MOD 2", "%2", "AND 0x1", "&0b1", "DIV 2"):
+            with self.subTest(split):
+                result = self.ok(perf("all_gather", 4, "-b", "1K", "-e", "1K", env={"NCCL_TESTS_SPLIT": split}))
+                groups = re.findall(r"Group +(\d+)", result.out)
+                self.assertEqual(sorted(groups), ["0", "0", "1", "1"], str(result))
+        masked = self.ok(perf("all_gather", 4, "-b", "1K", "-e", "1K", env={"NCCL_TESTS_SPLIT_MASK": "0x2"}))
+        self.assertEqual(re.findall(r"Group +(\d+)", masked.out), ["0", "0", "2", "2"], str(masked))
+
+    def test_alltoallv_reads_its_matrix(self):
+        matrix = self.write("matrix.txt", "0 1600 320\n160 0 640\n3200 0 480\n")
+        result = self.ok(perf("alltoallv", 3, "-b", "8K", "-e", "8K",
+                              env={"NCCL_TESTS_ALLTOALLV_MATRIX_FILE": matrix}))
+        # The largest sum of a row or column: 3200 + 480.
+        self.assertEqual(result.rows()[0][0], "3680", str(result))
+        self.assertEqual(result.rows()[0][8], "0")
+
+    def test_a_threshold_decides_the_exit_code(self):
+        good = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", env={"NCCL_TESTS_MIN_BW": "1e-9"}))
+        self.assertTrue(good.line("# Avg bus bandwidth").endswith("OK"), str(good))
+        bad = perf("all_reduce", 2, "-b", "1K", "-e", "1K", env={"NCCL_TESTS_MIN_BW": "1e9"})
+        self.assertEqual(bad.code, 7, str(bad))
+        self.assertTrue(bad.line("# Avg bus bandwidth").endswith("FAILED"), str(bad))
+
+
+if __name__ == "__main__":
+    suite.main()

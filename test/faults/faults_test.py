@@ -1,0 +1,129 @@
+"""Catches: a detector that never fires. Every fault that changes the result must be reported as wrong, with the cause
+where the data determine it; a throw must end the job with 3 and name the rank, a stall with 4 and name the step."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+import suite  # noqa: E402
+from suite import Case, mpirun  # noqa: E402
+
+FAULTY = os.path.join(suite.BUILD, "test", "faulty_perf")
+RANK = 1
+REDUCING = ("all_reduce", "reduce", "reduce_scatter")
+
+
+def faulty(collective, fault, *options, nranks=4):
+    """With -w 0 -n 1 -c 1 the calls are: 0 timed and 1 checked out of place, 2 timed and 3 checked in place."""
+    return mpirun(nranks, [FAULTY, collective, fault, "--backend", "mpi", "-b", "64K", "-e", "64K", "-w", "0", "-n",
+                           "1", "-r", str(RANK), *options])
+
+
+class Wrong(Case):
+    def expect(self, collective, fault, *options, **settings):
+        path = self.path(f"{collective}.{fault.replace(':', '_')}.{len(os.listdir(self.folder.name))}.json")
+        result = faulty(collective, fault, *options, "-J", path, **settings)
+        self.assertEqual(result.code, 7, str(result))
+        self.assertIn("FAILED", result.line("# Out of bounds values"))
+        self.assertIn("# wrong:", result.err)
+        with open(path, encoding="utf-8") as file:
+            wrong = json.load(file)["busbar"]["wrong"]
+        self.assertTrue(wrong, str(result))
+        return result, wrong
+
+    def test_a_flipped_bit_is_found_wherever_a_result_is_received(self):
+        for collective in suite.COLLECTIVES:
+            for call in (0, 1):
+                # A broadcast's root and a gather's other ranks receive nothing out of place: break a rank that does.
+                rank = 0 if collective == "broadcast" else RANK
+                with self.subTest(f"{collective} call {call}"):
+                    _, wrong = self.expect(collective, f"flip:{rank}:{call}")
+                    self.assertEqual([entry["rank"] for entry in wrong], [rank])
+                    self.assertEqual(wrong[0]["count"], 1)
+                    self.assertEqual(wrong[0]["first"], wrong[0]["last"])
+
+    def test_in_place_results_are_checked_too(self):
+        for collective in ("all_reduce", "all_gather", "reduce_scatter", "reduce", "gather", "hypercube"):
+            with self.subTest(collective):
+                _, wrong = self.expect(collective, f"flip:{RANK}:3")
+                self.assertIn("in-place", wrong[0]["buffer"])
+
+    def test_a_dropped_contribution_names_its_rank(self):
+        for collective in REDUCING:
+            for op in ("sum", "prod"):
+                for dtype in ("float", "int32", "half", "bfloat16", "double", "int64"):
+                    with self.subTest(f"{collective} {op} {dtype}"):
+                        _, wrong = self.expect(collective, f"drop:{RANK}:1", "-o", op, "-d", dtype)
+                        for entry in wrong:
+                            self.assertEqual((entry["cause"], entry["suspect_rank"]), ("missing_contribution", RANK))
+
+    def test_a_block_that_never_arrived_names_its_rank(self):
+        for collective in ("all_gather", "alltoall", "alltoallv", "gather", "broadcast", "scatter", "sendrecv"):
+            with self.subTest(collective):
+                _, wrong = self.expect(collective, f"drop:{RANK}:1")
+                for entry in wrong:
+                    self.assertEqual((entry["cause"], entry["suspect_rank"]), ("missing_contribution", RANK))
+
+    def test_a_doubled_contribution_names_its_rank(self):
+        for collective in REDUCING:
+            for dtype in ("float", "int32", "double"):
+                with self.subTest(f"{collective} {dtype}"):
+                    _, wrong = self.expect(collective, f"double:{RANK}:1", "-d", dtype)
+                    for entry in wrong:
+                        self.assertEqual((entry["cause"], entry["suspect_rank"]), ("doubled_contribution", RANK))
+
+    def test_a_shifted_result_is_called_so(self):
+        for collective in ("all_reduce", "all_gather", "reduce_scatter", "sendrecv"):
+            with self.subTest(collective):
+                _, wrong = self.expect(collective, f"shift:{RANK}:1")
+                self.assertEqual(wrong[0]["cause"], "shifted")
+                self.assertIn("1 element", wrong[0]["explanation"])
+
+    def test_a_write_past_the_end_is_called_so(self):
+        for collective in ("all_reduce", "all_gather", "reduce_scatter", "alltoall"):
+            with self.subTest(collective):
+                _, wrong = self.expect(collective, f"overrun:{RANK}:1")
+                self.assertEqual(wrong[0]["cause"], "guard_overwritten")
+                self.assertIn("guard after recv", wrong[0]["buffer"])
+
+    def test_an_earlier_result_is_called_stale(self):
+        _, wrong = self.expect("all_reduce", f"stale:{RANK}:1")
+        self.assertEqual(wrong[0]["cause"], "stale")
+
+    def test_every_dtype_and_op_is_really_checked(self):
+        for op in ("sum", "prod", "max", "min"):
+            with self.subTest(op):
+                path = self.path(op + ".json")
+                result = faulty("all_reduce", f"flip:{RANK}:1", "-d", "all", "-o", op, "-J", path)
+                self.assertEqual(result.code, 7, str(result))
+        for dtype in ("int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16",
+                      "f8e4m3", "f8e5m2"):
+            with self.subTest(dtype):
+                _, wrong = self.expect("all_reduce", f"drop:{RANK}:1", "-d", dtype)
+                self.assertGreater(sum(entry["count"] for entry in wrong), 0)
+
+    def test_the_sweep_goes_on_after_a_wrong_row(self):
+        result = faulty("all_reduce", f"flip:{RANK}:1", "-e", "256K", "-f", "2")
+        self.assertEqual([row[8] == "0" for row in result.rows()], [False, True, True], str(result))
+        self.assertEqual(result.code, 7)
+
+
+class Failing(Case):
+    def test_a_throw_ends_the_job_and_names_rank_host_and_step(self):
+        for call in (0, 1, 3):
+            with self.subTest(call):
+                result = faulty("all_reduce", f"throw:{RANK}:{call}")
+                self.fails(result, 3, f"rank {RANK} on ", "all_reduce of 64 KiB float sum", "injected failure",
+                           "in place" if call == 3 else "out of place")
+
+    def test_a_stall_ends_the_job_and_names_the_step(self):
+        for collective, call, step in (("all_reduce", 0, "timed loop"), ("all_gather", 1, "check"),
+                                       ("broadcast", 3, "check")):
+            with self.subTest(collective):
+                self.fails(faulty(collective, f"stall:{RANK}:{call}", "-T", "3"), 4, step, collective, "3 s")
+
+
+if __name__ == "__main__":
+    suite.main()
