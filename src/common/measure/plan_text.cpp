@@ -11,8 +11,8 @@ namespace busbar {
 namespace {
 
 constexpr std::size_t kManySizes = 100;
-constexpr double kLongTime_s = 600;
-constexpr double kLatency_s = 20e-6;
+constexpr double kLongTime = 600;   ///< [s]
+constexpr double kLatency = 20e-6;  ///< [s]
 
 bool same_sweep(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
 
@@ -85,7 +85,7 @@ double estimate_time_s(const Plan& plan, const Config& config, double assumed_bu
   for (const Case& c : plan.cases) {
     // One rank alone still copies.
     const double factor = std::max(1.0, plan.collective->bus_factor(c.problem.nranks));
-    const double operation_s = kLatency_s + plan.collective->algorithm_bytes(c.problem) * factor / assumed_busbw;
+    const double operation_s = kLatency + plan.collective->algorithm_bytes(c.problem) * factor / assumed_busbw;
     total_s += operations * operation_s + passes * static_cast<double>(c.nbytes) / assumed_busbw;
   }
   return total_s * count_halves(plan, config);
@@ -95,7 +95,7 @@ std::optional<std::string> plan_warning(const Plan& plan, const Config& config, 
   if (plan.cases.empty()) return std::nullopt;
   const std::size_t nsizes = count_sizes(plan);
   const double time_s = estimate_time_s(plan, config, assumed_busbw) * std::max(1, config.run_cycles);
-  if (nsizes <= kManySizes && time_s <= kLongTime_s) return std::nullopt;
+  if (nsizes <= kManySizes && time_s <= kLongTime) return std::nullopt;
   const bool additive = config.sizes.empty() && config.stepfactor <= 1 && nsizes > 16;
   return fmt::format("plan: {}, {}{}", row_words(plan.cases.size()), duration_words(plan, config, assumed_busbw),
                      additive ? "; did you mean -f 2?" : "");
