@@ -1,11 +1,11 @@
 #pragma once
 
+#include "collectives/collective.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "collectives/collective.h"
 
 namespace busbar {
 
@@ -21,51 +21,51 @@ enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 struct Config {
   int nthreads = 1;
   int ngpus = 1;
-  std::uint64_t minbytes = 32ull << 20;   ///< [bytes]
-  std::uint64_t maxbytes = 32ull << 20;   ///< [bytes], inclusive
-  std::uint64_t stepbytes = 1ull << 20;   ///< [bytes], used when stepfactor <= 1
+  std::uint64_t minbytes = 32ull << 20;  ///< [bytes]
+  std::uint64_t maxbytes = 32ull << 20;  ///< [bytes], inclusive
+  std::uint64_t stepbytes = 1ull << 20;  ///< [bytes], used when stepfactor <= 1
   double stepfactor = 1;
-  std::vector<std::uint64_t> sizes;       ///< [bytes]; not empty: instead of minbytes .. maxbytes
+  std::vector<std::uint64_t> sizes;  ///< [bytes]; not empty: instead of minbytes .. maxbytes
   int iters = 20;
   int agg_iters = 1;
   int warmup_iters = 1;
-  int run_cycles = 1;                     ///< 0: for ever
+  int run_cycles = 1;  ///< 0: for ever
   Average average = Average::mean;
   bool per_iter_timing = false;
   int per_iter_skip = 0;
   bool parallel_init = false;
-  int check = 1;                          ///< verification iterations per row; 0: off
+  int check = 1;  ///< verification iterations per row; 0: off
   std::vector<Op> ops{Op::sum};
   std::vector<DType> dtypes{DType::float32};
   bool all_roots = false;
   int root = 0;
   int blocking = 0;
   bool stream_null = false;
-  double timeout_s = 0;                   ///< 0: none
+  double timeout_s = 0;  ///< 0: none
   int cudagraph = 0;
   bool report_cputime = false;
   bool report_timestamps = false;
-  std::string output_file;                ///< JSON; empty: none
+  std::string output_file;  ///< JSON; empty: none
   int local_register = 0;
   std::optional<int> cta_policy;
   int device_implementation = 0;
   int device_cta_count = 16;
   bool memory_report = false;
-  int unalign = 0;                        ///< [elements]
+  int unalign = 0;  ///< [elements]
 
   BackendChoice backend = BackendChoice::automatic;
   Placements placement = Placements::both;
-  std::string csv;                        ///< file; empty: none
+  std::string csv;  ///< file; empty: none
   bool dry_run = false;
-  bool topology = false;                  ///< show who is bound where, and each GPU's and NIC's locality
+  bool topology = false;  ///< show who is bound where, and each GPU's and NIC's locality
   int ranks_per_gpu = 1;
   std::string config_file;
 
   /// From NCCL_TESTS_*, read for compatibility.
   std::optional<int> base_device;
-  std::optional<double> min_bw;           ///< [GB/s]
-  std::string split;                      ///< "MOD 2", ... ; empty: none
-  std::string traffic_file;               ///< alltoallv
+  std::optional<double> min_bw;  ///< [GB/s]
+  std::string split;             ///< "MOD 2", ... ; empty: none
+  std::string traffic_file;      ///< alltoallv
   double traffic_scale = 1.0;
   double traffic_spread = 1.0;
 
