@@ -83,6 +83,9 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
   info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
   if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
+  if (config.topology) {
+    for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
+  }
 
   if (config.dry_run) {
     const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, assumed_busbw(info.backend));
@@ -108,8 +111,10 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   watchdog.begin("finishing");
   Summary summary = totals.summary(config);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
-  const ExitCode code = verdict(summary);
+  ExitCode code = verdict(summary);
   reporter.end(summary, code);
+  // Process 0 alone writes; all leave with one code.
+  if (world.min(std::int64_t{reporter.table_complete()}) == 0 && code == ExitCode::good) code = ExitCode::internal;
   watchdog.rest();
   return code;
 }

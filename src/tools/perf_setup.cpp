@@ -4,9 +4,11 @@
 #include "common/base/timestamp.h"
 #include "common/cluster/collectively.h"
 #include "common/cluster/session.h"
+#include "common/cluster/topology.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -104,6 +106,25 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   }
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
   return info;
+}
+
+std::vector<std::string> describe_topology(const Comm& world) {
+  const Comm host = world.split_by_host();
+  std::vector<std::string> lines = collectively_get(world, "reading the topology", [] { return topology_lines(); });
+  // Every process has a place of its own; its host's devices are the same for all of its processes.
+  if (host.rank() != 0) lines.resize(std::min<std::size_t>(lines.size(), 1));
+  std::string packed;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // The first line is the process's own: "process core 3, NUMA node 0".
+    const std::string text = i == 0 ? fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1))
+                                    : lines[i];
+    packed += pack_record({fmt::format("topology: {}: {}", hostname(), text)});
+  }
+  std::vector<std::string> all;
+  for (const std::string& of_process : world.gather(packed)) {
+    for (const auto& fields : unpack_records(of_process)) all.push_back(fields.at(0));
+  }
+  return all;
 }
 
 std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend) {

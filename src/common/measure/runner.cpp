@@ -97,9 +97,12 @@ void Runner::verify(const Workload& workload, HalfResult& half, Row& row) {
   half.wrong = 0;
   // Every round is agreed on, so that all processes stop after the same one.
   for (int round = half.timed_verified ? -1 : 0; round < config_.check; ++round) {
-    const std::vector<WrongRank> mine = round < 0
-                                            ? verifier_.check_timed(workload)
+    std::vector<WrongRank> mine = round < 0 ? verifier_.check_timed(workload)
                                             : verifier_.verify_once(workload, config_.cudagraph > 0, fail_);
+    if (!config_.split.empty()) {
+      // The diagnosis knows the communicator's ranks only; elsewhere ranks are counted over the whole job.
+      for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
+    }
     half.wrong = world_.sum(static_cast<std::int64_t>(count_wrong(mine)));
     if (*half.wrong == 0) continue;
     for (WrongRank& record : gather_wrong(world_, mine)) row.wrong.push_back(std::move(record));

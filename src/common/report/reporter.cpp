@@ -49,7 +49,13 @@ void Reporter::begin() {
   if (const auto warning = plan_warning(plan_, config, assumed_busbw(info_.backend))) {
     to_stderr(fmt::format("busbar: {}\n", *warning));
   }
-  write_stdout(table_header(info_));
+  to_table(table_header(info_));
+}
+
+void Reporter::to_table(const std::string& text) {
+  if (write_stdout(text) || !table_complete_) return;
+  table_complete_ = false;
+  to_stderr("busbar: warning: stdout takes no more output; the table is incomplete, JSON and CSV go on\n");
 }
 
 void Reporter::begin_row(const Case& row_case) {
@@ -59,7 +65,7 @@ void Reporter::begin_row(const Case& row_case) {
 void Reporter::row(const Row& row) {
   if (!speaks_) return;
   progress_->erase();
-  write_stdout(table_row(info_.config, *plan_.collective, row));
+  to_table(table_row(info_.config, *plan_.collective, row));
   if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
   if (json_) json_->add(row);
@@ -69,7 +75,7 @@ void Reporter::row(const Row& row) {
 void Reporter::end(const Summary& summary, ExitCode code) {
   if (!speaks_) return;
   progress_->erase();
-  write_stdout(table_footer(info_, summary));
+  to_table(table_footer(info_, summary));
   if (json_) json_->finish(summary, code, local_timestamp());
 }
 

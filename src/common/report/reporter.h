@@ -22,8 +22,14 @@ class Reporter {
   void row(const Row& row);
   void end(const Summary& summary, ExitCode code);
 
+  /// False once stdout took no more (disk full, reader gone): the table is incomplete, whatever the data were.
+  bool table_complete() const { return table_complete_; }
+
  private:
+  void to_table(const std::string& text);
+
   bool speaks_;
+  bool table_complete_ = true;
   const RunInfo& info_;
   const Plan& plan_;
   std::unique_ptr<JsonFile> json_;
