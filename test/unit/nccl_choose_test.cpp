@@ -100,6 +100,19 @@ TEST_CASE("More ranks than GPUs is refused, with the --ranks-per-gpu that would 
              Contains("b: 9 ranks but 4 usable GPUs") && Contains("--ranks-per-gpu 3") && !Contains("a:"));
 }
 
+TEST_CASE("Sharing GPUs is not proposed to a process with several ranks", "[choose][nccl]") {
+  Config config;
+  config.ngpus = 3;
+  CHECK_THAT(refusal(config, {host("a", 3, 2, 2)}), Contains("a: 3 ranks") && !Contains("--ranks-per-gpu"));
+}
+
+TEST_CASE("A dead driver is named before the NCCL library that it keeps from loading", "[choose][nccl]") {
+  HostFacts dead = host("a", 1, 1, 0);
+  dead.gpu_problem = "driver mismatch";
+  dead.nccl_problem = "libcuda.so.1 is not found";
+  CHECK_THAT(refusal(Config{}, {dead}), Contains("a: driver mismatch") && !Contains("libcuda"));
+}
+
 TEST_CASE("--ranks-per-gpu multiplies what each GPU takes, and no more", "[choose][nccl]") {
   Config config;
   config.ranks_per_gpu = 4;

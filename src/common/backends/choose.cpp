@@ -61,19 +61,20 @@ void require_usable_gpus(std::span<const HostFacts> hosts) {
   }
 }
 
-void require_nccl(std::span<const HostFacts> hosts, bool built_with_nccl) {
-  if (!built_with_nccl) {
-    refuse(
-        fmt::format("GPUs on {}, but this build has no NCCL backend: rebuild where the CUDA toolkit and nccl.h are "
-                    "found (make CUDA_HOME=... NCCL_HOME=...), {}",
-                    host_names(hosts_where(hosts, has_gpu)), kForceMpi));
-  }
+void require_built_with_nccl(std::span<const HostFacts> hosts, bool built_with_nccl) {
+  if (built_with_nccl) return;
+  refuse(
+      fmt::format("GPUs on {}, but this build has no NCCL backend: rebuild where the CUDA toolkit and nccl.h are found "
+                  "(make CUDA_HOME=... NCCL_HOME=...), {}",
+                  host_names(hosts_where(hosts, has_gpu)), kForceMpi));
+}
+
+void require_nccl_library(std::span<const HostFacts> hosts) {
   const auto missing = hosts_where(hosts, [](const HostFacts& h) { return !h.nccl_problem.empty(); });
-  if (!missing.empty()) {
-    refuse(fmt::format(
-        "{}; {}", list(missing, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, h.nccl_problem); }),
-        kForceMpi));
-  }
+  if (missing.empty()) return;
+  refuse(fmt::format(
+      "{}; {}", list(missing, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, h.nccl_problem); }),
+      kForceMpi));
 }
 
 /// NCCL_TESTS_DEVICE lets the user deal out the GPUs; whether they suffice then shows per process.
@@ -93,10 +94,11 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
     if (!h.gpu_problem.empty()) text += fmt::format(" ({})", h.gpu_problem);
     return text;
   });
-  refuse(
-      fmt::format("too few GPUs: {}; start fewer ranks there, share each GPU for a functional run "
-                  "(--ranks-per-gpu {}), {}",
-                  which, most, kForceMpi));
+  // Sharing takes one rank per process, which -t and -g are not.
+  const bool can_share = config.nthreads * config.ngpus == 1;
+  const std::string share =
+      can_share ? fmt::format("share each GPU for a functional run (--ranks-per-gpu {}), ", most) : std::string();
+  refuse(fmt::format("too few GPUs: {}; start fewer ranks there, {}{}", which, share, kForceMpi));
 }
 
 }  // namespace
@@ -111,8 +113,9 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
                        list(hosts_where(hosts, [](const HostFacts&) { return true; }),
                             [](const HostFacts& h) { return h.hostname; })));
   }
-  require_nccl(hosts, built_with_nccl);
+  require_built_with_nccl(hosts, built_with_nccl);
   require_usable_gpus(hosts);
+  require_nccl_library(hosts);
   require_enough_gpus(config, hosts);
   return BackendChoice::nccl;
 }
