@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The bugs this catches, without a GPU: NCCL calls in the wrong group (a hypercube step that forwards what has not arrived,
+# a window registered rank after rank: a hang), wrong offsets or roots, threads that share what is one lane's, and exit
+# codes of machines whose GPUs do not suffice. Arithmetic and speed are NCCL's own: they need a GPU (gpu_check.sh).
+set -uo pipefail
+
+readonly test_dir=$1/test
+if [[ ! -x $test_dir/fake_gpu_perf ]]; then
+  echo "SKIP: built without CUDA and NCCL headers"
+  exit 77
+fi
+export NCCL_HOME=$test_dir/fake_nccl
+failures=0
+
+# expect CODE COLLECTIVE OPTIONS...
+expect() {
+  local want=$1 got=0 out
+  shift
+  out=$(timeout -k 5 60 "$test_dir/fake_gpu_perf" "$@" -T 30 2>&1) || got=$?
+  if ((got != want)); then
+    printf 'FAILED with %d instead of %d: %s\n%s\n' "$got" "$want" "$*" "$out"
+    failures=$((failures + 1))
+  fi
+  last=$out
+}
+
+expect_text() {
+  if ! grep -qF -e "$1" <<<"$last"; then
+    printf 'FAILED: "%s" is missing in:\n%s\n' "$1" "$last"
+    failures=$((failures + 1))
+  fi
+}
+
+for c in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv hypercube; do
+  for options in "-g 4" "-t 2 -g 2" "-t 4 -p 1 -m 3" "-g 2 -m 3 -G 2" "-g 4 -R 2 -I 1 -z 3" "-t 2 -R 1 -M 1 -C 1 -y 1"; do
+    # shellcheck disable=SC2086  # several options in one text
+    expect 0 "$c" $options -b 64 -e 64K -f 32 -n 2 -d int32
+  done
+done
+for c in all_reduce reduce_scatter reduce; do
+  expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d int8,int32,uint32,int64,uint64,float,double -o sum,prod,max,min,mulsum -r all
+done
+for c in broadcast gather scatter alltoallv; do expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -r all; done
+expect 0 hypercube -g 3 -b 4K -e 4K
+
+expect 0 all_reduce -g 2 -b 8 -e 8
+expect_text "library=NCCL 2.28.9"
+expect_text "device  1 [0000:a1:00] Fake GPU"
+
+export FAKE_GPUS=2
+expect 5 all_reduce -g 3 -b 8 -e 8
+expect_text "3 ranks but 2 usable GPUs"
+expect 5 all_reduce -g 1 -b 8 -e 8 -y 1 -G 1
+expect 5 all_reduce -g 1 -b 8 -e 8 -z 1 -G 1
+NCCL_TESTS_DEVICE=1 expect 5 all_reduce -g 2 -b 8 -e 8
+expect_text "NCCL_TESTS_DEVICE"
+NCCL_TESTS_DEVICE=1 expect 0 all_reduce -g 1 -b 8 -e 8
+expect_text "device  1 [0000:a1:00]"
+expect 0 all_reduce --backend mpi -b 8 -e 8
+expect_text "host memory"
+export FAKE_GPUS=0
+expect 5 all_reduce --backend nccl -b 8 -e 8
+expect_text "no NVIDIA GPU"
+
+exit $((failures > 0))
