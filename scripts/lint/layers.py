@@ -12,8 +12,8 @@ OUTERMOST = ["plugins"]  # beside the tools
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
     r"mpi\.h|common/cluster/mpi_handle\.h": r"src/common/(cluster|backends/mpi)/|test/(mpi|bench|faults)/",
-    r"nccl(_.*)?\.h": r"src/common/backends/nccl/|src/plugins/|test/gpu/",
-    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/|test/gpu/",
+    r"nccl(_.*)?\.h": r"src/common/backends/nccl/|src/plugins/|test/(gpu|fakes)/",
+    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/|test/(gpu|fakes)/",
     r"nvtx3/.*": r"src/common/backends/nccl/|src/common/measure/",
     r"yaml-cpp/.*": r"src/(common/base|tools)/.*\.cpp$|test/",
     r"nlohmann/.*": r"src/(common/report|tools)/.*\.cpp$|test/",
