@@ -1,0 +1,97 @@
+// Catches: a README that tells of options, programs or exit codes other than those that the executables have. After a
+// change that was meant: BUSBAR_BLESS=1 build/test/test_unit '[readme]' writes the option tables anew.
+
+#include "collectives/collective.h"
+#include "common/base/environment.h"
+#include "common/base/options.h"
+#include "common/report/csv_report.h"
+#include "unit/golden.h"
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+using namespace busbar;
+
+namespace {
+
+const std::string kBegin = "<!-- options:begin -->\n";
+const std::string kEnd = "<!-- options:end -->\n";
+
+std::filesystem::path readme_path() {
+  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "README.md";
+}
+
+/// The text from `begin` to the end of `end`; empty where either is missing.
+std::string part(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin);
+  const std::size_t to = from == std::string::npos ? from : text.find(end, from);
+  return to == std::string::npos ? "" : text.substr(from, to + end.size() - from);
+}
+
+bool mentions(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the option tables of the README are those that the parser makes", "[readme]") {
+  std::string readme = read_text(readme_path());
+  std::string tables = part(readme, kBegin, kEnd);
+  REQUIRE_FALSE(tables.empty());
+  if (std::getenv("BUSBAR_BLESS") != nullptr) {
+    readme.replace(readme.find(tables), tables.size(), options_markdown());
+    std::ofstream(readme_path(), std::ios::binary) << readme;
+    tables = options_markdown();
+  }
+  CHECK(tables == options_markdown());
+}
+
+TEST_CASE("the option tables name every option and variable once", "[readme]") {
+  const std::string tables = options_markdown();
+  for (const Option& option : all_options()) {
+    const std::string cell = fmt::format("`--{}` |", option.long_name);
+    INFO(cell);
+    CHECK(mentions(tables, cell));
+    CHECK(tables.find(cell) == tables.rfind(cell));
+  }
+  for (const EnvironmentVariable& variable : all_environment_variables()) {
+    CHECK(mentions(tables, fmt::format("| `{}` |", variable.name)));
+  }
+}
+
+TEST_CASE("the README names every executable", "[readme]") {
+  const std::string readme = read_text(readme_path());
+  for (CollectiveId id : kAllCollectives) {
+    const std::string program = fmt::format("`{}_perf`", collective(id).name);
+    INFO(program);
+    CHECK(mentions(readme, program));
+  }
+}
+
+TEST_CASE("the README lists every exit code with the meaning that --help gives", "[readme]") {
+  const std::string readme = read_text(readme_path());
+  const std::string help = help_text("all_reduce_perf");
+  const std::size_t heading = help.find("Exit codes:\n");
+  REQUIRE(heading != std::string::npos);
+  std::istringstream lines(help.substr(help.find('\n', heading) + 1));
+  int ncodes = 0;
+  for (std::string line; std::getline(lines, line); ++ncodes) {
+    std::istringstream fields(line);
+    int code = -1;
+    std::string meaning;
+    REQUIRE(fields >> code >> std::ws);
+    std::getline(fields, meaning);
+    const std::string row = fmt::format("| {} | {} |", code, meaning);
+    INFO(row);
+    CHECK(mentions(readme, row));
+  }
+  CHECK(ncodes == 10);  // as many as ExitCode has
+}
+
+TEST_CASE("the README shows the columns that --csv writes", "[readme]") {
+  CHECK(mentions(read_text(readme_path()), csv_header()));
+}
