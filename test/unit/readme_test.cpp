@@ -2,7 +2,6 @@
 // change that was meant: BUSBAR_BLESS=1 build/test/test_unit '[readme]' writes the option tables anew.
 
 #include "collectives/collective.h"
-#include "common/base/environment.h"
 #include "common/base/options.h"
 #include "common/report/csv_report.h"
 #include "unit/golden.h"
@@ -48,19 +47,6 @@ TEST_CASE("the option tables of the README are those that the parser makes", "[r
     tables = options_markdown();
   }
   CHECK(tables == options_markdown());
-}
-
-TEST_CASE("the option tables name every option and variable once", "[readme]") {
-  const std::string tables = options_markdown();
-  for (const Option& option : all_options()) {
-    const std::string cell = fmt::format("`--{}` |", option.long_name);
-    INFO(cell);
-    CHECK(mentions(tables, cell));
-    CHECK(tables.find(cell) == tables.rfind(cell));
-  }
-  for (const EnvironmentVariable& variable : all_environment_variables()) {
-    CHECK(mentions(tables, fmt::format("| `{}` |", variable.name)));
-  }
 }
 
 TEST_CASE("the README names every executable", "[readme]") {
