@@ -8,8 +8,8 @@ namespace busbar {
 namespace {
 
 nvtxDomainHandle_t domain() {
-  static const nvtxDomainHandle_t handle = nvtxDomainCreateA("busbar");
-  return handle;
+  static const nvtxDomainHandle_t kHandle = nvtxDomainCreateA("busbar");
+  return kHandle;
 }
 
 }  // namespace

@@ -16,12 +16,11 @@ namespace {
 
 constexpr const char* kLibraryName = "libnccl.so.2";
 
-const std::string& remedy() {
-  static const std::string text = fmt::format(
+std::string remedy() {
+  return fmt::format(
       "install NCCL {} or newer and put its folder in LD_LIBRARY_PATH, or set NCCL_HOME to the folder whose lib holds "
       "{}",
       nccl_version_text(kMinNcclVersion), kLibraryName);
-  return text;
 }
 
 /// NCCL_HOME's library if there is one; the build knows the variable too, so a folder without one means nothing.
