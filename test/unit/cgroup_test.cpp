@@ -61,5 +61,5 @@ TEST_CASE("Keyed values and single numbers are read, and anything else is nothin
   CHECK(read_number(root.path() / "max") == std::nullopt);
   CHECK(read_number(root.path() / "number") == 9223372036854771712LL);
   CHECK(read_number(root.path() / "absent") == std::nullopt);
-  CHECK(read_text(root.path() / "max") == "max");
+  CHECK(read_trimmed(root.path() / "max") == "max");
 }

@@ -101,7 +101,7 @@ CgroupDirs cgroup_dirs(std::string_view controller, const fs::path& root) {
   return found;
 }
 
-std::optional<std::string> read_text(const fs::path& file) {
+std::optional<std::string> read_trimmed(const fs::path& file) {
   std::ifstream in(file);
   if (!in) return std::nullopt;
   std::ostringstream text;
@@ -121,7 +121,7 @@ std::optional<long long> read_value(const fs::path& file, std::string_view key) 
 }
 
 std::optional<long long> read_number(const fs::path& file) {
-  const std::optional<std::string> text = read_text(file);
+  const std::optional<std::string> text = read_trimmed(file);
   return text ? parse_number(*text) : std::nullopt;
 }
 

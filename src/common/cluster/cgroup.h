@@ -19,7 +19,7 @@ struct CgroupDirs {
 CgroupDirs cgroup_dirs(std::string_view controller, const std::filesystem::path& root = "/");
 
 /// The file without trailing white space, or nothing when it cannot be read.
-std::optional<std::string> read_text(const std::filesystem::path& file);
+std::optional<std::string> read_trimmed(const std::filesystem::path& file);
 
 /// The number after `key` and white space (or a colon) in a file of such lines: /proc/meminfo, memory.stat.
 std::optional<long long> read_value(const std::filesystem::path& file, std::string_view key);

@@ -66,7 +66,7 @@ int quota_cores(const fs::path& root) {
   for (const fs::path& dir : groups.dirs) {
     long long quota = -1, period = 0;
     if (groups.version == 2) {
-      std::istringstream text(read_text(dir / "cpu.max").value_or("max"));
+      std::istringstream text(read_trimmed(dir / "cpu.max").value_or("max"));
       if (!(text >> quota >> period)) continue;
     } else {
       quota = read_number(dir / "cpu.cfs_quota_us").value_or(-1);
@@ -82,7 +82,7 @@ std::set<int> cpuset_cores(const fs::path& root) {
   const CgroupDirs groups = cgroup_dirs("cpuset", root);
   for (const fs::path& dir : groups.dirs) {
     for (const char* file : {"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"}) {
-      std::set<int> cores = parse_cpu_list(read_text(dir / file).value_or(""));
+      std::set<int> cores = parse_cpu_list(read_trimmed(dir / file).value_or(""));
       if (!cores.empty()) return cores;
     }
   }
@@ -120,7 +120,7 @@ int usable_cores(const fs::path& root) {
 int job_cores(const fs::path& root) {
   const std::optional<Process> self = read_process(root, "self");
   std::set<int> cores = self ? launcher_cores(root, self->parent) : std::set<int>{};
-  if (cores.empty()) cores = parse_cpu_list(read_text(root / "sys/devices/system/cpu/online").value_or(""));
+  if (cores.empty()) cores = parse_cpu_list(read_trimmed(root / "sys/devices/system/cpu/online").value_or(""));
   if (self) cores.insert(self->cores.begin(), self->cores.end());
   if (const std::set<int> admitted = cpuset_cores(root); !admitted.empty()) {
     std::erase_if(cores, [&](int core) { return !admitted.contains(core); });
