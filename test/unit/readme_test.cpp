@@ -4,7 +4,7 @@
 #include "collectives/collective.h"
 #include "common/base/options.h"
 #include "common/report/csv_report.h"
-#include "unit/golden.h"
+#include "golden.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
