@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -56,22 +57,40 @@ void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, 
   if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, argc, argv);
 }
 
+/// -T as the command line has it: MPI itself must come up within it, before a --config can be read.
+double command_line_timeout_s(const CommandLine& line) {
+  Config config;
+  for (const Setting& setting : line.settings) {
+    if (setting.option->long_name == "timeout") setting.option->set(config, setting.text);
+  }
+  return config.timeout_s;
+}
+
 int run_job(int argc, char** argv, const Collective& collective, const CommandLine& line, const Launch& launch,
             const WrapBackend& wrap) {
   const std::string oversubscribed = repair_oversubscription(launch);
+  // Outlives the session: finalizing can hang as well as starting.
+  Watchdog watchdog(command_line_timeout_s(line), std::max(launch.rank, 0), hostname());
+  watchdog.begin("MPI_Init");
   Session session(&argc, &argv);
+  watchdog.rest();
   const Comm& world = session.world();
   std::string step = "starting";
+  const auto finish = [&](ExitCode code) {
+    watchdog.begin("MPI_Finalize");
+    return code_of(code);
+  };
   try {
     if (world.rank() == 0) {
       const std::string warning = separate_worlds_warning(launch, world.size());
       if (!warning.empty()) say("warning: " + warning);
     }
     const Configured configured = agree_on_config(world, line);
-    return code_of(run_perf_job({argv, static_cast<std::size_t>(argc)}, collective, configured, oversubscribed, world, wrap, step));
+    return finish(run_perf_job({argv, static_cast<std::size_t>(argc)}, collective, configured, oversubscribed, world,
+                               wrap, step));
   } catch (const AgreedError& e) {
     if (world.rank() == 0) say(fmt::format("error: {}", e.what()));
-    return code_of(e.code());
+    return finish(e.code());
   } catch (const std::exception& e) {
     const Error* known = dynamic_cast<const Error*>(&e);
     say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), step, e.what()));
