@@ -14,7 +14,10 @@ nvtxDomainHandle_t domain() {
 
 }  // namespace
 
-TraceRange::TraceRange(const char* name) {
+// Without a tool NVTX makes no domain.
+bool TraceRange::has_domain() { return domain() != nullptr; }
+
+void TraceRange::push(const char* name) {
   nvtxEventAttributes_t event{};
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
@@ -23,7 +26,7 @@ TraceRange::TraceRange(const char* name) {
   nvtxDomainRangePushEx(domain(), &event);
 }
 
-TraceRange::~TraceRange() { nvtxDomainRangePop(domain()); }
+void TraceRange::pop() { nvtxDomainRangePop(domain()); }
 
 }  // namespace busbar
 
