@@ -13,7 +13,7 @@ namespace busbar {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTableEntries = (kPaletteSize + 1) * kPaletteSize;
+constexpr int kTableEntries = (kPaletteSize + 1) * kPicks;
 constexpr unsigned kMaxGridY = 65535;
 
 /// Thread blocks that a multiprocessor holds of these kernels, more or less: enough of them hide the memory's latency.
@@ -22,9 +22,9 @@ constexpr int kBlocksPerSm = 8;
 /// Copies the rows into shared memory, in which lookups of 32 threads cost the same as one.
 template <unsigned W>
 __device__ void load_rows(const Pattern& pattern, bool reduction, BitsOf<W>* rows) {
-  const int entries = reduction ? kPaletteSize * kPaletteSize : kTableEntries;
+  const int entries = reduction ? kPaletteSize * kPicks : kTableEntries;
   for (int i = static_cast<int>(threadIdx.x); i < entries; i += kThreads) {
-    rows[i] = static_cast<BitsOf<W>>(row_entry(pattern, reduction, i / kPaletteSize, i % kPaletteSize));
+    rows[i] = static_cast<BitsOf<W>>(row_entry(pattern, reduction, i / kPicks, i % kPicks));
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// Streams that are not a rank's: the picks a(i), eight nibbles to a word, and the word of each group that gives b and c.
+/// Streams that are not a rank's: the picks a(i), four words to a group, and the word of each group that gives b and c.
 inline constexpr std::uint32_t kPickStream = 0xFFFFFFFF;
 inline constexpr std::uint32_t kGroupStream = 0xFFFFFFFE;
 
@@ -109,10 +109,23 @@ BUSBAR_HD inline std::uint64_t row_entry(const Pattern& pattern, bool reduction,
   return row == kNeutralRow ? pattern.neutral : pattern.palette[(a + row) % kPaletteSize];
 }
 
-/// a(i): which entry of the palette, before the rank's rotation.
+/// Words of picks that one group has.
+inline constexpr std::uint32_t kPickWords = 4;
+
+/// Where a(i) lies in its group's sixteen bytes of picks: the low halves of the bytes are those of the first sixteen
+/// elements, the high halves those of the other sixteen.
+BUSBAR_HD inline std::uint64_t pick_word(std::uint64_t index) {
+  return index / kGroupElems * kPickWords + index % 16 / 4;
+}
+BUSBAR_HD inline std::uint32_t pick_shift(std::uint64_t index) {
+  return static_cast<std::uint32_t>(index % 4 * 8 + index % kGroupElems / 16 * 4);
+}
+
+/// a(i): which entry of the group's half palette.
 BUSBAR_HD inline std::uint32_t pick_of(std::uint64_t seed, std::uint64_t index) {
-  const std::uint32_t word = stream_word(stream_key(seed, kPickStream, index / 8), static_cast<std::uint32_t>(index / 8));
-  return word >> (index % 8 * 4) & 15;
+  const std::uint64_t at = pick_word(index);
+  const std::uint32_t word = stream_word(stream_key(seed, kPickStream, at), static_cast<std::uint32_t>(at));
+  return (word >> pick_shift(index)) % kPicks;
 }
 
 /// The word of the group of element `index`.

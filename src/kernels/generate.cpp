@@ -19,18 +19,19 @@ void generate_moved(const Source& source, std::uint64_t first, std::size_t batch
 
 template <class T>
 void generate_reduced(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
-  const StreamKey pick_key = stream_key(source.seed, kPickStream, first / 8);
+  const std::uint64_t first_pick = pick_word(first);
+  const StreamKey pick_key = stream_key(source.seed, kPickStream, first_pick);
   const StreamKey group_key = stream_key(source.seed, kGroupStream, first / kGroupElems);
-  auto pick = static_cast<std::uint32_t>(first / 8);
+  auto pick = static_cast<std::uint32_t>(first_pick);
   auto group = static_cast<std::uint32_t>(first / kGroupElems);
-  for (std::size_t left = batches * kBatchElems / kGroupElems; left > 0; --left, ++group) {
+  for (std::size_t left = batches * kBatchElems / kGroupElems; left > 0; --left, ++group, pick += kPickWords) {
     const std::uint32_t row = row_of(source.rule, stream_word(group_key, group));
-    const unsigned char* const entries = source.rows + row * (kPaletteSize * sizeof(T));
-    for (int half = 0; half < 2; ++half, ++pick) {
-      const std::uint32_t word = stream_word(pick_key, pick);
-      for (unsigned j = 0; j < 8; ++j, dst += sizeof(T)) {
-        std::memcpy(dst, entries + (word >> (4 * j) & 15) * sizeof(T), sizeof(T));
-      }
+    const unsigned char* const entries = source.rows + row * (kPicks * sizeof(T));
+    std::uint32_t picks[kPickWords];
+    for (std::uint32_t i = 0; i < kPickWords; ++i) picks[i] = stream_word(pick_key, pick + i);
+    for (std::uint32_t j = 0; j < kGroupElems; ++j, dst += sizeof(T)) {
+      const std::uint32_t a = (picks[j % 16 / 4] >> pick_shift(j)) % kPicks;
+      std::memcpy(dst, entries + a * sizeof(T), sizeof(T));
     }
   }
 }
@@ -64,7 +65,7 @@ Source make_source(const Pattern& pattern, int rank, Isa isa) {
   const std::uint32_t nrows = source.rule.reduction ? kPaletteSize : kPaletteSize + 1;
   unsigned char* at = source.rows;
   for (std::uint32_t row = 0; row < nrows; ++row) {
-    for (std::uint32_t a = 0; a < kPaletteSize; ++a, at += source.width) {
+    for (std::uint32_t a = 0; a < kPicks; ++a, at += source.width) {
       const std::uint64_t entry = row_entry(pattern, source.rule.reduction, row, a);
       std::memcpy(at, &entry, source.width);
     }

@@ -10,7 +10,7 @@
 namespace busbar {
 
 /// Elements are made in batches of so many, starting at multiples of it: eight groups, one AVX2 vector of group words.
-inline constexpr std::size_t kBatchElems = 128;
+inline constexpr std::size_t kBatchElems = 8 * kGroupElems;
 
 /// Batches of one call must not cross a multiple of this many elements: within it, no stream changes its key.
 inline constexpr std::uint64_t kSegmentElems = std::uint64_t{1} << 31;
@@ -21,7 +21,7 @@ enum class Isa : std::uint8_t { portable, avx2 };
 Isa best_isa();
 
 /// What generate needs to know, made once per call of fill or check. `rows` holds the 17 rows (element.h), each
-/// kPaletteSize elements, in the order of bytes that the implementation looks them up in.
+/// kPicks elements, in the order of bytes that the implementation looks them up in.
 struct Source {
   Isa isa = Isa::portable;
   std::size_t width = 4;
@@ -29,7 +29,7 @@ struct Source {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;  ///< data movement: the rank
   RowRule rule;
-  alignas(64) unsigned char rows[(kPaletteSize + 1) * kPaletteSize * 8];
+  alignas(64) unsigned char rows[(kPaletteSize + 1) * kPicks * 8];
 };
 
 /// `rank` may be kReduction where the pattern reduces.

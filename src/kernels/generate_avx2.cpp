@@ -78,66 +78,70 @@ BUSBAR_AVX2_INLINE __m256i rows_of(const RowRule& rule, __m256i words) {
   return _mm256_blendv_epi8(broadcast(kNeutralRow), row, _mm256_cmpgt_epi32(broadcast(rule.window), p));
 }
 
-/// The sixteen picks of one group or, from 16 bytes of picks, of two: one nibble to a byte.
-struct Nibbles {
-  __m128i first;
-  __m128i second;
-};
-
-BUSBAR_AVX2_INLINE Nibbles spread(__m128i picks) {
-  const __m128i mask = _mm_set1_epi8(15);
-  const __m128i low = _mm_and_si128(picks, mask);
-  const __m128i high = _mm_and_si128(_mm_srli_epi32(picks, 4), mask);
-  return {_mm_unpacklo_epi8(low, high), _mm_unpackhi_epi8(low, high)};
-}
-
-BUSBAR_AVX2_INLINE __m128i load128(const void* p) { return _mm_load_si128(static_cast<const __m128i*>(p)); }
 BUSBAR_AVX2_INLINE __m256i load256(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
 
-/// Entry (lane's low 4 bits) of a table of sixteen 32-bit numbers.
-BUSBAR_AVX2_INLINE __m256i look_up(__m256i low_half, __m256i high_half, __m256i index) {
-  const __m256 low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low_half, index));
-  const __m256 high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high_half, index));
-  return _mm256_castps_si256(_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(index, 28))));
+/// Eight bytes in every half of both lanes: bit 3 of an index into them does not matter.
+BUSBAR_AVX2_INLINE __m256i repeat8(const unsigned char* p) {
+  std::int64_t eight;
+  std::memcpy(&eight, p, 8);
+  return _mm256_set1_epi64x(eight);
 }
 
-/// One batch of elements of width W from its sixteen words of picks and its eight rows.
+/// The picks of a group, one to a byte: elements 0 to 15 in the lower lane, 16 to 31 in the upper one.
+BUSBAR_AVX2_INLINE __m256i pick_bytes(const std::uint32_t* picks) {
+  const __m256i both = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(picks)));
+  return _mm256_and_si256(_mm256_srlv_epi32(both, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4)), _mm256_set1_epi8(7));
+}
+
+/// Sixteen picks as two vectors of 32-bit indices, of which a shuffle sees the three low bits.
+struct Indices {
+  __m256i first;
+  __m256i second;
+};
+
+/// Of elements 0 to 15 of a group; shifted right by 4 they are those of elements 16 to 31.
+BUSBAR_AVX2_INLINE Indices pick_lanes(__m128i picks) {
+  return {_mm256_cvtepu8_epi32(picks), _mm256_cvtepu8_epi32(_mm_srli_si128(picks, 8))};
+}
+
+/// Eight 64-bit elements from tables of their lower and upper halves. The picks come in the order 0 1 4 5 2 3 6 7, which
+/// the interleaving within lanes undoes.
+template <class Sink>
+BUSBAR_AVX2_INLINE void put_wide(__m256i low_table, __m256i high_table, __m256i index, Sink& sink) {
+  const __m256i low = _mm256_permutevar8x32_epi32(low_table, index);
+  const __m256i high = _mm256_permutevar8x32_epi32(high_table, index);
+  sink.put(_mm256_unpacklo_epi32(low, high));
+  sink.put(_mm256_unpackhi_epi32(low, high));
+}
+
+/// One group of elements of width W from its four words of picks and its row.
 template <int W, class Sink>
-BUSBAR_AVX2_INLINE void expand(const Source& source, const std::uint32_t* picks, const std::uint32_t* rows, Sink& sink) {
-  constexpr int kRowBytes = kPaletteSize * W;
+BUSBAR_AVX2_INLINE void expand(const unsigned char* row, const std::uint32_t* picks, Sink& sink) {
   if constexpr (W == 1) {
-    for (int g = 0; g < 8; g += 2) {
-      const Nibbles index = spread(load128(picks + 2 * g));
-      const __m128i first = _mm_shuffle_epi8(load128(source.rows + rows[g] * kRowBytes), index.first);
-      const __m128i second = _mm_shuffle_epi8(load128(source.rows + rows[g + 1] * kRowBytes), index.second);
-      sink.put(_mm256_set_m128i(second, first));
-    }
+    sink.put(_mm256_shuffle_epi8(repeat8(row), pick_bytes(picks)));
   } else if constexpr (W == 2) {
-    for (int g = 0; g < 8; ++g) {
-      const unsigned char* const row = source.rows + rows[g] * kRowBytes;
-      const __m128i index = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(picks + 2 * g))).first;
-      const __m128i low = _mm_shuffle_epi8(load128(row), index);
-      const __m128i high = _mm_shuffle_epi8(load128(row + 16), index);
-      sink.put(_mm256_set_m128i(_mm_unpackhi_epi8(low, high), _mm_unpacklo_epi8(low, high)));
-    }
+    const __m256i index = pick_bytes(picks);
+    const __m256i low = _mm256_shuffle_epi8(repeat8(row), index);
+    const __m256i high = _mm256_shuffle_epi8(repeat8(row + 8), index);
+    const __m256i front = _mm256_unpacklo_epi8(low, high), back = _mm256_unpackhi_epi8(low, high);
+    sink.put(_mm256_permute2x128_si256(front, back, 0x20));
+    sink.put(_mm256_permute2x128_si256(front, back, 0x31));
   } else if constexpr (W == 4) {
-    const __m256i shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
-    for (int half = 0; half < 16; ++half) {
-      const unsigned char* const row = source.rows + rows[half / 2] * kRowBytes;
-      const __m256i index = _mm256_srlv_epi32(broadcast(picks[half]), shifts);
-      sink.put(look_up(load256(row), load256(row + 32), index));
-    }
+    const __m256i table = load256(row);
+    const Indices index = pick_lanes(_mm_load_si128(reinterpret_cast<const __m128i*>(picks)));
+    sink.put(_mm256_permutevar8x32_epi32(table, index.first));
+    sink.put(_mm256_permutevar8x32_epi32(table, index.second));
+    sink.put(_mm256_permutevar8x32_epi32(table, _mm256_srli_epi32(index.first, 4)));
+    sink.put(_mm256_permutevar8x32_epi32(table, _mm256_srli_epi32(index.second, 4)));
   } else {
-    // In this order the interleaving within 128-bit lanes gives elements 0 to 3, then 4 to 7.
-    const __m256i shifts = _mm256_setr_epi32(0, 4, 16, 20, 8, 12, 24, 28);
-    for (int half = 0; half < 16; ++half) {
-      const unsigned char* const row = source.rows + rows[half / 2] * kRowBytes;
-      const __m256i index = _mm256_srlv_epi32(broadcast(picks[half]), shifts);
-      const __m256i low = look_up(load256(row), load256(row + 32), index);
-      const __m256i high = look_up(load256(row + 64), load256(row + 96), index);
-      sink.put(_mm256_unpacklo_epi32(low, high));
-      sink.put(_mm256_unpackhi_epi32(low, high));
-    }
+    const __m256i low = load256(row), high = load256(row + 32);
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    const __m128i ordered = _mm_shuffle_epi8(_mm_load_si128(reinterpret_cast<const __m128i*>(picks)), order);
+    const Indices index = pick_lanes(ordered);
+    put_wide(low, high, index.first, sink);
+    put_wide(low, high, index.second, sink);
+    put_wide(low, high, _mm256_srli_epi32(index.first, 4), sink);
+    put_wide(low, high, _mm256_srli_epi32(index.second, 4), sink);
   }
 }
 
@@ -152,7 +156,7 @@ BUSBAR_AVX2_INLINE Streams streams_from(const Source& source, std::uint64_t firs
     const Words words = words_from(source, source.stream, first * source.width / 4);
     return {words, words};
   }
-  return {words_from(source, kPickStream, first / 8), words_from(source, kGroupStream, first / kGroupElems)};
+  return {words_from(source, kPickStream, pick_word(first)), words_from(source, kGroupStream, first / kGroupElems)};
 }
 
 /// W = 0: data movement, where width only tells how many words a batch has.
@@ -161,12 +165,14 @@ BUSBAR_AVX2_INLINE void make_batch(const Source& source, Streams& streams, Sink&
   if constexpr (W == 0) {
     for (std::size_t i = 0; i < source.width * (kBatchElems / 32); ++i) sink.put(next(streams.words));
   } else {
-    alignas(32) std::uint32_t picks[16];
+    alignas(32) std::uint32_t picks[8 * kPickWords];
     alignas(32) std::uint32_t rows[8];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(picks), next(streams.words));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(picks + 8), next(streams.words));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(rows), rows_of(source.rule, next(streams.groups)));
-    expand<W>(source, picks, rows, sink);
+    for (std::uint32_t i = 0; i < kPickWords; ++i) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(picks + 8 * i), next(streams.words));
+    }
+    const __m256i row = rows_of(source.rule, next(streams.groups));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(rows), _mm256_mullo_epi32(row, _mm256_set1_epi32(kPicks * W)));
+    for (std::uint32_t g = 0; g < 8; ++g) expand<W>(source.rows + rows[g], picks + kPickWords * g, sink);
   }
 }
 
@@ -209,14 +215,14 @@ void store_all(const Source& source, std::uint64_t first, std::size_t batches, S
 void arrange_rows_avx2(Source& source) {
   if (source.width != 2 && source.width != 8) return;
   const std::size_t half = source.width / 2;
-  const std::size_t row_bytes = kPaletteSize * source.width;
+  const std::size_t row_bytes = kPicks * source.width;
   for (unsigned char* row = source.rows; row < source.rows + (kPaletteSize + 1) * row_bytes; row += row_bytes) {
-    unsigned char elements[kPaletteSize * 8];
+    unsigned char elements[kPicks * 8];
     std::memcpy(elements, row, row_bytes);
     // Two tables of halves, because a shuffle looks up 8 or 32 bits.
-    for (std::size_t a = 0; a < kPaletteSize; ++a) {
+    for (std::size_t a = 0; a < kPicks; ++a) {
       std::memcpy(row + a * half, elements + a * source.width, half);
-      std::memcpy(row + (kPaletteSize + a) * half, elements + a * source.width + half, half);
+      std::memcpy(row + (kPicks + a) * half, elements + a * source.width + half, half);
     }
   }
 }

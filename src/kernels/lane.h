@@ -31,14 +31,14 @@ struct Maker {
 
   BUSBAR_HD Maker(const Pattern& pattern, int rank, std::uint64_t first, const BitsOf<W>* rows_)
       : rule(row_rule(pattern, rank)),
-        words(pattern.seed, reduces ? kPickStream : static_cast<std::uint32_t>(rank), reduces ? first / 8 : first * W / 4),
+        words(pattern.seed, reduces ? kPickStream : static_cast<std::uint32_t>(rank), reduces ? pick_word(first) : first * W / 4),
         groups(pattern.seed, kGroupStream, first / kGroupElems),
         rows(rows_) {}
 
   BUSBAR_HD BitsOf<W> element(std::uint64_t i) {
     if constexpr (reduces) {
       const std::uint32_t row = row_of(rule, groups.word(i / kGroupElems));
-      return rows[row * kPaletteSize + (words.word(i / 8) >> (i % 8 * 4) & 15)];
+      return rows[row * kPicks + (words.word(pick_word(i)) >> pick_shift(i)) % kPicks];
     } else if constexpr (W == 8) {
       return static_cast<std::uint64_t>(words.word(2 * i + 1)) << 32 | words.word(2 * i);
     } else {
@@ -50,11 +50,11 @@ struct Maker {
   BUSBAR_HD Vector16 vector(std::uint64_t i) {
     std::uint32_t out[4] = {};
     if constexpr (reduces) {
-      const BitsOf<W>* const row = rows + row_of(rule, groups.word(i / kGroupElems)) * kPaletteSize;
-      std::uint32_t picks = words.word(i / 8) >> (i % 8 * 4);
+      const BitsOf<W>* const row = rows + row_of(rule, groups.word(i / kGroupElems)) * kPicks;
+      std::uint32_t picks = words.word(pick_word(i)) >> pick_shift(i);
       for (unsigned j = 0; j < 16 / W; ++j) {
-        if (j == 8) picks = words.word(i / 8 + 1);
-        const BitsOf<W> entry = row[picks >> (j % 8 * 4) & 15];
+        if (j > 0 && j % 4 == 0) picks = stream_word(words.key, static_cast<std::uint32_t>(pick_word(i)) + j / 4) >> pick_shift(i);
+        const BitsOf<W> entry = row[(picks >> (j % 4 * 8)) % kPicks];
         if constexpr (W == 8) {
           out[2 * j] = static_cast<std::uint32_t>(entry);
           out[2 * j + 1] = static_cast<std::uint32_t>(entry >> 32);

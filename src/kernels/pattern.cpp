@@ -17,7 +17,7 @@ Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_
   choose_palette(pattern);
   for (std::uint32_t b = 0; b < kPaletteSize; ++b) {
     const PaletteCounts counts = contributions(b, static_cast<std::uint32_t>(pattern.window));
-    for (std::uint32_t a = 0; a < kPaletteSize; ++a) pattern.reduced[b][a] = reduce_palette(pattern, rotated(counts, a));
+    for (std::uint32_t a = 0; a < kPicks; ++a) pattern.reduced[b][a] = reduce_palette(pattern, rotated(counts, a));
   }
   return pattern;
 }

@@ -8,11 +8,15 @@
 
 namespace busbar {
 
-/// Entries of a reduction palette and rows of the table of its reductions.
+/// Entries of a reduction palette, rotations of it, and rows of the table of its reductions.
 inline constexpr int kPaletteSize = 16;
 
-/// Elements that share one hash: element i of a reduction belongs to group i / kGroupElems.
-inline constexpr int kGroupElems = 16;
+/// Entries that one group of elements chooses from, each with its own a(i): half a rotated palette, because eight are what
+/// one shuffle of AVX2 looks up.
+inline constexpr int kPicks = 8;
+
+/// Elements that share the ranks' order and rotations: element i of a reduction belongs to group i / kGroupElems.
+inline constexpr int kGroupElems = 32;
 
 /// Byte that receive buffers are filled with before an operation, so that what never arrived shows.
 inline constexpr unsigned char kPoisonByte = 0xA5;
@@ -25,7 +29,7 @@ inline constexpr std::size_t kGuardBytes = 4096;
 /// at any number of ranks, on the host and on a GPU alike (element.h).
 ///
 /// Data movement: element bits are a counter-based hash of (seed, rank, index).
-/// Reductions: with a(i), b(group), c(group) from a hash of (seed, index) and p = (rank + c) mod nranks, rank's element
+/// Reductions: with a(i) < 8, b(group) < 16, c(group) < nranks from hashes of (seed, index) and p = (rank + c) mod nranks, rank's element
 /// is palette[(a + rotation_of(b, p)) mod 16] if p < window, else the op's neutral element; the reduction over all ranks
 /// is then reduced[b][a]. The palette and the window are chosen so that every partial result in any order is exact in the
 /// dtype. A plain value; build it with make_pattern.
@@ -38,7 +42,7 @@ struct Pattern {
   int window = 1;                                            ///< ranks that contribute to an element
   std::uint64_t neutral = 0;                                 ///< bits of what the other ranks hold
   std::uint64_t palette[kPaletteSize] = {};                  ///< bits
-  std::uint64_t reduced[kPaletteSize][kPaletteSize] = {};    ///< [b][a], bits of the reduction
+  std::uint64_t reduced[kPaletteSize][kPicks] = {};          ///< [b][a], bits of the reduction
   double tolerance = 0;  ///< largest |got - want| that the library's own rounding explains; 0: bit for bit
 };
 

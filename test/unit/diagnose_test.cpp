@@ -57,7 +57,7 @@ Received received(const Pattern& pattern, std::vector<Block> blocks) {
   return r;
 }
 
-Received reduced(DType dtype, Op op, int nranks, std::size_t count = 2000) {
+Received reduced(DType dtype, Op op, int nranks, std::size_t count = 6000) {
   return received(make_pattern(dtype, op, nranks, 5), {Block{0, count, kReduction, 3}});
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("elements of the right palette in the wrong places never blame a rank"
       for (const int nranks : {2, 3, 8}) {
         for (const std::size_t count : {2, 4, 6, 500}) {
           Received r = reduced(dtype, op, nranks, count);
-          for (std::size_t i = 0; i < count; ++i) r.set(i, r.pattern.reduced[random() % 16][random() % 16]);
+          for (std::size_t i = 0; i < count; ++i) r.set(i, r.pattern.reduced[random() % 16][random() % 8]);
           const Diagnosis d = r.explain();
           INFO(name(dtype) << ' ' << name(op) << ' ' << nranks << ' ' << count << ": " << d.text);
           CHECK(d.rank == -1);

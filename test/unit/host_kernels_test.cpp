@@ -36,8 +36,8 @@ template <unsigned W, bool reduces>
 void fill_by_lanes(const Pattern& pattern, int rank, std::uint64_t first, std::uint64_t count, unsigned char* dst) {
   const bool reduction = rank == kReduction;
   std::vector<BitsOf<W>> rows;
-  for (std::uint32_t i = 0; reduces && i < (reduction ? 16u : 17u) * kPaletteSize; ++i) {
-    rows.push_back(static_cast<BitsOf<W>>(row_entry(pattern, reduction, i / kPaletteSize, i % kPaletteSize)));
+  for (std::uint32_t i = 0; reduces && i < (reduction ? 16u : 17u) * kPicks; ++i) {
+    rows.push_back(static_cast<BitsOf<W>>(row_entry(pattern, reduction, i / kPicks, i % kPicks)));
   }
   const Split parts = split<W>(dst, first, count);
   Maker<W, reduces> maker(pattern, rank, first, rows.data());
@@ -91,7 +91,7 @@ TEST_CASE("both implementations give the defined element everywhere", "[kernels]
       for (const int nranks : {1, 2, 3, 64, 1000}) {
         const Pattern pattern = make_pattern(dtype, op, nranks, 77);
         for (int rank = op ? kReduction : 0; rank < std::min(nranks, 3); ++rank) {
-          for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{384}, one << 31, one << 34, one << 35, one << 36}) {
+          for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{384}, one << 31, one << 34, one << 35, one << 37}) {
             for (const Isa isa : isas()) {
               const Source source = make_source(pattern, rank, isa);
               generate(source, first, 2, buffer.data() + 1, false);

@@ -181,7 +181,7 @@ TEST_CASE("every entry of the table is the reduction of its window in rising ord
     Arithmetic arithmetic{pattern.dtype, pattern.op, pattern.nranks};
     int wrong = 0;
     for (int b = 0; b < kPaletteSize; ++b) {
-      for (int a = 0; a < kPaletteSize; ++a) {
+      for (int a = 0; a < kPicks; ++a) {
         std::vector<Value> values;
         for (int p = 0; p < pattern.window; ++p) {
           values.push_back(arithmetic.load(pattern.palette[(a + static_cast<int>(rotation_of(static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(p)))) % kPaletteSize]));
