@@ -3,6 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/mpi/mpi_types.h"
 
+#include <climits>
 #include <vector>
 
 namespace busbar {
@@ -23,6 +24,7 @@ struct MpiCall {
   MPI_Op reduction = MPI_OP_NULL;             ///< where the collective reduces
   const AlltoallvArrays* alltoallv = nullptr;
   std::vector<MPI_Request>* pending = nullptr;  ///< null: complete the call; else start it and append its requests
+  std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests
 };
 
 /// Runs (or starts) the collective. Every rank of the communicator must call it in the same order.

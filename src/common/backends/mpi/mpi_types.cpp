@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <climits>
 #include <utility>
 
 namespace busbar {
@@ -136,10 +135,11 @@ UserOp::~UserOp() {
   if (op_ != MPI_OP_NULL) MPI_Op_free(&op_);
 }
 
-CountedType::CountedType(std::size_t count, MPI_Datatype type) : count_(static_cast<int>(count)), type_(type) {
-  if (count <= INT_MAX) return;
+CountedType::CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count)
+    : count_(static_cast<int>(count)), type_(type) {
+  if (count <= max_count) return;
   const std::size_t block = block_divisor(count);
-  if (count / block <= INT_MAX) {
+  if (count / block <= max_count) {
     check_mpi(MPI_Type_contiguous(static_cast<int>(block), type, &type_), "MPI_Type_contiguous");
     count_ = static_cast<int>(count / block);
   } else {

@@ -5,6 +5,7 @@
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 
+#include <climits>
 #include <cstddef>
 
 namespace busbar {
@@ -35,11 +36,11 @@ class UserOp {
   MPI_Op op_ = MPI_OP_NULL;
 };
 
-/// `count` elements of `type` in MPI's int counts: the type itself, or a derived type when there are more than INT_MAX.
-/// For data movement only: predefined operations do not work on derived types.
+/// `count` elements of `type` in MPI's int counts: the type itself, or a derived type when there are more than `max_count`
+/// (INT_MAX but in tests). For data movement only: predefined operations do not work on derived types.
 class CountedType {
  public:
-  CountedType(std::size_t count, MPI_Datatype type);
+  CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count = INT_MAX);
   CountedType(const CountedType&) = delete;
   CountedType& operator=(const CountedType&) = delete;
   ~CountedType();
