@@ -7,14 +7,13 @@
 #include "common/cluster/session.h"
 #include "common/measure/runner.h"
 #include "tools/perf_job.h"
+#include "tools/perf_setup.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 namespace busbar {
 namespace {
@@ -26,13 +25,7 @@ void say(const std::string& text) {
   std::fflush(stderr);
 }
 
-ConfigFile read_config_file(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) throw Error(ExitCode::bad_config, fmt::format("--config: cannot read '{}'", path));
-  return {path, text.str()};
-}
+ConfigFile read_config_file(const std::string& path) { return {path, read_file(path, "the --config file")}; }
 
 /// The whole configuration; the file is read by process 0 alone, so that a bad one fails alike everywhere.
 Configured agree_on_config(const Comm& world, const CommandLine& line) {

@@ -19,14 +19,6 @@
 namespace busbar {
 namespace {
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) throw Error(ExitCode::bad_config, fmt::format("cannot read the alltoallv matrix '{}'", path));
-  return text.str();
-}
-
 std::string pack(const RankInfo& r) {
   return pack_record({std::to_string(r.rank), std::to_string(r.group), std::to_string(r.pid), r.hostname,
                       std::to_string(r.device.device), r.device.id, r.device.name});
@@ -51,12 +43,20 @@ Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, con
   return limit;
 }
 
+std::string read_file(const std::string& path, const std::string& what) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in) throw Error(ExitCode::bad_config, fmt::format("cannot read {} '{}'", what, path));
+  return text.str();
+}
+
 Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config) {
   Traffic traffic;
   traffic.spread = config.traffic_spread;
   if (collective.id != CollectiveId::alltoallv || config.traffic_file.empty()) return traffic;
   std::string text;
-  on_process0(world, [&] { text = read_file(config.traffic_file); });
+  on_process0(world, [&] { text = read_file(config.traffic_file, "the alltoallv matrix"); });
   text = world.broadcast(text, 0);
   return collectively_get(world, "reading the alltoallv matrix", [&] {
     try {

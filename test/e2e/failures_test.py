@@ -117,24 +117,31 @@ class Memory(Case):
 
 
 class Signals(Case):
-    def test_a_killed_rank_ends_the_job(self):
+    """A rank that dies or stands still while an endless run is under way."""
+
+    def signal_rank_1(self, number, *options):
         command = [suite.MPIRUN, "-n", "3", "--oversubscribe", program("all_reduce"), "--backend", "mpi", "-b", "1K",
-                   "-e", "1K", "-N", "0", "-n", "5"]
-        job = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL)
-        try:
-            pid = None
-            for line in job.stdout:
-                if line.startswith("#  Rank  1"):
-                    pid = int(line.split("Pid")[1].split()[0])
-                if line.strip()[:1].isdigit():
-                    break
-            os.kill(pid, signal.SIGKILL)
-            job.communicate(timeout=suite.LIMIT_S)
-            self.assertNotEqual(job.returncode, 0)
-        finally:
-            job.kill()
-            job.communicate()
+                   "-e", "1K", "-N", "0", "-n", "5", *options]
+        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL) as job:
+            try:
+                pid = None
+                for line in job.stdout:
+                    if line.startswith("#  Rank  1"):
+                        pid = int(line.split("Pid")[1].split()[0])
+                    if line.strip()[:1].isdigit():
+                        break
+                os.kill(pid, number)
+                out, err = job.communicate(timeout=suite.LIMIT_S)
+                return suite.Result(job.returncode, out, err)
+            finally:
+                job.kill()
+
+    def test_a_killed_rank_ends_the_job(self):
+        self.assertNotEqual(self.signal_rank_1(signal.SIGKILL).code, 0)
+
+    def test_a_stopped_rank_ends_the_job_when_there_is_a_time_limit(self):
+        self.fails(self.signal_rank_1(signal.SIGSTOP, "-T", "3"), 4, "rank 0 on ", "all_reduce of 1 KiB", "within 3 s")
 
 
 if __name__ == "__main__":

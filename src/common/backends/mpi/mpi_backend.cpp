@@ -31,9 +31,15 @@ double library_copies(const Collective& c) {
       return 1;
     case CollectiveId::reduce_scatter:
       return 2;
-    default:
+    case CollectiveId::all_gather:
+    case CollectiveId::broadcast:
+    case CollectiveId::alltoall:
+    case CollectiveId::alltoallv:
+    case CollectiveId::sendrecv:
+    case CollectiveId::hypercube:
       return 0;
   }
+  return 0;
 }
 
 class MpiBackend final : public Backend {
