@@ -1,0 +1,51 @@
+// What a rank that only calls MPI needs: the measure for the suite's own memory (memory_bench.py), so nothing of the
+// suite is in here. `bare_collective_bench all_reduce|all_gather BYTES` under mpirun: two buffers, both placements, 21
+// calls.
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace {
+
+void call(bool gather, void* send, void* recv, int count, int rank, int nranks, bool in_place) {
+  if (gather) {
+    const int block = count / nranks;
+    const void* from = in_place ? MPI_IN_PLACE : static_cast<float*>(send) + rank * block;
+    MPI_Allgather(from, block, MPI_FLOAT, recv, block, MPI_FLOAT, MPI_COMM_WORLD);
+  } else {
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : send, recv, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  if (argc != 3) {
+    std::fputs("usage: bare_collective_bench all_reduce|all_gather BYTES\n", stderr);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const bool gather = std::string_view(argv[1]) == "all_gather";
+  const std::size_t nbytes = std::strtoull(argv[2], nullptr, 10);
+  int rank = 0;
+  int nranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+
+  void* send = std::aligned_alloc(4096, nbytes);
+  void* recv = std::aligned_alloc(4096, nbytes);
+  std::memset(send, 0, nbytes);
+  std::memset(recv, 0, nbytes);
+  for (const bool in_place : {false, true}) {
+    for (int i = 0; i < 21; ++i)
+      call(gather, send, recv, static_cast<int>(nbytes / sizeof(float)), rank, nranks, in_place);
+  }
+  std::free(send);
+  std::free(recv);
+  MPI_Finalize();
+  return 0;
+}
