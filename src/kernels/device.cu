@@ -1,13 +1,12 @@
 #include "kernels/device.h"
+#include "kernels/lane.h"
+#include "kernels/number.h"
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
-
-#include "kernels/lane.h"
-#include "kernels/number.h"
 
 namespace busbar {
 namespace {
@@ -32,8 +31,8 @@ __device__ std::uint64_t grid_thread() { return static_cast<std::uint64_t>(block
 __device__ std::uint64_t grid_threads() { return static_cast<std::uint64_t>(gridDim.x) * kThreads; }
 
 template <unsigned W, bool reduces>
-__global__ void __launch_bounds__(kThreads)
-    fill_kernel(const __grid_constant__ Pattern pattern, int rank, std::uint64_t first, std::uint64_t count, void* dst) {
+__global__ void __launch_bounds__(kThreads) fill_kernel(const __grid_constant__ Pattern pattern, int rank,
+                                                        std::uint64_t first, std::uint64_t count, void* dst) {
   __shared__ BitsOf<W> rows[kTableEntries];
   if constexpr (reduces) {
     load_rows<W>(pattern, rank == kReduction, rows);
@@ -82,7 +81,8 @@ struct Found {
 
 /// Apart, because it is rarely called and would take registers from the loop that is always run.
 template <unsigned W>
-__device__ __noinline__ void compare_vector(const Pattern& pattern, uint4 got, Vector16 want, std::uint64_t index, Found& found) {
+__device__ __noinline__ void compare_vector(const Pattern& pattern, uint4 got, Vector16 want, std::uint64_t index,
+                                            Found& found) {
   const std::uint32_t g[4] = {got.x, got.y, got.z, got.w}, w[4] = {want.x, want.y, want.z, want.w};
 #pragma unroll
   for (unsigned j = 0; j < 16 / W; ++j) {
@@ -135,9 +135,8 @@ __device__ void check_block(const Pattern& pattern, const Block& block, const vo
 }
 
 template <unsigned W, bool reduces>
-__global__ void __launch_bounds__(kThreads)
-    check_kernel(const __grid_constant__ Pattern pattern, const Block* blocks, std::uint64_t nblocks, const void* recv,
-                 CheckResult* result) {
+__global__ void __launch_bounds__(kThreads) check_kernel(const __grid_constant__ Pattern pattern, const Block* blocks,
+                                                         std::uint64_t nblocks, const void* recv, CheckResult* result) {
   __shared__ BitsOf<W> rows[kTableEntries];
   int loaded = 0;  // 0: nothing, 1: a rank's rows, 2: the reduction's
   Found found;

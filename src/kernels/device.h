@@ -4,10 +4,10 @@
 // that only .cu files and the NCCL backend need it. Pointers are device memory of the current device; the work is
 // enqueued on `stream` (a cudaStream_t) and nothing waits. Each returns a cudaError_t as int (0: launched).
 
+#include "kernels/host.h"
+
 #include <cstddef>
 #include <cstdint>
-
-#include "kernels/host.h"
 
 namespace busbar {
 

@@ -1,23 +1,23 @@
 #include "kernels/diagnose.h"
 
+#include "kernels/element.h"
+#include "kernels/evidence.h"
+#include "kernels/number.h"
+#include "kernels/reduction.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
 
-#include <fmt/format.h>
-
-#include "kernels/element.h"
-#include "kernels/evidence.h"
-#include "kernels/number.h"
-#include "kernels/reduction.h"
-
 namespace busbar {
 namespace {
 
-/// A cause may explain everything by chance. It is named when the odds against that are a thousand to one, after as many
-/// attempts as there were candidates.
+/// A cause may explain everything by chance. It is named when the odds against that are a thousand to one, after as
+/// many attempts as there were candidates.
 constexpr double kCertaintyBits = 10;
 
 /// Elements by which data may be shifted, either way.
@@ -70,7 +70,8 @@ void strike(const Pattern& pattern, const Sample& sample, int change, std::vecto
   }
   const bool right = counts_as(pattern, sample.got, sample.want);
   std::erase_if(ranks, [&](int rank) {
-    const std::uint32_t p = group_place(word, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(pattern.nranks));
+    const std::uint32_t p =
+        group_place(word, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(pattern.nranks));
     return p < static_cast<std::uint32_t>(pattern.window) ? !would_be[(a + rotation_of(b, p)) % kPaletteSize] : !right;
   });
 }
@@ -101,7 +102,8 @@ void suspect_lost_block(Case& c) {
       if (sample.block->source != source || !is_poison(c.data.pattern.dtype, sample.got)) return;
     }
   }
-  const auto text = fmt::format("data of rank {} never arrived (still holds the fill byte {:#04x})", source, kPoisonByte);
+  const auto text =
+      fmt::format("data of rank {} never arrived (still holds the fill byte {:#04x})", source, kPoisonByte);
   c.suspects.push_back({{Cause::missing_contribution, source, 0, text}, c.bits(), 1});
 }
 
@@ -135,10 +137,10 @@ void suspect_source(Case& c) {
         !explains(c, [&](const Sample& s) { return from_own_block(rank, s); })) {
       continue;
     }
-    const auto text = c.evidence.wrong.front().block->source == kReduction
-                          ? fmt::format("holds rank {}'s own data, not reduced", rank)
-                          : fmt::format("holds rank {}'s data instead of rank {}'s", rank,
-                                        c.evidence.wrong.front().block->source);
+    const auto text =
+        c.evidence.wrong.front().block->source == kReduction
+            ? fmt::format("holds rank {}'s own data, not reduced", rank)
+            : fmt::format("holds rank {}'s data instead of rank {}'s", rank, c.evidence.wrong.front().block->source);
     c.suspects.push_back({{Cause::wrong_source, rank, 0, text}, c.bits(), 2.0 * pattern.nranks});
   }
 }
@@ -174,7 +176,8 @@ void suspect_shift_by(Case& c, std::int64_t k) {
   }
   const auto text = fmt::format("shifted by {} element{}", k, std::abs(k) == 1 ? "" : "s");
   const double bits = c.bits_per_sample * static_cast<double>(nheld);
-  c.suspects.push_back({{Cause::shifted, -1, k, text}, bits, 2.0 * kMaxShift + static_cast<double>(c.data.blocks.size())});
+  c.suspects.push_back(
+      {{Cause::shifted, -1, k, text}, bits, 2.0 * kMaxShift + static_cast<double>(c.data.blocks.size())});
 }
 
 void suspect_shift(Case& c) {
@@ -282,7 +285,8 @@ std::string format_element(DType dtype, std::uint64_t bits) {
   const double value = decode(dtype, bits);
   if (!is_float(dtype)) return fmt::format("{}", static_cast<std::int64_t>(value));
   const auto digits = static_cast<int>(size_of(dtype)) * 2;
-  if (!std::isfinite(value)) return fmt::format("0x{:0{}x} ({})", bits, digits, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+  if (!std::isfinite(value))
+    return fmt::format("0x{:0{}x} ({})", bits, digits, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
   // In float's precision the shortest form of a narrow value has no digits that its type does not have.
   return dtype == DType::float64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
 }

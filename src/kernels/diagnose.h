@@ -1,12 +1,12 @@
 #pragma once
 
+#include "kernels/host.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "kernels/host.h"
 
 namespace busbar {
 
@@ -26,16 +26,16 @@ std::string_view name(Cause cause);
 
 struct Diagnosis {
   Cause cause = Cause::undetermined;
-  int rank = -1;            ///< the rank to suspect, or -1
-  std::int64_t shift = 0;   ///< [elements], got[i] == want[i - shift]
-  std::string text;         ///< one phrase for people: "missing contribution of rank 3"
+  int rank = -1;           ///< the rank to suspect, or -1
+  std::int64_t shift = 0;  ///< [elements], got[i] == want[i - shift]
+  std::string text;        ///< one phrase for people: "missing contribution of rank 3"
 };
 
 /// A window of a wrong receive buffer in host memory, and what it should hold.
 struct WrongData {
   const Pattern& pattern;
-  std::span<const Block> blocks;      ///< what the rank must receive
-  const void* recv;                   ///< elements [first, first + count) of the receive part
+  std::span<const Block> blocks;  ///< what the rank must receive
+  const void* recv;               ///< elements [first, first + count) of the receive part
   std::size_t first = 0;
   std::size_t count = 0;
   std::span<const std::uint64_t> earlier_seeds;  ///< seeds of earlier cases of the same shape, newest first

@@ -3,11 +3,11 @@
 // The one definition of every element, for the host and for CUDA alike. Everything is 32-bit arithmetic on a counter,
 // so that eight lanes of AVX2 or the lanes of a warp compute it without dependence on each other.
 
-#include <cstddef>
-#include <cstdint>
-
 #include "kernels/host_device.h"
 #include "kernels/pattern.h"
+
+#include <cstddef>
+#include <cstdint>
 
 namespace busbar {
 
@@ -90,8 +90,9 @@ BUSBAR_HD inline std::uint32_t group_place(std::uint32_t word, std::uint32_t ran
   return p < nranks ? p : p - nranks;
 }
 
-/// By how much the palette is rotated for the rank at place p: the upper bits of p times one of sixteen unrelated numbers.
-/// With p * b instead, places that are sixteen apart would hold the same data, whatever b: ranks 0 and 16 of 32.
+/// By how much the palette is rotated for the rank at place p: the upper bits of p times one of sixteen unrelated
+/// numbers. With p * b instead, places that are sixteen apart would hold the same data, whatever b: ranks 0 and 16
+/// of 32.
 BUSBAR_HD inline std::uint32_t rotation_of(std::uint32_t b, std::uint32_t p) {
   const std::uint32_t x = b * kCounterStep + kMix1;
   return x * x * p >> 28;

@@ -9,8 +9,8 @@ namespace {
 /// The window is searched in so many slices, for the first and the last wrong element of each.
 constexpr std::size_t kSlices = 200;
 
-/// From so many wrong elements on, right ones outside of their span do not speak against a cause: it was at work on a part of
-/// the message only, as where one chunk of a pipelined transfer is lost. Chance does not explain as many.
+/// From so many wrong elements on, right ones outside of their span do not speak against a cause: it was at work on a
+/// part of the message only, as where one chunk of a pipelined transfer is lost. Chance does not explain as many.
 constexpr std::uint64_t kManyWrong = 32;
 
 struct Span {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "kernels/diagnose.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "kernels/diagnose.h"
 
 namespace busbar {
 
@@ -25,7 +25,7 @@ struct Evidence {
   std::uint64_t njudged = 0;  ///< elements of the window that a block describes
   std::vector<Sample> wrong;
   std::vector<Sample> right;
-  bool one_block = true;      ///< all of `wrong` lie in one block
+  bool one_block = true;  ///< all of `wrong` lie in one block
 };
 
 Evidence collect_evidence(const WrongData& data);

@@ -2,10 +2,10 @@
 
 // How host.cpp makes elements fast: in batches, by one of two implementations that give identical bits.
 
+#include "kernels/element.h"
+
 #include <cstddef>
 #include <cstdint>
-
-#include "kernels/element.h"
 
 namespace busbar {
 
@@ -35,8 +35,8 @@ struct Source {
 /// `rank` may be kReduction where the pattern reduces.
 Source make_source(const Pattern& pattern, int rank, Isa isa);
 
-/// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst. `streaming`: past the caches, as for
-/// memory that is far larger; dst must then be aligned to 32 bytes.
+/// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst. `streaming`: past the caches, as
+/// for memory that is far larger; dst must then be aligned to 32 bytes.
 void generate(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming);
 
 /// How many batches at data are what they should be, up to the first that is not.

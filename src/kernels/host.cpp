@@ -1,11 +1,11 @@
 #include "kernels/host.h"
 
+#include "kernels/generate.h"
+#include "kernels/number.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include "kernels/generate.h"
-#include "kernels/number.h"
 
 namespace busbar {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "kernels/pattern.h"
+
 #include <cstddef>
 #include <cstdint>
-
-#include "kernels/pattern.h"
 
 namespace busbar {
 
@@ -25,8 +25,8 @@ struct CheckResult {
 /// Writes elements [first, first + count) of rank's send data to dst, which may be unaligned.
 void fill(const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst);
 
-/// Writes `count` times the op's neutral element (zero bits where nothing is reduced): data that stays what it is however
-/// often it is reduced in place.
+/// Writes `count` times the op's neutral element (zero bits where nothing is reduced): data that stays what it is
+/// however often it is reduced in place.
 void fill_neutral(const Pattern& pattern, std::size_t count, void* dst);
 
 /// Compares recv[block.at, block.at + block.count) with what the block says. `recv` is element 0 of the receive part.

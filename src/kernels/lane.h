@@ -1,20 +1,20 @@
 #pragma once
 
-// What one GPU thread computes. Apart from the kernels, and compiled for the host as well, so that it is tested on machines
-// without a GPU.
+// What one GPU thread computes. Apart from the kernels, and compiled for the host as well, so that it is tested on
+// machines without a GPU.
+
+#include "kernels/element.h"
 
 #include <cstdint>
 #include <type_traits>
-
-#include "kernels/element.h"
 
 namespace busbar {
 
 /// The unsigned integer of W bytes: elements are bits here.
 template <unsigned W>
-using BitsOf = std::conditional_t<W == 8, std::uint64_t,
-                                  std::conditional_t<W == 4, std::uint32_t,
-                                                     std::conditional_t<W == 2, std::uint16_t, std::uint8_t>>>;
+using BitsOf = std::conditional_t<
+    W == 8, std::uint64_t,
+    std::conditional_t<W == 4, std::uint32_t, std::conditional_t<W == 2, std::uint16_t, std::uint8_t>>>;
 
 /// 16 bytes: what a thread loads or stores at once.
 struct alignas(16) Vector16 {
@@ -31,7 +31,8 @@ struct Maker {
 
   BUSBAR_HD Maker(const Pattern& pattern, int rank, std::uint64_t first, const BitsOf<W>* rows_)
       : rule(row_rule(pattern, rank)),
-        words(pattern.seed, reduces ? kPickStream : static_cast<std::uint32_t>(rank), reduces ? pick_word(first) : first * W / 4),
+        words(pattern.seed, reduces ? kPickStream : static_cast<std::uint32_t>(rank),
+              reduces ? pick_word(first) : first * W / 4),
         groups(pattern.seed, kGroupStream, first / kGroupElems),
         rows(rows_) {}
 
@@ -53,7 +54,8 @@ struct Maker {
       const BitsOf<W>* const row = rows + row_of(rule, groups.word(i / kGroupElems)) * kPicks;
       std::uint32_t picks = words.word(pick_word(i)) >> pick_shift(i);
       for (unsigned j = 0; j < 16 / W; ++j) {
-        if (j > 0 && j % 4 == 0) picks = stream_word(words.key, static_cast<std::uint32_t>(pick_word(i)) + j / 4) >> pick_shift(i);
+        if (j > 0 && j % 4 == 0)
+          picks = stream_word(words.key, static_cast<std::uint32_t>(pick_word(i)) + j / 4) >> pick_shift(i);
         const BitsOf<W> entry = row[(picks >> (j % 4 * 8)) % kPicks];
         if constexpr (W == 8) {
           out[2 * j] = static_cast<std::uint32_t>(entry);
@@ -78,8 +80,8 @@ struct Split {
   std::uint64_t singles = 0;  ///< head and tail together
 };
 
-/// Splits `count` elements at `memory`, which is aligned to an element; the first is element `first` of the data. No vectors
-/// where these would straddle groups, because memory and elements are out of step.
+/// Splits `count` elements at `memory`, which is aligned to an element; the first is element `first` of the data. No
+/// vectors where these would straddle groups, because memory and elements are out of step.
 template <unsigned W>
 BUSBAR_HD Split split(const void* memory, std::uint64_t first, std::uint64_t count) {
   constexpr unsigned per_vector = 16 / W;

@@ -68,8 +68,7 @@ std::uint64_t encode(DType dtype, double value) {
   const double magnitude = std::fabs(value);
   if (magnitude == 0) return sign;
 
-  const std::uint64_t infinity =
-      dtype == DType::f8e4m3 ? 0x7E : low_bits(bits_of(dtype) - 1 - stored) << stored;
+  const std::uint64_t infinity = dtype == DType::f8e4m3 ? 0x7E : low_bits(bits_of(dtype) - 1 - stored) << stored;
   if (std::isinf(magnitude)) return sign | infinity;
   const int exponent = std::max(std::ilogb(magnitude), format.min_exponent);
   const double significand = std::nearbyint(std::ldexp(magnitude, stored - exponent));

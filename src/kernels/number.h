@@ -1,11 +1,11 @@
 #pragma once
 
+#include "collectives/dtype.h"
+#include "kernels/host_device.h"
+
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
-
-#include "collectives/dtype.h"
-#include "kernels/host_device.h"
 
 namespace busbar {
 

@@ -1,11 +1,11 @@
 #include "kernels/palette.h"
 
+#include "kernels/element.h"
+#include "kernels/number.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
-
-#include "kernels/element.h"
-#include "kernels/number.h"
 
 namespace busbar {
 namespace {
@@ -71,13 +71,13 @@ void set_powers(Pattern& pattern, int exponent, int nbits) {
   }
 }
 
-/// Sums of integers. Floating-point types leave room for one contribution more than the window, so that a doubled one is
-/// exact as well and can be named.
+/// Sums of integers. Floating-point types leave room for one contribution more than the window, so that a doubled one
+/// is exact as well and can be named.
 void choose_sum(Pattern& pattern) {
   const bool floating = is_float(pattern.dtype);
   const std::uint64_t factor = pattern.op == Op::mulsum ? kMulsumFactor : 1;
-  const std::uint64_t limit = floating ? std::uint64_t{1} << float_format(pattern.dtype).precision
-                                       : integer_max(pattern.dtype) / factor;
+  const std::uint64_t limit =
+      floating ? std::uint64_t{1} << float_format(pattern.dtype).precision : integer_max(pattern.dtype) / factor;
   const std::uint64_t distinct = floating || is_signed(pattern.dtype) ? 8 : 16;
   const std::uint64_t spare = floating ? 1 : 0;
   const std::uint64_t largest = std::min(distinct, limit / 4);
@@ -98,8 +98,8 @@ void choose_integer_avg(Pattern& pattern) {
   set_magnitudes(pattern, high - high / 2, high);
 }
 
-/// Half a unit in the last place of numbers up to x. The hundredth covers types whose arithmetic rounds twice (fp8 by way
-/// of half).
+/// Half a unit in the last place of numbers up to x. The hundredth covers types whose arithmetic rounds twice (fp8 by
+/// way of half).
 double rounding(const FloatFormat& format, double x) {
   return 1.01 * std::ldexp(0.5, std::max(std::ilogb(x), format.min_exponent) - (format.precision - 1));
 }
@@ -122,8 +122,8 @@ bool avg_is_exact(DType dtype, const FloatFormat& format, double unit, int nrank
   return decode(dtype, encode(dtype, share)) == share && unit * share >= std::ldexp(1.0, format.min_exponent);
 }
 
-/// As sum, scaled so that a share stays a normal number where the dtype can. Where shares are rounded, the window shrinks
-/// until a missing contribution stands out from the tolerance.
+/// As sum, scaled so that a share stays a normal number where the dtype can. Where shares are rounded, the window
+/// shrinks until a missing contribution stands out from the tolerance.
 void choose_float_avg(Pattern& pattern) {
   const FloatFormat format = float_format(pattern.dtype);
   const std::uint64_t limit = std::uint64_t{1} << format.precision;
@@ -172,12 +172,13 @@ void choose_signed_prod(Pattern& pattern) {
   std::replace(pattern.palette, pattern.palette + kPaletteSize, std::uint64_t{1}, std::uint64_t{2});
 }
 
-/// Odd numbers form a group under multiplication modulo 2^w: no contribution is ever lost, whatever the number of ranks.
+/// Odd numbers form a group under multiplication modulo 2^w: no contribution is ever lost, whatever the number of
+/// ranks.
 void choose_unsigned_prod(Pattern& pattern) {
   pattern.window = pattern.nranks;
   for (int j = 0; j < kPaletteSize; ++j) {
-    const std::uint64_t value = stratified(3, integer_max(pattern.dtype), static_cast<unsigned>(j), kPaletteSize,
-                                           random_bits(pattern, j));
+    const std::uint64_t value =
+        stratified(3, integer_max(pattern.dtype), static_cast<unsigned>(j), kPaletteSize, random_bits(pattern, j));
     pattern.palette[kPlace[j]] = value | 1;
   }
 }

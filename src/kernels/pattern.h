@@ -1,18 +1,18 @@
 #pragma once
 
+#include "collectives/collective.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-
-#include "collectives/collective.h"
 
 namespace busbar {
 
 /// Entries of a reduction palette, rotations of it, and rows of the table of its reductions.
 inline constexpr int kPaletteSize = 16;
 
-/// Entries that one group of elements chooses from, each with its own a(i): half a rotated palette, because eight are what
-/// one shuffle of AVX2 looks up.
+/// Entries that one group of elements chooses from, each with its own a(i): half a rotated palette, because eight are
+/// what one shuffle of AVX2 looks up.
 inline constexpr int kPicks = 8;
 
 /// Elements that share the ranks' order and rotations: element i of a reduction belongs to group i / kGroupElems.
@@ -29,25 +29,26 @@ inline constexpr std::size_t kGuardBytes = 4096;
 /// at any number of ranks, on the host and on a GPU alike (element.h).
 ///
 /// Data movement: element bits are a counter-based hash of (seed, rank, index).
-/// Reductions: with a(i) < 8, b(group) < 16, c(group) < nranks from hashes of (seed, index) and p = (rank + c) mod nranks, rank's element
-/// is palette[(a + rotation_of(b, p)) mod 16] if p < window, else the op's neutral element; the reduction over all ranks
-/// is then reduced[b][a]. The palette and the window are chosen so that every partial result in any order is exact in the
-/// dtype. A plain value; build it with make_pattern.
+/// Reductions: with a(i) < 8, b(group) < 16, c(group) < nranks from hashes of (seed, index) and p = (rank + c) mod
+/// nranks, rank's element is palette[(a + rotation_of(b, p)) mod 16] if p < window, else the op's neutral element; the
+/// reduction over all ranks is then reduced[b][a]. The palette and the window are chosen so that every partial result
+/// in any order is exact in the dtype. A plain value; build it with make_pattern.
 struct Pattern {
   std::uint64_t seed = 0;
   DType dtype = DType::float32;
   bool reduces = false;  ///< false: data movement, the tables below are unused
   Op op = Op::sum;
   int nranks = 1;
-  int window = 1;                                            ///< ranks that contribute to an element
-  std::uint64_t neutral = 0;                                 ///< bits of what the other ranks hold
-  std::uint64_t palette[kPaletteSize] = {};                  ///< bits
-  std::uint64_t reduced[kPaletteSize][kPicks] = {};          ///< [b][a], bits of the reduction
+  int window = 1;                                    ///< ranks that contribute to an element
+  std::uint64_t neutral = 0;                         ///< bits of what the other ranks hold
+  std::uint64_t palette[kPaletteSize] = {};          ///< bits
+  std::uint64_t reduced[kPaletteSize][kPicks] = {};  ///< [b][a], bits of the reduction
   double tolerance = 0;  ///< largest |got - want| that the library's own rounding explains; 0: bit for bit
 };
 
 /// The pattern of one case. `op` has a value exactly for collectives that reduce; `nranks` >= 1.
-/// Tolerance is above 0 only for avg of floating-point types where 1/nranks is not a power of two (docs/data_pattern.md).
+/// Tolerance is above 0 only for avg of floating-point types where 1/nranks is not a power of two
+/// (docs/data_pattern.md).
 Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_t seed);
 
 /// The same data definition with another seed; O(1), the tables do not depend on the seed.

@@ -1,9 +1,9 @@
 #include "kernels/reduction.h"
 
-#include <algorithm>
-
 #include "kernels/element.h"
 #include "kernels/number.h"
+
+#include <algorithm>
 
 namespace busbar {
 namespace {
@@ -19,7 +19,8 @@ T power(T base, std::uint32_t exponent) {
   return result;
 }
 
-/// `count` copies of `value` joined to `total`. T is double, or uint64, whose wrap-around serves both kinds of integers.
+/// `count` copies of `value` joined to `total`. T is double, or uint64, whose wrap-around serves both kinds of
+/// integers.
 template <class T>
 T join(Op op, T total, T value, std::uint32_t count) {
   switch (op) {
