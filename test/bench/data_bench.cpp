@@ -1,12 +1,13 @@
 // Would show: a fill or check that is slower than memory, so that verifying costs more than what is verified.
 //
-// Each benchmark times the fill (or check) of a buffer of at least four times the last-level cache and, alternating with it in the
-// same loop, memset and memcpy (or a plain read) of the same buffer: on a shared machine only figures taken side by side
-// can be compared. Counters: GB/s of each (1e9 B/s, of the fastest iteration), and their ratio.
-
-#include <benchmark/benchmark.h>
+// Each benchmark times the fill (or check) of a buffer of at least four times the last-level cache and, alternating
+// with it in the same loop, memset and memcpy (or a plain read) of the same buffer: on a shared machine only figures
+// taken side by side can be compared. Counters: GB/s of each (1e9 B/s, of the fastest iteration), and their ratio.
 
 #include "kernels/host.h"
+
+#include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,8 +17,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 namespace {
 
@@ -55,7 +54,8 @@ double rate(const std::vector<double>& times_s) {
 #if defined(__x86_64__)
 __attribute__((target_clones("avx2", "default")))
 #endif
-std::uint64_t plain_read(const void* data) {
+std::uint64_t
+plain_read(const void* data) {
   using Vector [[gnu::vector_size(32)]] = std::uint64_t;
   const auto* vectors = static_cast<const Vector*>(data);
   const std::size_t nvectors = buffer_bytes() / sizeof(Vector);

@@ -1,16 +1,15 @@
-// Would catch: a GPU kernel that makes or expects other bits than the host does, an element at the edge of a vector that is
-// skipped, a planted error that is not counted or is found elsewhere.
+// Would catch: a GPU kernel that makes or expects other bits than the host does, an element at the edge of a vector
+// that is skipped, a planted error that is not counted or is found elsewhere.
 //
-// Without a usable GPU it says so and exits with 77, with --allow-skip with 0. --bench prints the kernels' GB/s beside a
-// device copy's instead of testing.
+// Without a usable GPU it says so and exits with 77, with --allow-skip with 0. --bench prints the kernels' GB/s beside
+// a device copy's instead of testing.
 
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-
-#include <cuda_runtime.h>
-
 #include "kernels/device.h"
 #include "kernels/number.h"
+
+#include <catch2/catch.hpp>
+#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -79,7 +78,8 @@ TEST_CASE("the GPU fills bit for bit as the host does, from any element to any a
         const Pattern pattern = make_pattern(dtype, op, nranks, 12);
         const int rank = nranks - 1;
         int wrong = 0;
-        for (const std::size_t first : {std::size_t{0}, std::size_t{7}, std::size_t{48}, (std::size_t{1} << 36) - 100}) {
+        for (const std::size_t first :
+             {std::size_t{0}, std::size_t{7}, std::size_t{48}, (std::size_t{1} << 36) - 100}) {
           for (const std::size_t offset : {0, 1, 5}) {
             const std::size_t at = (16 + offset) * width;
             std::vector<unsigned char> want((kCount + 64) * width, 0xEE);
@@ -129,7 +129,8 @@ TEST_CASE("the GPU accepts what the host made and counts what was broken", "[ker
 
 TEST_CASE("a tolerance applies on the GPU as on the host", "[kernels][gpu]") {
   const DeviceMemory memory(1000 * 8);
-  for (const DType dtype : {DType::half, DType::float32, DType::float64, DType::bfloat16, DType::f8e4m3, DType::f8e5m2}) {
+  for (const DType dtype :
+       {DType::half, DType::float32, DType::float64, DType::bfloat16, DType::f8e4m3, DType::f8e5m2}) {
     const Pattern pattern = make_pattern(dtype, Op::avg, 7, 6);
     const std::size_t width = size_of(dtype);
     for (const double factor : {0.4, 1.2, 30.0}) {
@@ -225,12 +226,12 @@ void bench_pattern(DType dtype, std::optional<Op> op, void* buffer, std::size_t 
   // The reduction's own data, so that nothing is wrong: what is wrong takes longer.
   CUDA_OK(fill_on_device(pattern, block.source, 0, count, buffer, nullptr));
   CUDA_OK(reset_check_on_device(found, nullptr));
-  const double check_s = best_time([&] {
-    CUDA_OK(check_on_device(pattern, static_cast<const Block*>(blocks.data), 1, buffer, found, nullptr));
-  });
+  const double check_s = best_time(
+      [&] { CUDA_OK(check_on_device(pattern, static_cast<const Block*>(blocks.data), 1, buffer, found, nullptr)); });
   CheckResult host;
   CUDA_OK(cudaMemcpy(&host, found, sizeof host, cudaMemcpyDeviceToHost));
-  const double fill_rate = static_cast<double>(nbytes) / fill_s / 1e9, check_rate = static_cast<double>(nbytes) / check_s / 1e9;
+  const double fill_rate = static_cast<double>(nbytes) / fill_s / 1e9,
+               check_rate = static_cast<double>(nbytes) / check_s / 1e9;
   std::printf("%9s %7s %9.1f %6.2f %9.1f %6.2f %s\n", std::string(name(dtype)).c_str(),
               std::string(op ? name(*op) : "moved").c_str(), fill_rate, fill_rate / copy_rate, check_rate,
               check_rate / copy_rate, host.wrong == 0 ? "" : "WRONG");
@@ -241,9 +242,8 @@ void bench() {
   CUDA_OK(cudaMemGetInfo(&free_bytes, &total_bytes));
   const std::size_t nbytes = std::min<std::size_t>(std::size_t{1} << 30, free_bytes / 4) / 4096 * 4096;
   const DeviceMemory buffer(nbytes), copy(nbytes);
-  const double copy_s = best_time([&] {
-    CUDA_OK(cudaMemcpyAsync(copy.data, buffer.data, nbytes, cudaMemcpyDeviceToDevice));
-  });
+  const double copy_s =
+      best_time([&] { CUDA_OK(cudaMemcpyAsync(copy.data, buffer.data, nbytes, cudaMemcpyDeviceToDevice)); });
   const double set_s = best_time([&] { CUDA_OK(cudaMemsetAsync(copy.data, 1, nbytes)); });
   const double copy_rate = 2 * static_cast<double>(nbytes) / copy_s / 1e9;
   cudaDeviceProp device;
@@ -267,7 +267,8 @@ std::string why_no_gpu() {
 
 /// Removes the option from the arguments; whether it was there.
 bool take(std::vector<char*>& args, const char* option) {
-  const auto it = std::find_if(args.begin(), args.end(), [&](const char* arg) { return std::strcmp(arg, option) == 0; });
+  const auto it =
+      std::find_if(args.begin(), args.end(), [&](const char* arg) { return std::strcmp(arg, option) == 0; });
   if (it == args.end()) return false;
   args.erase(it);
   return true;

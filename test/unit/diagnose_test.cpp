@@ -1,11 +1,11 @@
-// Would catch: a wrong row that blames the wrong rank, which is worse than blaming none; a lost contribution that is not
-// recognised in some dtype, op or number of ranks; noise that is taken for a cause.
+// Would catch: a wrong row that blames the wrong rank, which is worse than blaming none; a lost contribution that is
+// not recognised in some dtype, op or number of ranks; noise that is taken for a cause.
 
 #include "kernels/diagnose.h"
 
-#include <catch2/catch.hpp>
-
 #include "kernels/number.h"
+
+#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,8 @@ Received received(const Pattern& pattern, std::vector<Block> blocks) {
   Received r{pattern, blocks, {}};
   r.data.resize((blocks.back().at + blocks.back().count) * r.width(), kPoisonByte);
   for (const Block& block : blocks) {
-    for (std::size_t i = 0; i < block.count; ++i) r.set(block.at + i, element_bits(pattern, block.source, block.from + i));
+    for (std::size_t i = 0; i < block.count; ++i)
+      r.set(block.at + i, element_bits(pattern, block.source, block.from + i));
   }
   return r;
 }
@@ -91,7 +92,8 @@ std::uint64_t reduce(const Pattern& pattern, std::size_t index, const std::funct
   for (int rank = 0; rank < pattern.nranks; ++rank) {
     const std::uint64_t bits = element_bits(pattern, rank, index);
     for (int i = 0; i < times(rank); ++i) {
-      const Wide integer = is_signed(pattern.dtype) ? Wide{static_cast<std::int64_t>(bits << unused) >> unused} : Wide{bits};
+      const Wide integer =
+          is_signed(pattern.dtype) ? Wide{static_cast<std::int64_t>(bits << unused) >> unused} : Wide{bits};
       const bool starts = first && pattern.op != Op::mulsum;
       real = starts ? decode(pattern.dtype, bits) : join(real, decode(pattern.dtype, bits));
       whole = starts ? integer : join(whole, integer);

@@ -1,13 +1,12 @@
-// Would catch: a fill that is right only from multiples of its batch, a vector path that differs from the portable one in
-// one lane, a check that miscounts or misplaces what is wrong, or reads or writes outside its buffer.
-
-#include "kernels/host.h"
-
-#include <catch2/catch.hpp>
+// Would catch: a fill that is right only from multiples of its batch, a vector path that differs from the portable one
+// in one lane, a check that miscounts or misplaces what is wrong, or reads or writes outside its buffer.
 
 #include "kernels/generate.h"
+#include "kernels/host.h"
 #include "kernels/lane.h"
 #include "kernels/number.h"
+
+#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -59,14 +58,17 @@ void check_lanes(DType dtype) {
   for (const std::optional<Op> op : {std::optional<Op>{}, std::optional<Op>{Op::sum}, std::optional<Op>{Op::max}}) {
     const Pattern pattern = make_pattern(dtype, op, 70, 8);
     for (int rank = op ? kReduction : 0; rank < 2; ++rank) {
-      for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{48}, (std::uint64_t{1} << 35) - 40}) {
+      for (const std::uint64_t first :
+           {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{48}, (std::uint64_t{1} << 35) - 40}) {
         for (const std::size_t offset : {0, 1, 2, 8, 15}) {
           alignas(16) unsigned char buffer[(16 + 300 + 2) * 8] = {};
           unsigned char* const dst = buffer + offset * W;
           for (const std::size_t count : {1, 3, 300}) {
-            op ? fill_by_lanes<W, true>(pattern, rank, first, count, dst) : fill_by_lanes<W, false>(pattern, rank, first, count, dst);
+            op ? fill_by_lanes<W, true>(pattern, rank, first, count, dst)
+               : fill_by_lanes<W, false>(pattern, rank, first, count, dst);
             int wrong = 0;
-            for (std::size_t i = 0; i < count; ++i) wrong += load(dst + i * W, W) != element_bits(pattern, rank, first + i);
+            for (std::size_t i = 0; i < count; ++i)
+              wrong += load(dst + i * W, W) != element_bits(pattern, rank, first + i);
             INFO(name(dtype) << " rank " << rank << " from " << first << " count " << count << " offset " << offset);
             CHECK(wrong == 0);
           }
@@ -91,7 +93,8 @@ TEST_CASE("both implementations give the defined element everywhere", "[kernels]
       for (const int nranks : {1, 2, 3, 64, 1000}) {
         const Pattern pattern = make_pattern(dtype, op, nranks, 77);
         for (int rank = op ? kReduction : 0; rank < std::min(nranks, 3); ++rank) {
-          for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{384}, one << 31, one << 34, one << 35, one << 37}) {
+          for (const std::uint64_t first :
+               {std::uint64_t{0}, std::uint64_t{384}, one << 31, one << 34, one << 35, one << 37}) {
             for (const Isa isa : isas()) {
               const Source source = make_source(pattern, rank, isa);
               generate(source, first, 2, buffer.data() + 1, false);
@@ -122,7 +125,7 @@ TEST_CASE("memory in step with the data is handled in vectors", "[kernels][unit]
   CHECK(split<4>(memory, 0, 100).vectors == 25);
   CHECK(split<4>(memory + 4, 1, 100).vectors == 24);  // 3 before, 1 after
   CHECK(split<4>(memory + 4, 1, 100).head == 3);
-  CHECK(split<4>(memory + 4, 0, 100).vectors == 0);   // out of step
+  CHECK(split<4>(memory + 4, 0, 100).vectors == 0);  // out of step
   CHECK(split<1>(memory + 5, 21, 100).head == 11);
   CHECK(split<8>(memory, 1, 10).singles == 10);
   CHECK(split<1>(memory + 1, 1, 3).singles == 3);

@@ -1,5 +1,6 @@
-// Would catch: a narrow float decoded with the wrong bias, a tie rounded away from even, e4m3 overflowing to NaN instead
-// of its largest number, a lost sign of zero. Every expected value of the suite's data goes through these functions.
+// Would catch: a narrow float decoded with the wrong bias, a tie rounded away from even, e4m3 overflowing to NaN
+// instead of its largest number, a lost sign of zero. Every expected value of the suite's data goes through these
+// functions.
 
 #include "kernels/number.h"
 
@@ -31,9 +32,7 @@ double e5m2_by_table(unsigned bits) {
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
-bool same(double a, double b) {
-  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
+bool same(double a, double b) { return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b); }
 
 /// Goes through the positive numbers of a type in rising order of their bits and asks for each, for the middle to the
 /// next and for both sides of the middle what they round to.
@@ -162,7 +161,8 @@ TEST_CASE("what is too large becomes infinity, but the largest number in e4m3", 
 }
 
 TEST_CASE("NaN stays NaN and zero keeps its sign", "[kernels][unit]") {
-  for (const DType dtype : {DType::half, DType::float32, DType::float64, DType::bfloat16, DType::f8e4m3, DType::f8e5m2}) {
+  for (const DType dtype :
+       {DType::half, DType::float32, DType::float64, DType::bfloat16, DType::f8e4m3, DType::f8e5m2}) {
     INFO(name(dtype));
     CHECK(std::isnan(decode(dtype, encode(dtype, std::nan("")))));
     CHECK(same(decode(dtype, encode(dtype, -0.0)), -0.0));

@@ -1,15 +1,15 @@
-// Would catch: a palette whose sums round, overflow or saturate in some order of reduction, so that a correct library is
-// called wrong; a table that disagrees with a plain reduction of the ranks' own elements; an entry that equals the
+// Would catch: a palette whose sums round, overflow or saturate in some order of reduction, so that a correct library
+// is called wrong; a table that disagrees with a plain reduction of the ranks' own elements; an entry that equals the
 // neutral element, so that a missing rank goes unseen. The oracle reduces element by element in simulated narrow
 // arithmetic that rounds every step; it shares only the encoding of numbers with the code under test.
 
 #include "kernels/pattern.h"
 
-#include <catch2/catch.hpp>
-
 #include "kernels/element.h"
 #include "kernels/host.h"
 #include "kernels/number.h"
+
+#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,8 @@ __extension__ typedef __int128 Wide;
 
 /// A number of the dtype as the oracle computes with it.
 struct Value {
-  double real = 0;       ///< floating-point types
-  std::int64_t whole = 0;  ///< signed integers
+  double real = 0;            ///< floating-point types
+  std::int64_t whole = 0;     ///< signed integers
   std::uint64_t natural = 0;  ///< unsigned integers
 };
 
@@ -184,7 +184,10 @@ TEST_CASE("every entry of the table is the reduction of its window in rising ord
       for (int a = 0; a < kPicks; ++a) {
         std::vector<Value> values;
         for (int p = 0; p < pattern.window; ++p) {
-          values.push_back(arithmetic.load(pattern.palette[(a + static_cast<int>(rotation_of(static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(p)))) % kPaletteSize]));
+          values.push_back(
+              arithmetic.load(pattern.palette[(a + static_cast<int>(rotation_of(static_cast<std::uint32_t>(b),
+                                                                                static_cast<std::uint32_t>(p)))) %
+                                              kPaletteSize]));
         }
         const std::uint64_t got = reduce(arithmetic, values, false);
         const double error = std::fabs(decode(pattern.dtype, got) - decode(pattern.dtype, pattern.reduced[b][a]));
@@ -232,16 +235,16 @@ TEST_CASE("max and min have a neutral element below or above every entry", "[ker
 
 TEST_CASE("the window is one that hand computation gives", "[kernels][unit]") {
   const auto window = [](DType dtype, Op op, int nranks) { return make_pattern(dtype, op, nranks, 1).window; };
-  CHECK(window(DType::int8, Op::sum, 64) == 15);       // 15 x 8 <= 127
-  CHECK(window(DType::uint8, Op::sum, 64) == 15);      // 15 x 16 <= 255
-  CHECK(window(DType::int8, Op::prod, 64) == 4);       // 3^4 <= 127
-  CHECK(window(DType::f8e4m3, Op::sum, 64) == 3);      // (3 + 1) x 4 <= 2^4
-  CHECK(window(DType::half, Op::sum, 1000) == 255);    // (255 + 1) x 8 <= 2^11
-  CHECK(window(DType::half, Op::prod, 1000) == 6);     // (6 + 1) x 2 <= 14
+  CHECK(window(DType::int8, Op::sum, 64) == 15);     // 15 x 8 <= 127
+  CHECK(window(DType::uint8, Op::sum, 64) == 15);    // 15 x 16 <= 255
+  CHECK(window(DType::int8, Op::prod, 64) == 4);     // 3^4 <= 127
+  CHECK(window(DType::f8e4m3, Op::sum, 64) == 3);    // (3 + 1) x 4 <= 2^4
+  CHECK(window(DType::half, Op::sum, 1000) == 255);  // (255 + 1) x 8 <= 2^11
+  CHECK(window(DType::half, Op::prod, 1000) == 6);   // (6 + 1) x 2 <= 14
   CHECK(window(DType::float32, Op::sum, 65536) == 65536);
   CHECK(window(DType::uint8, Op::prod, 65536) == 65536);
   CHECK(window(DType::int32, Op::max, 64) == 4);
-  CHECK(window(DType::int8, Op::avg, 64) == 1);        // magnitudes of 64 and more, or the quotient is 0
+  CHECK(window(DType::int8, Op::avg, 64) == 1);  // magnitudes of 64 and more, or the quotient is 0
 }
 
 TEST_CASE("only avg of floating-point types over no power of two has a tolerance", "[kernels][unit]") {
@@ -256,7 +259,8 @@ TEST_CASE("only avg of floating-point types over no power of two has a tolerance
   CHECK(make_pattern(DType::f8e5m2, Op::avg, 65536, 1).tolerance == 0);
 }
 
-TEST_CASE("the tolerance of avg is below half of a contribution's share where the dtype resolves it", "[kernels][unit]") {
+TEST_CASE("the tolerance of avg is below half of a contribution's share where the dtype resolves it",
+          "[kernels][unit]") {
   for (const DType dtype : {DType::half, DType::float32, DType::float64, DType::bfloat16}) {
     for (const int nranks : {3, 5, 6, 7, 12, 100, 1000}) {
       INFO(name(dtype) << " over " << nranks);
@@ -307,7 +311,8 @@ TEST_CASE("no two ranks hold the same data, sixteen apart or not", "[kernels][un
       std::set<std::vector<std::uint64_t>> ranks;
       for (int rank = 0; rank < nranks; ++rank) {
         std::vector<std::uint64_t> data;
-        for (std::size_t group = 0; group < 1024; ++group) data.push_back(element_bits(pattern, rank, group * kGroupElems));
+        for (std::size_t group = 0; group < 1024; ++group)
+          data.push_back(element_bits(pattern, rank, group * kGroupElems));
         ranks.insert(data);
       }
       INFO(name(op) << " over " << nranks);
