@@ -92,10 +92,10 @@ void measure(const Comm& world, const std::vector<std::size_t>& sizes) {
     measure_size(*backend, world, arena, collective(id), std::min(sizes.front(), std::size_t{1} << 20));
   }
   if (world.rank() == 0) {
-    fmt::print("{}, {} ranks, float sum: copies of a message that the library takes
-"
-               "(out of place, in place, the same with -m)
-", mpi_library_version(), world.size());
+    fmt::print(
+        "{}, {} ranks, float sum: copies of a message that the library takes\n"
+        "(out of place, in place, the same with -m)\n",
+        mpi_library_version(), world.size());
   }
   for (const CollectiveId id : kAllCollectives) {
     std::string line = fmt::format("{:<14}", collective(id).name);
@@ -103,8 +103,7 @@ void measure(const Comm& world, const std::vector<std::size_t>& sizes) {
       line += fmt::format("  {:4} MiB:{}", nbytes >> 20, measure_size(*backend, world, arena, collective(id), nbytes));
     }
     if (world.rank() == 0) {
-      fmt::print("{}
-", line);
+      fmt::print("{}\n", line);
       std::fflush(stdout);
     }
   }
