@@ -19,6 +19,10 @@ using namespace busbar;
 namespace {
 
 __extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UnsignedWide;
+
+double product(double x, double y) { return x * y; }
+Wide product(Wide x, Wide y) { return static_cast<Wide>(static_cast<UnsignedWide>(x) * static_cast<UnsignedWide>(y)); }
 
 /// A receive buffer in host memory that is made wrong on purpose.
 struct Received {
@@ -78,7 +82,7 @@ std::uint64_t reduce(const Pattern& pattern, std::size_t index, const std::funct
   const auto join = [&](auto total, auto x) {
     switch (pattern.op) {
       case Op::prod:
-        return total * x;
+        return product(total, x);
       case Op::max:
         return std::max(total, x);
       case Op::min:
