@@ -48,8 +48,8 @@ test: deps build-all  ## Install what is missing, build, and run every test that
 test-asan:  ## The unit and MPI tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(unit|mpi_)')"
 
-bench: deps build-all  ## Measure the suite itself: data kernels, the loop's overhead (Google Benchmark)
-	@for bench in '$(BUILDDIR)'/test/*_bench; do echo "== $$bench"; "$$bench" $(ARGS) || exit 1; done
+bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
+	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
 
 lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Measures the suite itself: `run-bench.sh BUILDDIR [NAME...]` with the names below, all of them by default, within a few
+# minutes. Nothing here passes or fails by a figure; docs/performance.md says what they mean and which to expect.
+set -euo pipefail
+
+builddir=$1
+shift
+programs=$builddir/test
+here=$(cd "$(dirname "$0")/.." && pwd)
+launcher=${MPI_HOME:+$MPI_HOME/bin/}mpirun
+export BUSBAR_MPIRUN=$launcher OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+names=("$@")
+if ((${#names[@]} == 0)); then
+  names=(data reduce loop memory library)
+fi
+
+on_ranks() {
+  timeout -k 5 300 "$launcher" -n "$1" --oversubscribe "${@:2}" </dev/null
+}
+
+measure_data() { timeout -k 5 600 "$programs/data_bench"; }
+
+measure_reduce() { timeout -k 5 300 "$programs/reduce_bench" --benchmark_min_time=0.1; }
+
+measure_loop() {
+  timeout -k 5 300 "$programs/loop_overhead_bench"
+  on_ranks 2 "$programs/loop_overhead_bench"
+}
+
+measure_memory() { python3 "$here/test/bench/memory_bench.py" "$builddir"; }
+
+# Other rank counts take other algorithms.
+measure_library() {
+  for nranks in 2 3 4 8; do
+    on_ranks "$nranks" "$programs/library_temporaries_bench" 64
+  done
+}
+
+echo "machine: $(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores," \
+  "last-level cache $(lscpu -C=NAME,ALL-SIZE 2>/dev/null | tail -1 | awk '{print $2}')"
+echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) (other work spoils the figures)"
+for name in "${names[@]}"; do
+  if ! declare -F "measure_$name" >/dev/null; then
+    echo "no such measurement: $name; there are: data reduce loop memory library" >&2
+    exit 2
+  fi
+  echo
+  echo "== $name"
+  "measure_$name"
+done
