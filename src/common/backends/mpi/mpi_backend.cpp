@@ -33,9 +33,14 @@ double library_copies(const Collective& c) {
     case CollectiveId::gather:
     case CollectiveId::scatter:  // a tree like gather's, though none was seen to be chosen
       return 0.5;
-    default:
+    case CollectiveId::broadcast:
+    case CollectiveId::alltoall:
+    case CollectiveId::alltoallv:
+    case CollectiveId::sendrecv:
+    case CollectiveId::hypercube:
       return 0;
   }
+  return 0;
 }
 
 class MpiBackend final : public Backend {
