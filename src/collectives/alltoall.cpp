@@ -7,17 +7,22 @@ const Collective kAlltoall{
     .name = "alltoall",
     .has_op = false,
     .has_root = false,
-    .count = [](std::size_t elements, int nranks, std::size_t w, const Traffic*) { return aligned_chunk(elements, nranks, w); },
-    .extents = [](const Problem& p) { return Extents{p.count * p.nranks, p.count * p.nranks}; },
+    .count = [](std::size_t elements, int nranks, std::size_t w,
+                const Traffic*) { return aligned_chunk(elements, nranks, w); },
+    .extents =
+        [](const Problem& p) {
+          return Extents{p.count * p.nranks, p.count * p.nranks};
+        },
     .in_place = nullptr,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.nranks * p.elem_size; },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
-    .expected = [](const Problem& p, int rank) {
-      std::vector<Block> blocks;
-      blocks.reserve(p.nranks);
-      for (int r = 0; r < p.nranks; ++r) blocks.push_back({p.count * r, p.count, r, p.count * rank});
-      return blocks;
-    },
+    .expected =
+        [](const Problem& p, int rank) {
+          std::vector<Block> blocks;
+          blocks.reserve(p.nranks);
+          for (int r = 0; r < p.nranks; ++r) blocks.push_back({p.count * r, p.count, r, p.count * rank});
+          return blocks;
+        },
     .why_not = nullptr,
 };
 

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "collectives/collective.h"
+
+#include <algorithm>
 
 namespace busbar {
 namespace {
@@ -58,8 +58,8 @@ std::vector<Block> expected(const Problem& p, int rank) {
       // Destinations 0 .. rank-1 lie at the distances from -src up, taken modulo nranks.
       const int first = (p.nranks - src) % p.nranks;
       const int last = first + rank;
-      from = last <= p.nranks ? prefix[last] - prefix[first]
-                              : prefix[p.nranks] - prefix[first] + prefix[last - p.nranks];
+      from =
+          last <= p.nranks ? prefix[last] - prefix[first] : prefix[p.nranks] - prefix[first] + prefix[last - p.nranks];
     }
     blocks.push_back({at, count, src, from});
     at += count;

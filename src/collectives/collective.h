@@ -1,5 +1,9 @@
 #pragma once
 
+#include "collectives/dtype.h"
+#include "collectives/op.h"
+#include "collectives/traffic.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -7,10 +11,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "collectives/dtype.h"
-#include "collectives/op.h"
-#include "collectives/traffic.h"
 
 namespace busbar {
 

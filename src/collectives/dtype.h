@@ -24,9 +24,9 @@ enum class DType : std::uint8_t {
   f8e5m2,
 };
 
-inline constexpr std::array kAllDTypes{DType::int8,    DType::uint8,   DType::int32,    DType::uint32,
-                                       DType::int64,   DType::uint64,  DType::half,     DType::float32,
-                                       DType::float64, DType::bfloat16, DType::f8e4m3,  DType::f8e5m2};
+inline constexpr std::array kAllDTypes{DType::int8,    DType::uint8,    DType::int32,  DType::uint32,
+                                       DType::int64,   DType::uint64,   DType::half,   DType::float32,
+                                       DType::float64, DType::bfloat16, DType::f8e4m3, DType::f8e5m2};
 
 /// Size of one element [bytes].
 constexpr std::size_t size_of(DType dtype) {

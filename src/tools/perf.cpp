@@ -110,7 +110,8 @@ int run_perf(int argc, char** argv, std::string_view collective_name, const Wrap
     relaunch_if_alone(launch, line, argc, argv);
     return run_job(argc, argv, *find_collective(collective_name), line, launch, wrap);
   } catch (const Error& e) {
-    // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the message.
+    // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
+    // message.
     if (!speaks) return code_of(ExitCode::good);
     say(fmt::format("error: {}", e.what()));
     return code_of(e.code());

@@ -7,14 +7,13 @@
 #include "common/cluster/topology.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-
-#include <unistd.h>
 
 namespace busbar {
 namespace {
@@ -31,8 +30,8 @@ RankInfo unpack(const std::vector<std::string>& f) {
 }  // namespace
 
 Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, const Collective& collective) {
-  Backend::MemoryLimit limit = collectively_get(world, "asking for free memory",
-                                                [&] { return backend.memory_limit(collective); });
+  Backend::MemoryLimit limit =
+      collectively_get(world, "asking for free memory", [&] { return backend.memory_limit(collective); });
   const auto mine = static_cast<std::int64_t>(limit.bytes_per_rank);
   const std::int64_t least = world.min(mine);
   const std::int64_t owner = world.min(mine == least ? std::int64_t{world.rank()} : std::int64_t{world.size()});
@@ -69,8 +68,8 @@ Traffic agree_on_traffic(const Comm& world, const Collective& collective, const 
 
 Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, const Collective& collective,
                    const Backend& backend, const Traffic& traffic, const Backend::MemoryLimit& limit) {
-  Plan plan = collectively_get(world, "planning",
-                               [&] { return make_plan(config, collective, backend, traffic, limit); });
+  Plan plan =
+      collectively_get(world, "planning", [&] { return make_plan(config, collective, backend, traffic, limit); });
   require_same(group, "the plan", digest(plan, config));
   // Groups of different sizes have plans of their own, but every loop starts on all processes at once.
   require_same(world, "the number of rows", plan.cases.size());
@@ -116,8 +115,8 @@ std::vector<std::string> describe_topology(const Comm& world) {
   std::string packed;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     // The first line is the process's own: "process core 3, NUMA node 0".
-    const std::string text = i == 0 ? fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1))
-                                    : lines[i];
+    const std::string text =
+        i == 0 ? fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1)) : lines[i];
     packed += pack_record({fmt::format("topology: {}: {}", hostname(), text)});
   }
   std::vector<std::string> all;

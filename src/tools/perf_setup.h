@@ -31,7 +31,8 @@ std::vector<RankInfo> describe_local_ranks(const Backend& backend, const Comm& w
 RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
                      const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world);
 
-/// Who is bound where, and each GPU's and NIC's locality (--topology), as header lines; complete on process 0. Collective.
+/// Who is bound where, and each GPU's and NIC's locality (--topology), as header lines; complete on process 0.
+/// Collective.
 std::vector<std::string> describe_topology(const Comm& world);
 
 /// The largest of every amount over the processes (-M). Collective.

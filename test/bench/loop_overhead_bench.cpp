@@ -1,9 +1,9 @@
 // Would show: a timing loop that costs something itself, which every small message would then pay.
 //
-// Three loops in turn, many times: ours around MPI_Allreduce, a bare one over the same calls and pointers, and ours around
-// nothing at all. The first two show that the figures users read are MPI's; the third is the loop's own cost, free of MPI's
-// noise. A plain program, because Google Benchmark lets every process choose its own number of iterations and a collective
-// would then wait for ever. Run it alone or under mpirun.
+// Three loops in turn, many times: ours around MPI_Allreduce, a bare one over the same calls and pointers, and ours
+// around nothing at all. The first two show that the figures users read are MPI's; the third is the loop's own cost,
+// free of MPI's noise. A plain program, because Google Benchmark lets every process choose its own number of iterations
+// and a collective would then wait for ever. Run it alone or under mpirun.
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/cluster/mpi_handle.h"
@@ -129,9 +129,11 @@ void report(const Rounds& rounds, int nranks) {
   line("our loop", spread(rounds.ours_ns));
   line("bare MPI_Allreduce loop", spread(rounds.bare_ns));
   line("difference, round by round", spread(differences_ns));
-  fmt::print("{:<32} {:10.4f}\n", "ratio of the medians", spread(rounds.ours_ns).median / spread(rounds.bare_ns).median);
+  fmt::print("{:<32} {:10.4f}\n", "ratio of the medians",
+             spread(rounds.ours_ns).median / spread(rounds.bare_ns).median);
   line("our loop around nothing", spread(rounds.empty_ns));
-  fmt::print("{:<32} {:10.2f} %  (goal: below 1 %)\n", "  of an operation of 1 us", spread(rounds.empty_ns).median / 10);
+  fmt::print("{:<32} {:10.2f} %  (goal: below 1 %)\n", "  of an operation of 1 us",
+             spread(rounds.empty_ns).median / 10);
 }
 
 }  // namespace

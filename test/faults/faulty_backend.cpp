@@ -4,14 +4,14 @@
 #include "common/measure/verify.h"
 #include "kernels/number.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace busbar {
 namespace {
@@ -105,9 +105,7 @@ class FaultyBackend final : public Backend {
     inner_->copy_to_host(local, bytes.data(), at, nbytes);
     return bytes;
   }
-  void write(void* at, const Bytes& bytes, int local) {
-    inner_->copy_from_host(local, at, bytes.data(), bytes.size());
-  }
+  void write(void* at, const Bytes& bytes, int local) { inner_->copy_from_host(local, at, bytes.data(), bytes.size()); }
 
   void before(const Operation& op, const Buffers& b, int local) {
     switch (fault_.kind) {
@@ -192,7 +190,8 @@ Fault parse_fault(std::string_view text) {
       }
     }
   }
-  throw std::invalid_argument("'" + spec + "' is not KIND:RANK:CALL with flip drop double shift overrun stale throw stall");
+  throw std::invalid_argument("'" + spec +
+                              "' is not KIND:RANK:CALL with flip drop double shift overrun stale throw stall");
 }
 
 std::unique_ptr<Backend> make_faulty_backend(std::unique_ptr<Backend> inner, const Fault& fault) {

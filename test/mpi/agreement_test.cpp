@@ -1,8 +1,7 @@
-// What these would catch: a failure on one rank that the others never hear of. They would wait in the next collective for
-// ever, and 512 GPUs would stand still because one host could not open a file.
+// What these would catch: a failure on one rank that the others never hear of. They would wait in the next collective
+// for ever, and 512 GPUs would stand still because one host could not open a file.
 
 #include "backend_fixture.h"
-
 #include "common/cluster/collectively.h"
 
 #include <catch2/catch.hpp>

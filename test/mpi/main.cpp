@@ -1,7 +1,6 @@
 // The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
-
 #include <mpi.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
-// What these would catch: a collective wired to the wrong MPI call, buffer or offset for some dtype, op, root, placement or
-// number of ranks. The suite would then report wrong data on a healthy cluster, or check something else than what ran.
+// What these would catch: a collective wired to the wrong MPI call, buffer or offset for some dtype, op, root,
+// placement or number of ranks. The suite would then report wrong data on a healthy cluster, or check something else
+// than what ran.
 
 #include "backend_fixture.h"
-
 #include "kernels/number.h"
 
 #include <catch2/catch.hpp>
@@ -180,7 +180,8 @@ TEST_CASE("Reductions agree with plain arithmetic on every rank's own data", "[m
         std::uint64_t got = 0;
         std::memcpy(&got, &recv[i * w], w);
         // Unsigned products wrap; the other results are exact here.
-        const bool wraps = op == Op::prod && (dtype == DType::uint8 || dtype == DType::uint32 || dtype == DType::uint64);
+        const bool wraps =
+            op == Op::prod && (dtype == DType::uint8 || dtype == DType::uint32 || dtype == DType::uint64);
         if (!wraps && value_of(dtype, got) != reduced(op, values)) ++differ;
       }
       INFO(name(dtype) << " " << name(op));

@@ -1,5 +1,5 @@
-// What these would catch: a wrong count, offset or factor in a collective's definition. Data and check come from the same
-// definition, so such an error would not show as wrong data; it would show as a wrong bandwidth in every table.
+// What these would catch: a wrong count, offset or factor in a collective's definition. Data and check come from the
+// same definition, so such an error would not show as wrong data; it would show as a wrong bandwidth in every table.
 
 #include "collectives/collective.h"
 
@@ -27,9 +27,9 @@ TEST_CASE("Counts and sizes follow the contract's table", "[collectives]") {
     std::size_t count, send, recv, nbytes;
   };
   const std::vector<Expected> table{
-      {kAllReduce, 250, 250, 250, 1000},     {kBroadcast, 250, 250, 250, 1000}, {kReduce, 250, 250, 250, 1000},
-      {kSendrecv, 250, 250, 250, 1000},      {kAllGather, 60, 60, 240, 960},    {kGather, 60, 60, 240, 960},
-      {kHypercube, 60, 60, 240, 960},        {kReduceScatter, 60, 240, 60, 960}, {kScatter, 60, 240, 60, 960},
+      {kAllReduce, 250, 250, 250, 1000}, {kBroadcast, 250, 250, 250, 1000},  {kReduce, 250, 250, 250, 1000},
+      {kSendrecv, 250, 250, 250, 1000},  {kAllGather, 60, 60, 240, 960},     {kGather, 60, 60, 240, 960},
+      {kHypercube, 60, 60, 240, 960},    {kReduceScatter, 60, 240, 60, 960}, {kScatter, 60, 240, 60, 960},
       {kAlltoall, 60, 240, 240, 960},
   };
   for (const Expected& e : table) {
@@ -51,10 +51,10 @@ TEST_CASE("Chunked collectives below 16 bytes per rank have size zero", "[collec
 }
 
 TEST_CASE("Bus factors are those of nccl-tests", "[collectives]") {
-  const std::map<std::string_view, double> at_four{
-      {"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75}, {"broadcast", 1}, {"reduce", 1},
-      {"alltoall", 0.75},  {"alltoallv", 0.75},  {"gather", 0.75},         {"scatter", 0.75}, {"sendrecv", 1},
-      {"hypercube", 1}};
+  const std::map<std::string_view, double> at_four{{"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
+                                                   {"broadcast", 1},    {"reduce", 1},        {"alltoall", 0.75},
+                                                   {"alltoallv", 0.75}, {"gather", 0.75},     {"scatter", 0.75},
+                                                   {"sendrecv", 1},     {"hypercube", 1}};
   for (CollectiveId id : kAllCollectives) {
     const Collective& c = collective(id);
     INFO(c.name);
@@ -70,7 +70,8 @@ TEST_CASE("Hypercube's bandwidth leaves out the rank's own block", "[collectives
 
 TEST_CASE("Hypercube wants a power of two", "[collectives]") {
   CHECK(kHypercube.why_not(problem_of(kHypercube, 1024, 8, 4)).empty());
-  CHECK(kHypercube.why_not(problem_of(kHypercube, 1024, 6, 4)) == "hypercube needs a power-of-two number of ranks, not 6");
+  CHECK(kHypercube.why_not(problem_of(kHypercube, 1024, 6, 4)) ==
+        "hypercube needs a power-of-two number of ranks, not 6");
 }
 
 TEST_CASE("Expected blocks of small cases, written out by hand", "[collectives]") {
@@ -112,7 +113,8 @@ TEST_CASE("Generated alltoallv traffic grows with the distance", "[collectives][
   CHECK(alltoallv_send_offset(p, 1, 3) == 192 + 0 + 64);
 }
 
-TEST_CASE("Alltoallv's blocks tile every receive buffer and every send buffer exactly once", "[collectives][alltoallv]") {
+TEST_CASE("Alltoallv's blocks tile every receive buffer and every send buffer exactly once",
+          "[collectives][alltoallv]") {
   Traffic half;
   half.spread = 0.5;
   const Traffic matrix = parse_traffic_matrix("0 160 32\n16 0 64\n320 0 48\n", 1.0);

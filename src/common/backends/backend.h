@@ -1,5 +1,8 @@
 #pragma once
 
+#include "collectives/collective.h"
+#include "kernels/host.h"
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -7,9 +10,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "collectives/collective.h"
-#include "kernels/host.h"
 
 namespace busbar {
 
@@ -39,7 +39,8 @@ using Clock = std::chrono::steady_clock;
 
 /// A communicator with its memory: launch, wait, abort. The one abstract class of the suite. A process drives
 /// local_ranks().size() ranks, split evenly over lanes() host threads; `local` indexes them. All members throw
-/// busbar::Error on failure unless noexcept. enqueue and what runs on the communicator must be called by every rank alike.
+/// busbar::Error on failure unless noexcept. enqueue and what runs on the communicator must be called by every rank
+/// alike.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -77,8 +78,9 @@ class Backend {
   /// Memory of the local rank's device, touched.
   virtual void* allocate(int local, std::size_t nbytes) = 0;
 
-  /// Registers what was allocated since the last call, as the options say (-R). Every process calls it once after its last
-  /// allocate, from one thread: registering is collective, so one local rank at a time would wait for the next for ever.
+  /// Registers what was allocated since the last call, as the options say (-R). Every process calls it once after its
+  /// last allocate, from one thread: registering is collective, so one local rank at a time would wait for the next for
+  /// ever.
   virtual void register_memory() {}
 
   virtual void release(int local, void* memory) noexcept = 0;
@@ -96,8 +98,8 @@ class Backend {
   virtual void group_begin(int lane) = 0;
   virtual void group_end(int lane) = 0;
 
-  /// Starts the operation on all of the lane's ranks, `buffers` in the order of local_ranks(). The MPI backend completes
-  /// it here, or at group_end inside a group.
+  /// Starts the operation on all of the lane's ranks, `buffers` in the order of local_ranks(). The MPI backend
+  /// completes it here, or at group_end inside a group.
   virtual void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) = 0;
 
   /// Returns when everything enqueued on the lane's ranks is complete; throws on the library's asynchronous error.
@@ -110,7 +112,8 @@ class Backend {
   virtual void replay(int /*lane*/) {}
   virtual void capture_release(int /*lane*/) noexcept {}
 
-  // Per-iteration times (-I). ------------------------------------------------------------------------------------------
+  // Per-iteration times (-I).
+  // ------------------------------------------------------------------------------------------
   /// Records point number `index` on the lane's ranks, after what was enqueued so far.
   virtual void mark(int lane, int index) = 0;
   /// Seconds between marks `from` and `to`, the largest over the lane's ranks; after synchronize.

@@ -49,7 +49,7 @@ ProcessFacts look_around(const Config& config) {
 }
 
 std::string pack(const ProcessFacts& f, int host_leader, int nranks) {
-  std::vector<std::string> fields{std::to_string(host_leader), hostname(),     std::to_string(nranks),
+  std::vector<std::string> fields{std::to_string(host_leader),   hostname(),    std::to_string(nranks),
                                   std::to_string(f.gpus_on_bus), f.gpu_problem, f.nccl_problem};
   fields.insert(fields.end(), f.gpu_ids.begin(), f.gpu_ids.end());
   return pack_record(fields);

@@ -21,7 +21,8 @@ struct OpenedBackend {
 /// over `world`. Throws AgreedError where the choice or the options do not fit the machines.
 OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group);
 
-/// Whether this configuration will measure host memory as far as this host alone can tell: no GPU here, or --backend mpi.
+/// Whether this configuration will measure host memory as far as this host alone can tell: no GPU here, or --backend
+/// mpi.
 bool runs_on_host_memory(const Config& config);
 
 }  // namespace busbar

@@ -40,8 +40,8 @@ void collectively(const Comm& comm, const std::string& step, const std::function
   comm.broadcast(&failure.code, sizeof failure.code, speaker);
   const auto exit_code = static_cast<ExitCode>(failure.code);
   // What every rank finds in the same command line or the same plan needs no rank to be blamed.
-  const bool common = others + 1 == comm.size() &&
-                      (exit_code == ExitCode::bad_config || exit_code == ExitCode::not_possible);
+  const bool common =
+      others + 1 == comm.size() && (exit_code == ExitCode::bad_config || exit_code == ExitCode::not_possible);
   if (comm.rank() == speaker && !common) {
     failure.text = fmt::format("rank {} on {}, {}: {}", speaker, hostname(), step, failure.text);
     if (others > 0) failure.text += fmt::format(" (and {} more rank{})", others, others == 1 ? "" : "s");
@@ -61,9 +61,10 @@ void require_same(const Comm& comm, const std::string& what, std::uint64_t value
   comm.broadcast(&reference, sizeof reference, 0);
   collectively(comm, "agreeing on " + what, [&] {
     if (value == reference) return;
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} differs from rank 0's: start every rank with the same arguments, environment and version",
-                            what));
+    throw Error(
+        ExitCode::bad_config,
+        fmt::format("{} differs from rank 0's: start every rank with the same arguments, environment and version",
+                    what));
   });
 }
 

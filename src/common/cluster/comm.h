@@ -9,9 +9,9 @@
 
 namespace busbar {
 
-/// A group of processes and the few ways in which they agree. Every member function but rank() and size() is collective:
-/// all processes of the group must call it, in the same order. Failures of MPI itself end the job (errors are fatal here:
-/// this communicator carries control, nothing that is measured).
+/// A group of processes and the few ways in which they agree. Every member function but rank() and size() is
+/// collective: all processes of the group must call it, in the same order. Failures of MPI itself end the job (errors
+/// are fatal here: this communicator carries control, nothing that is measured).
 class Comm {
  public:
   struct Impl;

@@ -3,9 +3,9 @@
 // The one door to MPI's own handles; only files that call MPI include it.
 
 #define OMPI_SKIP_MPICXX 1
-#include <mpi.h>
-
 #include "common/cluster/comm.h"
+
+#include <mpi.h>
 
 namespace busbar {
 

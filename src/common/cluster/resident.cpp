@@ -1,9 +1,9 @@
 #include "common/cluster/resident.h"
 
-#include <fstream>
-
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <fstream>
 
 namespace busbar {
 

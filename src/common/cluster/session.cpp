@@ -2,10 +2,10 @@
 
 #include "common/cluster/mpi_handle.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <exception>
-
-#include <unistd.h>
 
 namespace busbar {
 namespace {

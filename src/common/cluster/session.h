@@ -1,14 +1,14 @@
 #pragma once
 
-#include <string>
-
 #include "common/base/error.h"
 #include "common/cluster/comm.h"
 
+#include <string>
+
 namespace busbar {
 
-/// MPI from start to end. Finalizes when it goes out of scope in good order; never while an exception unwinds, because the
-/// peers may be inside another call and would wait for ever: the job is aborted instead (deal.II's lesson).
+/// MPI from start to end. Finalizes when it goes out of scope in good order; never while an exception unwinds, because
+/// the peers may be inside another call and would wait for ever: the job is aborted instead (deal.II's lesson).
 class Session {
  public:
   /// Every process must construct one, once, before anything collective.

@@ -15,7 +15,8 @@ std::size_t arena_bytes(std::size_t capacity, std::size_t unalign_bytes) {
   return 2 * buffer_bytes(capacity, unalign_bytes);
 }
 
-Arena::Arena(Backend& backend, std::size_t capacity, std::size_t unalign_bytes) : backend_(backend), capacity_(capacity) {
+Arena::Arena(Backend& backend, std::size_t capacity, std::size_t unalign_bytes)
+    : backend_(backend), capacity_(capacity) {
   const int n = static_cast<int>(backend.local_ranks().size());
   for (int local = 0; local < n; ++local) {
     send_.push_back(backend.allocate(local, buffer_bytes(capacity, unalign_bytes)));

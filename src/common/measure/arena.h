@@ -7,12 +7,12 @@
 
 namespace busbar {
 
-/// The send and the receive buffer of every local rank, each with a guard band on both sides. A message smaller than the
-/// buffer has room in several slots, which iterations use in turn so that no cache keeps the message.
+/// The send and the receive buffer of every local rank, each with a guard band on both sides. A message smaller than
+/// the buffer has room in several slots, which iterations use in turn so that no cache keeps the message.
 class Arena {
  public:
-  /// `capacity`: bytes of the largest message. `unalign_bytes` moves every buffer's start by that much. Collective where
-  /// the backend registers memory.
+  /// `capacity`: bytes of the largest message. `unalign_bytes` moves every buffer's start by that much. Collective
+  /// where the backend registers memory.
   Arena(Backend& backend, std::size_t capacity, std::size_t unalign_bytes);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

@@ -61,7 +61,8 @@ Row Runner::run(const Case& row_case, int cycle) {
 }
 
 void Runner::begin(const Case& row_case, bool in_place, const char* what) {
-  step_ = fmt::format("{}, {}, {}", describe(*plan_.collective, row_case), in_place ? "in place" : "out of place", what);
+  step_ =
+      fmt::format("{}, {}, {}", describe(*plan_.collective, row_case), in_place ? "in place" : "out of place", what);
   watchdog_.begin(step_);
 }
 
@@ -97,8 +98,8 @@ void Runner::verify(const Workload& workload, HalfResult& half, Row& row) {
   half.wrong = 0;
   // Every round is agreed on, so that all processes stop after the same one.
   for (int round = half.timed_verified ? -1 : 0; round < config_.check; ++round) {
-    std::vector<WrongRank> mine = round < 0 ? verifier_.check_timed(workload)
-                                            : verifier_.verify_once(workload, config_.cudagraph > 0, fail_);
+    std::vector<WrongRank> mine =
+        round < 0 ? verifier_.check_timed(workload) : verifier_.verify_once(workload, config_.cudagraph > 0, fail_);
     if (!config_.split.empty()) {
       // The diagnosis knows the communicator's ranks only; elsewhere ranks are counted over the whole job.
       for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";

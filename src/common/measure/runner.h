@@ -13,8 +13,8 @@ class Runner {
   Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan, std::vector<RankInfo> local_ranks,
          Watchdog& watchdog, FailJob fail);
 
-  /// One row. Every process must call it with the same case. The times and counts are the same on all processes; `wrong`
-  /// is complete on process 0. A failure inside must end the job.
+  /// One row. Every process must call it with the same case. The times and counts are the same on all processes;
+  /// `wrong` is complete on process 0. A failure inside must end the job.
   Row run(const Case& row_case, int cycle);
 
   /// The step under way, for the message of a failure.

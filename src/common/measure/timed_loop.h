@@ -16,12 +16,12 @@ using FailJob = std::function<void(std::exception_ptr)>;
 /// What one process's clock saw, per operation, over its lanes as -a says.
 struct LoopTimes {
   double time_s = 0;
-  double cpu_time_s = 0;               ///< until everything was enqueued
-  std::vector<double> iteration_s;     ///< -I: per timed iteration, the largest over the lanes
+  double cpu_time_s = 0;            ///< until everything was enqueued
+  std::vector<double> iteration_s;  ///< -I: per timed iteration, the largest over the lanes
 };
 
-/// Runs the warm-up and nccl-tests' timing loop: iters x agg_iters operations between a barrier and completion, the slots
-/// in turn. Every process must call it with the same workload; a failure inside must end the job.
+/// Runs the warm-up and nccl-tests' timing loop: iters x agg_iters operations between a barrier and completion, the
+/// slots in turn. Every process must call it with the same workload; a failure inside must end the job.
 LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const Workload& workload,
                           const FailJob& fail);
 

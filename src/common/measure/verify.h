@@ -9,18 +9,19 @@
 
 namespace busbar {
 
-/// Fills, launches and compares. One per run: it remembers the seeds of earlier data, so that stale results can be told.
-/// Every process must make the same calls in the same order; nothing here communicates but `verify_once`'s operation.
+/// Fills, launches and compares. One per run: it remembers the seeds of earlier data, so that stale results can be
+/// told. Every process must make the same calls in the same order; nothing here communicates but `verify_once`'s
+/// operation.
 class Verifier {
  public:
   Verifier(Backend& backend, std::vector<RankInfo> local_ranks);
 
-  /// Data for a timed loop: fresh data and poisoned receive parts in every slot; where the operation is not idempotent in
-  /// place, data that repetition does not change (zeros, ones), so that nothing overflows while it is timed.
+  /// Data for a timed loop: fresh data and poisoned receive parts in every slot; where the operation is not idempotent
+  /// in place, data that repetition does not change (zeros, ones), so that nothing overflows while it is timed.
   void prepare_timed(const Workload& workload);
 
-  /// What the timed loop left, on this process's ranks. Empty where nothing is wrong. Only after prepare_timed, and only
-  /// if is_idempotent(workload.operation()).
+  /// What the timed loop left, on this process's ranks. Empty where nothing is wrong. Only after prepare_timed, and
+  /// only if is_idempotent(workload.operation()).
   std::vector<WrongRank> check_timed(const Workload& workload);
 
   /// One operation on fresh data between guard bands, compared in full. A failure inside must end the job.

@@ -89,7 +89,8 @@ void Verifier::check_guards(const Workload& workload, int local, std::vector<Wro
     record.got = fmt::format("byte 0x{:02x} at byte {}", bytes[result.first], result.first);
     record.want = fmt::format("byte 0x{:02x}", kGuardByte);
     record.cause = name(Cause::guard_overwritten);
-    record.explanation = fmt::format("{} overwritten: {} bytes outside the buffer were written", guard.name, result.wrong);
+    record.explanation =
+        fmt::format("{} overwritten: {} bytes outside the buffer were written", guard.name, result.wrong);
     add(found, std::move(record));
   }
 }

@@ -13,8 +13,8 @@ namespace busbar {
 class Workload {
  public:
   /// Uses at most `max_slots` slots of the arena.
-  Workload(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case, bool in_place,
-           int unalign_elems, std::size_t max_slots);
+  Workload(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case,
+           bool in_place, int unalign_elems, std::size_t max_slots);
 
   const Operation& operation() const { return op_; }
   std::size_t slots() const { return slots_; }
@@ -42,7 +42,8 @@ class Workload {
 };
 
 /// True when repeating the operation on its own result changes nothing, so that the timed buffers can be verified.
-/// Out of place always; in place for data movement, and for max and min unless a rank's result lands on another's input.
+/// Out of place always; in place for data movement, and for max and min unless a rank's result lands on another's
+/// input.
 bool is_idempotent(const Backend& backend, const Operation& op);
 
 }  // namespace busbar

@@ -3,12 +3,11 @@
 #include "common/base/error.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
-
-#include <unistd.h>
 
 namespace busbar {
 
@@ -56,9 +55,9 @@ void Watchdog::watch() {
 }
 
 void Watchdog::expire(const std::string& step) const {
-  const std::string text =
-      fmt::format("busbar: error: rank {} on {}: {} did not finish within {:g} s (-T); the job ends with exit code {}\n",
-                  rank_, host_, step, timeout_s_, static_cast<int>(ExitCode::timeout));
+  const std::string text = fmt::format(
+      "busbar: error: rank {} on {}: {} did not finish within {:g} s (-T); the job ends with exit code {}\n", rank_,
+      host_, step, timeout_s_, static_cast<int>(ExitCode::timeout));
   // write and _exit, not fputs and exit: the main thread may hold any lock.
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(static_cast<int>(ExitCode::timeout));
   _exit(static_cast<int>(ExitCode::timeout));

@@ -33,7 +33,7 @@ class Watchdog {
   std::string host_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string step_;            ///< empty: at rest
+  std::string step_;  ///< empty: at rest
   unsigned long generation_ = 0;
   bool stopping_ = false;
   std::thread thread_;

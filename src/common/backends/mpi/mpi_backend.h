@@ -8,8 +8,8 @@
 namespace busbar {
 
 /// Open MPI (or another MPI 3.1 library) on host memory; one rank per process.
-/// `group` is the communicator to measure (duplicated here), `ranks_on_host` how many processes share this host's memory.
-/// Collective over `group`.
+/// `group` is the communicator to measure (duplicated here), `ranks_on_host` how many processes share this host's
+/// memory. Collective over `group`.
 std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host);
 
 }  // namespace busbar

@@ -72,8 +72,9 @@ void reduce_scatter(const MpiCall& c) {
         c.reduction);
     return;
   }
-  // Open MPI 4.1 adds the counts up in an int. One reduction per destination keeps every number small; in place, block 0
-  // of a rank is overwritten only after its own turn as a source has passed: root 0 comes first and none is left pending.
+  // Open MPI 4.1 adds the counts up in an int. One reduction per destination keeps every number small; in place, block
+  // 0 of a rank is overwritten only after its own turn as a source has passed: root 0 comes first and none is left
+  // pending.
   MpiCall step = c;
   step.pending = nullptr;
   for (int root = 0; root < p.nranks; ++root) {
@@ -100,8 +101,7 @@ void gather(const MpiCall& c) {
   const Problem& p = c.op.problem;
   const CountedType t(p.count, mpi_type(c.op.dtype), c.max_count);
   const void* send = c.op.in_place && c.rank == p.root ? MPI_IN_PLACE : c.buffers.send;
-  run(c, "MPI_Gather", MPI_Gather, MPI_Igather, send, t.count(), t.type(), c.buffers.recv, t.count(), t.type(),
-      p.root);
+  run(c, "MPI_Gather", MPI_Gather, MPI_Igather, send, t.count(), t.type(), c.buffers.recv, t.count(), t.type(), p.root);
 }
 
 void scatter(const MpiCall& c) {
@@ -121,9 +121,9 @@ void alltoall(const MpiCall& c) {
 void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, std::size_t count) {
   const CountedType t(count, mpi_type(c.op.dtype), c.max_count);
   if (c.pending == nullptr) {
-    check_mpi(MPI_Sendrecv(send, t.count(), t.type(), to, 0, recv, t.count(), t.type(), from, 0, c.comm,
-                           MPI_STATUS_IGNORE),
-              "MPI_Sendrecv");
+    check_mpi(
+        MPI_Sendrecv(send, t.count(), t.type(), to, 0, recv, t.count(), t.type(), from, 0, c.comm, MPI_STATUS_IGNORE),
+        "MPI_Sendrecv");
     return;
   }
   MPI_Request request = MPI_REQUEST_NULL;

@@ -8,7 +8,8 @@
 
 namespace busbar {
 
-/// MPI_Alltoallv's arrays for one rank [elements]; empty when they do not fit int and sends and receives are used instead.
+/// MPI_Alltoallv's arrays for one rank [elements]; empty when they do not fit int and sends and receives are used
+/// instead.
 struct AlltoallvArrays {
   std::vector<int> send_counts, send_offsets, recv_counts, recv_offsets;
 };
@@ -21,7 +22,7 @@ struct MpiCall {
   Buffers buffers;
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Op reduction = MPI_OP_NULL;             ///< where the collective reduces
+  MPI_Op reduction = MPI_OP_NULL;  ///< where the collective reduces
   const AlltoallvArrays* alltoallv = nullptr;
   std::vector<MPI_Request>* pending = nullptr;  ///< null: complete the call; else start it and append its requests
   std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests

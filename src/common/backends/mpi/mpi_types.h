@@ -1,9 +1,8 @@
 #pragma once
 
-#include "common/cluster/mpi_handle.h"
-
 #include "collectives/dtype.h"
 #include "collectives/op.h"
+#include "common/cluster/mpi_handle.h"
 
 #include <climits>
 #include <cstddef>
@@ -36,8 +35,8 @@ class UserOp {
   MPI_Op op_ = MPI_OP_NULL;
 };
 
-/// `count` elements of `type` in MPI's int counts: the type itself, or a derived type when there are more than `max_count`
-/// (INT_MAX but in tests). For data movement only: predefined operations do not work on derived types.
+/// `count` elements of `type` in MPI's int counts: the type itself, or a derived type when there are more than
+/// `max_count` (INT_MAX but in tests). For data movement only: predefined operations do not work on derived types.
 class CountedType {
  public:
   CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count = INT_MAX);
