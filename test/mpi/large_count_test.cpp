@@ -32,6 +32,7 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
                   .buffers = buffers,
                   .rank = comm.rank(),
                   .comm = MPI_COMM_WORLD,
+                  .type = mpi_type(row.dtype),
                   .reduction = c.has_op ? MPI_SUM : MPI_OP_NULL,
                   .alltoallv = &pairwise,
                   .max_count = max_count});

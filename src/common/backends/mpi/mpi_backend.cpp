@@ -138,8 +138,8 @@ class MpiBackend final : public Backend {
   }
 
   void enqueue(int, const Operation& op, std::span<const Buffers> buffers) override {
-    MpiCall call{.op = op, .buffers = buffers[0], .rank = rank_, .comm = comm_};
-    if (op.op) call.reduction = reduction(op.dtype, *op.op);
+    if (op.dtype != resolved_dtype_ || op.op != resolved_op_) resolve(op);
+    MpiCall call{.op = op, .buffers = buffers[0], .rank = rank_, .comm = comm_, .type = type_, .reduction = reduction_};
     if (op.collective->id == CollectiveId::alltoallv) call.alltoallv = &alltoallv_arrays(op.problem);
     if (grouped_) {
       // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
@@ -178,12 +178,17 @@ class MpiBackend final : public Backend {
     busy_.clear();
   }
 
-  MPI_Op reduction(DType dtype, Op op) {
-    if (!needs_user_op(dtype)) return predefined_op(op);
-    const auto key = std::pair(dtype, op);
-    const auto found = user_ops_.find(key);
-    return found != user_ops_.end() ? found->second.get()
-                                    : user_ops_.emplace(key, UserOp(dtype, op)).first->second.get();
+  /// Looks up MPI's names for a dtype and op, once per row instead of once per call.
+  void resolve(const Operation& op) {
+    type_ = mpi_type(op.dtype);
+    reduction_ = MPI_OP_NULL;
+    if (op.op && needs_user_op(op.dtype)) {
+      reduction_ = user_ops_.try_emplace(std::pair(op.dtype, *op.op), op.dtype, *op.op).first->second.get();
+    } else if (op.op) {
+      reduction_ = predefined_op(*op.op);
+    }
+    resolved_dtype_ = op.dtype;
+    resolved_op_ = op.op;
   }
 
   const AlltoallvArrays& alltoallv_arrays(const Problem& p) {
@@ -204,6 +209,10 @@ class MpiBackend final : public Backend {
   std::vector<MPI_Request> pending_;
   std::vector<const void*> busy_;  ///< buffers of the pending calls
   std::map<std::pair<DType, Op>, UserOp> user_ops_;
+  std::optional<DType> resolved_dtype_;
+  std::optional<Op> resolved_op_;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  MPI_Op reduction_ = MPI_OP_NULL;
   AlltoallvArrays arrays_;
   Problem arrays_for_;
   bool arrays_valid_ = false;

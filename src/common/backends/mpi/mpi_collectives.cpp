@@ -30,13 +30,12 @@ std::size_t reduction_chunk(const MpiCall& c, std::size_t count) {
 
 void all_reduce(const MpiCall& c) {
   const Problem& p = c.op.problem;
-  const MPI_Datatype type = mpi_type(c.op.dtype);
   std::size_t done = 0;
   do {
     const std::size_t n = std::min(p.count - done, reduction_chunk(c, p.count));
     const void* send = c.op.in_place ? MPI_IN_PLACE : at(c.buffers.send, done, p.elem_size);
     run(c, "MPI_Allreduce", MPI_Allreduce, MPI_Iallreduce, send, at(c.buffers.recv, done, p.elem_size),
-        static_cast<int>(n), type, c.reduction);
+        static_cast<int>(n), c.type, c.reduction);
     done += n;
   } while (done < p.count);
 }
@@ -48,8 +47,8 @@ void reduce_to(const MpiCall& c, void* send, void* recv, std::size_t count, int 
   do {
     const std::size_t n = std::min(count - done, reduction_chunk(c, count));
     const void* from = send == MPI_IN_PLACE ? MPI_IN_PLACE : at(send, done, w);
-    run(c, "MPI_Reduce", MPI_Reduce, MPI_Ireduce, from, at(recv, done, w), static_cast<int>(n), mpi_type(c.op.dtype),
-        c.reduction, root);
+    run(c, "MPI_Reduce", MPI_Reduce, MPI_Ireduce, from, at(recv, done, w), static_cast<int>(n), c.type, c.reduction,
+        root);
     done += n;
   } while (done < count);
 }
@@ -68,8 +67,7 @@ void reduce_scatter(const MpiCall& c) {
   const Problem& p = c.op.problem;
   if (fits_reduce_scatter(p, c.max_count)) {
     run(c, "MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block,
-        c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, static_cast<int>(p.count), mpi_type(c.op.dtype),
-        c.reduction);
+        c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, static_cast<int>(p.count), c.type, c.reduction);
     return;
   }
   // Open MPI 4.1 adds the counts up in an int. One reduction per destination keeps every number small; in place, block
@@ -85,41 +83,41 @@ void reduce_scatter(const MpiCall& c) {
 }
 
 void all_gather(const MpiCall& c) {
-  const CountedType t(c.op.problem.count, mpi_type(c.op.dtype), c.max_count);
+  const CountedType t(c.op.problem.count, c.type, c.max_count);
   run(c, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
       t.type(), c.buffers.recv, t.count(), t.type());
 }
 
 void broadcast(const MpiCall& c) {
   const Problem& p = c.op.problem;
-  const CountedType t(p.count, mpi_type(c.op.dtype), c.max_count);
+  const CountedType t(p.count, c.type, c.max_count);
   void* buffer = c.rank == p.root ? c.buffers.send : c.buffers.recv;
   run(c, "MPI_Bcast", MPI_Bcast, MPI_Ibcast, buffer, t.count(), t.type(), p.root);
 }
 
 void gather(const MpiCall& c) {
   const Problem& p = c.op.problem;
-  const CountedType t(p.count, mpi_type(c.op.dtype), c.max_count);
+  const CountedType t(p.count, c.type, c.max_count);
   const void* send = c.op.in_place && c.rank == p.root ? MPI_IN_PLACE : c.buffers.send;
   run(c, "MPI_Gather", MPI_Gather, MPI_Igather, send, t.count(), t.type(), c.buffers.recv, t.count(), t.type(), p.root);
 }
 
 void scatter(const MpiCall& c) {
   const Problem& p = c.op.problem;
-  const CountedType t(p.count, mpi_type(c.op.dtype), c.max_count);
+  const CountedType t(p.count, c.type, c.max_count);
   void* recv = c.op.in_place && c.rank == p.root ? MPI_IN_PLACE : c.buffers.recv;
   run(c, "MPI_Scatter", MPI_Scatter, MPI_Iscatter, c.buffers.send, t.count(), t.type(), recv, t.count(), t.type(),
       p.root);
 }
 
 void alltoall(const MpiCall& c) {
-  const CountedType t(c.op.problem.count, mpi_type(c.op.dtype), c.max_count);
+  const CountedType t(c.op.problem.count, c.type, c.max_count);
   run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, c.buffers.send, t.count(), t.type(), c.buffers.recv, t.count(),
       t.type());
 }
 
 void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, std::size_t count) {
-  const CountedType t(count, mpi_type(c.op.dtype), c.max_count);
+  const CountedType t(count, c.type, c.max_count);
   if (c.pending == nullptr) {
     check_mpi(
         MPI_Sendrecv(send, t.count(), t.type(), to, 0, recv, t.count(), t.type(), from, 0, c.comm, MPI_STATUS_IGNORE),
@@ -161,7 +159,7 @@ void alltoallv_pairwise(const MpiCall& c) {
   std::size_t recv_at = 0;
   for (int src = 0; src < p.nranks; ++src) {
     const std::size_t n = alltoallv_count(p, src, c.rank);
-    const CountedType t(n, mpi_type(c.op.dtype), c.max_count);
+    const CountedType t(n, c.type, c.max_count);
     check_mpi(MPI_Irecv(at(c.buffers.recv, recv_at, p.elem_size), t.count(), t.type(), src, 0, c.comm, &request),
               "MPI_Irecv");
     list.push_back(request);
@@ -170,7 +168,7 @@ void alltoallv_pairwise(const MpiCall& c) {
   std::size_t send_at = 0;
   for (int dst = 0; dst < p.nranks; ++dst) {
     const std::size_t n = alltoallv_count(p, c.rank, dst);
-    const CountedType t(n, mpi_type(c.op.dtype), c.max_count);
+    const CountedType t(n, c.type, c.max_count);
     check_mpi(MPI_Isend(at(c.buffers.send, send_at, p.elem_size), t.count(), t.type(), dst, 0, c.comm, &request),
               "MPI_Isend");
     list.push_back(request);
@@ -184,9 +182,8 @@ void alltoallv_pairwise(const MpiCall& c) {
 void alltoallv(const MpiCall& c) {
   const AlltoallvArrays& a = *c.alltoallv;
   if (a.send_counts.empty()) return alltoallv_pairwise(c);
-  const MPI_Datatype type = mpi_type(c.op.dtype);
   run(c, "MPI_Alltoallv", MPI_Alltoallv, MPI_Ialltoallv, c.buffers.send, a.send_counts.data(), a.send_offsets.data(),
-      type, c.buffers.recv, a.recv_counts.data(), a.recv_offsets.data(), type);
+      c.type, c.buffers.recv, a.recv_counts.data(), a.recv_offsets.data(), c.type);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct MpiCall {
   Buffers buffers;
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Op reduction = MPI_OP_NULL;  ///< where the collective reduces
+  MPI_Datatype type = MPI_DATATYPE_NULL;  ///< mpi_type(op.dtype)
+  MPI_Op reduction = MPI_OP_NULL;         ///< where the collective reduces
   const AlltoallvArrays* alltoallv = nullptr;
   std::vector<MPI_Request>* pending = nullptr;  ///< null: complete the call; else start it and append its requests
   std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests

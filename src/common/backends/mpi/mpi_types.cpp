@@ -69,8 +69,7 @@ MPI_Datatype whole_message_type(std::size_t count, MPI_Datatype type) {
 
 }  // namespace
 
-void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
+void throw_mpi_error(int code, const char* call) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);

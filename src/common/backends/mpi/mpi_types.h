@@ -9,8 +9,14 @@
 
 namespace busbar {
 
-/// Throws Error(backend) with MPI's own text when a call returned a failure.
-void check_mpi(int code, const char* call);
+/// Throws Error(backend) with MPI's own text.
+[[noreturn]] void throw_mpi_error(int code, const char* call);
+
+/// Throws when a call returned a failure. Inline: it stands in the timed loop.
+inline void check_mpi(int code, const char* call) {
+  if (code != MPI_SUCCESS) [[unlikely]]
+    throw_mpi_error(code, call);
+}
 
 /// The MPI type that carries a dtype: MPI's own where it has one, else an unsigned integer of the same size.
 MPI_Datatype mpi_type(DType dtype);
