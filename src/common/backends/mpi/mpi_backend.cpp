@@ -28,6 +28,7 @@ double library_copies(const Collective& c) {
     case CollectiveId::all_gather:
       return 1;
     case CollectiveId::reduce:
+      return 3;
     case CollectiveId::reduce_scatter:
       return 2;
     case CollectiveId::gather:
