@@ -6,6 +6,7 @@ buffers, both seen from outside, by the process that started the rank. `memory_b
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -17,10 +18,10 @@ SUFFIX = os.environ.get("BUSBAR_NAME_SUFFIX", "")
 
 
 def watch(command):
-    """Runs the command as one rank; its output stays, and its peak [KiB] goes to stdout on a line of its own."""
+    """Runs the command as one rank, and adds its peak [KiB] to its output."""
     pid = os.posix_spawnp(command[0], command, os.environ)
     _, status, usage = os.wait4(pid, 0)
-    print(f"peak-kib {usage.ru_maxrss}", flush=True)
+    print(f"<peak {usage.ru_maxrss} KiB>", flush=True)
     return os.waitstatus_to_exitcode(status)
 
 
@@ -29,7 +30,8 @@ def peak_mib(command):
     watched = [MPIRUN, "-n", str(NRANKS), "--oversubscribe", sys.executable, __file__, "--watch", *map(str, command)]
     done = subprocess.run(["timeout", "-k", "5", "120", *watched], text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    peaks = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("peak-kib ")]
+    # mpirun may put the ranks' words on one line.
+    peaks = [int(kib) for kib in re.findall(r"<peak (\d+) KiB>", done.stdout)]
     if done.returncode != 0 or len(peaks) != NRANKS:
         sys.exit(f"{' '.join(watched)} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
     return max(peaks) / 1024
