@@ -208,7 +208,7 @@ TEST_CASE("Any count at any alignment changes exactly the elements asked for", "
         for (std::size_t count = 0; count <= 70; ++count) {
           const std::size_t shift = count % 5;
           const std::size_t nbytes = count * width;
-          std::vector<unsigned char> in(nbytes + 16), inout(nbytes + 16, kGuard), want(nbytes);
+          std::vector<unsigned char> in(nbytes + 16), inout(nbytes + 16, kGuard), want(nbytes + 1);
           for (std::size_t i = 0; i < nbytes; ++i) {
             in[shift + i] = static_cast<unsigned char>(i * 37 + 11);
             want[i] = inout[shift + 1 + i] = static_cast<unsigned char>(i * 91 + 3);
