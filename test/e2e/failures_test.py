@@ -62,6 +62,14 @@ class ConfigFile(Case):
         result = self.ok(perf("all_reduce", 2, "--config", path, "-e", "2K"))
         self.assertEqual([row[0] for row in result.rows()], ["1024", "2048"], str(result))
 
+    def test_the_configs_that_we_ship_are_good(self):
+        folder = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "configs")
+        files = [os.path.join(folder, name) for name in os.listdir(folder)]
+        self.assertTrue(files)
+        for path in files:
+            with self.subTest(path):
+                self.ok(perf("all_reduce", 2, "--config", path, "--dry-run"))
+
     def test_errors_name_file_line_and_valid_keys(self):
         path = self.write("run.yaml", "schema: 1\nminbytes: 8\nmaxbyte: 8\n")
         self.fails(perf("all_reduce", 3, "--config", path), 255, path + ":3", "maxbyte", "maxbytes")
