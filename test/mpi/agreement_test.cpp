@@ -8,7 +8,7 @@
 
 using namespace busbar;
 using namespace busbar::test;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 TEST_CASE("A failure on one rank becomes the same error on all", "[collectively][seven]") {
   const Comm comm = world();

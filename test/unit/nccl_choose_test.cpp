@@ -15,7 +15,7 @@ using busbar::Config;
 using busbar::Error;
 using busbar::ExitCode;
 using busbar::HostFacts;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 

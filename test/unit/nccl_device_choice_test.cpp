@@ -13,7 +13,7 @@ using busbar::DeviceRequest;
 using busbar::Error;
 using busbar::ExitCode;
 using busbar::gpu_memory_limit;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 using Devices = std::vector<int>;
 
 TEST_CASE("Local ranks take the GPUs of a host in turn", "[devices][nccl]") {

@@ -7,7 +7,7 @@
 
 using busbar::ask_nvml;
 using busbar::NvmlFacts;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 TEST_CASE("A missing NVML is an answer that names the library", "[nvml]") {
   const NvmlFacts facts = ask_nvml("libno-such-nvml.so.1");

@@ -13,7 +13,7 @@
 #include <string>
 
 using namespace busbar;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <sstream>
 
 using namespace busbar;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 using Catch::Matchers::StartsWith;
 
 namespace {

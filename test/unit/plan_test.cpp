@@ -12,7 +12,7 @@
 #include <array>
 
 using namespace busbar;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 using Catch::Matchers::StartsWith;
 
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 using namespace busbar;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 using namespace busbar;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 using Catch::Matchers::StartsWith;
 
 namespace {
