@@ -19,7 +19,9 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   exit 0  # they may well be there; CMake says what is not
 fi
 
-installed=$(dpkg-query -W -f '${Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^install ok installed //p')
+# dpkg-query fails as soon as one package is unknown to it, and still lists the others.
+installed=$({ dpkg-query -W -f '${Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true; } |
+  sed -n 's/^install ok installed //p')
 missing=()
 for package in "${packages[@]}"; do
   if ! grep -qxF "$package" <<<"$installed"; then
