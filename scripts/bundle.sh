@@ -67,6 +67,19 @@ copy_open_mpi() {
   fi
 }
 
+find_nccl() {
+  local library
+  for library in ${NCCL_HOME:+"$NCCL_HOME"/lib/libnccl.so.2} /usr/local/cuda/lib{64,}/libnccl.so.2 \
+                 "/usr/lib/$(uname -m)-linux-gnu/libnccl.so.2"; do
+    if [[ -e $library ]]; then
+      echo "$library"
+      return
+    fi
+  done
+  echo "BUNDLE_NCCL=1, but libnccl.so.2 was not found; set NCCL_HOME" >&2
+  return 1
+}
+
 copy_libraries() {
   local library
   find "$stage" -type f | while read -r file; do if is_elf "$file"; then ldd "$file"; fi; done |
@@ -76,10 +89,7 @@ copy_libraries() {
     fi
   done
   if [[ "${BUNDLE_NCCL:-0}" == 1 ]]; then
-    library=$(find -L "${NCCL_HOME:-/nonexistent}"/lib /usr/local/cuda/lib* /usr/lib/x86_64-linux-gnu -maxdepth 1 \
-                   -name libnccl.so.2 -print -quit 2>/dev/null)
-    : "${library:?BUNDLE_NCCL=1, but libnccl.so.2 was not found; set NCCL_HOME}"
-    cp -L "$library" "$stage/lib/"
+    cp -L "$(find_nccl)" "$stage/lib/"
   fi
 }
 
