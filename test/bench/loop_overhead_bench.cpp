@@ -9,11 +9,11 @@
 #include "common/cluster/mpi_handle.h"
 #include "common/cluster/session.h"
 #include "common/measure/timed_loop.h"
+#include "null_backend.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 namespace {
@@ -25,37 +25,6 @@ constexpr std::size_t kSlots = 256;  ///< as many as the suite uses in a sweep w
 constexpr int kCalls = 2000;         ///< per round
 constexpr int kEmptyCalls = 20000;   ///< per round, of the loop around nothing
 constexpr int kRounds = 301;
-
-/// Launches nothing: what the loop then takes is its own.
-class NullBackend final : public Backend {
- public:
-  std::string name() const override { return "null"; }
-  std::string library_version() const override { return {}; }
-  int library_version_code() const override { return 0; }
-  int nranks() const override { return 1; }
-  std::span<const int> local_ranks() const override { return locals_; }
-  DeviceInfo device(int) const override { return {}; }
-  std::optional<std::string> why_unsupported(const Operation&) const override { return std::nullopt; }
-  MemoryLimit memory_limit(const Collective&) const override { return {}; }
-  void* allocate(int, std::size_t) override { return nullptr; }
-  void release(int, void*) noexcept override {}
-  void fill(int, const Pattern&, int, std::size_t, std::size_t, void*) override {}
-  void fill_neutral(int, const Pattern&, std::size_t, void*) override {}
-  void set_bytes(int, void*, unsigned char, std::size_t) override {}
-  CheckResult check(int, const Pattern&, std::span<const Block>, const void*) override { return {}; }
-  void copy_to_host(int, void*, const void*, std::size_t) override {}
-  void copy_from_host(int, void*, const void*, std::size_t) override {}
-  void group_begin(int) override {}
-  void group_end(int) override {}
-  void enqueue(int, const Operation&, std::span<const Buffers>) override {}
-  void synchronize(int) override {}
-  void mark(int, int) override {}
-  double between(int, int, int) override { return 0; }
-  void abort() noexcept override {}
-
- private:
-  std::array<int, 1> locals_{0};
-};
 
 /// The three quartiles of what the rounds gave.
 struct Spread {
@@ -92,7 +61,7 @@ struct Rounds {
 
 Rounds measure(const Comm& world) {
   const std::unique_ptr<Backend> backend = make_mpi_backend(world, world.size());
-  NullBackend nothing;
+  NullBackend nothing;  // what the loop around it takes is the loop's own
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(handle(world), &comm);  // as the backend does
 

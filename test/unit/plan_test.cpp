@@ -5,11 +5,11 @@
 #include "common/measure/plan.h"
 
 #include "common/base/error.h"
+#include "null_backend.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <array>
 
 using namespace busbar;
 using Catch::Contains;
@@ -17,42 +17,16 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-/// A backend that only answers questions: as many ranks as told, no avg, no root 1.
-class FakeBackend : public Backend {
+/// As many ranks as told, no avg, no root 1.
+class FakeBackend : public NullBackend {
  public:
-  explicit FakeBackend(int nranks) : nranks_(nranks) {}
+  using NullBackend::NullBackend;
 
-  std::string name() const override { return "fake"; }
-  std::string library_version() const override { return "Fake 1"; }
-  int library_version_code() const override { return 0; }
-  int nranks() const override { return nranks_; }
-  std::span<const int> local_ranks() const override { return local_; }
-  DeviceInfo device(int) const override { return {}; }
   std::optional<std::string> why_unsupported(const Operation& op) const override {
     if (op.op == Op::avg) return "no average";
     if (op.problem.root == 1) return "no root 1";
     return std::nullopt;
   }
-  MemoryLimit memory_limit(const Collective&) const override { return {}; }
-  void* allocate(int, std::size_t) override { return nullptr; }
-  void release(int, void*) noexcept override {}
-  void fill(int, const Pattern&, int, std::size_t, std::size_t, void*) override {}
-  void fill_neutral(int, const Pattern&, std::size_t, void*) override {}
-  void set_bytes(int, void*, unsigned char, std::size_t) override {}
-  CheckResult check(int, const Pattern&, std::span<const Block>, const void*) override { return {}; }
-  void copy_to_host(int, void*, const void*, std::size_t) override {}
-  void copy_from_host(int, void*, const void*, std::size_t) override {}
-  void group_begin(int) override {}
-  void group_end(int) override {}
-  void enqueue(int, const Operation&, std::span<const Buffers>) override {}
-  void synchronize(int) override {}
-  void mark(int, int) override {}
-  double between(int, int, int) override { return 0; }
-  void abort() noexcept override {}
-
- private:
-  int nranks_;
-  std::array<int, 1> local_{0};
 };
 
 const Backend::MemoryLimit kPlenty{1ull << 50, "plenty"};
