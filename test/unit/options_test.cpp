@@ -89,8 +89,11 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     CHECK(names.insert(option.long_name).second);
     if (option.short_name == 0) ours.insert(option.long_name);
   }
-  CHECK(ours == std::set<std::string_view>{"config", "sizes", "placement", "csv", "dry-run", "version", "backend",
-                                           "ranks-per-gpu", "topology"});
+  CHECK(ours == std::set<std::string_view>{"config",    "sizes",          "placement",     "csv",       "dry-run",
+                                           "version",   "backend",        "ranks-per-gpu", "topology",  "stat",
+                                           "rel-ci",    "min-time",       "max-time",      "cell-time", "epochs",
+                                           "seed",      "cadence",        "per-rank",      "skew",      "samples",
+                                           "show-algo", "show-prediction"});
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -107,18 +110,40 @@ TEST_CASE("the default in the help is the default", "[base][options]") {
 TEST_CASE("every setting changes the configuration", "[base][options]") {
   // A value other than the default for each: a setter that writes to another field, or to none, shows.
   const std::map<std::string_view, std::string> other{
-      {"op", "prod"},     {"datatype", "half"}, {"output_file", "a.json"}, {"csv", "a.csv"},  {"placement", "in"},
-      {"backend", "mpi"}, {"sizes", "8,1K"},    {"dry-run", "1"},          {"topology", "1"}, {"cta_policy", "0"}};
+      {"op", "prod"},      {"datatype", "half"}, {"output_file", "a.json"}, {"csv", "a.csv"},
+      {"placement", "in"}, {"backend", "mpi"},   {"sizes", "8,1K"},         {"cta_policy", "0"},
+      {"rel-ci", "3%"},    {"epochs", "30"},     {"cadence", "stream"}};
   std::vector<Config> seen{Config{}};
   for (const Option& option : all_options()) {
     if (option.set == nullptr) continue;
     INFO(option.long_name);
     const auto found = other.find(option.long_name);
-    const std::string usual = option.argument == "0|1" ? "1" : option.long_name == "local_register" ? "2" : "3";
+    const bool is_switch = option.argument == "0|1" || option.argument.empty();
+    const std::string usual = is_switch ? "1" : option.long_name == "local_register" ? "2" : "3";
     Config config;
     option.set(config, found != other.end() ? found->second : usual);
     CHECK(std::find(seen.begin(), seen.end(), config) == seen.end());
     seen.push_back(config);
+  }
+}
+
+TEST_CASE("the statistical mode's knobs need --stat and refuse what it cannot do", "[base][options]") {
+  for (const char* knob : {"--rel-ci=3%", "--max-time=30", "--per-rank", "--samples=f.csv", "--cadence=stream"}) {
+    INFO(knob);
+    CHECK_THROWS_WITH(parse({knob}), Contains("needs --stat"));
+    CHECK_NOTHROW(parse({knob, "--stat"}));
+  }
+  for (const char* loop : {"-m2", "-G1", "-z3", "-I1", "-C1", "-N2"}) {
+    INFO(loop);
+    CHECK_THROWS_WITH(parse({loop, "--stat"}), Contains("does not work with --stat"));
+  }
+  CHECK(parse({"--stat", "--max-time", "2min"}).config.max_time_s == 120);
+  CHECK(parse({"--stat", "--cell-time", "500ms"}).config.cell_time_s == 0.5);
+  CHECK(parse({"--stat", "--rel-ci", "0.02"}).config.rel_ci == 0.02);
+  for (const char* bad :
+       {"--rel-ci=0", "--rel-ci=100%", "--rel-ci=x", "--max-time=-1", "--max-time=3d", "--epochs=5"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(parse({bad, "--stat"}), Error);
   }
 }
 

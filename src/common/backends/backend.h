@@ -35,6 +35,14 @@ struct DeviceInfo {
   std::string name;  ///< "NVIDIA H100 80GB HBM3" or "host memory"
 };
 
+/// What ran, as far as the library tells (--show-algo).
+struct ShownAlgorithm {
+  std::string algorithm = "unknown";  ///< "RING", "rule:ring", "default"
+  std::string protocol = "-";
+  std::string channels = "-";
+  std::optional<double> predicted_s;  ///< by the library's own model
+};
+
 using Clock = std::chrono::steady_clock;
 
 /// A communicator with its memory: launch, wait, abort. The one abstract class of the suite. A process drives
@@ -104,6 +112,12 @@ class Backend {
 
   /// Returns when everything enqueued on the lane's ranks is complete; throws on the library's asynchronous error.
   virtual void synchronize(int lane) = 0;
+
+  // What ran (--show-algo). Every rank calls observe_begin, the operation once and untimed, and observe_end.
+  // -----------
+  virtual void observe_begin() {}
+  /// Never a guess: "unknown" where the library does not tell. Complete on the process of rank 0.
+  virtual ShownAlgorithm observe_end(const Operation& /*op*/) { return {}; }
 
   // CUDA graphs (-G). ------------------------------------------------------------------------------------------------
   virtual bool has_graphs() const { return false; }

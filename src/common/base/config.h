@@ -17,6 +17,9 @@ enum class Placements : std::uint8_t { out, in, both };
 /// `-a`: how the ranks' times become one.
 enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 
+/// `--cadence`: how calls follow each other in --stat. Isolated: each after a barrier of our own; stream: back to back.
+enum class Cadence : std::uint8_t { automatic, isolated, stream };
+
 /// Everything the user can set, validated. Names are those of the long options; defaults are nccl-tests'.
 struct Config {
   int nthreads = 1;
@@ -60,6 +63,20 @@ struct Config {
   bool topology = false;  ///< show who is bound where, and each GPU's and NIC's locality
   int ranks_per_gpu = 1;
   std::string config_file;
+
+  bool stat = false;        ///< the statistical mode; what follows needs it
+  double rel_ci = 0.01;     ///< half width of the median's interval over the median at which a cell is done
+  double min_time_s = 0;    ///< timed at least so long before a cell may be done
+  double max_time_s = 120;  ///< bound of the whole run
+  double cell_time_s = 20;  ///< bound of one placement of one row
+  int epochs = 400;         ///< at most so many per cell
+  std::uint64_t seed = 0;   ///< of the order of cells; 0: drawn at start
+  Cadence cadence = Cadence::automatic;
+  bool per_rank = false;         ///< a table of every rank's own time and lateness
+  bool skew = false;             ///< the entry spread of every cell
+  std::string samples_file;      ///< raw samples as CSV; empty: none
+  bool show_algo = false;        ///< algorithm, protocol and channels of every row
+  bool show_prediction = false;  ///< the library's own prediction beside the measured time
 
   /// From NCCL_TESTS_*, read for compatibility.
   std::optional<int> base_device;

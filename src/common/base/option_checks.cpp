@@ -40,6 +40,36 @@ void check_range(const Config& config) {
               fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));
 }
 
+/// The statistical mode has its own loop, and its knobs mean nothing without it.
+void check_stat(const Config& config) {
+  const Config defaults;
+  const auto needs_stat = [&](bool set, std::string_view option) {
+    require(config.stat || !set, fmt::format("{} needs --stat: add it", option));
+  };
+  needs_stat(config.rel_ci != defaults.rel_ci, "--rel-ci");
+  needs_stat(config.min_time_s != defaults.min_time_s, "--min-time");
+  needs_stat(config.max_time_s != defaults.max_time_s, "--max-time");
+  needs_stat(config.cell_time_s != defaults.cell_time_s, "--cell-time");
+  needs_stat(config.epochs != defaults.epochs, "--epochs");
+  needs_stat(config.seed != defaults.seed, "--seed");
+  needs_stat(config.cadence != defaults.cadence, "--cadence");
+  needs_stat(config.per_rank, "--per-rank");
+  needs_stat(config.skew, "--skew");
+  needs_stat(!config.samples_file.empty(), "--samples");
+  require(!config.show_prediction || config.show_algo, "--show-prediction needs --show-algo: add it");
+  if (!config.stat) return;
+  const auto refuse = [](bool set, std::string_view option, std::string_view why) {
+    require(!set, fmt::format("{} does not work with --stat: {}; leave out one of them", option, why));
+  };
+  refuse(config.agg_iters > 1, "-m", "a sample is one operation");
+  refuse(config.cudagraph > 0, "-G", "a graph has no points between its iterations");
+  refuse(config.blocking != 0, "-z", "--cadence says how operations follow each other");
+  refuse(config.per_iter_timing, "-I", "every operation is a sample already");
+  refuse(config.report_cputime, "-C", "it times operations to their end");
+  refuse(config.run_cycles != 1, "-N", "it visits each row as often as the interval needs");
+  require(config.min_time_s <= config.cell_time_s, "--min-time is above --cell-time: lower one or raise the other");
+}
+
 }  // namespace
 
 void validate(const Config& config) {
@@ -58,6 +88,7 @@ void validate(const Config& config) {
   require(config.ranks_per_gpu == 1 || (config.nthreads == 1 && config.ngpus == 1),
           "--ranks-per-gpu needs one rank per process: leave out -t and -g and start more processes");
   require(config.csv.empty() || config.csv != config.output_file, "--csv and -J name the same file");
+  check_stat(config);
   if (config.device_implementation == 0) return;
   require(config.local_register == 2,
           fmt::format("-D {} needs symmetric windows: add -R 2", config.device_implementation));

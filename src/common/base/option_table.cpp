@@ -125,6 +125,31 @@ void set_placement(Config& config, Text text) {
   }
 }
 
+template <double Config::*field>
+void set_seconds(Config& config, Text text) {
+  config.*field = parse_duration(text);
+}
+
+void set_rel_ci(Config& config, Text text) {
+  const double value = parse_fraction(text);
+  if (value <= 0 || value >= 1) reject(text, "a width between 0 and 100%, such as 1%");
+  config.rel_ci = value;
+}
+
+void set_seed(Config& config, Text text) { config.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }
+
+void set_cadence(Config& config, Text text) {
+  if (text == "auto") {
+    config.cadence = Cadence::automatic;
+  } else if (text == "isolated") {
+    config.cadence = Cadence::isolated;
+  } else if (text == "stream") {
+    config.cadence = Cadence::stream;
+  } else {
+    reject(text, "a cadence; choose from: auto isolated stream");
+  }
+}
+
 void set_backend(Config& config, Text text) {
   if (text == "auto") {
     config.backend = BackendChoice::automatic;
@@ -182,6 +207,19 @@ constexpr std::array kOptions{
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "dry-run", "", "", "print the plan and the memory it needs, measure nothing", false, set_switch<&C::dry_run>},
     Option{0, "topology", "", "", "show who is bound where, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
+    Option{0, "stat", "", "", "statistical mode: sample until the median is known to --rel-ci; adds median, +-CI%, p99, samples and why it stopped", false, set_switch<&C::stat>},
+    Option{0, "rel-ci", "X%", "1%", "with --stat: half width of the 95 % interval at which a cell is done", false, set_rel_ci},
+    Option{0, "min-time", "SECONDS", "0", "with --stat: time each cell at least so long", false, set_seconds<&C::min_time_s>},
+    Option{0, "max-time", "SECONDS", "120", "with --stat: bound of the whole run", false, set_seconds<&C::max_time_s>},
+    Option{0, "cell-time", "SECONDS", "20", "with --stat: bound of one placement of one row", false, set_seconds<&C::cell_time_s>},
+    Option{0, "epochs", "N", "400", "with --stat: at most so many epochs per cell", false, set_int<&C::epochs, 6, 100000>},
+    Option{0, "seed", "N", "0", "with --stat: seed of the order of cells; 0: drawn and printed", false, set_seed},
+    Option{0, "cadence", "auto|isolated|stream", "auto", "with --stat: each call after a barrier, or back to back; auto: isolated on host memory, stream on GPUs", false, set_cadence},
+    Option{0, "per-rank", "", "", "with --stat: a table of every rank's own time, its lateness and how often it came last", false, set_switch<&C::per_rank>},
+    Option{0, "skew", "", "", "with --stat: add the spread of the ranks' entry times", false, set_switch<&C::skew>},
+    Option{0, "samples", "FILE", "(none)", "with --stat: write every sample as CSV", false, set_file<&C::samples_file>},
+    Option{0, "show-algo", "", "", "add the algorithm, protocol and channels that ran to each row", false, set_switch<&C::show_algo>},
+    Option{0, "show-prediction", "", "", "with --show-algo: add the library's own prediction and measured/predicted (NCCL)", false, set_switch<&C::show_prediction>},
     Option{0, "version", "", "", "print the version and exit", false, nullptr},
 };
 // clang-format on

@@ -117,6 +117,40 @@ double parse_double(std::string_view text, double least, double most) {
   return value;
 }
 
+double parse_duration(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double seconds;
+  };
+  static constexpr Unit kUnits[] = {{"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"s", 1}, {"h", 3600}};
+  constexpr double kMost = 30 * 86400;
+  double scale = 1;
+  std::string_view digits = text;
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    scale = unit.seconds;
+    digits.remove_suffix(unit.name.size());
+    break;
+  }
+  double value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, failure] = std::from_chars(digits.data(), end, value);
+  if (failure != std::errc{} || stop != end || !(value >= 0 && value * scale <= kMost)) {
+    reject(text, "a duration of at most 30 days: seconds, or a number with ms, s, min or h");
+  }
+  return value * scale;
+}
+
+double parse_fraction(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
+  double value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, failure] = std::from_chars(digits.data(), end, value);
+  if (failure != std::errc{} || stop != end || !(value >= 0 && value <= 1e9)) reject(text, "a fraction: 1% or 0.01");
+  return percent ? value / 100 : value;
+}
+
 bool parse_switch(std::string_view text) {
   if (text == "1" || text == "true") return true;
   if (text == "0" || text == "false") return false;

@@ -32,6 +32,12 @@ int parse_int(std::string_view text, int least, int most = std::numeric_limits<i
 /// A finite decimal number of at least `least` and at most `most`. Throws Error(bad_config) naming the range.
 double parse_double(std::string_view text, double least, double most = std::numeric_limits<double>::max());
 
+/// Seconds: 20, 1.5, or with a unit, 500ms, 20s, 2min, 8h; at most 30 days. Throws Error(bad_config).
+double parse_duration(std::string_view text);
+
+/// A fraction: 1% or 0.01; at least 0. Throws Error(bad_config).
+double parse_fraction(std::string_view text);
+
 /// 0 or 1, as nccl-tests' switches take; also false and true, as YAML writes them. Throws Error(bad_config).
 bool parse_switch(std::string_view text);
 

@@ -52,6 +52,17 @@ void add_config(Hash& hash, const Config& c) {
   hash.add(c.dry_run);
   hash.add(c.topology);
   hash.add(c.ranks_per_gpu);
+  hash.add(c.stat);
+  hash.add(c.rel_ci);
+  hash.add(c.min_time_s);
+  hash.add(c.max_time_s);
+  hash.add(c.cell_time_s);
+  hash.add(c.epochs);
+  hash.add(c.seed);
+  hash.add(c.cadence);
+  hash.add(c.per_rank);
+  hash.add(c.show_algo);
+  hash.add(c.show_prediction);
   // Whether these are asked for decides whether ranks gather what they report.
   hash.add(!c.output_file.empty());
   hash.add(!c.csv.empty());

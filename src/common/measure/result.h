@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/measure/plan.h"
+#include "common/statistics/series.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,6 +17,60 @@ struct IterationTimes {
   std::vector<std::vector<double>> per_process_max_times_s;  ///< empty for one process
 };
 
+/// Why a cell (one placement of one row) of the statistical mode was measured no further.
+enum class StopReason : std::uint8_t {
+  ci,     ///< the interval is as narrow as --rel-ci asks
+  time,   ///< --cell-time or --max-time was over first
+  noisy,  ///< --epochs were used up, or more time within the limits would not have helped
+};
+
+/// "ci", "time" or "noisy".
+constexpr const char* name(StopReason reason) {
+  constexpr const char* kNames[] = {"ci", "time", "noisy"};
+  return kNames[static_cast<int>(reason)];
+}
+
+/// A quantile of all samples of a cell, with its interval where there are samples enough for one.
+struct Quantile {
+  double q = 0;
+  double value_s = 0;
+  std::optional<Interval> interval_s;
+};
+
+/// One rank in a cell of --per-rank, over all samples. Lateness is counted from the first rank's arrival, on a common
+/// clock.
+struct RankTimes {
+  int rank = 0;
+  std::string host;
+  double own_median_s = 0;  ///< of the rank's own time in the operation
+  double late_median_s = 0;
+  double late_p99_s = 0;
+  double last_share = 0;  ///< of the samples, in which this rank arrived last
+};
+
+/// The statistics of one cell (--stat). Times are of one operation; the same on all processes but for `ranks`.
+struct CellStats {
+  double median_s = 0;                 ///< of the epochs' medians
+  std::optional<Interval> interval_s;  ///< 95 %; of this launch, these seconds
+  double relative_half_width = 0;
+  StopReason stop = StopReason::time;
+  std::vector<Quantile> quantiles;      ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
+  std::vector<double> epoch_medians_s;  ///< in time order
+  std::uint64_t samples = 0;
+  int samples_per_epoch = 0;
+  int calls_per_sample = 1;  ///< above 1 where one call is too short for the clock
+  int warmup_calls = 0;
+  bool warmed_up = true;  ///< false: times were still falling when the warm-up was cut off
+  double lag1 = 0;
+  double trend_p = 1;  ///< Mann-Kendall; below 0.01 the cell drifted
+  std::optional<Modes> modes;
+  Outliers outliers;         ///< of the samples [s]
+  double skew_median_s = 0;  ///< entry spread: last arrival less first
+  double skew_p99_s = 0;
+  double canary_spread = 1;      ///< p90/p10 of the spin canary over the epochs used
+  std::vector<RankTimes> ranks;  ///< --per-rank; complete on process 0
+};
+
 /// One placement of one row.
 struct HalfResult {
   bool supported = true;              ///< false: the collective has no such placement (printed 0.00, N/A)
@@ -26,6 +81,7 @@ struct HalfResult {
   std::optional<std::int64_t> wrong;  ///< wrong elements over all ranks; nothing: not checked
   bool timed_verified = false;        ///< the buffers of the timed loop itself were compared too
   std::optional<IterationTimes> iterations;
+  std::optional<CellStats> stats;  ///< --stat
 };
 
 /// What one rank held where it should have held something else.
@@ -51,6 +107,7 @@ struct Row {
   HalfResult out_of_place;
   HalfResult in_place;
   std::vector<WrongRank> wrong;
+  std::optional<ShownAlgorithm> algorithm;  ///< --show-algo
   std::string note;
   std::string timestamp;  ///< "YYYY-MM-DD HH:MM:SS", local time when the row ended
 };
@@ -78,6 +135,21 @@ struct RunInfo {
   int nranks = 0;
   std::vector<RankInfo> ranks;
   std::vector<std::string> remarks;  ///< header lines of ours: oversubscription, host memory, ranks per GPU, ...
+  std::uint64_t seed = 0;            ///< --stat: the one used
+  std::string cadence;               ///< --stat: "isolated", "stream"
+  std::string estimand;              ///< --stat: what a sample is over the ranks, such as "last in to last out"
+};
+
+/// What disturbed a run of the statistical mode, over all hosts. Figures are the worst host's.
+struct Disturbance {
+  double foreign_cpu = 0;  ///< cores that other processes kept busy
+  std::string foreign_host;
+  double steal = 0;                       ///< cores that the hypervisor took
+  double throttled_s = 0;                 ///< by the CPU's or the container's limits
+  std::int64_t involuntary_switches = 0;  ///< of our own processes, per second
+  double spin_spread = 1;                 ///< p90/p10 of the canaries over the run
+  double copy_spread = 1;
+  std::vector<std::string> flags;  ///< "foreign_cpu: 0.31 cores on node3", "machine_drift: ..."; empty: undisturbed
 };
 
 /// What is known after the last row.
@@ -86,6 +158,7 @@ struct Summary {
   double mean_busbw = 0;               ///< over all halves that were measured [1e9 B/s]
   std::optional<bool> bandwidth_okay;  ///< against NCCL_TESTS_MIN_BW; nothing: no threshold
   std::vector<Backend::MemoryUse> memory;
+  std::optional<Disturbance> disturbance;  ///< --stat
   std::vector<std::string> errors;
 };
 

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "common/cluster/global_clock.h"
+#include "common/measure/timed_loop.h"
+#include "common/measure/workload.h"
+
+#include <vector>
+
+namespace busbar {
+
+/// How one batch of samples is taken; the same on all processes.
+struct BatchShape {
+  Cadence cadence = Cadence::isolated;  ///< not automatic
+  int settle = 4;                       ///< calls before the first sample: the agreement disturbs the first few
+  int samples = 20;
+  int calls_per_sample = 1;
+};
+
+/// A batch as all processes agreed on it, and this process's own part. Times are of one call.
+struct Batch {
+  std::vector<double> time_s;  ///< per sample over the ranks: see Sampler::estimand
+  std::vector<double> skew_s;  ///< per sample: last entry less first; empty where no host clock sees the entries
+  double elapsed_s = 0;        ///< the longest wall time of the batch on any process, settling included
+
+  std::vector<double> own_s;   ///< this process's own duration of each sample
+  std::vector<double> late_s;  ///< its entry less the first process's; empty as skew_s is
+  std::vector<char> last;      ///< it entered last
+};
+
+/// Takes batches of samples: what the statistical mode and comparisons are made of. Nothing is communicated inside a
+/// batch but the operations and, where calls are isolated, the barrier before each (our own, so that the library under
+/// test does not choose it); one agreement ends it.
+class Sampler {
+ public:
+  Sampler(const Comm& world, const GlobalClock& clock, FailJob fail);
+
+  /// Collective over `world`, with the same arguments. A failure inside must end the job.
+  Batch measure(Backend& backend, const Workload& workload, const BatchShape& shape);
+
+  /// What a sample is over the ranks, in words: "last in to last out" where all ranks share a clock, else "the slowest
+  /// rank's own time".
+  const char* estimand(const Backend& backend, Cadence cadence) const;
+
+ private:
+  const Comm& world_;
+  const GlobalClock& clock_;
+  FailJob fail_;
+};
+
+/// The shape that suits an operation of about `call_s`: samples for `batch_s` of timing, between `least` and `most` of
+/// them; calls are bundled where one is shorter than 20 clock readings. Pure.
+BatchShape shape_for(double call_s, double clock_read_s, double batch_s, int least, int most, Cadence cadence);
+
+/// Cost of one clock reading [s], the largest over the processes. Collective.
+double clock_read_cost(const Comm& world);
+
+/// Calls until times no longer fall, at least 10 and 10 ms, at most `limit_s`; what was found, agreed. Collective.
+struct WarmUp {
+  int calls = 0;
+  double call_s = 0;  ///< median of the last group over the ranks' largest
+  bool settled = true;
+};
+WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cadence cadence, double limit_s);
+
+}  // namespace busbar

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace busbar {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+  bool operator==(const Interval&) const = default;
+};
+
+/// The middle value, or the mean of the two middle ones; 0 for none.
+double median(std::span<const double> values);
+
+/// Nearest-rank quantile of values in rising order: the ceil(q n)-th; 0 for none.
+double quantile(std::span<const double> sorted, double q);
+
+/// Confidence interval of the median of independent values by order statistics (binomial, exact). Nothing where no
+/// order statistic reaches the confidence: below 6 values at 95 %.
+std::optional<Interval> exact_median_interval(std::span<const double> values, double confidence = 0.95);
+
+/// Confidence interval of the quantile `q` (0 < q < 1) of independent values in rising order, exact; nothing where
+/// there are too few of them (p99 needs 368 at 95 %).
+std::optional<Interval> quantile_interval(std::span<const double> sorted, double q, double confidence = 0.95);
+
+/// The median of a series in time order, with an interval that stays honest when neighbours resemble each other:
+/// widened by the lag-1 autocorrelation of "above or below the median", never narrower than the exact one.
+struct MedianEstimate {
+  double value = 0;
+  std::optional<Interval> interval;  ///< nothing below 6 values
+  double lag1 = 0;                   ///< of the indicator, clipped to [0, 0.9]
+
+  /// (high - low) / (2 median): what --rel-ci bounds; infinity without an interval.
+  double relative_half_width() const;
+};
+MedianEstimate estimate_median(std::span<const double> series, double confidence = 0.95);
+
+}  // namespace busbar

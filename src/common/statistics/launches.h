@@ -1,0 +1,29 @@
+#pragma once
+
+#include "common/statistics/interval.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace busbar {
+
+/// One cell over several launches of the same benchmark. From 6 launches on the interval is that of their medians by
+/// order statistics; with 2 to 5 a cluster bootstrap (launches, then epochs; 2000 draws), which is too narrow and must
+/// be labelled `few`.
+struct LaunchesEstimate {
+  double median = 0;                 ///< of the launches' medians
+  std::optional<Interval> interval;  ///< nothing for one launch
+  bool few = false;                  ///< fewer than 6 launches
+  double variance_between = 0;       ///< of launch medians, less what the epochs explain; at least 0
+  double variance_within = 0;        ///< of epochs within a launch, mean over launches
+};
+
+/// `epochs`: per launch its epoch medians in time order.
+LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed);
+
+/// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): at least 1.
+int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within);
+
+}  // namespace busbar

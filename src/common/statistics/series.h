@@ -1,0 +1,34 @@
+#pragma once
+
+#include "common/statistics/interval.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace busbar {
+
+/// Two-sided p of "no trend" (Mann-Kendall, normal approximation with tie correction); 1 below 8 values.
+double mann_kendall_p(std::span<const double> series);
+
+/// Two groups of values far apart: the largest gap in the central 80 % is above 5 times the median gap, and each side
+/// holds a quarter at least.
+struct Modes {
+  double low = 0;   ///< median of the lower group
+  double high = 0;  ///< median of the upper group
+  double share_low = 0;
+};
+std::optional<Modes> two_modes(std::span<const double> values);
+
+/// Values above Q3 + 3 (Q3 - Q1): reported, never removed.
+struct Outliers {
+  std::size_t count = 0;
+  double share_of_sum = 0;  ///< their part of the sum of all values
+  double largest = 0;
+};
+Outliers far_outliers(std::span<const double> values);
+
+/// p90 / p10; 1 below 3 values.
+double spread_ratio(std::span<const double> values);
+
+}  // namespace busbar
