@@ -1,0 +1,3 @@
+#include "tools/driver.h"
+
+int main(int argc, char** argv) { return busbar::run_driver(argc, argv); }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// One thing that `busbar` does. `run` gets the arguments behind the subcommand's name and never throws.
+struct Subcommand {
+  std::string_view name;
+  std::string_view summary;  ///< one line, no full stop
+  int (*run)(int argc, char** argv);
+};
+
+/// Every subcommand, in the order of the help.
+std::span<const Subcommand> all_subcommands();
+
+/// An option of a subcommand, beside those that it shares with the benchmarks.
+struct OwnOption {
+  std::string_view long_name;
+  std::string_view argument;                       ///< name of the argument; empty: takes none
+  std::string_view help;                           ///< one line, no full stop
+  std::function<void(std::string_view text)> set;  ///< throws Error(bad_config) without naming the option
+};
+
+/// A subcommand's arguments, sorted out: its plain words, and what is left for scan_arguments (argv[0] first).
+struct SplitArguments {
+  std::vector<std::string> words;
+  std::vector<std::string> rest;
+  bool help = false;
+};
+
+/// Applies the subcommand's own options (--name value, --name=value) and takes plain words out; the benchmarks' options
+/// stay, with their values. argv[0] names the program. Throws Error(bad_config) naming the option.
+SplitArguments split_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
+
+/// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
+std::string own_options_help(std::span<const OwnOption> own);
+
+}  // namespace busbar
