@@ -1,5 +1,6 @@
 #include "tools/perf_setup.h"
 
+#include "common/base/launch_uuid.h"
 #include "common/base/records.h"
 #include "common/base/timestamp.h"
 #include "common/cluster/collectively.h"
@@ -96,6 +97,7 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   info.args.assign(args.begin(), args.end());
   for (char** e = environ; *e != nullptr; ++e) info.environment.emplace_back(*e);
   info.start_time = local_timestamp();
+  info.launch_uuid = make_launch_uuid();
   info.config = config;
   info.nranks = backend.nranks();
   std::string packed;

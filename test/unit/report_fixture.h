@@ -18,6 +18,7 @@ inline RunInfo sample_run() {
   info.args = {"all_reduce_perf", "-b", "8", "-e", "1024", "-f", "2"};
   info.environment = {"NCCL_DEBUG=INFO", "SLURM_JWT=***"};
   info.start_time = "2026-07-04 10:20:30";
+  info.launch_uuid = "0123456789abcdef0123456789abcdef";
   info.config.minbytes = 8;
   info.config.maxbytes = 1024;
   info.config.stepfactor = 2;

@@ -64,9 +64,10 @@ struct CellStats {
   double lag1 = 0;
   double trend_p = 1;  ///< Mann-Kendall; below 0.01 the cell drifted
   std::optional<Modes> modes;
-  Outliers outliers;         ///< of the samples [s]
-  double skew_median_s = 0;  ///< entry spread: last arrival less first
+  Outliers outliers;                    ///< of the samples [s]
+  std::optional<double> skew_median_s;  ///< entry spread: last arrival less first; nothing where no host clock sees it
   double skew_p99_s = 0;
+  double clock_error_s = 0;      ///< of arrivals on different hosts (GlobalClock::error_s)
   double canary_spread = 1;      ///< p90/p10 of the spin canary over the epochs used
   std::vector<RankTimes> ranks;  ///< --per-rank; complete on process 0
 };
@@ -131,6 +132,7 @@ struct RunInfo {
   std::vector<std::string> args;
   std::vector<std::string> environment;  ///< "NAME=value", all of them: reports filter and mask
   std::string start_time;
+  std::string launch_uuid;  ///< 128 random bits in hex: tells launches apart where their results are merged
   Config config;
   int nranks = 0;
   std::vector<RankInfo> ranks;
