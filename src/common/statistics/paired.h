@@ -3,6 +3,7 @@
 #include "common/statistics/interval.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,8 +22,16 @@ struct Ratio {
   bool operator==(const Ratio&) const = default;
 };
 
+/// Per round ln(b/a): what the paired comparison is made of. Throws on unequal numbers of rounds and on times that are
+/// not above 0.
+std::vector<double> log_ratios(std::span<const double> a, std::span<const double> b);
+
+/// kLookZ, made stricter for so many comparisons at a time (Bonferroni).
+double look_z(std::size_t comparisons);
+
 /// From one log ratio per round, ln(b/a): exp of the Hodges-Lehmann estimate (median of the Walsh averages), with the
-/// interval of the signed-rank test at the normal quantile `z`. Nothing where there are too few rounds for it.
+/// interval of the signed-rank test at the normal quantile `z`. Nothing where there are too few rounds for it (below 7
+/// at kLookZ). Memory and time grow with the square of the rounds.
 std::optional<Ratio> paired_ratio(std::span<const double> log_ratios, double z = kLookZ);
 
 /// Two-sided p of the Wilcoxon signed-rank test (zeros dropped, ties corrected; exact up to 25 values without ties).
@@ -39,6 +48,13 @@ enum class Difference : std::uint8_t { faster, slower, equivalent, undecided };
 /// Of B against A: faster or slower when the whole interval is beyond the band of +-delta, equivalent when it is
 /// inside.
 Difference judge(const Interval& ratio, double delta);
+
+/// Successive elimination among many variants, at one of kLooks: those of `active` (indices into `times`) that may
+/// still be the best. `times`: per variant one time per round, as many rounds for each active one and for the baseline.
+/// One is dropped where the lower bound of its ratio to the currently best is above 1 + delta, at a confidence
+/// corrected for their number; the baseline, index 0, never. Throws as log_ratios does.
+std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, std::span<const std::size_t> active,
+                                   double delta);
 
 /// Two independent groups, one number per launch: two-sided Mann-Whitney p (exact up to 20 + 20 without ties).
 double mann_whitney_p(std::span<const double> a, std::span<const double> b);

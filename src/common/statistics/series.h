@@ -20,15 +20,15 @@ struct Modes {
 };
 std::optional<Modes> two_modes(std::span<const double> values);
 
-/// Values above Q3 + 3 (Q3 - Q1): reported, never removed.
+/// Values above Q3 + 3 (Q3 - Q1), quartiles of nearest rank: reported, never removed.
 struct Outliers {
   std::size_t count = 0;
   double share_of_sum = 0;  ///< their part of the sum of all values
-  double largest = 0;
+  double largest = 0;       ///< 0 for none
 };
 Outliers far_outliers(std::span<const double> values);
 
-/// p90 / p10; 1 below 3 values.
+/// p90 / p10; 1 below 3 values. Throws on a value that is not above 0.
 double spread_ratio(std::span<const double> values);
 
 }  // namespace busbar

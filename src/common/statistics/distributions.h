@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace busbar {
+
+/// The z with P(Z <= z) = p, for 0 < p < 1.
+double normal_quantile(double p);
+
+/// P(|Z| >= |z|).
+double normal_two_sided_p(double z);
+
+/// P(Bin(n, q) <= k), to about 9 digits up to a million trials; 0 < q < 1.
+double binomial_cdf(std::size_t n, double q, std::ptrdiff_t k);
+
+/// Of a null distribution given as how many ways lead to each value 0, 1, ...: P(X <= value).
+double lower_tail(const std::vector<double>& ways, double value);
+
+/// The largest value k with P(X <= k) <= alpha / 2; nothing where even 0 is likelier.
+std::optional<std::size_t> critical_value(const std::vector<double>& ways, double alpha);
+
+/// Ways to each sum of signed ranks of `n` untied differences. Doubles are exact up to n = 50.
+std::vector<double> signed_rank_ways(std::size_t n);
+
+/// Ways to each Mann-Whitney U of groups of `n` and `m` untied values. Exact up to 20 + 20 and beyond.
+std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m);
+
+}  // namespace busbar

@@ -1,0 +1,124 @@
+#include "common/statistics/interval.h"
+
+#include "common/statistics/distributions.h"
+#include "common/statistics/finite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace busbar {
+
+namespace {
+
+/// Ranks of order statistics, from 1.
+struct Ranks {
+  std::size_t low = 0;
+  std::size_t high = 0;
+};
+
+/// The largest k of 0 .. n with P(Bin(n, q) <= k - 1) <= alpha / 2.
+std::size_t tail_rank(std::size_t n, double q, double alpha) {
+  std::size_t good = 0;  // P(... <= -1) = 0
+  std::size_t bad = n + 1;
+  while (bad - good > 1) {
+    const std::size_t middle = good + (bad - good) / 2;
+    (binomial_cdf(n, q, static_cast<std::ptrdiff_t>(middle) - 1) <= alpha / 2 ? good : bad) = middle;
+  }
+  return good;
+}
+
+std::optional<Ranks> exact_ranks(std::size_t n, double q, double confidence) {
+  // P(Bin(n, q) >= u) = P(Bin(n, 1-q) <= n-u): the upper rank is the lower one counted from the other end.
+  const std::size_t low = tail_rank(n, q, 1 - confidence);
+  const std::size_t from_end = tail_rank(n, 1 - q, 1 - confidence);
+  if (low == 0 || from_end == 0) return std::nullopt;
+  return Ranks{low, n + 1 - from_end};
+}
+
+double middle_of(std::span<const double> sorted) {
+  if (sorted.empty()) return 0;
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : std::midpoint(sorted[half - 1], sorted[half]);
+}
+
+/// Lag-1 autocorrelation of "at most the median", clipped to [0, 0.9]: the indicator, because a spike of any height
+/// counts once. 0 where all are alike.
+double indicator_lag1(std::span<const double> series, double center) {
+  double share = 0;
+  for (double value : series) share += value <= center ? 1 : 0;
+  share /= static_cast<double>(series.size());
+  double squares = 0;
+  double products = 0;
+  double former = 0;
+  for (double value : series) {
+    const double deviation = (value <= center ? 1 : 0) - share;
+    squares += deviation * deviation;
+    products += deviation * former;
+    former = deviation;
+  }
+  return squares > 0 ? std::clamp(products / squares, 0.0, 0.9) : 0;
+}
+
+/// A series with autocorrelation rho tells as much about its median as one 1/tau as long of independent values.
+Ranks widened(const Ranks& exact, std::size_t n, double lag1, double confidence) {
+  const auto count = static_cast<double>(n);
+  const double tau = (1 + lag1) / (1 - lag1);
+  const double reach = normal_quantile((1 + confidence) / 2) * std::sqrt(count * tau);
+  const double low = std::max(1.0, std::floor((count - reach) / 2));
+  const double high = std::min(count, std::ceil((count + reach) / 2) + 1);
+  return {std::min(exact.low, static_cast<std::size_t>(low)), std::max(exact.high, static_cast<std::size_t>(high))};
+}
+
+}  // namespace
+
+double median(std::span<const double> values) {
+  require_finite(values, "median");
+  if (values.empty()) return 0;
+  std::vector<double> copy(values.begin(), values.end());
+  const auto half = copy.begin() + static_cast<std::ptrdiff_t>(copy.size() / 2);
+  std::nth_element(copy.begin(), half, copy.end());
+  return copy.size() % 2 == 1 ? *half : std::midpoint(*std::max_element(copy.begin(), half), *half);
+}
+
+double quantile(std::span<const double> sorted, double q) {
+  if (sorted.empty()) return 0;
+  // The product may come out an ulp or two above the whole number that it is: 0.07 * 100 is not 7.
+  const auto n = static_cast<double>(sorted.size());
+  const double rank = std::ceil(q * n * (1 - 4 * std::numeric_limits<double>::epsilon()));
+  return sorted[static_cast<std::size_t>(std::clamp(rank, 1.0, n)) - 1];
+}
+
+std::optional<Interval> exact_median_interval(std::span<const double> values, double confidence) {
+  const std::vector<double> sorted = in_order(values, "median");
+  return quantile_interval(sorted, 0.5, confidence);
+}
+
+std::optional<Interval> quantile_interval(std::span<const double> sorted, double q, double confidence) {
+  const auto ranks = exact_ranks(sorted.size(), q, confidence);
+  if (!ranks) return std::nullopt;
+  return Interval{sorted[ranks->low - 1], sorted[ranks->high - 1]};
+}
+
+MedianEstimate estimate_median(std::span<const double> series, double confidence) {
+  const std::vector<double> sorted = in_order(series, "median");
+  MedianEstimate estimate;
+  estimate.value = middle_of(sorted);
+  if (series.empty()) return estimate;
+  estimate.lag1 = indicator_lag1(series, estimate.value);
+  if (const auto exact = exact_ranks(series.size(), 0.5, confidence)) {
+    const Ranks ranks = widened(*exact, series.size(), estimate.lag1, confidence);
+    estimate.interval = Interval{sorted[ranks.low - 1], sorted[ranks.high - 1]};
+  }
+  return estimate;
+}
+
+double MedianEstimate::relative_half_width() const {
+  if (!interval) return std::numeric_limits<double>::infinity();
+  if (interval->high == interval->low) return 0;
+  return value > 0 ? (interval->high - interval->low) / (2 * value) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace busbar
