@@ -20,10 +20,11 @@ struct LaunchesEstimate {
   double variance_within = 0;        ///< of epochs within a launch, mean over launches
 };
 
-/// `epochs`: per launch its epoch medians in time order.
+/// `epochs`: per launch its epoch medians in time order. Throws where a launch has none.
 LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed);
 
-/// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): at least 1.
+/// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): 1 to 10000, the
+/// latter where launches do not differ, so that one long one is best.
 int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within);
 
 }  // namespace busbar

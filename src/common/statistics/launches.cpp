@@ -1,0 +1,80 @@
+#include "common/statistics/launches.h"
+
+#include "common/statistics/finite.h"
+#include "common/statistics/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace busbar {
+
+namespace {
+
+constexpr std::size_t kEnoughLaunches = 6;  // fewer have no order statistics at 95 %
+constexpr int kDraws = 2000;
+constexpr int kMostEpochs = 10000;
+
+double variance(std::span<const double> values) {
+  if (values.size() < 2) return 0;
+  double mean = 0;
+  for (double value : values) mean += value / static_cast<double>(values.size());
+  double squares = 0;
+  for (double value : values) squares += (value - mean) * (value - mean);
+  return squares / static_cast<double>(values.size() - 1);
+}
+
+/// Launches first, then epochs of each drawn one: epochs of one launch share what made it fast or slow.
+double drawn_median(std::span<const std::vector<double>> epochs, Random& random) {
+  std::vector<double> medians(epochs.size());
+  std::vector<double> drawn;
+  for (double& launch_median : medians) {
+    const std::vector<double>& launch = epochs[random.below(epochs.size())];
+    drawn.resize(launch.size());
+    for (double& value : drawn) value = launch[random.below(launch.size())];
+    launch_median = median(drawn);
+  }
+  return median(medians);
+}
+
+Interval cluster_bootstrap(std::span<const std::vector<double>> epochs, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> draws(kDraws);
+  for (double& draw : draws) draw = drawn_median(epochs, random);
+  std::sort(draws.begin(), draws.end());
+  return {quantile(draws, 0.025), quantile(draws, 0.975)};
+}
+
+}  // namespace
+
+LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed) {
+  LaunchesEstimate estimate;
+  std::vector<double> medians;
+  double explained = 0;  // of the variance of medians, by that of the epochs
+  for (const std::vector<double>& launch : epochs) {
+    if (launch.empty()) throw Error(ExitCode::invalid_use, "a launch without epochs cannot be merged");
+    medians.push_back(median(launch));
+    const double within = variance(launch);
+    const auto launches = static_cast<double>(epochs.size());
+    estimate.variance_within += within / launches;
+    explained += within / static_cast<double>(launch.size()) / launches;
+  }
+  estimate.median = median(medians);
+  estimate.few = epochs.size() < kEnoughLaunches;
+  estimate.variance_between = std::max(0.0, variance(medians) - explained);
+  if (!estimate.few) {
+    estimate.interval = exact_median_interval(medians);
+  } else if (epochs.size() > 1) {
+    estimate.interval = cluster_bootstrap(epochs, seed);
+  }
+  return estimate;
+}
+
+int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within) {
+  if (variance_within <= 0 || launch_cost_s <= 0) return 1;
+  if (variance_between <= 0 || epoch_cost_s <= 0) return kMostEpochs;
+  const double best = std::ceil(std::sqrt(launch_cost_s / epoch_cost_s * (variance_within / variance_between)));
+  return static_cast<int>(std::clamp(best, 1.0, static_cast<double>(kMostEpochs)));
+}
+
+}  // namespace busbar

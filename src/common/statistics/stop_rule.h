@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cmath>
+
+namespace busbar {
+
+/// When a cell has been measured enough: every process decides alike, because only agreed numbers go in.
+struct StopRule {
+  double rel = 0.01;     ///< half width of the interval over the median at which a cell is done
+  int min_epochs = 10;   ///< no verdict before
+  int max_epochs = 400;  ///< no epoch after
+};
+
+/// How a cell stands; one for each.
+struct StopState {
+  int in_a_row = 0;  ///< tests passed, up to the last
+};
+
+/// One test after `epochs` epochs, with estimate_median(...).relative_half_width(): true where this one and the one
+/// before it passed. One alone is often luck: an interval wanders while it narrows, and is asked again and again.
+inline bool precise_enough(const StopRule& rule, StopState& state, int epochs, double half_width) {
+  state.in_a_row = epochs >= rule.min_epochs && half_width <= rule.rel ? state.in_a_row + 1 : 0;
+  return state.in_a_row >= 2;
+}
+
+/// Epochs at which the target would be met if widths fall with the root of their number; infinity without an interval.
+inline double projected_epochs(int epochs, double half_width, double target) {
+  if (half_width == 0) return epochs;
+  return epochs * (half_width / target) * (half_width / target);
+}
+
+/// True where the cell will not reach the target within max_epochs: it is noisy, and more time is better spent on
+/// others. Not asked before 30 epochs: intervals from few order statistics are wide by construction (at 10 epochs the
+/// projection is 4 times too long, at 30 half as long again, hence the slack) and wander.
+inline bool hopeless(const StopRule& rule, int epochs, double half_width) {
+  if (epochs < rule.min_epochs || half_width <= rule.rel) return false;
+  if (epochs >= rule.max_epochs) return true;
+  return epochs >= 30 && !(projected_epochs(epochs, half_width, rule.rel) <= 1.5 * rule.max_epochs);
+}
+
+}  // namespace busbar
