@@ -1,9 +1,7 @@
 #include "common/measure/runner.h"
 
 #include "common/base/timestamp.h"
-#include "common/base/units.h"
 #include "common/measure/trace_range.h"
-#include "common/measure/wrong_records.h"
 
 #include <fmt/format.h>
 
@@ -12,28 +10,12 @@
 namespace busbar {
 namespace {
 
-/// Slots are there to defeat caches; more than this many would only make filling and checking long.
-constexpr std::size_t kMaxSlots = 256;
-
 std::size_t slots_wanted(const Config& config) {
   const auto operations = static_cast<std::size_t>(config.iters) * static_cast<std::size_t>(config.agg_iters);
   return std::min(operations, kMaxSlots);
 }
 
-std::size_t largest_message(const Plan& plan) {
-  std::size_t largest = 0;
-  for (const Case& c : plan.cases) largest = std::max(largest, c.nbytes);
-  return largest;
-}
-
 }  // namespace
-
-std::string describe(const Collective& collective, const Case& c) {
-  std::string text = fmt::format("{} of {} {}", collective.name, format_bytes(c.nbytes), name(c.dtype));
-  if (c.op) text += fmt::format(" {}", name(*c.op));
-  if (collective.has_root) text += fmt::format(" root {}", c.root);
-  return text;
-}
 
 Runner::Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
                std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail)
@@ -82,33 +64,17 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   half.time_s = combine(config_.average, world_, times.time_s);
   half.cpu_time_s = combine(config_.average, world_, times.cpu_time_s);
   if (config_.per_iter_timing) gather_iterations(times, half);
-  const double shown_s = half.time_s;
-  half.algbw = shown_s > 0 ? plan_.collective->algorithm_bytes(row_case.problem) / shown_s / 1e9 : 0;
-  half.busbw = half.algbw * plan_.collective->bus_factor(row_case.problem.nranks);
+  set_bandwidths(*plan_.collective, row_case.problem, half.time_s, half);
 
   if (config_.check > 0) {
     begin(row_case, in_place, "check");
-    verify(workload, half, row);
+    check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
+  }
+  if (config_.show_algo && !row.algorithm) {
+    begin(row_case, in_place, "asking what runs");
+    row.algorithm = observe_operation(backend_, workload, fail_);
   }
   return half;
-}
-
-void Runner::verify(const Workload& workload, HalfResult& half, Row& row) {
-  half.timed_verified = is_idempotent(backend_, workload.operation());
-  half.wrong = 0;
-  // Every round is agreed on, so that all processes stop after the same one.
-  for (int round = half.timed_verified ? -1 : 0; round < config_.check; ++round) {
-    std::vector<WrongRank> mine =
-        round < 0 ? verifier_.check_timed(workload) : verifier_.verify_once(workload, config_.cudagraph > 0, fail_);
-    if (!config_.split.empty()) {
-      // The diagnosis knows the communicator's ranks only; elsewhere ranks are counted over the whole job.
-      for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
-    }
-    half.wrong = world_.sum(static_cast<std::int64_t>(count_wrong(mine)));
-    if (*half.wrong == 0) continue;
-    for (WrongRank& record : gather_wrong(world_, mine)) row.wrong.push_back(std::move(record));
-    return;
-  }
 }
 
 void Runner::gather_iterations(const LoopTimes& times, HalfResult& half) const {

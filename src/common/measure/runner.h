@@ -1,7 +1,6 @@
 #pragma once
 
-#include "common/measure/result.h"
-#include "common/measure/verify.h"
+#include "common/measure/check_half.h"
 #include "common/watch/watchdog.h"
 
 namespace busbar {
@@ -22,7 +21,6 @@ class Runner {
 
  private:
   HalfResult run_half(const Case& row_case, bool in_place, Row& row);
-  void verify(const Workload& workload, HalfResult& half, Row& row);
   void gather_iterations(const LoopTimes& times, HalfResult& half) const;
   void begin(const Case& row_case, bool in_place, const char* what);
 
@@ -36,8 +34,5 @@ class Runner {
   Verifier verifier_;
   std::string step_;
 };
-
-/// "all_reduce of 64 MiB float sum": how messages name a row.
-std::string describe(const Collective& collective, const Case& row_case);
 
 }  // namespace busbar

@@ -1,0 +1,61 @@
+#include "common/measure/check_half.h"
+
+#include "common/base/units.h"
+#include "common/measure/lanes.h"
+#include "common/measure/wrong_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace busbar {
+
+void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier, const Workload& workload,
+                const FailJob& fail, HalfResult& half, Row& row) {
+  half.timed_verified = is_idempotent(backend, workload.operation());
+  half.wrong = 0;
+  for (int round = half.timed_verified ? -1 : 0; round < config.check; ++round) {
+    std::vector<WrongRank> mine =
+        round < 0 ? verifier.check_timed(workload) : verifier.verify_once(workload, config.cudagraph > 0, fail);
+    if (!config.split.empty()) {
+      // The diagnosis knows the communicator's ranks only; elsewhere ranks are counted over the whole job.
+      for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
+    }
+    half.wrong = world.sum(static_cast<std::int64_t>(count_wrong(mine)));
+    if (*half.wrong == 0) continue;
+    for (WrongRank& record : gather_wrong(world, mine)) row.wrong.push_back(std::move(record));
+    return;
+  }
+}
+
+ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, const FailJob& fail) {
+  backend.observe_begin();
+  run_on_lanes(
+      backend.lanes(),
+      [&](int lane) {
+        backend.enqueue(lane, workload.operation(), workload.lane_buffers(0, lane));
+        backend.synchronize(lane);
+      },
+      fail);
+  return backend.observe_end(workload.operation());
+}
+
+void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half) {
+  half.algbw = time_s > 0 ? collective.algorithm_bytes(problem) / time_s / 1e9 : 0;
+  half.busbw = half.algbw * collective.bus_factor(problem.nranks);
+}
+
+std::size_t largest_message(const Plan& plan) {
+  std::size_t largest = 0;
+  for (const Case& c : plan.cases) largest = std::max(largest, c.nbytes);
+  return largest;
+}
+
+std::string describe(const Collective& collective, const Case& c) {
+  std::string text = fmt::format("{} of {} {}", collective.name, format_bytes(c.nbytes), name(c.dtype));
+  if (c.op) text += fmt::format(" {}", name(*c.op));
+  if (collective.has_root) text += fmt::format(" root {}", c.root);
+  return text;
+}
+
+}  // namespace busbar
