@@ -113,6 +113,9 @@ class Backend {
   /// Returns when everything enqueued on the lane's ranks is complete; throws on the library's asynchronous error.
   virtual void synchronize(int lane) = 0;
 
+  /// Whether operations run on after enqueue, so that back to back only marks tell their times.
+  virtual bool asynchronous() const { return false; }
+
   // What ran (--show-algo). Every rank calls observe_begin, the operation once and untimed, and observe_end.
   // -----------
   virtual void observe_begin() {}

@@ -121,4 +121,6 @@ Comm Comm::split_by_host() const {
   return Comm(std::move(impl));
 }
 
+bool on_one_host(const Comm& world) { return world.min(std::int64_t{world.split_by_host().size()}) == world.size(); }
+
 }  // namespace busbar

@@ -65,4 +65,7 @@ class Comm {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether all processes are on one host; the same answer on all. Collective.
+bool on_one_host(const Comm& world);
+
 }  // namespace busbar

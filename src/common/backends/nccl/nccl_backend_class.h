@@ -56,6 +56,7 @@ class NcclBackend final : public Backend {
   void group_end(int lane) override;
   void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override;
   void synchronize(int lane) override;
+  bool asynchronous() const override { return true; }
 
   bool has_graphs() const override { return true; }
   void capture_begin(int lane) override;
