@@ -151,6 +151,8 @@ struct Disturbance {
   std::int64_t involuntary_switches = 0;  ///< of our own processes, per second
   double spin_spread = 1;                 ///< p90/p10 of the canaries over the run
   double copy_spread = 1;
+  double spin_median_s = 0;  ///< of the slowest host's canaries: what tells launches apart whose machine was slower
+  double copy_median_s = 0;
   std::vector<std::string> flags;  ///< "foreign_cpu: 0.31 cores on node3", "machine_drift: ..."; empty: undisturbed
 };
 
