@@ -1,0 +1,92 @@
+#include "tools/session_job.h"
+
+#include "common/cluster/collectively.h"
+#include "common/cluster/session.h"
+#include "common/watch/watchdog.h"
+#include "tools/perf_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace busbar {
+namespace {
+
+int code_of(ExitCode code) { return static_cast<int>(code); }
+
+void say(const std::string& text) {
+  fmt::print(stderr, "busbar: {}\n", text);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work) {
+  const std::string oversubscribed = repair_oversubscription(launch);
+  // Outlives the session: finalizing can hang as well as starting.
+  Watchdog watchdog(timeout_s, std::max(launch.rank, 0), hostname());
+  watchdog.begin("MPI_Init");
+  Session session(&argc, &argv);
+  watchdog.rest();
+  const Comm& world = session.world();
+  std::string step = "starting";
+  const auto finish = [&](ExitCode code) {
+    watchdog.begin("MPI_Finalize");
+    return code_of(code);
+  };
+  try {
+    if (world.rank() == 0) {
+      const std::string warning = separate_worlds_warning(launch, world.size());
+      if (!warning.empty()) say("warning: " + warning);
+    }
+    return finish(work(world, oversubscribed, step));
+  } catch (const AgreedError& e) {
+    if (world.rank() == 0) say(fmt::format("error: {}", e.what()));
+    return finish(e.code());
+  } catch (const std::exception& e) {
+    const Error* known = dynamic_cast<const Error*>(&e);
+    say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), step, e.what()));
+    abort_job(known != nullptr ? known->code() : ExitCode::internal);
+  }
+}
+
+int run_before_session(const Launch& launch, const std::function<int()>& work) {
+  // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
+  const bool speaks = launch.rank <= 0;
+  try {
+    return work();
+  } catch (const Error& e) {
+    // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
+    // message.
+    if (!speaks) return code_of(ExitCode::good);
+    say(fmt::format("error: {}", e.what()));
+    return code_of(e.code());
+  } catch (const std::exception& e) {
+    say(fmt::format("error: {}", e.what()));
+    return code_of(ExitCode::internal);
+  }
+}
+
+double command_line_timeout_s(const CommandLine& line) {
+  Config config;
+  for (const Setting& setting : line.settings) {
+    if (setting.option->long_name == "timeout") setting.option->set(config, setting.text);
+  }
+  return config.timeout_s;
+}
+
+std::optional<ConfigFile> read_config_file(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  return ConfigFile{path, read_file(path, "the --config file")};
+}
+
+std::optional<ConfigFile> agree_on_config_file(const Comm& world, const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  std::optional<ConfigFile> file = ConfigFile{path, {}};
+  on_process0(world, [&] { file = read_config_file(path); });
+  file->text = world.broadcast(file->text, 0);
+  return file;
+}
+
+}  // namespace busbar
