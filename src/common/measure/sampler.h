@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/cluster/dissemination_barrier.h"
 #include "common/cluster/global_clock.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
@@ -18,9 +19,10 @@ struct BatchShape {
 
 /// A batch as all processes agreed on it, and this process's own part. Times are of one call.
 struct Batch {
-  std::vector<double> time_s;  ///< per sample over the ranks: see Sampler::estimand
+  std::vector<double> time_s;  ///< per sample over the ranks: see estimand()
   std::vector<double> skew_s;  ///< per sample: last entry less first; empty where no host clock sees the entries
   double elapsed_s = 0;        ///< the longest wall time of the batch on any process, settling included
+  double now_s = 0;            ///< since the sampler was made, at the end of the batch, the largest of any process
 
   std::vector<double> own_s;   ///< this process's own duration of each sample
   std::vector<double> late_s;  ///< its entry less the first process's; empty as skew_s is
@@ -37,15 +39,17 @@ class Sampler {
   /// Collective over `world`, with the same arguments. A failure inside must end the job.
   Batch measure(Backend& backend, const Workload& workload, const BatchShape& shape);
 
-  /// What a sample is over the ranks, in words: "last in to last out" where all ranks share a clock, else "the slowest
-  /// rank's own time".
-  const char* estimand(const Backend& backend, Cadence cadence) const;
-
  private:
   const Comm& world_;
   const GlobalClock& clock_;
   FailJob fail_;
+  DisseminationBarrier barrier_;
+  Clock::time_point start_;
 };
+
+/// What a sample is over the ranks, in words: "last in to last out" where all ranks share a clock, else "the slowest
+/// rank's own time".
+const char* estimand(const Backend& backend, Cadence cadence, bool one_host);
 
 /// The shape that suits an operation of about `call_s`: samples for `batch_s` of timing, between `least` and `most` of
 /// them; calls are bundled where one is shorter than 20 clock readings. Pure.

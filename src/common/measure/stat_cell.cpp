@@ -1,0 +1,87 @@
+#include "common/measure/stat_cell.h"
+
+#include <numeric>
+
+namespace busbar {
+namespace {
+
+constexpr double kQuantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
+
+double quantile_of(const ThinnedSamples& samples, double q) { return quantile(samples.sorted(), q); }
+
+}  // namespace
+
+StatCell::StatCell(std::size_t capacity, bool per_rank)
+    : samples_(capacity), skews_(capacity), own_(capacity), late_(capacity), per_rank_(per_rank) {}
+
+void StatCell::add(const Batch& batch, double spent_s, double spin_s) {
+  epoch_medians_s_.push_back(median(batch.time_s));
+  canary_s_.push_back(spin_s);
+  spent_s_ += spent_s;
+  timed_s_ += std::accumulate(batch.time_s.begin(), batch.time_s.end(), 0.0) * shape.calls_per_sample;
+  for (double t : batch.time_s) samples_.add(t);
+  for (double t : batch.skew_s) skews_.add(t);
+  for (double t : batch.own_s) own_.add(t);
+  if (!per_rank_) return;
+  for (double t : batch.late_s) late_.add(t);
+  for (char last : batch.last) times_last_ += last != 0;
+}
+
+std::optional<StopReason> StatCell::test(const StopLimits& limits) {
+  const int epochs = static_cast<int>(epoch_medians_s_.size());
+  const double width = estimate_median(epoch_medians_s_).relative_half_width();
+  const bool long_enough = timed_s_ >= limits.min_time_s;
+  if (precise_enough(limits.rule, stop_state_, epochs, width) && long_enough) return StopReason::ci;
+  if (epochs >= limits.rule.max_epochs) return StopReason::noisy;
+  if (hopeless(limits.rule, epochs, width) && long_enough) return StopReason::noisy;
+  if (spent_s_ >= limits.cell_time_s) return cut_off(limits);
+  return std::nullopt;
+}
+
+StopReason StatCell::cut_off(const StopLimits& limits) const {
+  const int epochs = static_cast<int>(epoch_medians_s_.size());
+  const double width = estimate_median(epoch_medians_s_).relative_half_width();
+  return hopeless(limits.rule, epochs, width) ? StopReason::noisy : StopReason::time;
+}
+
+CellStats StatCell::stats(StopReason why) const {
+  CellStats s;
+  const MedianEstimate estimate = estimate_median(epoch_medians_s_);
+  s.median_s = estimate.value;
+  s.interval_s = estimate.interval;
+  s.relative_half_width = estimate.relative_half_width();
+  s.lag1 = estimate.lag1;
+  s.stop = why;
+  const std::vector<double> sorted = samples_.sorted();
+  for (double q : kQuantiles) s.quantiles.push_back({q, quantile(sorted, q), quantile_interval(sorted, q)});
+  s.quantiles.push_back({1, samples_.largest(), std::nullopt});
+  s.epoch_medians_s = epoch_medians_s_;
+  s.samples = samples_.count();
+  s.samples_per_epoch = shape.samples;
+  s.calls_per_sample = shape.calls_per_sample;
+  s.warmup_calls = warm.calls;
+  s.warmed_up = warm.settled;
+  s.trend_p = mann_kendall_p(epoch_medians_s_);
+  s.modes = two_modes(epoch_medians_s_);
+  s.outliers = far_outliers(sorted);
+  if (skews_.count() > 0) {
+    s.skew_median_s = quantile_of(skews_, 0.5);
+    s.skew_p99_s = quantile_of(skews_, 0.99);
+  }
+  s.canary_spread = spread_ratio(canary_s_);
+  return s;
+}
+
+double StatCell::own_mean_s() const { return own_.count() > 0 ? own_.sum() / static_cast<double>(own_.count()) : 0; }
+
+RankTimes StatCell::own_rank() const {
+  RankTimes r;
+  r.own_median_s = quantile_of(own_, 0.5);
+  if (late_.count() == 0) return r;
+  r.late_median_s = quantile_of(late_, 0.5);
+  r.late_p99_s = quantile_of(late_, 0.99);
+  r.last_share = static_cast<double>(times_last_) / static_cast<double>(late_.count());
+  return r;
+}
+
+}  // namespace busbar

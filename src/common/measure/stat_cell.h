@@ -1,0 +1,58 @@
+#pragma once
+
+#include "common/measure/result.h"
+#include "common/measure/sampler.h"
+#include "common/measure/thinned_samples.h"
+#include "common/statistics/stop_rule.h"
+
+namespace busbar {
+
+/// When a cell is done; from the options. Pure.
+struct StopLimits {
+  StopRule rule;
+  double min_time_s = 0;  ///< timed
+  double cell_time_s = 20;
+};
+
+/// One placement of one row while it is measured: what its batches have said so far. Everything but the process's own
+/// times is agreed, so that all processes decide alike.
+class StatCell {
+ public:
+  /// `capacity`: samples to keep.
+  StatCell(std::size_t capacity, bool per_rank);
+
+  WarmUp warm;
+  BatchShape shape;
+
+  /// `spent_s`: what the batch took with all its preparation; `spin_s`: this pass's canary.
+  void add(const Batch& batch, double spent_s, double spin_s);
+
+  /// Why the cell is done, or nothing. To be asked once after each batch: two narrow intervals in a row are needed.
+  std::optional<StopReason> test(const StopLimits& limits);
+
+  /// Why it stops here although it is not done: more time would have helped, or not.
+  StopReason cut_off(const StopLimits& limits) const;
+
+  CellStats stats(StopReason why) const;
+
+  /// This process's mean time of a call.
+  double own_mean_s() const;
+
+  /// This process as one rank of --per-rank; rank and host are left to the caller.
+  RankTimes own_rank() const;
+
+ private:
+  ThinnedSamples samples_;
+  ThinnedSamples skews_;
+  ThinnedSamples own_;
+  ThinnedSamples late_;
+  bool per_rank_;
+  std::uint64_t times_last_ = 0;
+  std::vector<double> epoch_medians_s_;
+  std::vector<double> canary_s_;
+  double timed_s_ = 0;
+  double spent_s_ = 0;
+  StopState stop_state_;
+};
+
+}  // namespace busbar
