@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+using EnvironmentSettings = std::vector<std::pair<std::string, std::string>>;
+
+struct ChildOptions {
+  EnvironmentSettings environment;     ///< beside ours; the last of a name wins
+  double timeout_s = 60;               ///< then SIGTERM to its process group, SIGKILL after grace_s
+  double grace_s = 3;                  ///< time to end in good order: mpirun passes SIGTERM on to ranks elsewhere
+  std::size_t output_limit = 4 << 20;  ///< [bytes] kept of stdout and of stderr each; the rest is read and dropped
+  bool forward_stderr = false;         ///< also write its stderr to ours as it comes
+};
+
+struct ChildResult {
+  int exit_code = -1;  ///< -1: ended by a signal
+  int signal = 0;      ///< that ended it; 0: none
+  bool timed_out = false;
+  bool cut = false;  ///< output_limit was reached
+  std::string out;
+  std::string err;
+
+  bool good() const { return exit_code == 0 && !timed_out; }
+};
+
+/// SIGINT, SIGTERM or SIGHUP reached us while a child ran; the child is dead. Let it unwind, so that temporary files
+/// go, then end with end_by_signal().
+class Interrupted : public std::runtime_error {
+ public:
+  explicit Interrupted(int signal) : std::runtime_error("interrupted"), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
+
+/// Ends this process by the signal, so that the caller's shell sees what happened.
+[[noreturn]] void end_by_signal(int signal);
+
+/// Runs argv (argv[0] is looked up in PATH) in a process group of its own, without stdin, and waits for it. Nothing of
+/// its group outlives the call, and it does not outlive us. What our own launcher put into our environment (OMPI_*,
+/// PMIX_*, ...) is kept from it: it would take itself for a rank of this job. Throws Error(not_possible) when it cannot
+/// be started, Interrupted. Only for the main thread.
+ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& options);
+
+/// The environment of a launch from here, "NAME=value": `current` without what a launcher tells its ranks where
+/// `launched`, plus `settings`.
+std::vector<std::string> child_environment(std::span<const char* const> current, bool launched,
+                                           const EnvironmentSettings& settings);
+
+/// The end of a child in words: "exit code 5", "signal 9 (Killed)", "no end after 20 s".
+std::string describe_end(const ChildResult& result, double timeout_s);
+
+}  // namespace busbar
