@@ -56,27 +56,39 @@ void serve_offsets(const Comm& comm, int client, const ReadSeconds& own) {
 }
 
 ClockModel fit_clock(std::span<const PairOffset> offsets) {
-  constexpr double kFloor = 1e-8;  // no bound is better than the clock's own steps
+  const auto weight = [](const PairOffset& o) {
+    constexpr double kFloor = 1e-8;  // no bound is better than the clock's own steps
+    const double doubt = std::max(o.within_s, kFloor);
+    return 1 / (doubt * doubt);
+  };
   double weights = 0;
   double t_mean = 0;
   double y_mean = 0;
   for (const PairOffset& o : offsets) {
-    const double w = 1 / std::max(o.within_s * o.within_s, kFloor * kFloor);
-    weights += w;
-    t_mean += w * o.at_s;
-    y_mean += w * o.ahead_s;
+    weights += weight(o);
+    t_mean += weight(o) * o.at_s;
+    y_mean += weight(o) * o.ahead_s;
   }
   if (weights == 0) return {};
   t_mean /= weights;
   y_mean /= weights;
   double tt = 0;
   double ty = 0;
+  double yy = 0;
   for (const PairOffset& o : offsets) {
-    const double w = 1 / std::max(o.within_s * o.within_s, kFloor * kFloor);
-    tt += w * (o.at_s - t_mean) * (o.at_s - t_mean);
-    ty += w * (o.at_s - t_mean) * (o.ahead_s - y_mean);
+    const double t = o.at_s - t_mean;
+    const double y = o.ahead_s - y_mean;
+    tt += weight(o) * t * t;
+    ty += weight(o) * t * y;
+    yy += weight(o) * y * y;
   }
-  const double drift = tt > 0 ? ty / tt : 0;
+  if (tt == 0) return {y_mean, 0};
+  // Half a second of round trips of milliseconds would find drifts that no crystal has. So the scatter about the line
+  // weighs against what is known of crystals beforehand (ridge regression; 20 millionths).
+  constexpr double kUsualDrift = 20e-6;
+  const double freedom = std::max<double>(1, static_cast<double>(offsets.size()) - 2);
+  const double scatter = std::max(0.0, yy - ty * ty / tt) / freedom;
+  const double drift = ty / (tt + scatter / (kUsualDrift * kUsualDrift));
   return {y_mean - drift * t_mean, drift};
 }
 

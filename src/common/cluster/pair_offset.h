@@ -35,7 +35,7 @@ struct ClockModel {
 };
 
 /// Least squares over the offsets, each weighed by its own bound, so that round trips that met a busy core count for
-/// little. Pure.
+/// little; the drift is drawn to 0 as far as the offsets scatter too much to tell it. Pure.
 ClockModel fit_clock(std::span<const PairOffset> offsets);
 
 }  // namespace busbar

@@ -1,0 +1,149 @@
+#include "common/measure/disturbance.h"
+
+#include "common/cluster/session.h"
+#include "common/statistics/series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+constexpr double kForeignCores = 0.05;
+constexpr double kStolenCores = 0.02;
+constexpr double kThrottledShare = 0.005;
+constexpr double kDrift = 1.10;
+/// A difference of the few counters that make a figure, each cut to 10 ms at both ends of the window, may err by this.
+constexpr double kCounterError = 0.03;
+
+double rate(double amount, double elapsed_s) { return elapsed_s > 0 ? amount / elapsed_s : 0; }
+
+double doubt(const HostWindow& w) { return rate(kCounterError, w.elapsed_s); }
+
+void flag_throttling(const HostWindow& w, double throttled_s, const char* by, std::vector<std::string>& flags) {
+  if (throttled_s <= kThrottledShare * w.elapsed_s) return;
+  flags.push_back(fmt::format("throttled: {:.2f} s of {:.1f} s by {} on {}", throttled_s, w.elapsed_s, by, w.host));
+}
+
+void flag_drift(const HostWindow& w, double spread, const char* canary, std::vector<std::string>& flags) {
+  if (spread <= kDrift) return;
+  flags.push_back(fmt::format("machine_drift: {} canary p90/p10 {:.2f} on {}", canary, spread, w.host));
+}
+
+/// The host with the largest of a figure.
+template <class Figure>
+const HostWindow& worst(std::span<const HostWindow> hosts, Figure figure) {
+  return *std::max_element(hosts.begin(), hosts.end(),
+                           [&](const HostWindow& a, const HostWindow& b) { return figure(a) < figure(b); });
+}
+
+double stolen_cores(const HostWindow& w) { return rate(w.steal_s, w.elapsed_s); }
+double switches_per_s(const HostWindow& w) { return rate(w.switches, w.elapsed_s); }
+
+}  // namespace
+
+double foreign_cores(const HostWindow& w) {
+  if (w.cpus == 0) return 0;
+  const double processes_s = w.cpus * w.elapsed_s - w.idle_s - w.steal_s - w.kernel_s;
+  return std::max(0.0, rate(processes_s - w.own_s, w.elapsed_s));
+}
+
+Disturbance judge(std::span<const HostWindow> hosts) {
+  Disturbance d;
+  if (hosts.empty()) return d;
+
+  const HostWindow& foreign = worst(hosts, foreign_cores);
+  d.foreign_cpu = foreign_cores(foreign);
+  d.foreign_host = foreign.host;
+  if (d.foreign_cpu > kForeignCores + doubt(foreign)) {
+    d.flags.push_back(fmt::format("foreign_cpu: {:.2f} cores on {}", d.foreign_cpu, foreign.host));
+  }
+
+  const HostWindow& stolen = worst(hosts, stolen_cores);
+  d.steal = stolen_cores(stolen);
+  if (d.steal > kStolenCores + doubt(stolen)) {
+    d.flags.push_back(fmt::format("steal: {:.2f} cores on {}", d.steal, stolen.host));
+  }
+
+  const HostWindow& quota = worst(hosts, [](const HostWindow& w) { return w.container_s; });
+  const HostWindow& heat = worst(hosts, [](const HostWindow& w) { return w.thermal_s; });
+  d.throttled_s = std::max(quota.container_s, heat.thermal_s);
+  flag_throttling(quota, quota.container_s, "the container's CPU quota", d.flags);
+  flag_throttling(heat, heat.thermal_s, "heat", d.flags);
+
+  d.involuntary_switches =
+      static_cast<std::int64_t>(switches_per_s(worst(hosts, switches_per_s)) + 0.5);  // rates are not negative
+
+  const HostWindow& spin = worst(hosts, [](const HostWindow& w) { return w.spin_spread; });
+  const HostWindow& copy = worst(hosts, [](const HostWindow& w) { return w.copy_spread; });
+  d.spin_spread = spin.spin_spread;
+  d.copy_spread = copy.copy_spread;
+  flag_drift(spin, d.spin_spread, "spin", d.flags);
+  flag_drift(copy, d.copy_spread, "copy", d.flags);
+  return d;
+}
+
+DisturbanceMonitor::DisturbanceMonitor(const Comm& world, std::filesystem::path root)
+    : world_(world), host_(world.split_by_host()), root_(std::move(root)) {
+  canary_.run();  // its first time is its slowest
+  host_.barrier();
+  start_ = read();
+}
+
+void DisturbanceMonitor::sweep() {
+  const CanaryTimes times = canary_.run();
+  spins_.push_back(times.spin_s);
+  copies_.push_back(times.copy_s);
+}
+
+DisturbanceMonitor::Reading DisturbanceMonitor::read() const {
+  // First what must be of one moment on all of the host's processes.
+  Reading now{std::chrono::steady_clock::now(), own_cpu(), {}, {}};
+  if (host_.rank() == 0) {
+    now.cpu = host_cpu(root_);
+    now.throttled = throttling(root_);
+  }
+  return now;
+}
+
+Disturbance DisturbanceMonitor::finish() {
+  host_.barrier();
+  const Reading end = read();
+  const double elapsed_s = std::chrono::duration<double>(end.time - start_.time).count();
+
+  std::array<double, 2> sums{end.own.used_s - start_.own.used_s,
+                             static_cast<double>(end.own.involuntary_switches - start_.own.involuntary_switches)};
+  host_.sum(sums);
+  std::array<double, 2> spreads{spread_ratio(spins_), spread_ratio(copies_)};
+  host_.max(spreads);
+
+  const bool counted = start_.cpu && end.cpu;
+  const HostCpu from = counted ? *start_.cpu : HostCpu{};
+  const HostCpu to = counted ? *end.cpu : HostCpu{};
+  const std::array<double, 12> mine{host_.rank() == 0 ? 1.0 : 0.0,
+                                    elapsed_s,
+                                    static_cast<double>(to.cpus),
+                                    to.idle_s - from.idle_s,
+                                    to.steal_s - from.steal_s,
+                                    to.kernel_s - from.kernel_s,
+                                    sums[0],
+                                    end.throttled.container_s - start_.throttled.container_s,
+                                    end.throttled.thermal_s - start_.throttled.thermal_s,
+                                    sums[1],
+                                    spreads[0],
+                                    spreads[1]};
+  const std::vector<double> all = world_.gather(mine);
+  const std::vector<std::string> names = world_.gather(hostname());
+  std::vector<HostWindow> hosts;
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    const double* v = &all[r * mine.size()];
+    if (v[0] == 0) continue;  // process 0 of the host speaks for all of it
+    hosts.push_back({names[r], v[1], static_cast<int>(v[2]), v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]});
+  }
+  return judge(hosts);
+}
+
+}  // namespace busbar

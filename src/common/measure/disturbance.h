@@ -1,0 +1,75 @@
+#pragma once
+
+#include "common/cluster/comm.h"
+#include "common/cluster/cpu_usage.h"
+#include "common/measure/canary.h"
+#include "common/measure/result.h"
+
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// What one host did in a window. Pure numbers, so that every flag can be tested without the disturbance.
+struct HostWindow {
+  std::string host;
+  double elapsed_s = 0;
+  int cpus = 0;       ///< 0: the kernel's counters cannot be read here
+  double idle_s = 0;  ///< these are differences over the window
+  double steal_s = 0;
+  double kernel_s = 0;
+  double own_s = 0;  ///< CPU time of all of our processes on the host
+  double container_s = 0;
+  double thermal_s = 0;
+  double switches = 0;     ///< involuntary, of all of our processes on the host
+  double spin_spread = 1;  ///< the rank's that saw most
+  double copy_spread = 1;
+};
+
+/// Cores that processes other than ours kept busy: what was neither idle nor stolen nor interrupts' nor ours. Counted
+/// from idle time, which kernels measure exactly, rather than from busy time, which most sample at their ticks.
+double foreign_cores(const HostWindow& window);
+
+/// The worst host's figures and what they amount to. A flag is raised above 0.05 foreign cores, 0.02 stolen ones,
+/// throttling for 0.5 % of the window, or a canary's p90/p10 of 1.10; a window too short for the kernel's 10 ms steps
+/// needs more. Pure.
+Disturbance judge(std::span<const HostWindow> hosts);
+
+/// Watches this process and its host while the statistical mode measures.
+class DisturbanceMonitor {
+ public:
+  /// Starts the window. Collective over `world`, which must outlive this. `root` is where /proc and /sys are looked
+  /// for; without them the figures stay 0.
+  explicit DisturbanceMonitor(const Comm& world, std::filesystem::path root = "/");
+
+  /// Runs the canary, once per sweep and never between timed operations. Local, about a millisecond.
+  void sweep();
+
+  /// This process's canary of the latest sweep.
+  CanaryTimes canary() const { return spins_.empty() ? CanaryTimes{} : CanaryTimes{spins_.back(), copies_.back()}; }
+
+  /// Figures and flags since the construction, complete on process 0. Collective; the window goes on.
+  Disturbance finish();
+
+ private:
+  struct Reading {
+    std::chrono::steady_clock::time_point time;
+    OwnCpu own;
+    std::optional<HostCpu> cpu;  ///< read by process 0 of the host only
+    Throttling throttled;
+  };
+  Reading read() const;
+
+  const Comm& world_;
+  Comm host_;  ///< our processes on this host
+  std::filesystem::path root_;
+  Canary canary_;
+  std::vector<double> spins_;
+  std::vector<double> copies_;
+  Reading start_;
+};
+
+}  // namespace busbar
