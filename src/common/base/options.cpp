@@ -182,12 +182,13 @@ void check_size_conflict(const std::vector<std::string>& names) {
   throw Error(ExitCode::bad_config, "--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
 }
 
-Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file,
-                     const ReadEnvironment& environment) {
+Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
+                     const Config& defaults, std::span<const FileKey> own_keys) {
   Configured result;
   Config& config = result.config;
+  config = defaults;
   apply_environment(config, environment);
-  if (file) result.set_by_user = apply_yaml(config, file->text, file->name);
+  if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
   config.config_file = line.config_file;
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) remember(names, setting.option->long_name);

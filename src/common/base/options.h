@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
+#include "common/base/yaml_config.h"
 
 #include <functional>
 #include <optional>
@@ -62,9 +63,10 @@ struct Configured {
   std::vector<std::string> set_by_user;
 };
 
-/// Environment, then file, then command line: the later wins; then validate(). Throws Error.
-Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file,
-                     const ReadEnvironment& environment);
+/// Environment, then file, then command line: the later wins; then validate(). Throws Error. A subcommand may start
+/// from defaults and read keys of its own from the file.
+Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
+                     const Config& defaults = {}, std::span<const FileKey> own_keys = {});
 
 // option_checks.cpp ------------------------------------------------------------------------------------------------
 

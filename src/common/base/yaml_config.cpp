@@ -48,16 +48,24 @@ const Option* find_key(std::string_view key) {
   return nullptr;
 }
 
-std::vector<std::string> valid_keys() {
+const FileKey* find_own(std::string_view key, std::span<const FileKey> own) {
+  const auto found =
+      std::find_if(own.begin(), own.end(), [&](const FileKey& o) { return canonical(o.name) == canonical(key); });
+  return found == own.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> valid_keys(std::span<const FileKey> own) {
   std::vector<std::string> keys{"schema"};
+  for (const FileKey& key : own) keys.emplace_back(key.name);
   for (const Option& option : all_options()) {
     if (option.set != nullptr) keys.emplace_back(option.long_name);
   }
   return keys;
 }
 
-[[noreturn]] void fail_unknown_key(const Place& place, const YAML::Mark& mark, const std::string& key) {
-  const std::vector<std::string> keys = valid_keys();
+[[noreturn]] void fail_unknown_key(const Place& place, const YAML::Mark& mark, const std::string& key,
+                                   std::span<const FileKey> own) {
+  const std::vector<std::string> keys = valid_keys(own);
   const std::string nearest = nearest_choice(key, keys);
   place.fail(mark,
              fmt::format("unknown key {}{}; valid keys: {}", quoted(key),
@@ -71,12 +79,42 @@ std::string scalar(const Place& place, const YAML::Mark& mark, const YAML::Node&
   place.fail(mark, fmt::format("{}: the value is {}, not a single value", key, kind));
 }
 
+std::vector<std::string> scalars(const Place& place, const YAML::Mark& mark, const YAML::Node& node,
+                                 std::string_view key) {
+  if (!node.IsSequence()) return {scalar(place, mark, node, key)};
+  std::vector<std::string> items;
+  for (const YAML::Node& item : node) items.push_back(scalar(place, mark, item, key));
+  return items;
+}
+
 /// A value as the command line would write it; list items are joined with commas.
 std::string value_text(const Place& place, const YAML::Mark& mark, const YAML::Node& node, const Option& option) {
   if (!node.IsSequence() || !option.takes_list) return scalar(place, mark, node, option.long_name);
-  std::vector<std::string> items;
-  for (const YAML::Node& item : node) items.push_back(scalar(place, mark, item, option.long_name));
-  return fmt::format("{}", fmt::join(items, ","));
+  return fmt::format("{}", fmt::join(scalars(place, mark, node, option.long_name), ","));
+}
+
+void apply_own(const Place& place, const YAML::Mark& mark, const YAML::Node& node, const FileKey& key) {
+  const auto set = [&](const YAML::Mark& where, const std::string& item, const std::vector<std::string>& values) {
+    try {
+      key.set(item, values);
+    } catch (const Error& error) {
+      place.fail(where, fmt::format("{}: {}", key.name, error.what()));
+    }
+  };
+  switch (key.form) {
+    case FileKey::Form::value:
+      return set(mark, "", {scalar(place, mark, node, key.name)});
+    case FileKey::Form::list:
+      return set(mark, "", scalars(place, mark, node, key.name));
+    case FileKey::Form::map_of_lists:
+      break;
+  }
+  if (!node.IsMap()) place.fail(mark, fmt::format("{}: the value is not a map of names and their values", key.name));
+  for (const auto& entry : node) {
+    const YAML::Mark here = entry.first.Mark();
+    const std::string item = scalar(place, here, entry.first, key.name);
+    set(here, item, scalars(place, here, entry.second, item));
+  }
 }
 
 void check_schema(const Place& place, const YAML::Mark& mark, const YAML::Node& value) {
@@ -128,7 +166,8 @@ void check_one_document(const Place& place, const std::string& text) {
   place.fail(starts.last(), "a second document begins here: one file holds one configuration");
 }
 
-std::vector<std::string> apply_map(const Place& place, Config& config, const YAML::Node& root) {
+std::vector<std::string> apply_map(const Place& place, Config& config, const YAML::Node& root,
+                                   std::span<const FileKey> own) {
   std::vector<std::string> names;
   std::vector<std::string> seen;
   for (const auto& entry : root) {
@@ -143,8 +182,12 @@ std::vector<std::string> apply_map(const Place& place, Config& config, const YAM
       check_schema(place, mark, entry.second);
       continue;
     }
+    if (const FileKey* own_key = find_own(key, own)) {
+      apply_own(place, mark, entry.second, *own_key);
+      continue;
+    }
     const Option* option = find_key(key);
-    if (option == nullptr) fail_unknown_key(place, mark, key);
+    if (option == nullptr) fail_unknown_key(place, mark, key, own);
     const std::string text = value_text(place, mark, entry.second, *option);
     try {
       option->set(config, text);
@@ -158,7 +201,8 @@ std::vector<std::string> apply_map(const Place& place, Config& config, const YAM
 
 }  // namespace
 
-std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name) {
+std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
+                                    std::span<const FileKey> own) {
   const Place place(file_name);
   if (text.size() > kMaxFileBytes) place.fail({}, "larger than 1 MiB: this is not a configuration");
   check_text(place, text);
@@ -167,7 +211,7 @@ std::vector<std::string> apply_yaml(Config& config, std::string_view text, const
     const YAML::Node root = YAML::Load(std::string(text));
     if (root.IsNull()) return {};
     if (!root.IsMap()) place.fail(root.Mark(), "not a map of options: write lines such as 'minbytes: 8'");
-    const std::vector<std::string> names = apply_map(place, config, root);
+    const std::vector<std::string> names = apply_map(place, config, root, own);
     try {
       check_size_conflict(names);
     } catch (const Error& error) {
