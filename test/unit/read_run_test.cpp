@@ -1,0 +1,128 @@
+// The bugs these would catch: a run file of ours that our own reader does not understand, a time read in the wrong
+// unit, an unfinished or foreign file taken for a good run, and a complaint that does not say where the file is wrong.
+
+#include "common/report/read_run.h"
+
+#include "common/base/error.h"
+#include "common/report/json_report.h"
+#include "report_fixture.h"
+#include "run_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+
+using namespace busbar;
+
+namespace {
+
+std::string complaint(const std::string& text) {
+  try {
+    read_run(text, "a.json");
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::bad_config);
+    return e.what();
+  }
+  return "none";
+}
+
+std::string without(std::string text, const std::string& part, const std::string& with = "") {
+  const std::size_t at = text.find(part);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, part.size(), with);
+}
+
+}  // namespace
+
+TEST_CASE("What -J wrote is read back", "[read_run][unit]") {
+  RunInfo info = sample_run();
+  info.config.stat = true;
+  info.cadence = "isolated";
+  info.estimand = "last in to last out";
+  Row row = sample_row();
+  row.algorithm = ShownAlgorithm{.algorithm = "rule:ring", .protocol = "-", .channels = "-", .predicted_s = {}};
+  CellStats stats;
+  stats.median_s = 123.45e-6;
+  stats.interval_s = Interval{120e-6, 130e-6};
+  stats.epoch_medians_s = {121e-6, 123.45e-6, 125e-6};
+  row.out_of_place.stats = stats;
+  row.in_place.stats = stats;
+  row.in_place.wrong = 7;
+  JsonReport report(info, sample_plan());
+  report.add(row);
+  Summary summary;
+  summary.disturbance = Disturbance{};
+  summary.disturbance->flags = {"foreign_cpu: 0.31 cores on node3"};
+  report.finish(summary, ExitCode::wrong_data, "2026-07-04 10:20:32");
+
+  const RunFile run = read_run(report.document(), "a.json");
+  CHECK(run.name == "a.json");
+  CHECK(run.start_time == "2026-07-04 10:20:30");
+  CHECK(run.collective == "all_reduce");
+  CHECK(run.backend == "mpi");
+  CHECK(run.library == "Open MPI 4.1.4");
+  CHECK(run.launch_uuid == "0123456789abcdef0123456789abcdef");
+  CHECK(run.nranks == 2);
+  CHECK(run.hosts == std::vector<std::string>{"node0", "node1"});
+  CHECK(run.exit_code == 7);
+  CHECK(run.stat);
+  CHECK(run.cadence == "isolated");
+  CHECK(run.estimand == "last in to last out");
+  CHECK(run.flags == std::vector<std::string>{"foreign_cpu: 0.31 cores on node3"});
+  REQUIRE(run.skipped.size() == 1);
+  CHECK(run.skipped[0].redop == "avg");
+  CHECK(run.skipped[0].reason == "MPI has no such operation");
+  REQUIRE(run.cells.size() == 2);
+  const RunCell& out = run.cells[0];
+  CHECK(out.nbytes == 33554432);
+  CHECK(out.count == 8388608);
+  CHECK(out.dtype == "float");
+  CHECK(out.redop == "sum");
+  CHECK(out.root == -1);
+  CHECK_FALSE(out.in_place);
+  CHECK(out.wrong == 0);
+  CHECK(out.algorithm == "rule:ring");
+  REQUIRE(out.stats);
+  CHECK(out.stats->median_s == Approx(123.45e-6));
+  CHECK(out.stats->interval_s->low == Approx(120e-6));
+  CHECK(out.stats->interval_s->high == Approx(130e-6));
+  CHECK(out.stats->epoch_medians_s == std::vector<double>{121e-6, 123.45e-6, 125e-6});
+  CHECK(run.cells[1].in_place);
+  CHECK(run.cells[1].wrong == 7);
+  CHECK_FALSE(out.same_cell(run.cells[1]));
+}
+
+TEST_CASE("A run without --stat and one that never ended are read as such", "[read_run][unit]") {
+  RunFile run = read_run(fake_run({.stat = false, .cells = {{.stats = false}}}), "a.json");
+  CHECK_FALSE(run.stat);
+  REQUIRE(run.cells.size() == 2);
+  CHECK_FALSE(run.cells[0].stats);
+  CHECK_FALSE(run.cells[1].measured);
+  run = read_run(without(fake_run({}), "\"exit_code\":0", "\"exit_code\":null"), "a.json");
+  CHECK_FALSE(run.exit_code);
+  CHECK(run.spin_s == Approx(300e-6));
+  CHECK(run.copy_s == Approx(800e-6));
+}
+
+TEST_CASE("A complaint names the file and what is wrong in it", "[read_run][unit]") {
+  const std::string good = fake_run({});
+  CHECK_THAT(complaint(""), Catch::StartsWith("a.json: is no JSON: "));
+  CHECK_THAT(complaint(good.substr(0, good.size() / 2)), Catch::StartsWith("a.json: is no JSON: "));
+  CHECK(complaint("[1]") == "a.json: is no run of a benchmark: no JSON object");
+  CHECK_THAT(complaint("{}"), Catch::StartsWith("a.json: busbar is missing"));
+  CHECK_THAT(complaint(without(good, "\"nranks\":2,")), Catch::StartsWith("a.json: busbar.nranks is missing"));
+  CHECK(complaint(without(good, "\"nranks\":2,", "\"nranks\":0,")) ==
+        "a.json: busbar.nranks is no whole number from 1 to 2147483647");
+  CHECK(complaint(without(good, "\"size\":8,", "\"size\":18446744073709551615,")) ==
+        "a.json: results[0].size is no whole number from 0 to 9223372036854775807");
+  CHECK(complaint(without(good, "\"type\":\"float\"", "\"type\":1")) == "a.json: results[0].type is no text");
+  CHECK(complaint(without(good, "\"median_us\":1,", "\"median_us\":null,")) ==
+        "a.json: results[0].busbar.out_of_place.stats.median_us is no time above 0");
+  CHECK(complaint(without(good, "_medians_us\":[1]", "_medians_us\":[1,-1]")) ==
+        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us[1] is no time above 0");
+  CHECK(complaint(without(good, "_medians_us\":[1]", "_medians_us\":[]")) ==
+        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us is empty");
+  CHECK(complaint(without(good, "\"interval_us\":null", "\"interval_us\":[2,1]")) ==
+        "a.json: results[0].busbar.out_of_place.stats.interval_us is no pair of rising times");
+  CHECK(complaint(without(good, "\"root\":\"-1\"", "\"root\":\"x\"")) == "a.json: results[0].root is no rank");
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+// A run file as the benchmarks' -J writes it, reduced to what readers of it need, with numbers of the test's choice.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+struct FakeCell {
+  std::uint64_t nbytes = 8;
+  double median_us = 1;
+  std::vector<double> epochs_us{1};
+  std::int64_t wrong = 0;
+  std::string algorithm = {};  ///< empty: without --show-algo
+  bool stats = true;
+};
+
+struct FakeRun {
+  std::string collective = "all_reduce";
+  std::string dtype = "float";
+  std::string redop = "sum";
+  int nranks = 2;
+  std::string uuid = "0123456789abcdef0123456789abcdef";
+  std::string library = "Open MPI 4.1.4";
+  std::string backend = "mpi";
+  std::string hosts = "\"node0\"";
+  std::string cadence = "isolated";
+  std::string estimand = "last in to last out";
+  std::string flags = {};
+  double spin_us = 300;
+  double copy_us = 800;
+  bool stat = true;
+  int exit_code = 0;
+  std::vector<FakeCell> cells{FakeCell{}};
+  std::string skipped = {};
+};
+
+inline std::string fake_row(const FakeRun& run, const FakeCell& cell) {
+  const std::string stats =
+      cell.stats ? fmt::format(R"(,"stats":{{"median_us":{},"interval_us":null,"stop":"ci","epoch_medians_us":[{}]}})",
+                               cell.median_us, fmt::join(cell.epochs_us, ","))
+                 : "";
+  const std::string shown =
+      cell.algorithm.empty()
+          ? ""
+          : fmt::format(R"(,"algorithm":{{"algorithm":"{}","protocol":"LL","channels":"8","predicted_us":null}})",
+                        cell.algorithm);
+  return fmt::format(
+      R"({{"size":{},"count":{},"type":"{}","redop":"{}","root":"-1","out_of_place":{{"time":1,"nwrong":{}}},)"
+      R"("in_place":null,"busbar":{{"out_of_place":{{"measured":true{}}},"in_place":{{"measured":false}}{}}}}})",
+      cell.nbytes, cell.nbytes / 4, run.dtype, run.redop, cell.wrong, stats, shown);
+}
+
+inline std::string fake_run(const FakeRun& run) {
+  std::string rows;
+  for (const FakeCell& cell : run.cells) rows += (rows.empty() ? "" : ",\n") + fake_row(run, cell);
+  const std::string stat =
+      run.stat ? fmt::format(R"("stat":{{"seed":1,"cadence":"{}","estimand":"{}","disturbance":{{"flags":[{}],)"
+                             R"("spin_median_us":{},"copy_median_us":{}}}}},)",
+                             run.cadence, run.estimand, run.flags, run.spin_us, run.copy_us)
+               : "";
+  return fmt::format(
+      "{{\"version\":3,\"start_time\":\"2026-07-04 10:20:30\",\"results\":[\n{}\n],\"busbar\":{{"
+      R"("schema_version":2,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
+      R"("collective":"{}",{}"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
+      rows, run.backend, run.library, run.uuid, run.nranks, run.hosts, run.collective, stat, run.skipped,
+      run.exit_code);
+}
+
+}  // namespace busbar
