@@ -2,6 +2,7 @@
 
 #include "common/backends/choose.h"
 #include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/observation_setup.h"
 #include "common/backends/ranks_per_gpu.h"
 #include "common/base/options.h"
 #include "common/base/records.h"
@@ -104,10 +105,18 @@ bool has_own_gpus(const Comm& host, const ProcessFacts& facts) {
 
 OpenedBackend open_nccl_backend(const Config& config, const Comm& world, const Comm& group, const Comm& host,
                                 const ProcessFacts& facts) {
+  ObservationSetup observation;
+  collectively(world, "preparing --show-algo", [&] {
+    const std::string tuner = config.show_prediction ? find_installed_tuner(nccl_setting) : std::string();
+    observation = plan_observation(config, nccl_setting, tuner);
+    apply(observation.settings);
+  });
   const NcclPlace place{.local_rank = host.rank(),
                         .own_gpus = has_own_gpus(host, facts),
-                        .one_host = world.min(std::int64_t{host.size() == world.size()}) == 1};
+                        .one_host = world.min(std::int64_t{host.size() == world.size()}) == 1,
+                        .tuning_log = observation.tuning_log};
   OpenedBackend opened;
+  opened.remarks = observation.remarks;
   opened.backend = make_nccl_backend(world, group, config, place);
   const std::string remark = ranks_per_gpu_remark(config.ranks_per_gpu);
   if (!remark.empty()) opened.remarks.push_back(remark);

@@ -58,6 +58,8 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
+    // NCCL's rank 0 alone logs its choices.
+    if (place.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
     lanes_.resize(config.nthreads);
     const LocalGpus gpus = local_gpus();
     if (gpus.count == 0) throw Error(ExitCode::not_possible, gpus.problem);

@@ -15,6 +15,8 @@ struct NcclPlace {
   int local_rank = 0;     ///< among all processes of this host
   bool own_gpus = false;  ///< the launcher shows each process of this host GPUs of its own
   bool one_host = true;   ///< the whole job runs on one host
+  /// NCCL's log is free to be read during observed operations (ObservationSetup).
+  bool tuning_log = false;
 };
 
 /// NCCL on the GPUs of this process: -t x -g ranks, rank = process * t * g + i. `group`, a part of `world`, are the

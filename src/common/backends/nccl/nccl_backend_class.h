@@ -4,6 +4,7 @@
 #include "common/backends/nccl/cuda_handles.h"
 #include "common/backends/nccl/nccl_backend.h"
 #include "common/backends/nccl/nccl_library.h"
+#include "common/backends/nccl/tuning_log.h"
 #include "common/backends/transfers.h"
 #include "common/base/config.h"
 
@@ -21,7 +22,7 @@
 namespace busbar {
 
 /// The NCCL backend; its members are spread over nccl_backend.cpp (life), nccl_memory.cpp, nccl_data.cpp,
-/// nccl_operations.cpp and nccl_streams.cpp (waiting, graphs, marks).
+/// nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_observe.cpp.
 class NcclBackend final : public Backend {
  public:
   NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place);
@@ -57,6 +58,9 @@ class NcclBackend final : public Backend {
   void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override;
   void synchronize(int lane) override;
   bool asynchronous() const override { return true; }
+
+  void observe_begin() override;
+  ShownAlgorithm observe_end(const Operation& op) override;
 
   bool has_graphs() const override { return true; }
   void capture_begin(int lane) override;
@@ -140,6 +144,7 @@ class NcclBackend final : public Backend {
 
   Config config_;
   std::shared_ptr<const NcclLibrary> nccl_;
+  std::unique_ptr<TuningLog> log_;  ///< where it is needed and free
   int nranks_ = 0;
   int oldest_compute_capability_ = 0;  ///< over all ranks of the job
   std::vector<int> ranks_;

@@ -77,6 +77,7 @@ void find_all(void* handle, NcclLibrary& nccl) {
   find(handle, "ncclScatter", nccl.Scatter);
   find(handle, "ncclSend", nccl.Send);
   find(handle, "ncclRecv", nccl.Recv);
+  nccl.ResetDebugInit = reinterpret_cast<void (*)()>(dlsym(handle, "ncclResetDebugInit"));
 }
 
 }  // namespace

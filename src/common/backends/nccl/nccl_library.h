@@ -40,6 +40,8 @@ struct NcclLibrary {
   decltype(&ncclScatter) Scatter = nullptr;
   decltype(&ncclSend) Send = nullptr;
   decltype(&ncclRecv) Recv = nullptr;
+  /// Reads the NCCL_DEBUG variables again; deprecated, so null where a library no longer has it.
+  void (*ResetDebugInit)() = nullptr;
 };
 
 /// Throws Error(not_possible) saying what is missing or too old, and how to point to a library: NCCL_HOME (its lib or

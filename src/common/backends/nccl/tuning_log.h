@@ -1,0 +1,35 @@
+#pragma once
+
+#include "common/backends/nccl/nccl_library.h"
+
+#include <memory>
+#include <string>
+
+namespace busbar {
+
+/// NCCL's log, subsystem TUNING, read back during observed operations only. NCCL writes it into memory of this process;
+/// outside an observation it logs nothing but warnings, so that timing is not disturbed. Takes over NCCL_DEBUG,
+/// NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, which the caller has found unset, and clears them at the end. One at a time
+/// per process.
+class TuningLog {
+ public:
+  /// Before NCCL's first call. Null where NCCL or the system lacks what it takes.
+  static std::unique_ptr<TuningLog> open(std::shared_ptr<const NcclLibrary> nccl);
+
+  TuningLog(const TuningLog&) = delete;
+  TuningLog& operator=(const TuningLog&) = delete;
+  ~TuningLog();
+
+  void begin();
+  /// What NCCL has logged since begin().
+  std::string end();
+
+ private:
+  TuningLog(std::shared_ptr<const NcclLibrary> nccl, int fd);
+  void set_level(const char* level);
+
+  std::shared_ptr<const NcclLibrary> nccl_;
+  int fd_;
+};
+
+}  // namespace busbar

@@ -1,0 +1,205 @@
+#include "common/backends/nccl_observation.h"
+
+#include "common/base/tuner_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+// Bits of NCCL's activation mask.
+constexpr int kCollectives = 1 << 1;
+constexpr int kTransfers = 1 << 2;
+
+/// NCCL's name of the collective, as its profiler and its log spell it; empty where it is made of transfers.
+std::string_view nccl_function(CollectiveId id) {
+  switch (id) {
+    case CollectiveId::all_reduce:
+      return "AllReduce";
+    case CollectiveId::all_gather:
+      return "AllGather";
+    case CollectiveId::reduce_scatter:
+      return "ReduceScatter";
+    case CollectiveId::broadcast:
+      return "Broadcast";
+    case CollectiveId::reduce:
+      return "Reduce";
+    case CollectiveId::alltoall:
+    case CollectiveId::alltoallv:
+    case CollectiveId::gather:
+    case CollectiveId::scatter:
+    case CollectiveId::sendrecv:
+    case CollectiveId::hypercube:
+      return {};
+  }
+  return {};
+}
+
+/// The text after `mark` up to the next blank, and moves past it.
+std::optional<std::string_view> word_after(std::string_view& text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + mark.size());
+  const std::string_view word = text.substr(0, text.find_first_of(" \r\n"));
+  text.remove_prefix(word.size());
+  return word.empty() ? std::nullopt : std::optional(word);
+}
+
+std::optional<SymmetricKernel> symmetric_kernel(std::string_view line) {
+  constexpr std::string_view kMessage = " NCCL INFO ";
+  constexpr std::string_view kMark = " [Symmetric]: ";
+  const std::size_t message = line.find(kMessage);
+  const std::size_t mark = line.find(kMark);
+  if (message == std::string_view::npos || mark == std::string_view::npos || mark < message) return std::nullopt;
+  SymmetricKernel kernel;
+  kernel.function = line.substr(message + kMessage.size(), mark - message - kMessage.size());
+  std::string_view rest = line.substr(mark + kMark.size());
+  const auto name = word_after(rest, " Bytes -> Kernel ");
+  const auto channels = word_after(rest, " nchannels ");
+  if (!name || !channels) return std::nullopt;
+  kernel.kernel = *name;
+  const auto [stop, failure] = std::from_chars(channels->data(), channels->data() + channels->size(), kernel.channels);
+  if (failure != std::errc{} || stop != channels->data() + channels->size()) return std::nullopt;
+  return kernel;
+}
+
+/// The row's answer if all values agree.
+template <class Range, class Get>
+auto unanimous(const Range& range, Get get) -> std::optional<std::decay_t<decltype(get(*range.begin()))>> {
+  if (range.empty()) return std::nullopt;
+  const auto first = get(*range.begin());
+  for (const auto& item : range) {
+    if (get(item) != first) return std::nullopt;
+  }
+  return first;
+}
+
+std::string channel_text(const std::vector<LaunchedTask>& tasks) {
+  const auto [least, most] = std::minmax_element(tasks.begin(), tasks.end(),
+                                                 [](const auto& a, const auto& b) { return a.channels < b.channels; });
+  if (least->channels <= 0) return "-";
+  return least->channels == most->channels ? std::to_string(least->channels)
+                                           : fmt::format("{}-{}", least->channels, most->channels);
+}
+
+/// Of the slowest local rank, in seconds. Nothing where NCCL has no prediction or not a true one.
+std::optional<double> predicted_s(const Operation& op, const Observed& observed, const LaunchedTask& task) {
+  const auto function = tuner_collective(task.function);
+  const auto algorithm = tuner_algorithm(task.algorithm);
+  const auto protocol = tuner_protocol(task.protocol);
+  if (!function || !algorithm || !protocol) return std::nullopt;
+  // NCCL multiplies its times of fp8 rings beyond 8 ranks by 1024, to choose them last.
+  const bool fp8 = op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2;
+  if (fp8 && op.problem.nranks > 8 && *algorithm == TunerAlgorithm::ring) return std::nullopt;
+  std::optional<double> slowest;
+  for (const PredictedTimes& p : observed.predictions) {
+    const std::size_t at = static_cast<std::size_t>(*algorithm) * p.nprotocols + static_cast<std::size_t>(*protocol);
+    if (p.function != static_cast<int>(*function) || static_cast<int>(*protocol) >= p.nprotocols) continue;
+    if (at >= p.times_us.size() || p.times_us[at] < 0) continue;
+    slowest = std::max(slowest.value_or(0), static_cast<double>(p.times_us[at]) * 1e-6);
+  }
+  return slowest;
+}
+
+ShownAlgorithm collective_shown(const Operation& op, const Observed& observed, const std::vector<LaunchedTask>& tasks) {
+  const auto algorithm = unanimous(tasks, [](const LaunchedTask& t) { return std::pair(t.algorithm, t.protocol); });
+  if (!algorithm) return {};
+  return {algorithm->first, algorithm->second, channel_text(tasks), predicted_s(op, observed, tasks.front())};
+}
+
+}  // namespace
+
+void NcclObservation::set_mask(int mask) noexcept {
+  if (mask_ != nullptr) __atomic_store_n(mask_, mask, __ATOMIC_RELAXED);  // NCCL reads it from all its threads
+}
+
+void NcclObservation::attach(int* activation_mask, Logger logger) noexcept {
+  const std::lock_guard lock(mutex_);
+  mask_ = activation_mask;
+  logger_ = logger;
+  set_mask(observing() ? kCollectives | kTransfers : 0);
+}
+
+bool NcclObservation::attached() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return mask_ != nullptr;
+}
+
+void NcclObservation::begin() {
+  const std::lock_guard lock(mutex_);
+  observed_ = {};
+  observing_ = true;
+  set_mask(kCollectives | kTransfers);
+}
+
+Observed NcclObservation::end() {
+  const std::lock_guard lock(mutex_);
+  set_mask(0);
+  observing_ = false;
+  return std::exchange(observed_, {});
+}
+
+void NcclObservation::add(LaunchedTask task) noexcept try {
+  const std::lock_guard lock(mutex_);
+  if (observing()) observed_.tasks.push_back(std::move(task));
+} catch (...) {
+  return;  // no memory: the row says "unknown"
+}
+
+void NcclObservation::add(PredictedTimes prediction) noexcept try {
+  const std::lock_guard lock(mutex_);
+  if (observing()) observed_.predictions.push_back(std::move(prediction));
+} catch (...) {
+  return;
+}
+
+void NcclObservation::touch_log() const noexcept {
+  constexpr int kInfo = 3;
+  constexpr unsigned long kTuning = 0x40;
+  Logger logger = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    logger = logger_;
+  }
+  if (logger != nullptr) logger(kInfo, kTuning, __FILE__, __LINE__, "busbar: end of the observed operation");
+}
+
+NcclObservation& nccl_observation() {
+  static NcclObservation observation;
+  return observation;
+}
+
+std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log) {
+  std::vector<SymmetricKernel> kernels;
+  while (!tuning_log.empty()) {
+    const std::size_t end = tuning_log.find('\n');
+    if (auto kernel = symmetric_kernel(tuning_log.substr(0, end))) kernels.push_back(std::move(*kernel));
+    tuning_log.remove_prefix(end == std::string_view::npos ? tuning_log.size() : end + 1);
+  }
+  return kernels;
+}
+
+ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, std::string_view tuning_log) {
+  const std::string_view function = nccl_function(op.collective->id);
+  std::vector<LaunchedTask> collectives;
+  std::vector<LaunchedTask> transfers;
+  for (const LaunchedTask& t : observed.tasks) (t.transfer ? transfers : collectives).push_back(t);
+  if (!collectives.empty()) {
+    const auto launched = unanimous(collectives, [](const LaunchedTask& t) { return t.function; });
+    return launched == function ? collective_shown(op, observed, collectives) : ShownAlgorithm{};
+  }
+  // NCCL does not tell a transfer's protocol.
+  if (!transfers.empty()) return {"p2p", "-", channel_text(transfers), std::nullopt};
+
+  const std::vector<SymmetricKernel> kernels = symmetric_kernels(tuning_log);
+  const auto kernel = unanimous(kernels, [](const SymmetricKernel& k) { return k; });
+  if (!kernel || kernel->function != function) return {};
+  return {kernel->kernel, "symmetric", std::to_string(kernel->channels), std::nullopt};
+}
+
+}  // namespace busbar
