@@ -1,0 +1,87 @@
+#pragma once
+
+#include "plugins/nccl_plugin_abi.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace busbar {
+
+// Events are delivered for the bits set in the activation mask, and their parents too.
+inline constexpr std::uint64_t kProfileColl = 1u << 1;
+inline constexpr std::uint64_t kProfileP2p = 1u << 2;
+
+/// A collective as launched. Texts are NCCL's static ones: "AllReduce", "ncclFloat32", "RING", "LL128".
+struct ProfiledCollective {
+  std::uint64_t sequence;
+  const char* function;
+  const void* send_buffer;
+  void* recv_buffer;
+  std::size_t count;
+  int root;
+  const char* datatype;
+  std::uint8_t channels;
+  std::uint8_t warps;
+  const char* algorithm;
+  const char* protocol;
+};
+
+/// One send or receive, also those that a collective is made of.
+struct ProfiledTransfer {
+  const char* function;
+  void* buffer;
+  const char* datatype;
+  std::size_t count;
+  int peer;
+  std::uint8_t channels;
+};
+
+/// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to.
+struct ProfilerEventV5 {
+  std::uint64_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      ProfiledCollective task;
+      void* parent_group;
+    } collective;
+    struct {
+      ProfiledTransfer task;
+      void* parent_group;
+    } transfer;
+  };
+};
+
+/// v4 (NCCL 2.27).
+struct ProfilerEventV4 {
+  std::uint8_t type;
+  void* parent;
+  int rank;
+  union {
+    ProfiledCollective collective;
+    ProfiledTransfer transfer;
+  };
+};
+
+struct ProfilerV5 {
+  const char* name;
+  NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,
+                     int nranks, int rank, NcclLogger logger);
+  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV5* event);
+  NcclResult (*stop_event)(void* handle);
+  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
+  NcclResult (*finalize)(void* context);
+};
+
+struct ProfilerV4 {
+  const char* name;
+  NcclResult (*init)(void** context, int* activation_mask, const char* comm_name, std::uint64_t comm_hash, int nnodes,
+                     int nranks, int rank, NcclLogger logger);
+  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV4* event);
+  NcclResult (*stop_event)(void* handle);
+  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
+  NcclResult (*finalize)(void* context);
+};
+
+}  // namespace busbar

@@ -1,0 +1,70 @@
+// The profiler inside this executable, found by NCCL under NCCL_PROFILER_PLUGIN=STATIC_PLUGIN. It copies what ran and
+// keeps no event: no handle, so no further call for it, and no context, since events name their rank.
+
+#include "common/backends/nccl_observation.h"
+#include "plugins/nccl_profiler_abi.h"
+
+#include <utility>
+
+namespace busbar {
+namespace {
+
+std::string text(const char* nccls) { return nccls != nullptr ? nccls : ""; }
+
+void add(const ProfiledCollective& c) {
+  nccl_observation().add(LaunchedTask{false, text(c.function), text(c.algorithm), text(c.protocol), c.channels});
+}
+
+void add(const ProfiledTransfer& t) {
+  nccl_observation().add(LaunchedTask{true, text(t.function), "", "", t.channels});
+}
+
+/// All ranks of a communicator run the same; rank 0's process reports.
+template <class Event, class Add>
+NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
+  *handle = nullptr;
+  const bool wanted = event->type == kProfileColl || event->type == kProfileP2p;
+  if (!wanted || event->rank != 0 || !nccl_observation().observing()) return kNcclSuccess;
+  try {
+    add_task(*event);
+  } catch (...) {
+    return kNcclSuccess;  // no memory: the row says "unknown"
+  }
+  return kNcclSuccess;
+}
+
+NcclResult attach(void** context, int* activation_mask, NcclLogger logger) noexcept {
+  *context = nullptr;
+  nccl_observation().attach(activation_mask, logger);
+  return kNcclSuccess;
+}
+
+NcclResult init_v5(void** context, std::uint64_t, int* activation_mask, const char*, int, int, int, NcclLogger logger) {
+  return attach(context, activation_mask, logger);
+}
+
+NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint64_t, int, int, int, NcclLogger logger) {
+  return attach(context, activation_mask, logger);
+}
+
+NcclResult start_v5(void*, void** handle, ProfilerEventV5* event) {
+  return start(handle, event, [](const ProfilerEventV5& e) {
+    e.type == kProfileColl ? add(e.collective.task) : add(e.transfer.task);
+  });
+}
+
+NcclResult start_v4(void*, void** handle, ProfilerEventV4* event) {
+  return start(handle, event,
+               [](const ProfilerEventV4& e) { e.type == kProfileColl ? add(e.collective) : add(e.transfer); });
+}
+
+NcclResult ignore(void*) { return kNcclSuccess; }
+NcclResult ignore_state(void*, int, void*) { return kNcclSuccess; }
+
+}  // namespace
+}  // namespace busbar
+
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v5{"busbar",       busbar::init_v5,      busbar::start_v5,
+                                                                busbar::ignore, busbar::ignore_state, busbar::ignore};
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV4 ncclProfiler_v4{"busbar",       busbar::init_v4,      busbar::start_v4,
+                                                                busbar::ignore, busbar::ignore_state, busbar::ignore};
