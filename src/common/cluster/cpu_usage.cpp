@@ -29,7 +29,7 @@ double container_s(const fs::path& root) {
   return longest;
 }
 
-double thermal_s(const fs::path& root) {
+double heat_s(const fs::path& root) {
   double longest = 0;
   std::error_code missing;
   for (const fs::directory_entry& cpu : fs::directory_iterator(root / "sys/devices/system/cpu", missing)) {
@@ -64,14 +64,14 @@ std::optional<HostCpu> host_cpu(const fs::path& root) {
     found = static_cast<bool>(fields >> user >> nice >> system >> idle);
     fields >> iowait >> irq >> softirq >> steal;
     cpu.idle_s = (idle + iowait) * tick;
-    cpu.kernel_s = (irq + softirq) * tick;
+    cpu.interrupts_s = (irq + softirq) * tick;
     cpu.steal_s = steal * tick;
   }
   if (!found || cpu.cpus == 0) return std::nullopt;
   return cpu;
 }
 
-Throttling throttling(const fs::path& root) { return {container_s(root), thermal_s(root)}; }
+Throttling throttling(const fs::path& root) { return {container_s(root), heat_s(root)}; }
 
 OwnCpu own_cpu() {
   rusage usage{};

@@ -9,10 +9,10 @@ namespace busbar {
 /// What a host's kernel has counted since it started, all CPUs together [s]. The counters move in steps of 10 ms, so
 /// only differences over a second or more mean anything.
 struct HostCpu {
-  int cpus = 0;         ///< online
-  double idle_s = 0;    ///< waiting for I/O included
-  double steal_s = 0;   ///< ready to run, but the hypervisor ran something else
-  double kernel_s = 0;  ///< interrupts, which are no process's time
+  int cpus = 0;             ///< online
+  double idle_s = 0;        ///< waiting for I/O included
+  double steal_s = 0;       ///< ready to run, but the hypervisor ran something else
+  double interrupts_s = 0;  ///< interrupts, which are no process's time
 };
 
 /// From /proc/stat; nothing where it cannot be read. `root` is where /proc is looked for.
@@ -22,7 +22,7 @@ std::optional<HostCpu> host_cpu(const std::filesystem::path& root = "/");
 /// started; 0 where the files are missing.
 struct Throttling {
   double container_s = 0;  ///< by CPU quotas of the control groups above this process: the group held longest
-  double thermal_s = 0;    ///< by heat: the core or package held longest (Intel only)
+  double heat_s = 0;       ///< by heat: the core or package held longest (Intel only)
 };
 Throttling throttling(const std::filesystem::path& root = "/");
 

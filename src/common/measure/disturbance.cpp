@@ -47,7 +47,7 @@ double switches_per_s(const HostWindow& w) { return rate(w.switches, w.elapsed_s
 
 double foreign_cores(const HostWindow& w) {
   if (w.cpus == 0) return 0;
-  const double processes_s = w.cpus * w.elapsed_s - w.idle_s - w.steal_s - w.kernel_s;
+  const double processes_s = w.cpus * w.elapsed_s - w.idle_s - w.steal_s - w.interrupts_s;
   return std::max(0.0, rate(processes_s - w.own_s, w.elapsed_s));
 }
 
@@ -69,10 +69,10 @@ Disturbance judge(std::span<const HostWindow> hosts) {
   }
 
   const HostWindow& quota = worst(hosts, [](const HostWindow& w) { return w.container_s; });
-  const HostWindow& heat = worst(hosts, [](const HostWindow& w) { return w.thermal_s; });
-  d.throttled_s = std::max(quota.container_s, heat.thermal_s);
+  const HostWindow& heat = worst(hosts, [](const HostWindow& w) { return w.heat_s; });
+  d.throttled_s = std::max(quota.container_s, heat.heat_s);
   flag_throttling(quota, quota.container_s, "the container's CPU quota", d.flags);
-  flag_throttling(heat, heat.thermal_s, "heat", d.flags);
+  flag_throttling(heat, heat.heat_s, "heat", d.flags);
 
   d.involuntary_switches =
       static_cast<std::int64_t>(switches_per_s(worst(hosts, switches_per_s)) + 0.5);  // rates are not negative
@@ -128,10 +128,10 @@ Disturbance DisturbanceMonitor::finish() {
                                     static_cast<double>(to.cpus),
                                     to.idle_s - from.idle_s,
                                     to.steal_s - from.steal_s,
-                                    to.kernel_s - from.kernel_s,
+                                    to.interrupts_s - from.interrupts_s,
                                     sums[0],
                                     end.throttled.container_s - start_.throttled.container_s,
-                                    end.throttled.thermal_s - start_.throttled.thermal_s,
+                                    end.throttled.heat_s - start_.throttled.heat_s,
                                     sums[1],
                                     spreads[0],
                                     spreads[1]};

@@ -20,10 +20,10 @@ struct HostWindow {
   int cpus = 0;       ///< 0: the kernel's counters cannot be read here
   double idle_s = 0;  ///< these are differences over the window
   double steal_s = 0;
-  double kernel_s = 0;
+  double interrupts_s = 0;
   double own_s = 0;  ///< CPU time of all of our processes on the host
   double container_s = 0;
-  double thermal_s = 0;
+  double heat_s = 0;
   double switches = 0;     ///< involuntary, of all of our processes on the host
   double spin_spread = 1;  ///< the rank's that saw most
   double copy_spread = 1;
