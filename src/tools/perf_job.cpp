@@ -6,6 +6,7 @@
 #include "common/cluster/collectively.h"
 #include "common/cluster/session.h"
 #include "common/measure/runner.h"
+#include "common/measure/stat_runner.h"
 #include "common/report/reporter.h"
 #include "tools/perf_setup.h"
 
@@ -21,6 +22,11 @@ struct Totals {
   std::int64_t wrong = 0;
   double busbw = 0;
   std::int64_t halves = 0;
+
+  void add(const Config& config, const Row& row) {
+    add(row.out_of_place, config.placement != Placements::in);
+    add(row.in_place, config.placement != Placements::out);
+  }
 
   void add(const HalfResult& half, bool measured) {
     if (!measured || !half.supported) return;
@@ -39,21 +45,32 @@ struct Totals {
   }
 };
 
-Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Reporter& reporter, std::string& step) {
+/// The plan, row by row, as often as -N says.
+Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Reporter& reporter) {
   Totals totals;
   for (int cycle = 0; config.run_cycles == 0 || cycle < config.run_cycles; ++cycle) {
     for (const Case& row_case : plan.cases) {
-      step = describe(*plan.collective, row_case);
       reporter.begin_row(row_case);
       const Row row = runner.run(row_case, cycle);
-      totals.add(row.out_of_place, config.placement != Placements::in);
-      totals.add(row.in_place, config.placement != Placements::out);
+      totals.add(config, row);
       reporter.row(row);
     }
     // Nothing to run would otherwise be run for ever.
     if (plan.cases.empty()) break;
   }
   return totals;
+}
+
+StatEvents stat_events(const Config& config, Reporter& reporter, Totals& totals) {
+  return {
+      .row =
+          [&](const Row& row) {
+            totals.add(config, row);
+            reporter.row(row);
+          },
+      .batch = [&](const Case& row_case, bool in_place, int epoch,
+                   const Batch& batch) { reporter.samples(row_case, in_place, epoch, batch.time_s, batch.skew_s); },
+      .pass = [&](int pass, int done, int cells, double elapsed_s) { reporter.pass(pass, done, cells, elapsed_s); }};
 }
 
 ExitCode verdict(const Summary& summary) {
@@ -87,6 +104,13 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
     for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
   }
 
+  if (config.stat) {
+    const Cadence cadence = resolve(config.cadence, backend);
+    info.seed = agree_on_seed(world, config.seed);
+    info.cadence = cadence == Cadence::isolated ? "isolated" : "stream";
+    info.estimand = estimand(backend, cadence, on_one_host(world));
+  }
+
   if (config.dry_run) {
     const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, assumed_busbw(info.backend));
     if (world.rank() == 0) fmt::print("{}", text);
@@ -98,18 +122,34 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
 
   step = "allocating buffers";
   watchdog.begin(step);
-  const FailJob fail = [&](std::exception_ptr failure) { fail_job(failure, world.rank(), step); };
-  Runner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail);
+  const std::string* under_way = &step;
+  const FailJob fail = [&](std::exception_ptr failure) { fail_job(failure, world.rank(), *under_way); };
   Totals totals;
-  try {
-    totals = run_cycles(runner, config, plan, reporter, step);
-  } catch (...) {
-    step = runner.step();
-    backend.abort();
-    throw;
+  std::optional<Disturbance> disturbance;
+  // What a failed runner was doing is what the message must say; the backend goes down before the exception does.
+  const auto guarded = [&](auto& runner, const auto& work) {
+    under_way = &runner.step();
+    try {
+      work();
+    } catch (...) {
+      step = runner.step();
+      backend.abort();
+      throw;
+    }
+    under_way = &step;
+  };
+  if (config.stat) {
+    StatRunner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail, info.seed,
+                      stat_events(config, reporter, totals));
+    guarded(runner, [&] { runner.run(); });
+    disturbance = runner.disturbance();
+  } else {
+    Runner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail);
+    guarded(runner, [&] { totals = run_cycles(runner, config, plan, reporter); });
   }
   watchdog.begin("finishing");
   Summary summary = totals.summary(config);
+  summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
   ExitCode code = verdict(summary);
   reporter.end(summary, code);

@@ -68,6 +68,9 @@ class FaultyBackend final : public Backend {
   void group_begin(int lane) override { inner_->group_begin(lane); }
   void group_end(int lane) override { inner_->group_end(lane); }
   void synchronize(int lane) override { inner_->synchronize(lane); }
+  bool asynchronous() const override { return inner_->asynchronous(); }
+  void observe_begin() override { inner_->observe_begin(); }
+  ShownAlgorithm observe_end(const Operation& op) override { return inner_->observe_end(op); }
   void mark(int lane, int index) override { inner_->mark(lane, index); }
   double between(int lane, int from, int to) override { return inner_->between(lane, from, to); }
   std::vector<MemoryUse> memory_use() const override { return inner_->memory_use(); }
@@ -81,10 +84,18 @@ class FaultyBackend final : public Backend {
     if (local < 0) return;
     inner_->synchronize(lane);
     if (now) after(op, buffers[local], local);
+    if (fault_.kind == Fault::Kind::late && calls_ > fault_.call) dawdle();
     if (fault_.kind == Fault::Kind::stale) previous_ = read(buffers[local].recv, recv_bytes(op, local), local);
   }
 
  private:
+  /// 300 us of work of its own, as a slow host has between two operations.
+  static void dawdle() {
+    const Clock::time_point until = Clock::now() + std::chrono::microseconds(300);
+    while (Clock::now() < until) {
+    }
+  }
+
   /// The faulty rank's place in local_ranks(), or -1. One lane is assumed: these tests run on host memory.
   int local_index() const {
     for (std::size_t i = 0; i < inner_->local_ranks().size(); ++i) {
@@ -172,14 +183,15 @@ class FaultyBackend final : public Backend {
 }  // namespace
 
 Fault parse_fault(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, Fault::Kind>, 8> kKinds{{{"flip", Fault::Kind::flip},
+  constexpr std::array<std::pair<std::string_view, Fault::Kind>, 9> kKinds{{{"flip", Fault::Kind::flip},
                                                                             {"drop", Fault::Kind::drop},
                                                                             {"double", Fault::Kind::doubled},
                                                                             {"shift", Fault::Kind::shift},
                                                                             {"overrun", Fault::Kind::overrun},
                                                                             {"stale", Fault::Kind::stale},
                                                                             {"throw", Fault::Kind::fail},
-                                                                            {"stall", Fault::Kind::stall}}};
+                                                                            {"stall", Fault::Kind::stall},
+                                                                            {"late", Fault::Kind::late}}};
   const std::string spec(text);
   const auto first = spec.find(':');
   const auto second = spec.find(':', first + 1);
@@ -191,7 +203,7 @@ Fault parse_fault(std::string_view text) {
     }
   }
   throw std::invalid_argument("'" + spec +
-                              "' is not KIND:RANK:CALL with flip drop double shift overrun stale throw stall");
+                              "' is not KIND:RANK:CALL with flip drop double shift overrun stale throw stall late");
 }
 
 std::unique_ptr<Backend> make_faulty_backend(std::unique_ptr<Backend> inner, const Fault& fault) {

@@ -19,6 +19,7 @@ struct Fault {
     stale,    ///< the result of the call before
     fail,     ///< the call throws
     stall,    ///< the call never returns
+    late,     ///< this call and all later ones leave 300 us late, so that the rank comes late to the next
   };
   Kind kind = Kind::flip;
   int rank = 0;

@@ -1,0 +1,223 @@
+#include "common/measure/stat_runner.h"
+
+#include "common/base/records.h"
+#include "common/base/timestamp.h"
+#include "common/cluster/session.h"
+#include "common/measure/trace_range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace busbar {
+namespace {
+
+constexpr int kLeastSamples = 5;
+constexpr int kMostSamples = 2000;
+constexpr int kLeastEpochs = 10;
+
+// Every batch fills its buffers anew, as another cell had them last: as many slots as defeat a cache, not more.
+constexpr std::size_t kSlotBytes = std::size_t{32} << 20;
+
+// Samples kept over all cells, for the quantiles; 16 MiB as float, three times that with --per-rank.
+constexpr std::size_t kKeptSamples = std::size_t{4} << 20;
+
+double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 20e-3 : 10e-3; }
+
+std::size_t kept_per_cell(const Plan& plan) {
+  return std::clamp<std::size_t>(kKeptSamples / std::max<std::size_t>(2 * plan.cases.size(), 1), 1024, 65536);
+}
+
+StopLimits limits_of(const Config& config) {
+  return {
+      .rule = {.rel = config.rel_ci, .min_epochs = std::min(kLeastEpochs, config.epochs), .max_epochs = config.epochs},
+      .min_time_s = config.min_time_s,
+      .cell_time_s = config.cell_time_s};
+}
+
+}  // namespace
+
+Cadence resolve(Cadence cadence, const Backend& backend) {
+  if (cadence != Cadence::automatic) return cadence;
+  return backend.asynchronous() ? Cadence::stream : Cadence::isolated;
+}
+
+std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
+  // Small enough to be typed again.
+  std::uint64_t seed = asked != 0 ? asked : std::random_device{}() % 1'000'000'000 + 1;
+  world.broadcast(&seed, sizeof seed, 0);
+  return seed;
+}
+
+StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
+                       std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed,
+                       StatEvents events)
+    : backend_(backend),
+      world_(world),
+      config_(config),
+      plan_(plan),
+      local_ranks_(local_ranks),
+      watchdog_(watchdog),
+      fail_(fail),
+      events_(std::move(events)),
+      cadence_(resolve(config.cadence, backend)),
+      limits_(limits_of(config)),
+      arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
+      verifier_(backend, std::move(local_ranks)),
+      clock_(world),
+      sampler_(world, clock_, std::move(fail)),
+      monitor_(world),
+      clock_read_s_(clock_read_cost(world)),
+      random_(seed) {}
+
+void StatRunner::run() {
+  plan_cells();
+  std::vector<std::size_t> active(entries_.size());
+  std::iota(active.begin(), active.end(), std::size_t{0});
+  const int total = static_cast<int>(entries_.size());
+  for (pass_ = 1; !active.empty(); ++pass_) {
+    monitor_.sweep();
+    random_.shuffle(std::span(active));
+    std::vector<std::size_t> unfinished;
+    for (std::size_t index : active) {
+      Entry& entry = entries_[index];
+      visit(entry);
+      std::optional<StopReason> why = entry.cell.test(limits_);
+      if (!why && out_of_time()) why = entry.cell.cut_off(limits_);
+      if (why) {
+        finish(entry, *why);
+      } else {
+        unfinished.push_back(index);
+      }
+      events_.pass(pass_, cells_done_, total, now_s_);
+    }
+    active = std::move(unfinished);
+    keep_clock();
+  }
+  watchdog_.rest();
+}
+
+void StatRunner::keep_clock() {
+  constexpr double kEvery_s = 10;
+  constexpr double kTolerable_s = 2e-6;  // a twentieth of what an operation between hosts takes
+  if (now_s_ - clock_checked_s_ < kEvery_s) return;
+  clock_checked_s_ = now_s_;
+  clock_.check(kTolerable_s);
+}
+
+void StatRunner::plan_cells() {
+  const bool can_in = plan_.collective->in_place != nullptr;
+  const std::size_t kept = kept_per_cell(plan_);
+  rows_.resize(plan_.cases.size());
+  open_halves_.resize(plan_.cases.size());
+  for (std::size_t i = 0; i < plan_.cases.size(); ++i) {
+    rows_[i].row_case = plan_.cases[i];
+    rows_[i].in_place.supported = can_in;
+    for (bool in_place : {false, true}) {
+      const Placements other = in_place ? Placements::out : Placements::in;
+      if (config_.placement == other || (in_place && !can_in)) continue;
+      entries_.push_back({i, in_place, StatCell(kept, config_.per_rank)});
+      ++open_halves_[i];
+    }
+  }
+}
+
+Workload StatRunner::workload_of(const Entry& entry) const {
+  const Case& row_case = plan_.cases[entry.row];
+  const std::size_t slots =
+      std::clamp(kSlotBytes / std::max<std::size_t>(row_case.nbytes, 1), std::size_t{1}, kMaxSlots);
+  return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
+}
+
+void StatRunner::begin(const Entry& entry, const char* what) {
+  step_ = fmt::format("{}, {}, {}", describe(*plan_.collective, plan_.cases[entry.row]),
+                      entry.in_place ? "in place" : "out of place", what);
+  watchdog_.begin(step_);
+}
+
+HalfResult& StatRunner::half_of(const Entry& entry) {
+  return entry.in_place ? rows_[entry.row].in_place : rows_[entry.row].out_of_place;
+}
+
+void StatRunner::visit(Entry& entry) {
+  const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
+  const double before_s = now_s_;
+  const Workload workload = workload_of(entry);
+  begin(entry, "preparing data");
+  verifier_.prepare_timed(workload);
+  if (pass_ == 1) begin_cell(entry, workload);
+  begin(entry, "timed batch");
+  const Batch batch = sampler_.measure(backend_, workload, entry.cell.shape);
+  now_s_ = batch.now_s;
+  entry.cell.add(batch, now_s_ - before_s, monitor_.canary().spin_s);
+  events_.batch(plan_.cases[entry.row], entry.in_place, pass_, batch);
+  if (pass_ == 1) check(entry, workload);
+}
+
+void StatRunner::begin_cell(Entry& entry, const Workload& workload) {
+  begin(entry, "warm-up");
+  const double left_s = std::max(0.0, config_.max_time_s - now_s_);
+  entry.cell.warm = warm_up(sampler_, backend_, workload, cadence_, std::min(config_.cell_time_s, left_s) / 4);
+  const int least = out_of_time() ? 1 : kLeastSamples;
+  entry.cell.shape =
+      shape_for(entry.cell.warm.call_s, clock_read_s_, batch_time_s(backend_), least, kMostSamples, cadence_);
+}
+
+void StatRunner::check(Entry& entry, const Workload& workload) {
+  HalfResult& half = half_of(entry);
+  Row& row = rows_[entry.row];
+  if (config_.check > 0) {
+    begin(entry, "check");
+    check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
+  }
+  if (config_.show_algo && !row.algorithm) {
+    begin(entry, "asking what runs");
+    row.algorithm = observe_operation(backend_, workload, fail_);
+  }
+}
+
+void StatRunner::finish(Entry& entry, StopReason why) {
+  HalfResult& half = half_of(entry);
+  const Problem& problem = plan_.cases[entry.row].problem;
+  half.time_s = combine(config_.average, world_, entry.cell.own_mean_s());
+  set_bandwidths(*plan_.collective, problem, half.time_s, half);
+  half.stats = entry.cell.stats(why);
+  half.stats->clock_error_s = clock_.error_s();
+  if (config_.per_rank) half.stats->ranks = gather_ranks(entry.cell);
+  // The samples are of no more use.
+  entry.cell = StatCell(2, false);
+  --open_halves_[entry.row];
+  ++cells_done_;
+  flush_rows();
+}
+
+void StatRunner::flush_rows() {
+  for (; rows_told_ < rows_.size() && open_halves_[rows_told_] == 0; ++rows_told_) {
+    Row& row = rows_[rows_told_];
+    const Operation op{plan_.collective, row.row_case.problem, row.row_case.dtype, row.row_case.op, false};
+    row.note = backend_.note(op).value_or("");
+    row.timestamp = local_timestamp();
+    events_.row(row);
+    row = Row{};
+  }
+}
+
+std::vector<RankTimes> StatRunner::gather_ranks(const StatCell& cell) const {
+  const RankTimes own = cell.own_rank();
+  const std::vector<double> all =
+      world_.gather(std::vector<double>{own.own_median_s, own.late_median_s, own.late_p99_s, own.last_share});
+  std::string places;
+  places = pack_record({std::to_string(local_ranks_.front().rank), hostname()});
+  const std::vector<std::string> packed = world_.gather(places);
+  std::vector<RankTimes> ranks;
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const std::vector<std::string> place = unpack_records(packed[i]).at(0);
+    const double* const f = all.data() + 4 * i;
+    ranks.push_back({std::stoi(place.at(0)), place.at(1), f[0], f[1], f[2], f[3]});
+  }
+  return ranks;
+}
+
+}  // namespace busbar

@@ -1,0 +1,94 @@
+#pragma once
+
+#include "common/measure/check_half.h"
+#include "common/measure/disturbance.h"
+#include "common/measure/stat_cell.h"
+#include "common/statistics/random.h"
+#include "common/watch/watchdog.h"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace busbar {
+
+/// What the statistical mode tells while it runs; called alike on every process.
+struct StatEvents {
+  std::function<void(const Row&)> row;  ///< in the plan's order, as soon as a row and those before it are done
+  std::function<void(const Case&, bool in_place, int epoch, const Batch&)> batch;
+  std::function<void(int pass, int cells_done, int cells, double elapsed_s)> pass;
+};
+
+/// The statistical mode (--stat): visits all unfinished cells of the plan in passes, in a new random order each time,
+/// one batch per visit, so that a slow minute does not fall on one size. Method: docs/statistics.md.
+class StatRunner {
+ public:
+  /// `seed`: agreed on all processes.
+  StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
+             std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed,
+             StatEvents events);
+
+  /// The whole plan. Every process must call it. A failure inside must end the job. The first pass is always finished,
+  /// with as few calls as possible once --max-time is over: every row has a number and a checked result.
+  void run();
+
+  const std::string& step() const { return step_; }
+  /// What disturbed the run. Collective.
+  Disturbance disturbance() { return monitor_.finish(); }
+
+ private:
+  /// A cell, and where it belongs.
+  struct Entry {
+    std::size_t row;
+    bool in_place;
+    StatCell cell;
+  };
+
+  void plan_cells();
+  void visit(Entry& entry);
+  void begin_cell(Entry& entry, const Workload& workload);
+  void check(Entry& entry, const Workload& workload);
+  void finish(Entry& entry, StopReason why);
+  void flush_rows();
+  void keep_clock();
+  Workload workload_of(const Entry& entry) const;
+  void begin(const Entry& entry, const char* what);
+  HalfResult& half_of(const Entry& entry);
+  std::vector<RankTimes> gather_ranks(const StatCell& cell) const;
+  bool out_of_time() const { return now_s_ >= config_.max_time_s; }
+
+  Backend& backend_;
+  const Comm& world_;
+  const Config& config_;
+  const Plan& plan_;
+  std::vector<RankInfo> local_ranks_;
+  Watchdog& watchdog_;
+  FailJob fail_;
+  StatEvents events_;
+  Cadence cadence_;
+  StopLimits limits_;
+  Arena arena_;
+  Verifier verifier_;
+  GlobalClock clock_;
+  Sampler sampler_;
+  DisturbanceMonitor monitor_;
+  double clock_read_s_;
+  Random random_;
+  std::vector<Entry> entries_;
+  std::vector<Row> rows_;
+  std::vector<int> open_halves_;  ///< per row
+  std::size_t rows_told_ = 0;
+  double now_s_ = 0;  ///< agreed
+  double clock_checked_s_ = 0;
+  int cells_done_ = 0;
+  int pass_ = 0;
+  std::string step_;
+};
+
+/// What `automatic` means on this backend.
+Cadence resolve(Cadence cadence, const Backend& backend);
+
+/// The seed of the order of cells: --seed, or one drawn on process 0. Collective.
+std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked);
+
+}  // namespace busbar
