@@ -16,7 +16,8 @@ DOORS = {
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/|test/(gpu|fakes)/",
     r"nvtx3/.*": r"src/common/backends/nccl/|src/common/measure/",
     r"yaml-cpp/.*": r"src/(common/base|tools)/.*\.cpp$|test/",
-    r"nlohmann/.*": r"src/(common/report|tools)/.*\.cpp$|test/",
+    r"nlohmann/json_fwd\.hpp": r"src/common/report/json_values\.h$",
+    r"nlohmann/(?!json_fwd).*": r"src/(common/report|tools)/.*\.cpp$|test/",
     r"hwloc(/.*|\.h)": r"src/common/cluster/.*\.cpp$|test/",
 }
 PURE_LAYER = "collectives"  # the standard library only

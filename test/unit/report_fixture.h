@@ -48,6 +48,38 @@ inline HalfResult sample_half(double time_s, double algbw) {
   return half;
 }
 
+inline CellStats sample_cell() {
+  CellStats cell;
+  cell.median_s = 120e-6;
+  cell.interval_s = Interval{119e-6, 121.016e-6};
+  cell.relative_half_width = 0.0084;
+  cell.stop = StopReason::ci;
+  cell.quantiles = {{.q = 0.5, .value_s = 120e-6, .interval_s = Interval{119.5e-6, 120.5e-6}},
+                    {.q = 0.99, .value_s = 150e-6, .interval_s = Interval{148e-6, 160e-6}},
+                    {.q = 1, .value_s = 900e-6, .interval_s = std::nullopt}};
+  cell.epoch_medians_s = {119e-6, 120e-6, 121.016e-6};
+  cell.samples = 1200;
+  cell.samples_per_epoch = 80;
+  cell.warmup_calls = 15;
+  cell.lag1 = 0.2;
+  cell.trend_p = 0.5;
+  cell.outliers = {.count = 3, .share_of_sum = 0.015, .largest = 900e-6};
+  cell.skew_median_s = 1.5e-6;
+  cell.skew_p99_s = 9e-6;
+  cell.canary_spread = 1.02;
+  return cell;
+}
+
+/// A run of --stat with all that it can show.
+inline RunInfo sample_stat_run() {
+  RunInfo info = sample_run();
+  info.config.stat = info.config.skew = true;
+  info.seed = 42;
+  info.cadence = "isolated";
+  info.estimand = "last in to last out";
+  return info;
+}
+
 inline Row sample_row() {
   Row row;
   row.row_case = sample_case();
