@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 
 using namespace busbar;
@@ -40,11 +41,27 @@ TEST_CASE("Every line has as many fields as the header", "[csv_report][unit]") {
   Config config;
   config.placement = Placements::out;
   const std::string line = csv_lines(config, kAllReduce, row);
-  CHECK(std::count(line.begin(), line.end(), ',') == 16);
-  CHECK(std::count(header.begin(), header.end(), ',') == 16);
+  CHECK(std::count(line.begin(), line.end(), ',') == 26);
+  CHECK(std::count(header.begin(), header.end(), ',') == 26);
   CHECK(std::count(line.begin(), line.end(), '\n') == 1);
   CHECK(line.find("nan") == std::string::npos);
   CHECK(line.find("inf") == std::string::npos);
+}
+
+TEST_CASE("The columns of --stat and --show-algo stand behind the old ones", "[csv_report][unit]") {
+  Row row = sample_row();
+  row.out_of_place.stats = row.in_place.stats = sample_cell();
+  row.in_place.stats->interval_s.reset();
+  row.in_place.stats->quantiles.clear();
+  row.in_place.stats->skew_median_s.reset();
+  row.in_place.stats->stop = StopReason::time;
+  row.algorithm = ShownAlgorithm{"RING", "LL", "1,2", std::nullopt};
+  const std::string text = csv_lines(Config{}, kAllReduce, row);
+  const std::size_t end = text.find('\n');
+  const std::string out = text.substr(0, end);
+  const std::string in = text.substr(end + 1);
+  CHECK(out.substr(out.find(":31,,") + 4) == ",120,119,121.016,150,1200,ci,1.5,RING,LL,\"1,2\"");
+  CHECK(in.substr(in.find(":31,,") + 4) == ",120,,,,1200,time,,RING,LL,\"1,2\"\n");
 }
 
 TEST_CASE("Fields are quoted where RFC 4180 asks for it", "[csv_report][unit]") {

@@ -9,13 +9,15 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace busbar {
 
 static std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
-// To the picosecond: the digits behind are noise of the conversion.
-static std::string microseconds(double time_s) { return number(std::round(time_s * 1e12) / 1e6); }
+std::string csv_microseconds(std::optional<double> time_s) {
+  return time_s ? number(std::round(*time_s * 1e12) / 1e6) : "";
+}
 
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
@@ -29,7 +31,22 @@ std::string csv_field(std::string_view text) {
 
 std::string csv_header() {
   return "collective,dtype,op,root,size_bytes,count,nranks,placement,time_us,cpu_time_us,algbw_gbps,busbw_gbps,wrong,"
-         "timed_verified,cycle,timestamp,note\n";
+         "timed_verified,cycle,timestamp,note,median_us,ci_low_us,ci_high_us,p99_us,samples,stop,skew_us,algorithm,"
+         "protocol,channels\n";
+}
+
+// The seven columns of --stat.
+static std::string stat_fields(const std::optional<CellStats>& stats) {
+  if (!stats) return ",,,,,,";
+  const auto& ci = stats->interval_s;
+  return fmt::format("{},{},{},{},{},{},{}", csv_microseconds(stats->median_s), ci ? csv_microseconds(ci->low) : "",
+                     ci ? csv_microseconds(ci->high) : "", csv_microseconds(sure_p99_s(*stats)), stats->samples,
+                     name(stats->stop), csv_microseconds(stats->skew_median_s));
+}
+
+static std::string algorithm_fields(const std::optional<ShownAlgorithm>& shown) {
+  if (!shown) return ",,";
+  return fmt::format("{},{},{}", csv_field(shown->algorithm), csv_field(shown->protocol), csv_field(shown->channels));
 }
 
 std::string csv_lines(const Config& config, const Collective& collective, const Row& row) {
@@ -38,11 +55,12 @@ std::string csv_lines(const Config& config, const Collective& collective, const 
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
     if (half == nullptr) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype),
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype),
                         redop_text(c.op), shown_root(collective, c.root), c.nbytes, c.problem.count, c.problem.nranks,
-                        in_place ? "in" : "out", microseconds(half->time_s), microseconds(half->cpu_time_s),
+                        in_place ? "in" : "out", csv_microseconds(half->time_s), csv_microseconds(half->cpu_time_s),
                         number(half->algbw), number(half->busbw), half->wrong ? std::to_string(*half->wrong) : "",
-                        half->timed_verified, row.cycle, csv_field(row.timestamp), csv_field(row.note));
+                        half->timed_verified, row.cycle, csv_field(row.timestamp), csv_field(row.note),
+                        stat_fields(half->stats), algorithm_fields(row.algorithm));
   }
   return text;
 }

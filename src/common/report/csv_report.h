@@ -3,6 +3,7 @@
 #include "common/measure/result.h"
 #include "common/report/report_file.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,12 +12,15 @@ namespace busbar {
 /// The first line: column names with their units; bandwidths are in 1e9 B/s.
 std::string csv_header();
 
-/// One line per measured half, out of place first. Empty fields: `wrong` where nothing was checked, numbers that are
-/// none.
+/// One line per measured half, out of place first. Empty fields: `wrong` where nothing was checked, what --stat and
+/// --show-algo tell where they were not asked, numbers that are none.
 std::string csv_lines(const Config& config, const Collective& collective, const Row& row);
 
 /// The text as one CSV field: quoted where RFC 4180 asks for it.
 std::string csv_field(std::string_view text);
+
+/// Seconds as microseconds, to the picosecond: the digits behind are noise of the conversion. Empty for none.
+std::string csv_microseconds(std::optional<double> time_s);
 
 /// A CSV file that has every finished row. Rank 0 only. A disk that fills up is reported once on stderr, and the run
 /// goes on.

@@ -57,6 +57,13 @@ SizeRange asked_sizes(const Config& config) {
   return {*low, *high};
 }
 
+std::optional<double> sure_p99_s(const CellStats& cell) {
+  for (const Quantile& quantile : cell.quantiles) {
+    if (quantile.q == 0.99 && quantile.interval_s) return quantile.value_s;
+  }
+  return std::nullopt;
+}
+
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place) {
   const HalfResult& half = in_place ? row.in_place : row.out_of_place;
   const bool hidden = config.placement == (in_place ? Placements::out : Placements::in);

@@ -33,6 +33,10 @@ struct SizeRange {
 };
 SizeRange asked_sizes(const Config& config);
 
+/// The 99th percentile, where there are samples enough for its interval; else it is one of the few largest samples,
+/// whatever the tail is like.
+std::optional<double> sure_p99_s(const CellStats& cell);
+
 /// The row's half if it was measured; null where the collective lacks the placement or `--placement` leaves it out.
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place);
 
