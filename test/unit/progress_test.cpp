@@ -72,3 +72,23 @@ TEST_CASE("The line is rewritten in place and erased; without a terminal nothing
     CHECK(read_text(name) == (enabled ? line + "\r" + std::string(line.size(), ' ') + "\r" : ""));
   }
 }
+
+TEST_CASE("A pass says how many cells are done and how long it may take", "[progress][unit]") {
+  CHECK(pass_line(7, 18, 48, 34, 120) == "pass 7, 18 of 48 cells done, 34 s of at most 2 min 00 s");
+  CHECK(pass_line(1, 0, 48, 0.9, 120).empty());
+  CHECK(pass_line(123456789, 123456789, 123456789, 1e9, 1e9).size() <= 79);
+
+  const TempDir dir;
+  const std::string name = dir.file("stderr");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(name.c_str(), "w"), &std::fclose);
+  {
+    Progress progress(sample_plan(), 1, true, out.get());
+    progress.pass(1, 0, 4, 1.0, 10);
+    progress.pass(2, 0, 4, 1.4, 10);  // too soon for the eye
+    progress.pass(3, 1, 4, 1.5, 10);
+  }
+  const auto blank = [](const std::string& line) { return "\r" + std::string(line.size(), ' ') + "\r"; };
+  const std::string first = "pass 1, 0 of 4 cells done, 1 s of at most 10 s";
+  const std::string third = "pass 3, 1 of 4 cells done, 2 s of at most 10 s";
+  CHECK(read_text(name) == first + blank(first) + third + blank(third));
+}

@@ -18,6 +18,7 @@ constexpr double kRowWork = 256 << 10;
 constexpr double kLongRun = 10;       // [s]
 constexpr double kFirstEstimate = 1;  // [s]
 constexpr std::size_t kMaxLine = 79;
+constexpr double kPassEvery = 0.5;  // [s]; passes of small messages take milliseconds
 
 std::string duration_text(double time_s) {
   const auto s = static_cast<long long>(std::lround(std::min(time_s, 1e15)));
@@ -52,6 +53,13 @@ std::string progress_line(const SweepState& state, const Case& now, double elaps
   return line.substr(0, kMaxLine);
 }
 
+std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, double max_s) {
+  if (elapsed_s < kFirstEstimate) return {};
+  return fmt::format("pass {}, {} of {} cells done, {} of at most {}", pass, cells_done, cells,
+                     duration_text(elapsed_s), duration_text(max_s))
+      .substr(0, kMaxLine);
+}
+
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 Progress::Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out, Clock::time_point start)
@@ -63,7 +71,16 @@ Progress::Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out, C
 
 void Progress::begin_row(const Case& row_case, Clock::time_point now) {
   if (!enabled_) return;
-  const std::string line = progress_line(state_, row_case, std::chrono::duration<double>(now - start_).count());
+  show(progress_line(state_, row_case, std::chrono::duration<double>(now - start_).count()));
+}
+
+void Progress::pass(int pass, int cells_done, int cells, double elapsed_s, double max_s) {
+  if (!enabled_ || elapsed_s < next_pass_s_) return;
+  next_pass_s_ = elapsed_s + kPassEvery;
+  show(pass_line(pass, cells_done, cells, elapsed_s, max_s));
+}
+
+void Progress::show(const std::string& line) {
   if (line.empty()) return;
   erase();
   fmt::print(out_, "{}", line);

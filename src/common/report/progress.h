@@ -25,6 +25,9 @@ double time_left_s(const SweepState& state, double elapsed_s);
 /// The progress line without its end, at most 79 characters; empty while a run is, or promises to be, short.
 std::string progress_line(const SweepState& state, const Case& now, double elapsed_s);
 
+/// The same of --stat, whose rows are done only towards the end; `max_s` is its bound (--max-time).
+std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, double max_s);
+
 /// Whether a person watches stderr.
 bool stderr_is_terminal();
 
@@ -40,14 +43,21 @@ class Progress {
 
   void begin_row(const Case& row_case, Clock::time_point now = Clock::now());
   void end_row(const Case& row_case);
+
+  /// Instead of rows: a pass of --stat is under way. Rewrites the line twice a second at most.
+  void pass(int pass, int cells_done, int cells, double elapsed_s, double max_s);
+
   void erase();
 
  private:
+  void show(const std::string& line);
+
   SweepState state_;
   bool enabled_;
   std::FILE* out_;
   Clock::time_point start_;
-  std::size_t shown_ = 0;  // characters on the terminal
+  std::size_t shown_ = 0;   // characters on the terminal
+  double next_pass_s_ = 0;  // of the run, when a pass may be shown again
 };
 
 }  // namespace busbar

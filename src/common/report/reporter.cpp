@@ -17,6 +17,12 @@ void to_stderr(const std::string& text) {
   std::fflush(stderr);
 }
 
+/// An earlier result stays: where this one went instead.
+template <class File>
+void say_where(const File& file, const std::string& asked) {
+  if (file && file->path() != asked) to_stderr(fmt::format("busbar: {} exists; writing {}\n", asked, file->path()));
+}
+
 /// Each reason once, with what it concerns: `-d all -o all` would otherwise repeat it for every dtype and root.
 std::string skip_text(const Plan& plan) {
   std::string text;
@@ -31,19 +37,18 @@ std::string skip_text(const Plan& plan) {
 
 }  // namespace
 
-Reporter::Reporter(bool speaks, const RunInfo& info, const Plan& plan) : speaks_(speaks), info_(info), plan_(plan) {}
+Reporter::Reporter(bool speaks, const RunInfo& info, const Plan& plan)
+    : speaks_(speaks), info_(info), plan_(plan), notes_(info.config, plan) {}
 
 void Reporter::begin() {
   if (!speaks_) return;
   const Config& config = info_.config;
   if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
   if (!config.csv.empty()) csv_ = std::make_unique<CsvFile>(config.csv);
-  if (json_ && json_->path() != config.output_file) {
-    to_stderr(fmt::format("busbar: {} exists; writing {}\n", config.output_file, json_->path()));
-  }
-  if (csv_ && csv_->path() != config.csv) {
-    to_stderr(fmt::format("busbar: {} exists; writing {}\n", config.csv, csv_->path()));
-  }
+  if (!config.samples_file.empty()) samples_ = std::make_unique<SamplesFile>(config.samples_file);
+  say_where(json_, config.output_file);
+  say_where(csv_, config.csv);
+  say_where(samples_, config.samples_file);
   progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
   to_stderr(skip_text(plan_));
   if (const auto warning = plan_warning(plan_, config, assumed_busbw(info_.backend))) {
@@ -69,13 +74,24 @@ void Reporter::row(const Row& row) {
   if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
   if (json_) json_->add(row);
+  notes_.add(row);
   progress_->end_row(row.row_case);
+}
+
+void Reporter::samples(const Case& row_case, bool in_place, int epoch, std::span<const double> time_s,
+                       std::span<const double> skew_s) {
+  if (samples_) samples_->add(*plan_.collective, row_case, in_place, epoch, time_s, skew_s);
+}
+
+void Reporter::pass(int pass, int cells_done, int cells, double elapsed_s) {
+  if (progress_) progress_->pass(pass, cells_done, cells, elapsed_s, info_.config.max_time_s);
 }
 
 void Reporter::end(const Summary& summary, ExitCode code) {
   if (!speaks_) return;
   progress_->erase();
-  to_table(table_footer(info_, summary));
+  to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
+  if (samples_) samples_->flush();
   if (json_) json_->finish(summary, code, local_timestamp());
 }
 

@@ -4,12 +4,16 @@
 #include "common/report/csv_report.h"
 #include "common/report/json_file.h"
 #include "common/report/progress.h"
+#include "common/report/samples_file.h"
+#include "common/report/stat_notes.h"
 
 #include <memory>
+#include <span>
 
 namespace busbar {
 
-/// Tells a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON and CSV in files.
+/// Tells a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON, CSV and samples
+/// in files.
 /// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
 class Reporter {
  public:
@@ -20,6 +24,14 @@ class Reporter {
 
   void begin_row(const Case& row_case);
   void row(const Row& row);
+
+  // Of --stat, while rows are not done. -------------------------------------------------------------------------
+  /// One batch for --samples; nothing without it.
+  void samples(const Case& row_case, bool in_place, int epoch, std::span<const double> time_s,
+               std::span<const double> skew_s);
+  /// For the progress line.
+  void pass(int pass, int cells_done, int cells, double elapsed_s);
+
   void end(const Summary& summary, ExitCode code);
 
   /// False once stdout took no more (disk full, reader gone): the table is incomplete, whatever the data were.
@@ -34,7 +46,9 @@ class Reporter {
   const Plan& plan_;
   std::unique_ptr<JsonFile> json_;
   std::unique_ptr<CsvFile> csv_;
+  std::unique_ptr<SamplesFile> samples_;
   std::unique_ptr<Progress> progress_;
+  StatNotes notes_;
 };
 
 }  // namespace busbar

@@ -1,7 +1,7 @@
 #include "common/report/table.h"
 
 #include "common/report/format.h"
-#include "common/report/iteration_stats.h"
+#include "common/report/table_columns.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,6 @@
 
 namespace busbar {
 namespace {
-
-constexpr std::size_t kTimeWidth = 7;
-constexpr std::size_t kBandwidthWidth = 6;
 
 std::string parameters_line(const Config& c) {
   const SizeRange sizes = asked_sizes(c);
@@ -55,59 +52,6 @@ std::string remark_lines(const std::string& remark) {
   return text + "\n";
 }
 
-void end_line(std::string& text) {
-  text.erase(text.find_last_not_of(' ') + 1);
-  text += '\n';
-}
-
-// The five columns that name the case; "# " stands in the first two of the first column's twelve.
-std::string case_titles(std::string_view size, std::string_view count, bool words) {
-  return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", size, count, words ? "type" : "", words ? "redop" : "",
-                     words ? "root" : "");
-}
-
-std::string column_titles(const Config& c) {
-  const auto half = [&](std::string_view time, std::string_view bandwidth_unit) {
-    const bool words = bandwidth_unit.empty();
-    std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, words ? "algbw" : bandwidth_unit,
-                                   words ? "busbw" : bandwidth_unit, words ? "#wrong" : "");
-    if (!c.per_iter_timing) return text;
-    return text + (words ? fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "i_min", "i_max", "i_p99", "i_cv%")
-                         : fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)", "(%)"));
-  };
-  const std::string words = half(c.report_cputime ? "cputime" : "time", "");
-  const std::string units = half("(us)", "(GB/s)");
-  const auto centred = [&](std::string_view title) {
-    const std::size_t left = (words.size() - title.size() + 1) / 2;
-    return fmt::format("{:{}}{:<{}}", "", left, title, words.size() - left);
-  };
-  const std::string more = c.per_iter_timing ? " (+ per-iteration)" : "";
-
-  std::string text = case_titles("", "", false) + centred("out-of-place" + more) + centred("in-place" + more);
-  end_line(text);
-  text += case_titles("size", "count", true) + words + words;
-  if (c.report_timestamps) text += fmt::format("{:>21}", "timestamp");
-  end_line(text);
-  text += case_titles("(B)", "(elements)", false) + units + units;
-  if (c.report_timestamps) text += fmt::format("{:>21}", "%Y-%m-%d %H:%M:%S");
-  end_line(text);
-  return text;
-}
-
-std::string half_columns(const Config& config, const HalfResult* measured) {
-  const HalfResult half = measured != nullptr ? *measured : HalfResult{};
-  const double time_us = (config.report_cputime ? half.cpu_time_s : half.time_s) * 1e6;
-  std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", fit_number(time_us, kTimeWidth),
-                                 fit_number(half.algbw, kBandwidthWidth), fit_number(half.busbw, kBandwidthWidth),
-                                 half.wrong ? std::to_string(*half.wrong) : "N/A");
-  if (!config.per_iter_timing) return text;
-  const IterationStats stats = half.iterations ? iteration_stats(*half.iterations) : IterationStats{};
-  for (double value : {stats.min_s * 1e6, stats.max_s * 1e6, stats.p99_s * 1e6, stats.cv_pct}) {
-    text += fmt::format("  {:>7}", fit_number(value, kTimeWidth));
-  }
-  return text;
-}
-
 std::string memory_line(const RunInfo& info, const Summary& summary) {
   std::string text = fmt::format("# {:<20} : ", info.backend == "nccl" ? "GPU memory usage" : "Host memory usage");
   std::int64_t total = 0;
@@ -126,21 +70,13 @@ std::string table_header(const RunInfo& info) {
   text += fmt::format("# Collective test starting: {}\n", info.program);
   text += parameters_line(info.config);
   text += mode_lines(info);
+  text += stat_header(info);
   text += "#\n# Using devices\n";
   for (const RankInfo& rank : info.ranks) text += device_line(rank);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   text += "#\n";
   text += column_titles(info.config);
   return text;
-}
-
-std::string table_row(const Config& config, const Collective& collective, const Row& row) {
-  const Case& c = row.row_case;
-  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", c.nbytes, c.problem.count, name(c.dtype),
-                                 redop_text(c.op), shown_root(collective, c.root));
-  for (bool in_place : {false, true}) text += half_columns(config, measured_half(config, row, in_place));
-  if (config.report_timestamps) text += fmt::format("  {}", row.timestamp);
-  return text + "\n";
 }
 
 std::string table_footer(const RunInfo& info, const Summary& summary) {

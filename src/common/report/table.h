@@ -7,14 +7,15 @@
 
 namespace busbar {
 
-// Everything on stdout, in the form that nccl-tests' users parse: 13 columns (21 with -I), no word `bandwidth` or
-// `FAILED` before the footer. A text ends with a newline and is written in one piece.
+// Everything on stdout, in the form that nccl-tests' users parse: 13 columns (21 with -I; more only behind options),
+// no word `bandwidth` or `FAILED` before the footer. A text ends with a newline and is written in one piece.
 
 /// The lines before the first row: run parameters, one line per rank, info.remarks as `# ...` lines, column titles.
 /// A lowered -e belongs into the remarks: "Reducing maxBytes to N due to memory limitation: ...".
 std::string table_header(const RunInfo& info);
 
-/// One row. Halves that were not measured print 0.00 and N/A, because readers drop rows with other than 13 tokens.
+/// One row (table_columns.cpp). Halves that were not measured print 0.00 and N/A, because readers drop rows with other
+/// than 13 tokens; the options alone decide how many there are.
 std::string table_row(const Config& config, const Collective& collective, const Row& row);
 
 /// The lines after the last row.

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "common/measure/result.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// A cell as people find it in the table.
+struct CellName {
+  std::size_t row = 0;  ///< in printing order
+  bool in_place = false;
+  std::size_t nbytes = 0;
+  std::string group;  ///< what besides the size names the row, " float sum": empty where all rows share it
+};
+
+/// "out-of-place 8..64, 1024 B; in-place 8 B": neighbouring rows are one run.
+std::string compressed(std::vector<CellName> cells);
+
+/// Collects from the rows of --stat what a reader must know after the last one: which cells missed the target, drifted,
+/// have two modes or were not warm; with --per-rank every rank of every cell. A cell is one placement of one row.
+class StatNotes {
+ public:
+  StatNotes(const Config& config, const Plan& plan);
+
+  void add(const Row& row);
+
+  /// `# ...` lines for the place before the table's footer; empty without --stat.
+  std::string text(const std::optional<Disturbance>& disturbance) const;
+
+ private:
+  using Cells = std::vector<CellName>;
+
+  void add_cell(const CellName& cell, const CellStats& stats);
+  std::string group_name(const Case& row_case) const;
+  std::string target_lines() const;
+  std::string oddity_lines() const;
+  std::string straggler_line() const;
+  std::string note(const Cells& cells, const std::string& what, const std::string& advice) const;
+
+  Config config_;
+  bool several_dtypes_ = false;
+  bool several_ops_ = false;
+  bool several_roots_ = false;
+
+  std::size_t rows_ = 0;
+  std::size_t cells_ = 0;
+  Cells out_of_time_;
+  Cells noisy_;
+  Cells drifting_;
+  Cells bimodal_;
+  Cells cold_;
+  std::string ranks_;                              // the blocks of --per-rank
+  std::size_t judged_ = 0;                         // cells of --per-rank whose arrivals are known
+  std::map<std::string, std::size_t> stragglers_;  // "rank 3 on node1": in how many cells
+};
+
+/// The lines that say whether anything disturbed the run, and how much.
+std::string disturbance_lines(const Disturbance& disturbance);
+
+}  // namespace busbar
