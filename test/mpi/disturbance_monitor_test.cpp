@@ -46,6 +46,7 @@ TEST_CASE("Where nothing can be read nothing is claimed, and the canaries still 
   CHECK(!has_flag(d, "foreign_cpu"));
   CHECK(d.spin_spread >= 1);
   CHECK(d.copy_spread >= 1);
+  CHECK((d.spin_median_s > 0) == (comm.rank() == 0));
 }
 
 TEST_CASE("The CPU time of all ranks is ours, and what is beyond it is foreign", "[disturbance][seven]") {

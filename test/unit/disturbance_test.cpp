@@ -118,12 +118,17 @@ TEST_CASE("The worst host speaks, figure by figure", "[disturbance][measure]") {
   stolen.steal_s = 2;
   HostWindow switching = quiet("node4");
   switching.switches = 1234;
+  stolen.spin_median_s = 2e-4;
+  switching.spin_median_s = 3e-4;
+  stolen.copy_median_s = 5e-4;
   const std::vector<HostWindow> hosts{quiet(), foreign, stolen, switching};
   const Disturbance d = judge(hosts);
   CHECK(d.foreign_cpu == Approx(0.5));
   CHECK(d.foreign_host == "node2");
   CHECK(d.steal == Approx(0.2));
   CHECK(d.involuntary_switches == 123);
+  CHECK(d.spin_median_s == Approx(3e-4));
+  CHECK(d.copy_median_s == Approx(5e-4));
   CHECK(d.flags == std::vector<std::string>{"foreign_cpu: 0.50 cores on node2", "steal: 0.20 cores on node3"});
 }
 

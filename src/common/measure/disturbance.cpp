@@ -1,6 +1,7 @@
 #include "common/measure/disturbance.h"
 
 #include "common/cluster/session.h"
+#include "common/statistics/interval.h"
 #include "common/statistics/series.h"
 
 #include <fmt/format.h>
@@ -81,6 +82,10 @@ Disturbance judge(std::span<const HostWindow> hosts) {
   const HostWindow& copy = worst(hosts, [](const HostWindow& w) { return w.copy_spread; });
   d.spin_spread = spin.spin_spread;
   d.copy_spread = copy.copy_spread;
+  for (const HostWindow& w : hosts) {
+    d.spin_median_s = std::max(d.spin_median_s, w.spin_median_s);
+    d.copy_median_s = std::max(d.copy_median_s, w.copy_median_s);
+  }
   flag_drift(spin, d.spin_spread, "spin", d.flags);
   flag_drift(copy, d.copy_spread, "copy", d.flags);
   return d;
@@ -117,13 +122,13 @@ Disturbance DisturbanceMonitor::finish() {
   std::array<double, 2> sums{end.own.used_s - start_.own.used_s,
                              static_cast<double>(end.own.involuntary_switches - start_.own.involuntary_switches)};
   host_.sum(sums);
-  std::array<double, 2> spreads{spread_ratio(spins_), spread_ratio(copies_)};
-  host_.max(spreads);
+  std::array<double, 4> canaries{spread_ratio(spins_), spread_ratio(copies_), median(spins_), median(copies_)};
+  host_.max(canaries);
 
   const bool counted = start_.cpu && end.cpu;
   const HostCpu from = counted ? *start_.cpu : HostCpu{};
   const HostCpu to = counted ? *end.cpu : HostCpu{};
-  const std::array<double, 12> mine{host_.rank() == 0 ? 1.0 : 0.0,
+  const std::array<double, 14> mine{host_.rank() == 0 ? 1.0 : 0.0,
                                     elapsed_s,
                                     static_cast<double>(to.cpus),
                                     to.idle_s - from.idle_s,
@@ -133,15 +138,18 @@ Disturbance DisturbanceMonitor::finish() {
                                     end.throttled.container_s - start_.throttled.container_s,
                                     end.throttled.heat_s - start_.throttled.heat_s,
                                     sums[1],
-                                    spreads[0],
-                                    spreads[1]};
+                                    canaries[0],
+                                    canaries[1],
+                                    canaries[2],
+                                    canaries[3]};
   const std::vector<double> all = world_.gather(mine);
   const std::vector<std::string> names = world_.gather(hostname());
   std::vector<HostWindow> hosts;
   for (std::size_t r = 0; r < names.size(); ++r) {
     const double* v = &all[r * mine.size()];
     if (v[0] == 0) continue;  // process 0 of the host speaks for all of it
-    hosts.push_back({names[r], v[1], static_cast<int>(v[2]), v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]});
+    hosts.push_back(
+        {names[r], v[1], static_cast<int>(v[2]), v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13]});
   }
   return judge(hosts);
 }

@@ -25,8 +25,10 @@ struct HostWindow {
   double container_s = 0;
   double heat_s = 0;
   double switches = 0;     ///< involuntary, of all of our processes on the host
-  double spin_spread = 1;  ///< the rank's that saw most
+  double spin_spread = 1;  ///< p90/p10, the rank's that saw most
   double copy_spread = 1;
+  double spin_median_s = 0;  ///< the slowest rank's
+  double copy_median_s = 0;
 };
 
 /// Cores that processes other than ours kept busy: what was neither idle nor stolen nor interrupts' nor ours. Counted
