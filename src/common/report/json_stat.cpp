@@ -138,7 +138,9 @@ Json json_disturbance(const std::optional<Disturbance>& disturbance) {
           {"throttled_s", json_number(d.throttled_s)},
           {"involuntary_switches_per_s", d.involuntary_switches},
           {"spin_spread", json_number(d.spin_spread)},
-          {"copy_spread", json_number(d.copy_spread)}};
+          {"copy_spread", json_number(d.copy_spread)},
+          {"spin_median_us", d.spin_median_s > 0 ? json_microseconds(d.spin_median_s) : Json(nullptr)},
+          {"copy_median_us", d.copy_median_s > 0 ? json_microseconds(d.copy_median_s) : Json(nullptr)}};
 }
 
 }  // namespace busbar
