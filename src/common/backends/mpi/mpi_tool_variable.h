@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+// MPI's control variables (MPI_T), by name. Values are text: numbers, "true"/"false", or the text itself. All local.
+
+/// Starts MPI_T; once is enough. Nothing ends it: MPI_T_finalize after MPI_Finalize crashes Open MPI 4.1.4, and the
+/// process gives back what it holds. Throws Error(not_possible) where the library has none.
+void start_mpi_tool();
+
+bool mpi_tool_started();
+
+/// The variable's value; nothing where there is no such variable, or MPI_T is not started.
+std::optional<std::string> read_mpi_variable(const std::string& name);
+
+/// False where the library refuses to change it: a constant, or read-only by now.
+bool mpi_variable_is_writable(const std::string& name);
+
+/// Throws Error(not_possible) where there is no such variable, Error(bad_config) for a value that is none of its type,
+/// Error(not_possible) where the library refuses.
+void write_mpi_variable(const std::string& name, const std::string& value);
+
+/// Numbers and names of a variable that is an enumeration; empty where it is none.
+std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name);
+
+}  // namespace busbar
