@@ -1,9 +1,11 @@
 // A stand-in for libnccl.so.2 inside one process, on the streams of fake_cuda.cpp. It is as strict as NCCL where that
 // finds errors of ours: the calls of a group run at once, every send reading before any receive is written; joining a
 // communicator and registering a window wait for all ranks; a receive that no send of its size answers never completes.
+// What it tells of itself (plugins, log) is in fake_tells.cpp.
 
 #include "collectives/op.h"
 #include "fakes/fake_gpu.h"
+#include "fakes/fake_tells.h"
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -57,6 +59,7 @@ struct Action {
   int peer = 0;
   Call call;
   Compute compute;
+  std::vector<fake_tells::Task> tasks;  ///< as profiler and log tell of it
 };
 
 struct Launch {
@@ -81,6 +84,8 @@ struct ncclComm {
   int rank = 0;
   std::int64_t sequence = 0;
   int windows = 0;
+  bool copy_engines = false;  ///< -x 2: over windows, some collectives run without a kernel
+  fake_tells::Member member;
 };
 
 namespace {
@@ -220,9 +225,13 @@ struct Running {
   }
 };
 
-void flush() {
+ncclResult_t flush() {
   for (const auto& meet : std::exchange(t_meetings, {})) meet();
+  bool told = true;
   for (Launch& launch : std::exchange(t_launches, {})) {
+    for (const Action& action : launch.actions) {
+      for (const fake_tells::Task& task : action.tasks) told = fake_tells::launch(launch.comm->member, task) && told;
+    }
     const cudaStream_t stream = launch.stream;
     fake_gpu::push(stream, [launch = std::move(launch)] {
       auto running = std::make_shared<Running>();
@@ -230,22 +239,65 @@ void flush() {
       return [running] { return running->step(); };
     });
   }
+  return told ? ncclSuccess : ncclInternalError;
 }
 
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, Action action) {
   auto found = std::find_if(t_launches.begin(), t_launches.end(), [&](const Launch& l) { return l.comm == comm; });
   if (found == t_launches.end()) found = t_launches.insert(t_launches.end(), {comm, stream, {}});
   found->actions.push_back(std::move(action));
-  if (t_depth == 0) flush();
-  return ncclSuccess;
+  return t_depth == 0 ? flush() : ncclSuccess;
+}
+
+const char* datatype_name(ncclDataType_t type) { return type == ncclInt32 ? "ncclInt32" : "ncclFloat32"; }
+
+fake_tells::Task task_of(fake_tells::Function function, const Call& call) {
+  fake_tells::Task task;
+  task.function = function;
+  task.count = call.count;
+  task.element_bytes = size_of(call.type);
+  task.datatype = datatype_name(call.type);
+  return task;
+}
+
+/// The transfers that NCCL makes of an all-to-all, a gather or a scatter.
+std::vector<fake_tells::Task> transfer_tasks(ncclComm_t comm, const Call& call) {
+  std::vector<fake_tells::Task> tasks;
+  if (comm->windows > 0 && comm->copy_engines) return tasks;
+  for (int peer = 0; peer < comm->world->nranks; ++peer) {
+    for (const auto function : {fake_tells::send, fake_tells::receive}) {
+      tasks.push_back(task_of(function, call));
+      tasks.back().peer = peer;
+    }
+  }
+  return tasks;
+}
+
+ncclResult_t add_told(ncclComm_t comm, cudaStream_t stream, Action action, std::vector<fake_tells::Task> tasks) {
+  const int wanted = fake_tells::wanted_events();
+  for (fake_tells::Task& task : tasks) task.wanted = wanted;
+  action.tasks = std::move(tasks);
+  return add(comm, stream, std::move(action));
 }
 
 ncclResult_t add_collective(ncclComm_t comm, cudaStream_t stream, const void* in, std::size_t in_elements, void* out,
-                            std::size_t out_elements, Call call, Compute compute) {
+                            std::size_t out_elements, Call call, Compute compute, std::vector<fake_tells::Task> tasks) {
   if (call.count == 0) return ncclSuccess;
   const std::size_t w = size_of(call.type);
-  return add(comm, stream,
-             {Action::Kind::collective, in, in_elements * w, out, out_elements * w, 0, call, std::move(compute)});
+  return add_told(
+      comm, stream,
+      {Action::Kind::collective, in, in_elements * w, out, out_elements * w, 0, call, std::move(compute), {}},
+      std::move(tasks));
+}
+
+/// A collective that has algorithms; with symmetric kernels where NCCL has them, over windows.
+std::vector<fake_tells::Task> one_task(ncclComm_t comm, fake_tells::Function function, const Call& call) {
+  fake_tells::Task task = task_of(function, call);
+  const bool has_kernel = function == fake_tells::all_reduce || function == fake_tells::all_gather ||
+                          function == fake_tells::reduce_scatter;
+  task.symmetric = comm->windows > 0 && has_kernel;
+  if (comm->windows > 0 && comm->copy_engines && function == fake_tells::all_gather) return {};
+  return {task};
 }
 
 std::size_t ranks_of(ncclComm_t comm) { return static_cast<std::size_t>(comm->world->nranks); }
@@ -261,7 +313,7 @@ void meet(const std::shared_ptr<World>& world, const std::string& where) {
     std::unique_lock lock(g_mutex);
     g_changed.wait(lock, [&] { return world->arrived[where] >= world->nranks; });
   });
-  if (t_depth == 0) flush();
+  if (t_depth == 0) (void)flush();
 }
 
 }  // namespace
@@ -279,7 +331,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSuccess ? "no error" : "a fake error"; }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t*) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   std::shared_ptr<World> world;
   {
     const std::lock_guard lock(g_mutex);
@@ -288,11 +340,20 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
     known->nranks = nranks;
     world = known;
   }
-  *comm = new ncclComm{world, rank};
+  *comm = new ncclComm;
+  (*comm)->world = world;
+  (*comm)->rank = rank;
+  (*comm)->copy_engines = config->CTAPolicy == NCCL_CTA_POLICY_ZERO;
+  (*comm)->member.rank = rank;
+  (*comm)->member.nranks = nranks;
+  fake_tells::join((*comm)->member);
   meet(world, "init");
   return ncclSuccess;
 }
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return delete comm, ncclSuccess; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  fake_tells::leave(comm->member);
+  return delete comm, ncclSuccess;
+}
 ncclResult_t ncclCommAbort(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* state) { return *state = ncclSuccess, ncclSuccess; }
 
@@ -319,79 +380,98 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclGroupStart() { return ++t_depth, ncclSuccess; }
 ncclResult_t ncclGroupEnd() {
   if (t_depth == 0) return ncclInvalidUsage;
-  if (--t_depth == 0) flush();
-  return ncclSuccess;
+  return --t_depth == 0 ? flush() : ncclSuccess;
 }
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  return add_collective(comm, stream, in, count, out, count, {count, type, op},
-                        [](const Call& c, const auto& inputs, int) { return reduced(c, inputs); });
+  return add_collective(
+      comm, stream, in, count, out, count, {count, type, op},
+      [](const Call& c, const auto& inputs, int) { return reduced(c, inputs); },
+      one_task(comm, fake_tells::all_reduce, Call{count, type, op}));
 }
 ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream) {
-  return add_collective(comm, stream, in, count, comm->rank == root ? out : nullptr, count, {count, type, op, root},
-                        [](const Call& c, const auto& inputs, int) { return reduced(c, inputs); });
+  return add_collective(
+      comm, stream, in, count, comm->rank == root ? out : nullptr, count, {count, type, op, root},
+      [](const Call& c, const auto& inputs, int) { return reduced(c, inputs); },
+      one_task(comm, fake_tells::reduce, Call{count, type, op, root}));
 }
 ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
-  return add_collective(comm, stream, in, count * ranks_of(comm), out, count, {count, type, op},
-                        [](const Call& c, const auto& inputs, int rank) {
-                          return slice(reduced(c, inputs), static_cast<std::size_t>(rank), c.count * size_of(c.type));
-                        });
+  return add_collective(
+      comm, stream, in, count * ranks_of(comm), out, count, {count, type, op},
+      [](const Call& c, const auto& inputs, int rank) {
+        return slice(reduced(c, inputs), static_cast<std::size_t>(rank), c.count * size_of(c.type));
+      },
+      one_task(comm, fake_tells::reduce_scatter, Call{count, type, op}));
 }
 ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
   return add_collective(
       comm, stream, in, count, out, count, {count, type, ncclSum, root},
-      [](const Call& c, const auto& inputs, int) { return inputs[static_cast<std::size_t>(c.root)]; });
+      [](const Call& c, const auto& inputs, int) { return inputs[static_cast<std::size_t>(c.root)]; },
+      one_task(comm, fake_tells::broadcast, Call{count, type, ncclSum, root}));
 }
 ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  return add_collective(comm, stream, in, count, out, count * ranks_of(comm), {count, type},
-                        [](const Call&, const auto& inputs, int) {
-                          Bytes all;
-                          for (const Bytes& b : inputs) all.insert(all.end(), b.begin(), b.end());
-                          return all;
-                        });
+  return add_collective(
+      comm, stream, in, count, out, count * ranks_of(comm), {count, type},
+      [](const Call&, const auto& inputs, int) {
+        Bytes all;
+        for (const Bytes& b : inputs) all.insert(all.end(), b.begin(), b.end());
+        return all;
+      },
+      one_task(comm, fake_tells::all_gather, Call{count, type}));
 }
 ncclResult_t ncclGather(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {
-  return add_collective(comm, stream, in, count, comm->rank == root ? out : nullptr, count * ranks_of(comm),
-                        {count, type, ncclSum, root}, [](const Call&, const auto& inputs, int) {
-                          Bytes all;
-                          for (const Bytes& b : inputs) all.insert(all.end(), b.begin(), b.end());
-                          return all;
-                        });
+  return add_collective(
+      comm, stream, in, count, comm->rank == root ? out : nullptr, count * ranks_of(comm), {count, type, ncclSum, root},
+      [](const Call&, const auto& inputs, int) {
+        Bytes all;
+        for (const Bytes& b : inputs) all.insert(all.end(), b.begin(), b.end());
+        return all;
+      },
+      transfer_tasks(comm, Call{count, type, ncclSum, root}));
 }
 ncclResult_t ncclScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                          cudaStream_t stream) {
-  return add_collective(comm, stream, in, comm->rank == root ? count * ranks_of(comm) : 0, out, count,
-                        {count, type, ncclSum, root}, [](const Call& c, const auto& inputs, int rank) {
-                          return slice(inputs[static_cast<std::size_t>(c.root)], static_cast<std::size_t>(rank),
-                                       c.count * size_of(c.type));
-                        });
+  return add_collective(
+      comm, stream, in, comm->rank == root ? count * ranks_of(comm) : 0, out, count, {count, type, ncclSum, root},
+      [](const Call& c, const auto& inputs, int rank) {
+        return slice(inputs[static_cast<std::size_t>(c.root)], static_cast<std::size_t>(rank),
+                     c.count * size_of(c.type));
+      },
+      transfer_tasks(comm, Call{count, type, ncclSum, root}));
 }
 ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                           cudaStream_t stream) {
   const std::size_t all = count * ranks_of(comm);
-  return add_collective(comm, stream, in, all, out, all, {count, type},
-                        [](const Call& c, const auto& inputs, int rank) {
-                          Bytes mine;
-                          for (const Bytes& b : inputs) {
-                            const Bytes part = slice(b, static_cast<std::size_t>(rank), c.count * size_of(c.type));
-                            mine.insert(mine.end(), part.begin(), part.end());
-                          }
-                          return mine;
-                        });
+  return add_collective(
+      comm, stream, in, all, out, all, {count, type},
+      [](const Call& c, const auto& inputs, int rank) {
+        Bytes mine;
+        for (const Bytes& b : inputs) {
+          const Bytes part = slice(b, static_cast<std::size_t>(rank), c.count * size_of(c.type));
+          mine.insert(mine.end(), part.begin(), part.end());
+        }
+        return mine;
+      },
+      transfer_tasks(comm, Call{count, type}));
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add(comm, stream, {Action::Kind::send, in, count * size_of(type), nullptr, 0, peer, {}, {}});
+  fake_tells::Task task = task_of(fake_tells::send, {count, type});
+  task.peer = peer;
+  return add_told(comm, stream, {Action::Kind::send, in, count * size_of(type), nullptr, 0, peer, {}, {}, {}}, {task});
 }
 ncclResult_t ncclRecv(void* out, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add(comm, stream, {Action::Kind::receive, nullptr, 0, out, count * size_of(type), peer, {}, {}});
+  fake_tells::Task task = task_of(fake_tells::receive, {count, type});
+  task.peer = peer;
+  return add_told(comm, stream, {Action::Kind::receive, nullptr, 0, out, count * size_of(type), peer, {}, {}, {}},
+                  {task});
 }
 
 }  // extern "C"

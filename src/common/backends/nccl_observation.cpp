@@ -199,7 +199,7 @@ ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, st
   const std::vector<SymmetricKernel> kernels = symmetric_kernels(tuning_log);
   const auto kernel = unanimous(kernels, [](const SymmetricKernel& k) { return k; });
   if (!kernel || kernel->function != function) return {};
-  return {kernel->kernel, "symmetric", std::to_string(kernel->channels), std::nullopt};
+  return {kernel->kernel, "sym", std::to_string(kernel->channels), std::nullopt};
 }
 
 }  // namespace busbar
