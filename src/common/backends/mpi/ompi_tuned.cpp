@@ -96,7 +96,6 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
     return fmt::format(
         "the rules file {} decides {} on {} ranks, and it would go before a forced algorithm or after it "
         "as Open MPI's version has it; start without the file",
-        quoted(state.rules_file), known->tuned_name, nranks); start without the file",
         quoted(state.rules_file), known->tuned_name, nranks);
   }
   return {};
