@@ -1,0 +1,96 @@
+#include "common/compare/open_variant.h"
+
+#include "common/backends/mpi/ompi_tuned.h"
+#include "common/backends/open_backend.h"
+#include "common/cluster/collectively.h"
+#include "common/compare/nccl_choices.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+/// Environment variables set while it lives.
+class ScopedEnvironment {
+ public:
+  ScopedEnvironment() = default;
+  ScopedEnvironment(const ScopedEnvironment&) = delete;
+  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
+  ~ScopedEnvironment() {
+    for (const auto& [name, value] : before_) {
+      if (value) {
+        ::setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        ::unsetenv(name.c_str());
+      }
+    }
+  }
+
+  void set(const std::string& name, const std::string& value) {
+    const char* const old = std::getenv(name.c_str());
+    before_.emplace_back(name, old != nullptr ? std::optional<std::string>(old) : std::nullopt);
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
+bool is_ompi(const Variant& variant) {
+  return !variant.settings.empty() && variant.settings.front().first.starts_with(kOmpiSetting);
+}
+
+void set_nccl_environment(ScopedEnvironment& environment, const Variant& variant, const Collective& collective) {
+  for (const auto& [name, value] : variant.settings) {
+    if (!name.starts_with("NCCL_")) continue;
+    const bool per_function = name == "NCCL_ALGO" || name == "NCCL_PROTO";
+    environment.set(name, per_function ? for_collective(collective, value) : value);
+  }
+}
+
+/// NCCL checks a communicator's settings before it talks to anybody, so that all ranks are refused alike; any other
+/// failure of its set-up may be one rank's alone.
+bool is_refusal(const Error& error) {
+  const std::string_view text = error.what();
+  return text.find("invalid usage") != std::string_view::npos ||
+         text.find("invalid argument") != std::string_view::npos;
+}
+
+}  // namespace
+
+OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
+                           const Comm& world, const Comm& group) {
+  OpenedVariant opened;
+  std::optional<TunedSettings> tuned;
+  ScopedEnvironment environment;
+  try {
+    if (is_ompi(variant)) {
+      collectively(world, "setting Open MPI's variables",
+                   [&] { tuned.emplace(collective, variant.settings, group.size()); });
+    } else {
+      set_nccl_environment(environment, variant, collective);
+    }
+    std::string refusal;
+    try {
+      opened.backend = open_backend(config, world, group).backend;
+    } catch (const AgreedError&) {
+      throw;
+    } catch (const Error& e) {
+      if (!is_refusal(e)) throw;
+      refusal = e.what();
+    }
+    collectively(world, "opening the variant's communicator", [&] {
+      if (!refusal.empty()) throw Error(ExitCode::backend, refusal);
+    });
+  } catch (const AgreedError& e) {
+    opened.backend.reset();
+    opened.why_not = e.what();
+  }
+  return opened;
+}
+
+}  // namespace busbar
