@@ -12,8 +12,8 @@ namespace busbar {
 /// The first line: column names with their units; bandwidths are in 1e9 B/s.
 std::string csv_header();
 
-/// One line per measured half, out of place first. Empty fields: `wrong` where nothing was checked, what --stat and
-/// --show-algo tell where they were not asked, numbers that are none.
+/// One line per measured half, out of place first. Empty fields: `wrong` where nothing was checked, cpu_time_us with
+/// --stat, what --stat and --show-algo tell where they were not asked, numbers that are none.
 std::string csv_lines(const Config& config, const Collective& collective, const Row& row);
 
 /// The text as one CSV field: quoted where RFC 4180 asks for it.

@@ -38,7 +38,8 @@ Json half_busbar_json(const HalfResult* half) {
   Json json{{"measured", true},
             {"timed_verified", half->timed_verified},
             {"time_us", json_microseconds(half->time_s)},
-            {"cpu_time_us", json_microseconds(half->cpu_time_s)}};
+            // --stat does not time the launch.
+            {"cpu_time_us", half->stats ? Json(nullptr) : json_microseconds(half->cpu_time_s)}};
   if (half->stats) json["stats"] = json_cell(*half->stats);
   return json;
 }

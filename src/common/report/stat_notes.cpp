@@ -85,7 +85,8 @@ void StatNotes::add_cell(const CellName& cell, const CellStats& stats) {
 
 std::string StatNotes::note(const Cells& cells, const std::string& what, const std::string& advice) const {
   if (cells.empty()) return {};
-  return fmt::format("#   {} {}: {}{}\n", cells.size(), what, compressed(cells), advice);
+  return fmt::format("#   {} {}: {}{}\n", cells.size(), what, cells.size() == cells_ ? "all" : compressed(cells),
+                     advice);
 }
 
 std::string StatNotes::target_lines() const {
@@ -96,7 +97,7 @@ std::string StatNotes::target_lines() const {
   std::string text = fmt::format("# {} of {} cells did not reach {}: {} time, {} noisy\n", missed, cells_, target,
                                  out_of_time_.size(), noisy_.size());
   text += note(out_of_time_, "time", " (longer: --cell-time, --max-time; or a wider target: --rel-ci)");
-  return text + note(noisy_, "noisy", " (more: --epochs; or a wider target: --rel-ci)");
+  return text + note(noisy_, "noisy", " (more: --epochs; a wider target: --rel-ci; or a quieter machine)");
 }
 
 std::string StatNotes::oddity_lines() const {
