@@ -41,17 +41,6 @@ std::string mode_lines(const RunInfo& info) {
   return text;
 }
 
-std::string device_line(const RankInfo& r) {
-  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
-                     r.hostname, r.device.device, r.device.id, r.device.name);
-}
-
-std::string remark_lines(const std::string& remark) {
-  std::string text = "# ";
-  for (char c : without_footer_words(remark)) text += c == '\n' ? "\n# " : std::string(1, c);
-  return text + "\n";
-}
-
 std::string memory_line(const RunInfo& info, const Summary& summary) {
   std::string text = fmt::format("# {:<20} : ", info.backend == "nccl" ? "GPU memory usage" : "Host memory usage");
   std::int64_t total = 0;
@@ -63,6 +52,17 @@ std::string memory_line(const RunInfo& info, const Summary& summary) {
 }
 
 }  // namespace
+
+std::string device_line(const RankInfo& r) {
+  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
+                     r.hostname, r.device.device, r.device.id, r.device.name);
+}
+
+std::string remark_lines(const std::string& remark) {
+  std::string text = "# ";
+  for (char c : without_footer_words(remark)) text += c == '\n' ? "\n# " : std::string(1, c);
+  return text + "\n";
+}
 
 std::string table_header(const RunInfo& info) {
   std::string text =

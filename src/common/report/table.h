@@ -14,6 +14,10 @@ namespace busbar {
 /// A lowered -e belongs into the remarks: "Reducing maxBytes to N due to memory limitation: ...".
 std::string table_header(const RunInfo& info);
 
+/// Of the header: one rank's place, and a remark of ours as `# ...` lines.
+std::string device_line(const RankInfo& rank);
+std::string remark_lines(const std::string& remark);
+
 /// One row (table_columns.cpp). Halves that were not measured print 0.00 and N/A, because readers drop rows with other
 /// than 13 tokens; the options alone decide how many there are.
 std::string table_row(const Config& config, const Collective& collective, const Row& row);
