@@ -34,9 +34,13 @@ std::optional<Ratio> paired_ratio(std::span<const double> log_ratios, double z) 
   for (std::size_t i = 0; i < log_ratios.size(); ++i) {
     for (std::size_t j = i; j < log_ratios.size(); ++j) walsh.push_back(std::midpoint(log_ratios[i], log_ratios[j]));
   }
-  std::sort(walsh.begin(), walsh.end());
-  const auto beyond = static_cast<std::size_t>(cut);
-  return Ratio{std::exp(median(walsh)), {std::exp(walsh[beyond]), std::exp(walsh[walsh.size() - 1 - beyond])}};
+  const double estimate = median(walsh);
+  const auto from_low = walsh.begin() + static_cast<std::ptrdiff_t>(cut);
+  const auto from_high = walsh.end() - 1 - static_cast<std::ptrdiff_t>(cut);
+  std::nth_element(walsh.begin(), from_low, walsh.end());  // selections: sorting would take most of a look
+  const double low = *from_low;
+  std::nth_element(walsh.begin(), from_high, walsh.end());
+  return Ratio{std::exp(estimate), {std::exp(low), std::exp(*from_high)}};
 }
 
 Difference judge(const Interval& ratio, double delta) {

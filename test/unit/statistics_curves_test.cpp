@@ -1,0 +1,153 @@
+// Would catch: a crossover lost between ties or invented from undecided sizes, a harmless regret where nothing was
+// measured, and a Hockney fit that the largest sizes dictate.
+
+#include "common/statistics/curves.h"
+#include "common/statistics/launches.h"
+#include "synthetic_times.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace busbar;
+
+namespace {
+
+SizedVerdict at(std::uint64_t nbytes, Difference difference, double low, double high) {
+  return {.nbytes = nbytes, .difference = difference, .ratio = {.value = (low + high) / 2, .interval = {low, high}}};
+}
+
+constexpr auto kFaster = Difference::faster;
+constexpr auto kSlower = Difference::slower;
+constexpr auto kTie = Difference::equivalent;
+constexpr auto kOpen = Difference::undecided;
+
+/// Launches that differ by `between` and have epochs that differ by `within`, both as log-normal sd.
+std::vector<std::vector<double>> launches(int count, double between, double within, std::uint64_t seed) {
+  SyntheticTimes noise(SyntheticTimes::Law::independent, seed);  // sd 0.1
+  std::vector<std::vector<double>> result(static_cast<std::size_t>(count));
+  for (auto& launch : result) {
+    const double level = std::pow(noise.next(), between / 0.1);
+    for (int i = 0; i < 10; ++i) launch.push_back(level * std::pow(noise.next(), within / 0.1));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("A crossover lies between the nearest decided sizes of opposite winners", "[statistics][curves]") {
+  const auto found = crossovers(std::vector<SizedVerdict>{at(8, kSlower, 1.5, 1.6), at(16, kSlower, 1.2, 1.3),
+                                                          at(32, kTie, 0.99, 1.01), at(64, kOpen, 0.92, 1.03),
+                                                          at(128, kFaster, 0.7, 0.8)});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].low == 16);
+  CHECK(found[0].high == 128);
+  CHECK(found[0].b_wins_above);
+  CHECK(found[0].regret == Approx(1 / 0.92 - 1));  // at 64 bytes A may cost so much more than B
+}
+
+TEST_CASE("Between neighbours the regret is the ends' own", "[statistics][curves]") {
+  const auto found = crossovers(std::vector<SizedVerdict>{at(8, kFaster, 0.80, 0.85), at(16, kSlower, 1.1, 1.2)});
+  REQUIRE(found.size() == 1);
+  CHECK_FALSE(found[0].b_wins_above);
+  CHECK(found[0].regret == Approx(0.25));
+}
+
+TEST_CASE("Every change of the winner is reported, ties alone are none", "[statistics][curves]") {
+  const auto found = crossovers(std::vector<SizedVerdict>{at(8, kOpen, 0.9, 1.1), at(16, kSlower, 1.2, 1.3),
+                                                          at(32, kFaster, 0.7, 0.8), at(64, kFaster, 0.7, 0.8),
+                                                          at(128, kSlower, 1.2, 1.3), at(256, kTie, 0.99, 1.01)});
+  REQUIRE(found.size() == 2);
+  CHECK((found[0].low == 16 && found[0].high == 32 && found[0].b_wins_above));
+  CHECK((found[1].low == 64 && found[1].high == 128 && !found[1].b_wins_above));
+  CHECK(crossovers({}).empty());
+  CHECK(crossovers(std::vector<SizedVerdict>{at(8, kSlower, 1.2, 1.3), at(16, kTie, 0.99, 1.01)}).empty());
+}
+
+TEST_CASE("Hockney's parameters come back from a curve made of them", "[statistics][curves]") {
+  std::vector<SizedTime> times;
+  for (std::uint64_t nbytes = 8; nbytes <= 64 << 20; nbytes *= 2) {
+    times.push_back({nbytes, 3e-6 + static_cast<double>(nbytes) / 12.5e9});
+  }
+  const auto fit = fit_hockney(times);
+  REQUIRE(fit);
+  CHECK(fit->latency_s == Approx(3e-6).epsilon(1e-9));
+  CHECK(fit->bandwidth == Approx(12.5e9).epsilon(1e-9));
+  CHECK(fit->worst_relative_error < 1e-9);
+}
+
+TEST_CASE("Hockney's fit minimises relative errors", "[statistics][curves]") {
+  // numpy.linalg.lstsq on columns 1/t and bytes/t
+  const auto fit = fit_hockney(std::vector<SizedTime>{{8, 2e-6}, {1024, 2.2e-6}, {65536, 9e-6}, {1048576, 1.1e-4}});
+  REQUIRE(fit);
+  CHECK(fit->latency_s == Approx(2.0449526021666877e-06).epsilon(1e-9));
+  CHECK(fit->bandwidth == Approx(9597558971.692932).epsilon(1e-9));
+  CHECK(fit->worst_relative_error == Approx(0.02289307372436622).epsilon(1e-7));
+}
+
+TEST_CASE("Hockney's fit knows no negative latency and no negative bandwidth", "[statistics][curves]") {
+  const auto falling = fit_hockney(std::vector<SizedTime>{{8, 2e-6}, {16, 1e-6}});
+  REQUIRE(falling);
+  CHECK(std::isinf(falling->bandwidth));
+  CHECK(falling->latency_s == Approx(1.2e-6));  // sum(1/t) / sum(1/t^2) = 1.5e6 / 1.25e12
+  const auto steep = fit_hockney(std::vector<SizedTime>{{10, 1e-6}, {20, 4e-6}});
+  REQUIRE(steep);
+  CHECK(steep->latency_s == 0);
+  CHECK(steep->bandwidth == Approx(125e12 / 15e6));  // sum v^2 / sum v, v = bytes / time: 10e6 and 5e6
+  CHECK_FALSE(fit_hockney({}));
+  CHECK_FALSE(fit_hockney(std::vector<SizedTime>{{8, 1e-6}, {8, 2e-6}}));
+}
+
+TEST_CASE("Six launches have an interval by order statistics, fewer a bootstrap that says so",
+          "[statistics][launches]") {
+  const auto one = merge_launches(launches(1, 0.1, 0.02, 1), 7);
+  CHECK(one.few);
+  CHECK_FALSE(one.interval);
+  const auto six = launches(6, 0.1, 0.02, 2);
+  const auto merged = merge_launches(six, 7);
+  CHECK_FALSE(merged.few);
+  std::vector<double> medians;
+  for (const auto& launch : six) medians.push_back(median(launch));
+  CHECK(merged.interval->low == *std::min_element(medians.begin(), medians.end()));
+  CHECK(merged.interval->high == *std::max_element(medians.begin(), medians.end()));
+  const auto three = launches(3, 0.1, 0.02, 3);
+  const auto few = merge_launches(three, 7);
+  CHECK(few.few);
+  REQUIRE(few.interval);
+  CHECK(few.interval->low < few.median);
+  CHECK(few.interval->high > few.median);
+  CHECK(few.interval == merge_launches(three, 7).interval);
+  CHECK(merge_launches({}, 7).median == 0);
+  CHECK_THROWS(merge_launches(std::vector<std::vector<double>>{{1, 2}, {}}, 7));
+}
+
+TEST_CASE("Variance is split into that between launches and that within", "[statistics][launches]") {
+  // By hand: launches {1, 3} and {5, 7}: within 2 each, medians 2 and 6 of variance 8, of which 2/2 is the epochs'.
+  const auto split = merge_launches(std::vector<std::vector<double>>{{1, 3}, {5, 7}}, 1);
+  CHECK(split.median == 4);
+  CHECK(split.variance_within == Approx(2));
+  CHECK(split.variance_between == Approx(7));
+  CHECK(merge_launches(std::vector<std::vector<double>>{{1, 9}, {2, 8}}, 1).variance_between == 0);
+}
+
+TEST_CASE("Launches' interval covers at its level from 6 on, and too rarely below", "[statistics][launches]") {
+  int six = 0;
+  int three = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const auto covers = [](const LaunchesEstimate& of) { return of.interval->low <= 1 && 1 <= of.interval->high; };
+    six += covers(merge_launches(launches(6, 0.1, 0.02, 100 + seed), seed)) ? 1 : 0;
+    if (seed < 60) three += covers(merge_launches(launches(3, 0.1, 0.02, 500 + seed), seed)) ? 1 : 0;
+  }
+  // 1 - 2/2^6 = 96.9 %, less 4 standard deviations of a share of 300. The range of 3 launches covers in 1 - 2/2^3 = 75
+  // % of cases, and the bootstrap hardly leaves it: 45 of 60, plus 4 standard deviations, is below 59. Hence the label.
+  CHECK(six / 300.0 > 0.928);
+  CHECK(three < 59);
+}
+
+TEST_CASE("Epochs per launch follow Kalibera and Jones", "[statistics][launches]") {
+  CHECK(best_epochs_per_launch(3, 0.01, 1, 4) == 35);  // ceil sqrt(300 * 4) = ceil 34.6
+  CHECK(best_epochs_per_launch(1, 1, 4, 1) == 1);
+  CHECK(best_epochs_per_launch(3, 0.01, 1, 0) == 1);
+  CHECK(best_epochs_per_launch(3, 0.01, 0, 4) == 10000);
+}

@@ -1,0 +1,142 @@
+// Would catch: an interval one order statistic too narrow or too wide, a p99 printed from 20 samples, and neighbours
+// that resemble each other taken for independent evidence.
+
+#include "common/statistics/distributions.h"
+#include "common/statistics/interval.h"
+#include "common/statistics/stop_rule.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+using namespace busbar;
+
+namespace {
+
+/// 1 .. n: a value is its own rank.
+std::vector<double> ranks(std::size_t n) {
+  std::vector<double> values(n);
+  std::iota(values.begin(), values.end(), 1.0);
+  return values;
+}
+
+/// Runs of these lengths, alternately of rising low ranks and of rising high ones.
+std::vector<double> runs(const std::vector<int>& lengths) {
+  double low = 1;
+  double high = 1 + std::accumulate(lengths.begin(), lengths.end(), 0) / 2;
+  std::vector<double> series;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    for (int k = 0; k < lengths[i]; ++k) series.push_back(i % 2 == 0 ? low++ : high++);
+  }
+  return series;
+}
+
+}  // namespace
+
+TEST_CASE("Binomial tails and normal quantiles are scipy's", "[statistics][interval]") {
+  CHECK(binomial_cdf(20, 0.5, 5) == Approx(0.020694732666015625).epsilon(1e-12));
+  CHECK(binomial_cdf(400, 0.05, 10) == Approx(0.009398598442062254).epsilon(1e-11));
+  CHECK(binomial_cdf(1000, 0.5, 520) == Approx(0.9026168357691174).epsilon(1e-11));
+  CHECK(binomial_cdf(1000000, 0.5, 499000) == Approx(0.0228041499326948).epsilon(1e-7));
+  CHECK(binomial_cdf(1000000, 0.99, 989800) == Approx(0.022742497360527417).epsilon(1e-7));
+  CHECK(binomial_cdf(5, 0.5, -1) == 0);
+  CHECK(binomial_cdf(5, 0.5, 5) == 1);
+  CHECK(binomial_cdf(5, 0.5, 0) == Approx(1.0 / 32));
+  CHECK(normal_quantile(0.975) == Approx(1.959963984540054).epsilon(1e-12));
+  CHECK(normal_quantile(0.5) == Approx(0).margin(1e-12));
+  CHECK(normal_two_sided_p(2.289) == Approx(0.02207935238594499).epsilon(1e-12));
+}
+
+TEST_CASE("The median is the middle value or the mean of the two middle ones", "[statistics][interval]") {
+  CHECK(median({}) == 0);
+  CHECK(median(std::vector<double>{7}) == 7);
+  CHECK(median(std::vector<double>{9, 1, 4}) == 4);
+  CHECK(median(std::vector<double>{9, 1, 4, 5}) == 4.5);
+}
+
+TEST_CASE("A quantile is the nearest rank, also where the product is not a whole number by an ulp",
+          "[statistics][interval]") {
+  CHECK(quantile({}, 0.5) == 0);
+  CHECK(quantile(ranks(20), 0.99) == 20);
+  CHECK(quantile(ranks(20), 0.95) == 19);
+  CHECK(quantile(ranks(100), 0.07) == 7);  // 0.07 * 100 = 7.000000000000001
+  CHECK(quantile(ranks(1000), 0.999) == 999);
+  CHECK(quantile(ranks(10), 0) == 1);
+  CHECK(quantile(ranks(10), 1) == 10);
+}
+
+TEST_CASE("The exact interval of the median has the ranks of the sign test", "[statistics][interval]") {
+  CHECK_FALSE(exact_median_interval(ranks(5)));  // 2 / 2^5 = 6.25 %
+  CHECK(exact_median_interval(ranks(6)) == Interval{1, 6});
+  CHECK(exact_median_interval(ranks(10)) == Interval{2, 9});
+  CHECK(exact_median_interval(ranks(15)) == Interval{4, 12});
+  CHECK(exact_median_interval(ranks(20)) == Interval{6, 15});
+  CHECK(exact_median_interval(ranks(30)) == Interval{10, 21});
+  CHECK(exact_median_interval(ranks(50)) == Interval{18, 33});
+  CHECK(exact_median_interval(ranks(5), 0.9) == Interval{1, 5});
+}
+
+TEST_CASE("The interval of a quantile has scipy's ranks, and needs samples enough", "[statistics][interval]") {
+  CHECK(quantile_interval(ranks(100), 0.5) == Interval{40, 61});
+  CHECK(quantile_interval(ranks(100), 0.9) == Interval{84, 96});
+  CHECK(quantile_interval(ranks(500), 0.95) == Interval{465, 485});
+  CHECK(quantile_interval(ranks(1000), 0.99) == Interval{983, 997});
+  CHECK_FALSE(quantile_interval(ranks(71), 0.95));  // 0.95^71 = 2.6 %
+  CHECK(quantile_interval(ranks(72), 0.95));
+  CHECK_FALSE(quantile_interval(ranks(367), 0.99));
+  CHECK(quantile_interval(ranks(368), 0.99));
+  CHECK_FALSE(quantile_interval(ranks(3687), 0.999));
+  CHECK(quantile_interval(ranks(3688), 0.999));
+}
+
+TEST_CASE("Neighbours that alternate widen the interval by the ranks' rounding only", "[statistics][interval]") {
+  const auto estimate = estimate_median(runs(std::vector<int>(30, 1)));
+  CHECK(estimate.value == 15.5);
+  CHECK(estimate.lag1 == 0);  // -29/30, clipped
+  // (30 -+ 1.96 sqrt(30)) / 2 = 9.6 and 20.4: down to 9, up to 21, and one more
+  CHECK(estimate.interval == Interval{9, 22});
+}
+
+TEST_CASE("Neighbours that resemble each other widen the interval", "[statistics][interval]") {
+  // 22 of 29 pairs of neighbours on one side of the median, 7 across it: (22 - 7) / 30 = 0.5, so tau = 3.
+  const auto estimate = estimate_median(runs({4, 4, 4, 4, 4, 4, 3, 3}));
+  CHECK(estimate.lag1 == Approx(0.5));
+  // (30 -+ 1.96 sqrt(90)) / 2 = 5.7 and 24.3
+  CHECK(estimate.interval == Interval{5, 26});
+  // 28 pairs to 1 is clipped from 27/30: tau = 19, beyond both ends.
+  CHECK(estimate_median(ranks(30)).lag1 == Approx(0.9));
+  CHECK(estimate_median(ranks(30)).interval == Interval{1, 30});
+}
+
+TEST_CASE("The relative half width is infinite without an interval and 0 for constants", "[statistics][interval]") {
+  CHECK(std::isinf(estimate_median({}).relative_half_width()));
+  CHECK(std::isinf(estimate_median(ranks(5)).relative_half_width()));
+  CHECK(estimate_median(std::vector<double>(10, 3.0)).relative_half_width() == 0);
+  CHECK(estimate_median(std::vector<double>(10, 0.0)).relative_half_width() == 0);
+  CHECK(MedianEstimate{.value = 10, .interval = Interval{9, 12}}.relative_half_width() == Approx(0.15));
+}
+
+TEST_CASE("A cell is done after two narrow intervals in a row, not before the least epochs", "[statistics][stop]") {
+  const StopRule rule{.rel = 0.01, .min_epochs = 10, .max_epochs = 400};
+  StopState state;
+  CHECK_FALSE(precise_enough(rule, state, 8, 0.001));
+  CHECK_FALSE(precise_enough(rule, state, 9, 0.001));
+  CHECK_FALSE(precise_enough(rule, state, 10, 0.01));
+  CHECK_FALSE(precise_enough(rule, state, 11, 0.0101));
+  CHECK_FALSE(precise_enough(rule, state, 12, 0.009));
+  CHECK(precise_enough(rule, state, 13, 0.009));
+}
+
+TEST_CASE("A cell is noisy where the target is out of reach", "[statistics][stop]") {
+  const StopRule rule{.rel = 0.01, .min_epochs = 10, .max_epochs = 400};
+  CHECK(projected_epochs(30, 0.03, 0.01) == Approx(270));
+  CHECK_FALSE(hopeless(rule, 30, 0.03));
+  CHECK_FALSE(hopeless(rule, 30, 0.04));  // 480 epochs: above 400, but intervals from 30 are too wide
+  CHECK(hopeless(rule, 30, 0.05));        // 750
+  CHECK_FALSE(hopeless(rule, 29, 0.5));   // too early to tell
+  CHECK(hopeless(rule, 30, std::numeric_limits<double>::infinity()));
+  CHECK(hopeless(rule, 400, 0.0101));
+  CHECK_FALSE(hopeless(rule, 400, 0.01));
+}

@@ -1,0 +1,92 @@
+// Would catch: a drift that is not seen or seen in noise, two modes reported for a series that has one, and outliers
+// dropped instead of counted.
+
+#include "common/statistics/series.h"
+#include "synthetic_times.h"
+
+#include <catch2/catch.hpp>
+
+using namespace busbar;
+using Law = SyntheticTimes::Law;
+
+namespace {
+
+/// Of 300 series of 30 epochs, the share for which `flag` holds.
+template <class Flag>
+double share_flagged(Law law, Flag flag) {
+  int flagged = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    flagged += flag(SyntheticTimes(law, 8000 + seed).epochs(30, 3000)) ? 1 : 0;
+  }
+  return flagged / 300.0;
+}
+
+}  // namespace
+
+TEST_CASE("Mann-Kendall counts pairs and corrects for ties", "[statistics][series]") {
+  // By the definition in Python, with scipy's normal tail: S = 55, variance 399 with ties; S = 45, variance 125.
+  CHECK(mann_kendall_p(std::vector<double>{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9}) ==
+        Approx(0.006863794985449032).epsilon(1e-10));
+  CHECK(mann_kendall_p(std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) ==
+        Approx(8.303070332644974e-05).epsilon(1e-10));
+  CHECK(mann_kendall_p(std::vector<double>{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) ==
+        Approx(8.303070332644974e-05).epsilon(1e-10));
+  CHECK(mann_kendall_p(std::vector<double>{5, 4, 6, 4, 5, 4, 6, 5}) == Approx(0.7910815129207817).epsilon(1e-10));
+  CHECK(mann_kendall_p(std::vector<double>{1, 2, 3, 4, 5, 6, 7}) == 1);  // too few
+  CHECK(mann_kendall_p(std::vector<double>(50, 2.5)) == 1);
+}
+
+TEST_CASE("The drift flag is rare without a trend and certain with one", "[statistics][series]") {
+  const auto drifted = [](const std::vector<double>& epochs) { return mann_kendall_p(epochs) < 0.01; };
+  // 1 % + 4 standard deviations of a share of 300
+  CHECK(share_flagged(Law::independent, drifted) < 0.033);
+  CHECK(share_flagged(Law::regimes, drifted) < 0.033);
+  const auto with_slope = [&](std::vector<double> epochs) {
+    for (std::size_t i = 0; i < epochs.size(); ++i) epochs[i] *= 1 + 0.1 * static_cast<double>(i) / 29;
+    return drifted(epochs);
+  };
+  CHECK(share_flagged(Law::independent, with_slope) > 0.95);  // 10 % in all, epochs of sd 2.7 %
+}
+
+TEST_CASE("Two modes are found where they are, with their shares", "[statistics][series]") {
+  const std::vector<double> apart{1.00, 1.01, 1.02, 1.01, 1.00, 1.03, 1.30, 1.31, 1.32, 1.29};
+  const auto modes = two_modes(apart);
+  REQUIRE(modes);
+  CHECK(modes->low == Approx(1.01));
+  CHECK(modes->high == Approx(1.305));
+  CHECK(modes->share_low == Approx(0.6));
+}
+
+TEST_CASE("One mode, few values, or a mode of few are not two modes", "[statistics][series]") {
+  CHECK_FALSE(two_modes({}));
+  CHECK_FALSE(two_modes(std::vector<double>(20, 1.0)));
+  CHECK_FALSE(two_modes(std::vector<double>{1, 1.01, 1.02, 1.03, 2, 2.01, 2.02}));
+  CHECK_FALSE(two_modes(std::vector<double>{1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07, 2, 2.01}));
+  CHECK_FALSE(two_modes(std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+}
+
+TEST_CASE("The bimodality flag is rare on one mode and usual on two", "[statistics][series]") {
+  const auto bimodal = [](const std::vector<double>& epochs) { return two_modes(epochs).has_value(); };
+  // The gap rule alone flags 0.2 of these.
+  CHECK(share_flagged(Law::independent, bimodal) < 0.02);
+  CHECK(share_flagged(Law::ar1, bimodal) < 0.02);
+  CHECK(share_flagged(Law::regimes, bimodal) > 0.8);
+}
+
+TEST_CASE("Outliers are counted and weighed", "[statistics][series]") {
+  // Quartiles (nearest rank of 12) 3 and 9: the fence is 27.
+  const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 27, 28, 100};
+  const Outliers outliers = far_outliers(values);
+  CHECK(outliers.count == 2);
+  CHECK(outliers.share_of_sum == Approx(128.0 / 200));
+  CHECK(outliers.largest == 100);
+  CHECK(far_outliers(std::vector<double>{1, 2, 3, 4, 5}).count == 0);
+  CHECK(far_outliers(std::vector<double>{1, 2, 3, 4, 5}).largest == 0);
+  CHECK(far_outliers({}).count == 0);
+}
+
+TEST_CASE("The spread ratio is p90 over p10", "[statistics][series]") {
+  CHECK(spread_ratio(std::vector<double>{10, 1, 2, 3, 4, 5, 6, 7, 8, 9}) == Approx(9));
+  CHECK(spread_ratio(std::vector<double>{1, 100}) == 1);
+  CHECK(spread_ratio({}) == 1);
+}
