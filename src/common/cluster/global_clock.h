@@ -33,15 +33,15 @@ class GlobalClock {
   /// one host. The same on all processes. Between checks it grows by what the drift was misjudged.
   double error_s() const { return error_s_; }
 
-  /// Measures the error anew and learns the model again where it is above `tolerable_s`. Collective; nothing on one
-  /// host.
+  /// Measures the error anew, and learns the model again where clocks have moved apart by more than `tolerable_s` and
+  /// by more than the network lets us see. Collective; nothing on one host.
   void check(double tolerable_s);
 
  private:
   GlobalClock(const Comm& world, Comm host, std::function<Clock::time_point()> read);
 
   void learn();
-  void measure_error();
+  double measure_error();
   void tell_host();
 
   const Comm& world_;
