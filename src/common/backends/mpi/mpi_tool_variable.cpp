@@ -78,6 +78,7 @@ Value number(const std::string& name, std::string_view text) {
 
 Value parse(const std::string& name, MPI_Datatype type, const std::string& given) {
   const std::string text = given == "true" ? "1" : given == "false" ? "0" : given;
+  if (type == MPI_C_BOOL && (text == "0" || text == "1")) return Value{static_cast<char>(text[0] - '0')};
   if (type == MPI_INT) return number<int>(name, text);
   if (type == MPI_UNSIGNED) return number<unsigned>(name, text);
   if (type == MPI_UNSIGNED_LONG) return number<unsigned long>(name, text);
@@ -117,6 +118,7 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
   if (v->type == MPI_UNSIGNED) return std::to_string(as<unsigned>(value));
   if (v->type == MPI_UNSIGNED_LONG) return std::to_string(as<unsigned long>(value));
   if (v->type == MPI_UNSIGNED_LONG_LONG) return std::to_string(as<unsigned long long>(value));
+  if (v->type == MPI_C_BOOL) return std::to_string(value[0] != 0 ? 1 : 0);
   if (v->type == MPI_DOUBLE) return fmt::format("{}", as<double>(value));
   return std::nullopt;
 }
