@@ -1,5 +1,7 @@
 // The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
 #define CATCH_CONFIG_RUNNER
+#include "common/backends/mpi/ompi_tuned.h"
+
 #include <catch2/catch.hpp>
 #include <mpi.h>
 
@@ -38,6 +40,7 @@ class RankPrefix : public std::streambuf {
 }  // namespace
 
 int main(int argc, char** argv) {
+  busbar::prepare_ompi_variation();
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   int rank = 0;

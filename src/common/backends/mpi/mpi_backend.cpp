@@ -1,6 +1,8 @@
 #include "common/backends/mpi/mpi_backend.h"
 
 #include "common/backends/mpi/mpi_collectives.h"
+#include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 #include "common/cluster/memory.h"
 #include "common/cluster/resident.h"
@@ -53,6 +55,9 @@ class MpiBackend final : public Backend {
     // Errors come back as codes so that the message can name rank, host and step before the job is ended.
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     library_bytes_ = resident_bytes() - before;
+    // Open MPI's variables count when a communicator is made. Only MPI_T changes them: before it is started they can as
+    // well be read when somebody asks, and a plain run does not pay for it.
+    if (mpi_tool_started()) tuned_ = read_tuned_state();
   }
   MpiBackend(const MpiBackend&) = delete;
   MpiBackend& operator=(const MpiBackend&) = delete;
@@ -154,6 +159,13 @@ class MpiBackend final : public Backend {
 
   void synchronize(int) override {}
 
+  ShownAlgorithm observe_end(const Operation& op) override {
+    if (!tuned_) tuned_ = read_tuned_state();
+    ShownAlgorithm shown;
+    shown.algorithm = shown_algorithm(*tuned_, op);
+    return shown;
+  }
+
   void mark(int, int index) override {
     if (marks_.size() <= static_cast<std::size_t>(index)) marks_.resize(index + 1);
     marks_[index] = Clock::now();
@@ -217,6 +229,7 @@ class MpiBackend final : public Backend {
   AlltoallvArrays arrays_;
   Problem arrays_for_;
   bool arrays_valid_ = false;
+  std::optional<TunedState> tuned_;  ///< as the communicator was made
   std::vector<Clock::time_point> marks_;
   std::int64_t start_bytes_ = resident_bytes();
   std::int64_t library_bytes_ = 0;
