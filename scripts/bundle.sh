@@ -44,7 +44,8 @@ copy_programs() {
       cp "$program" "$stage/bin"
     fi
   done
-  mkdir -p "$stage/scripts"
+  mkdir -p "$stage/lib" "$stage/scripts"
+  cp "$builddir/libbusbar_tuner.so" "$stage/lib/"
   cp -r configs "$stage/" 2>/dev/null || true
   cp scripts/gpu_check.sh "$stage/scripts/" 2>/dev/null || true
 }

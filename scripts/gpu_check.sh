@@ -21,6 +21,7 @@ readonly stages=(
   "nccl8    100 8 ranks on one GPU: all collectives; all dtypes, then all operations, of all_reduce"
   "options   90 -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
   "json      20 the JSON file is valid"
+  "algo      80 --show-algo and --show-prediction; our tuner decides and is seen to"
   "multi     90 every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
 )
 readonly collectives=(all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv
@@ -28,11 +29,11 @@ readonly collectives=(all_reduce all_gather reduce_scatter broadcast reduce allt
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [[ -x $root/busbar-run ]]; then
-  readonly bin=$root/bin tests=$root/bin
+  readonly bin=$root/bin tests=$root/bin tuner=$root/lib/libbusbar_tuner.so
   launcher=("$root/busbar-run")
 else
   readonly bin=${BUSBAR_BUILD:-$root/build}
-  readonly tests=$bin/test
+  readonly tests=$bin/test tuner=$bin/libbusbar_tuner.so
   launcher=()
 fi
 export PATH="$PATH:/usr/local/cuda/bin"
@@ -164,6 +165,51 @@ stage_json() {
   fi
 }
 
+# shows PATTERN WHAT: every row of the table in $table ends in columns that match.
+shows() {
+  local bad
+  cat "$table"
+  bad=$(grep -E '^ *[0-9]+ ' "$table" | grep -vE "($1) *\$")
+  if [[ -n $bad ]] || ! grep -qE '^ *[0-9]+ ' "$table"; then
+    printf 'FAILED: %s, in these rows:\n%s\n' "$2" "$bad"
+    failures=$((failures + 1))
+  fi
+}
+
+# says TEXT: somewhere in $table.
+says() {
+  if ! grep -qF -e "$1" "$table"; then
+    echo "FAILED: nothing says: $1"
+    failures=$((failures + 1))
+  fi
+}
+
+stage_algo() {
+  local table=$logs/algo.txt csv=$logs/tuner.csv name='[A-Z][A-Z_]+ +(LL|LL128|SIMPLE) +([0-9]+|-)'
+  local sizes=(-b 8 -e 4M -f 64 -n 2)
+  unset NCCL_DEBUG  # -R 2 needs NCCL's log for itself
+  ranks 2 all_reduce_perf "${sizes[@]}" --show-algo >"$table" 2>&1
+  shows "$name" "algorithm, protocol and channels are known"
+  ranks 2 all_reduce_perf "${sizes[@]}" --show-algo --show-prediction >"$table" 2>&1
+  shows "$name +[0-9.]+ +[0-9.e+]+" "NCCL's prediction is known"
+  ranks 2 all_gather_perf "${sizes[@]}" -R 2 --show-algo >"$table" 2>&1
+  shows "$name" "fake hosts have no symmetric kernels, so an algorithm is known"
+  ranks 2 alltoall_perf "${sizes[@]}" --show-algo >"$table" 2>&1
+  shows 'p2p +- +[0-9-]+' "NCCL tells of transfers"
+  NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING ranks 2 all_reduce_perf -b 8 -e 8 -n 1 --show-algo --show-prediction \
+    >"$table" 2>&1
+  says "PROFILER/Plugin: Loaded busbar (v5)"
+  says "TUNER/Plugin: Using busbar prediction (v5)"
+
+  printf '%s\n' 'allreduce,0,65536,ring,simple,1,-1,-1' 'allreduce,1048576,1048576,tree,ll,2,-1,-1' >"$csv"
+  NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING NCCL_TUNER_PLUGIN=$tuner NCCL_TUNER_CONFIG_FILE=$csv \
+    ranks 2 all_reduce_perf -b 64K -e 64K -n 2 --show-algo >"$table" 2>&1
+  shows 'RING +SIMPLE +1' "the tuner's table has an effect"
+  says "TUNER/Plugin: Using busbar tuner (v5)"
+  NCCL_TUNER_PLUGIN=$tuner NCCL_TUNER_CONFIG_FILE=$csv ranks 2 all_reduce_perf -b 1M -e 1M -n 2 --show-algo >"$table" 2>&1
+  shows 'TREE +LL +2' "the tuner's table has an effect"
+}
+
 stage_sanitizer() {
   command -v compute-sanitizer >/dev/null || skip "no compute-sanitizer"
   need "$tests/kernels_gpu"
@@ -179,6 +225,9 @@ stage_multi() {
   run "$bin/all_reduce_perf" --backend nccl -t "$gpus" "${sizes[@]}"
   run "$bin/hypercube_perf" --backend nccl -t "$gpus" -p 1 -m 3 "${sizes[@]}"
   run "$bin/all_reduce_perf" --backend nccl -g "$gpus" -G 2 -R 2 "${sizes[@]}"
+  local table=$logs/multi_algo.txt
+  run env -u NCCL_DEBUG "$bin/all_reduce_perf" --backend nccl -g "$gpus" -R 2 --show-algo "${sizes[@]}" >"$table" 2>&1
+  shows '[A-Z][A-Za-z_]+ +(LL|LL128|SIMPLE|sym) +([0-9]+|-)' "algorithm or symmetric kernel are known"
   run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/all_reduce_perf" --backend nccl "${sizes[@]}"
   run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/alltoallv_perf" --backend nccl -R 1 "${sizes[@]}"
 }
