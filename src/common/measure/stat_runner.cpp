@@ -24,6 +24,12 @@ constexpr std::size_t kSlotBytes = std::size_t{32} << 20;
 // Samples kept over all cells, for the quantiles; 16 MiB as float, three times that with --per-rank.
 constexpr std::size_t kKeptSamples = std::size_t{4} << 20;
 
+/// As many slots as a batch has surely used, and no more: an unused one holds no result.
+std::size_t calls_of(const BatchShape& shape) {
+  return static_cast<std::size_t>(shape.settle) +
+         static_cast<std::size_t>(shape.samples) * static_cast<std::size_t>(shape.calls_per_sample);
+}
+
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 20e-3 : 10e-3; }
 
 std::size_t kept_per_cell(const Plan& plan) {
@@ -124,10 +130,10 @@ void StatRunner::plan_cells() {
   }
 }
 
-Workload StatRunner::workload_of(const Entry& entry) const {
+Workload StatRunner::workload_of(const Entry& entry, std::size_t calls) const {
   const Case& row_case = plan_.cases[entry.row];
   const std::size_t slots =
-      std::clamp(kSlotBytes / std::max<std::size_t>(row_case.nbytes, 1), std::size_t{1}, kMaxSlots);
+      std::clamp(kSlotBytes / std::max<std::size_t>(row_case.nbytes, 1), std::size_t{1}, std::min(calls, kMaxSlots));
   return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
 }
 
@@ -144,7 +150,7 @@ HalfResult& StatRunner::half_of(const Entry& entry) {
 void StatRunner::visit(Entry& entry) {
   const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
   const double before_s = now_s_;
-  const Workload workload = workload_of(entry);
+  const Workload workload = workload_of(entry, kMaxSlots);
   begin(entry, "preparing data");
   verifier_.prepare_timed(workload);
   if (pass_ == 1) begin_cell(entry, workload);
@@ -153,7 +159,7 @@ void StatRunner::visit(Entry& entry) {
   now_s_ = batch.now_s;
   entry.cell.add(batch, now_s_ - before_s, monitor_.canary().spin_s);
   events_.batch(plan_.cases[entry.row], entry.in_place, pass_, batch);
-  if (pass_ == 1) check(entry, workload);
+  if (pass_ == 1) check(entry, workload_of(entry, calls_of(entry.cell.shape)));
 }
 
 void StatRunner::begin_cell(Entry& entry, const Workload& workload) {

@@ -51,7 +51,8 @@ class StatRunner {
   void finish(Entry& entry, StopReason why);
   void flush_rows();
   void keep_clock();
-  Workload workload_of(const Entry& entry) const;
+  /// With one slot per call at most.
+  Workload workload_of(const Entry& entry, std::size_t calls) const;
   void begin(const Entry& entry, const char* what);
   HalfResult& half_of(const Entry& entry);
   std::vector<RankTimes> gather_ranks(const StatCell& cell) const;
