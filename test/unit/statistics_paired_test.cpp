@@ -133,3 +133,10 @@ TEST_CASE("Slow variants are dropped, the best and the baseline are kept", "[sta
   CHECK(survivors(times, std::vector<std::size_t>{0, 1, 2, 4}, 0.0) == std::vector<std::size_t>{0, 1});
   CHECK(survivors(times, std::vector<std::size_t>{0}, 0.0) == std::vector<std::size_t>{0});
 }
+
+TEST_CASE("A variant that only looks slow stays in the race", "[statistics][paired]") {
+  std::vector<std::vector<double>> times(2, std::vector<double>(15, 1.0));
+  for (std::size_t round = 0; round < 15; ++round) times[1][round] = round % 5 == 0 ? 0.5 : 1.5;
+  REQUIRE(paired_ratio(log_ratios(times[0], times[1]))->value > 1.1);
+  CHECK(survivors(times, std::vector<std::size_t>{0, 1}, 0.02) == std::vector<std::size_t>{0, 1});
+}
