@@ -1,0 +1,93 @@
+// The bugs these would catch: launches that did not measure the same thing compared all the same, a row that one
+// variant left out taken for a fast one, a difference claimed that Holm's adjustment cannot let pass.
+
+#include "common/compare/launch_results.h"
+
+#include "common/base/error.h"
+#include "run_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+/// One launch per entry, of one size.
+VariantRuns runs(const std::string& label, const std::vector<double>& medians_us, std::uint64_t nbytes = 1024) {
+  VariantRuns of{.variant = {label, {{"NAME", label}}}, .runs = {}, .why_not = {}};
+  for (const double median_us : medians_us) {
+    of.runs.push_back(
+        read_run(fake_run({.cells = {{.nbytes = nbytes, .median_us = median_us, .epochs_us = {median_us}}}}), label));
+  }
+  return of;
+}
+
+}  // namespace
+
+TEST_CASE("Launches apart are told apart, and equal ones are not", "[launch_results][unit]") {
+  // Fast and slow do not overlap: p = 2 / (12 over 6) = 2/924; two cells by Holm: 4/924. The middle of the 36 ratios
+  // 50..55 over 100..110 is between 0.49 and 0.51.
+  const std::vector<VariantRuns> variants{runs("default", {100, 102, 104, 106, 108, 110}),
+                                          runs("fast", {50, 51, 52, 53, 54, 55}),
+                                          runs("same", {101, 103, 105, 107, 109, 99})};
+  const std::vector<Comparison> all = compare_runs(kAllReduce, variants, 0.02, false);
+  REQUIRE(all.size() == 1);
+  const Comparison& c = all.front();
+  CHECK(c.between_launches);
+  CHECK(c.nranks == 2);
+  CHECK(c.nnodes == 1);
+  CHECK(c.backend == "mpi");
+  REQUIRE(c.cases.size() == 1);
+  const ComparedCase& at = c.cases.front();
+  CHECK(at.row_case.nbytes == 1024);
+  CHECK(at.row_case.problem.count == 256);
+  CHECK(at.rounds == 6);
+  CHECK(at.winner == 1);
+  CHECK(at.variants[0].median_s == Approx(105e-6));
+  CHECK(at.variants[1].p == Approx(2.0 / 924));
+  CHECK(at.variants[1].adjusted_p == Approx(4.0 / 924));
+  CHECK(at.variants[1].ratio->value == Approx(0.5).margin(0.01));
+  CHECK(at.variants[1].difference == Difference::faster);
+  CHECK(at.variants[1].probability_faster == 1);
+  CHECK(at.variants[2].difference == Difference::undecided);
+  CHECK(at.variants[2].p > 0.5);
+}
+
+TEST_CASE("A launch that failed, a row left out and wrong data never win", "[launch_results][unit]") {
+  std::vector<VariantRuns> variants{runs("default", {100, 102, 104, 106, 108, 110}), runs("failed", {}),
+                                    runs("other_size", {1, 1, 1, 1, 1, 1}, 2048), runs("wrong", {1, 1, 1, 1, 1, 1})};
+  variants[1].why_not = "exit code 3: out of luck";
+  variants[3].runs[4].cells[0].wrong = 17;
+  const std::vector<Comparison> all = compare_runs(kAllReduce, variants, 0.02, false);
+  const ComparedCase& at = all.front().cases.front();
+  CHECK(at.variants[1].why_not == "exit code 3: out of luck");
+  CHECK(at.variants[2].why_not == "the launch did not measure this row");
+  CHECK(at.variants[3].wrong == 17);
+  CHECK(at.winner == -1);
+  CHECK(at.regret == 0);
+}
+
+TEST_CASE("Launches that measured something else are refused", "[launch_results][unit]") {
+  std::vector<VariantRuns> variants{runs("default", {100, 102}), runs("b", {100, 102})};
+  variants[1].runs[1].nranks = 4;
+  CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false),
+                    Catch::Contains("did not measure the same: ranks 2 and ranks 4"));
+  variants[1].runs[1].nranks = 2;
+  variants[1].runs[1].cadence = "stream";
+  CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false), Catch::Contains("cadence"));
+  CHECK_THROWS_AS(compare_runs(kAllReduce, std::vector<VariantRuns>{runs("default", {})}, 0.02, false), Error);
+}
+
+TEST_CASE("More cells need more launches", "[launch_results][unit]") {
+  // 2/924 = 0.00216, 2/3432 = 0.000583, 2/12870 = 0.000155, 2/48620 = 0.0000411.
+  CHECK(launches_for(1) == 6);
+  CHECK(launches_for(9) == 6);
+  CHECK(launches_for(10) == 7);
+  CHECK(launches_for(34) == 7);
+  CHECK(launches_for(35) == 8);
+  CHECK(launches_for(128) == 8);
+  CHECK(launches_for(129) == 9);
+}
