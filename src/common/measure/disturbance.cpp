@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace busbar {
@@ -19,6 +20,13 @@ constexpr double kThrottledShare = 0.005;
 constexpr double kDrift = 1.10;
 /// A difference of the few counters that make a figure, each cut to 10 ms at both ends of the window, may err by this.
 constexpr double kCounterError = 0.03;
+
+/// What travels to process 0.
+constexpr double HostWindow::*kNumbers[] = {
+    &HostWindow::elapsed_s,    &HostWindow::cpus,        &HostWindow::idle_s,      &HostWindow::steal_s,
+    &HostWindow::interrupts_s, &HostWindow::own_s,       &HostWindow::container_s, &HostWindow::heat_s,
+    &HostWindow::switches,     &HostWindow::spin_spread, &HostWindow::copy_spread, &HostWindow::spin_median_s,
+    &HostWindow::copy_median_s};
 
 double rate(double amount, double elapsed_s) { return elapsed_s > 0 ? amount / elapsed_s : 0; }
 
@@ -75,8 +83,7 @@ Disturbance judge(std::span<const HostWindow> hosts) {
   flag_throttling(quota, quota.container_s, "the container's CPU quota", d.flags);
   flag_throttling(heat, heat.heat_s, "heat", d.flags);
 
-  d.involuntary_switches =
-      static_cast<std::int64_t>(switches_per_s(worst(hosts, switches_per_s)) + 0.5);  // rates are not negative
+  d.involuntary_switches = std::lround(switches_per_s(worst(hosts, switches_per_s)));
 
   const HostWindow& spin = worst(hosts, [](const HostWindow& w) { return w.spin_spread; });
   const HostWindow& copy = worst(hosts, [](const HostWindow& w) { return w.copy_spread; });
@@ -114,42 +121,47 @@ DisturbanceMonitor::Reading DisturbanceMonitor::read() const {
   return now;
 }
 
-Disturbance DisturbanceMonitor::finish() {
-  host_.barrier();
-  const Reading end = read();
-  const double elapsed_s = std::chrono::duration<double>(end.time - start_.time).count();
-
+/// The host's window; complete on process 0 of the host. Collective over the host.
+HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
   std::array<double, 2> sums{end.own.used_s - start_.own.used_s,
                              static_cast<double>(end.own.involuntary_switches - start_.own.involuntary_switches)};
   host_.sum(sums);
   std::array<double, 4> canaries{spread_ratio(spins_), spread_ratio(copies_), median(spins_), median(copies_)};
   host_.max(canaries);
 
-  const bool counted = start_.cpu && end.cpu;
-  const HostCpu from = counted ? *start_.cpu : HostCpu{};
-  const HostCpu to = counted ? *end.cpu : HostCpu{};
-  const std::array<double, 14> mine{host_.rank() == 0 ? 1.0 : 0.0,
-                                    elapsed_s,
-                                    static_cast<double>(to.cpus),
-                                    to.idle_s - from.idle_s,
-                                    to.steal_s - from.steal_s,
-                                    to.interrupts_s - from.interrupts_s,
-                                    sums[0],
-                                    end.throttled.container_s - start_.throttled.container_s,
-                                    end.throttled.heat_s - start_.throttled.heat_s,
-                                    sums[1],
-                                    canaries[0],
-                                    canaries[1],
-                                    canaries[2],
-                                    canaries[3]};
-  const std::vector<double> all = world_.gather(mine);
+  HostWindow w;
+  w.elapsed_s = std::chrono::duration<double>(end.time - start_.time).count();
+  if (start_.cpu && end.cpu) {
+    w.cpus = end.cpu->cpus;
+    w.idle_s = end.cpu->idle_s - start_.cpu->idle_s;
+    w.steal_s = end.cpu->steal_s - start_.cpu->steal_s;
+    w.interrupts_s = end.cpu->interrupts_s - start_.cpu->interrupts_s;
+  }
+  w.container_s = end.throttled.container_s - start_.throttled.container_s;
+  w.heat_s = end.throttled.heat_s - start_.throttled.heat_s;
+  w.own_s = sums[0];
+  w.switches = sums[1];
+  w.spin_spread = canaries[0];
+  w.copy_spread = canaries[1];
+  w.spin_median_s = canaries[2];
+  w.copy_median_s = canaries[3];
+  return w;
+}
+
+Disturbance DisturbanceMonitor::finish() {
+  host_.barrier();
+  const HostWindow mine = window_until(read());
+  std::vector<double> values{host_.rank() == 0 ? 1.0 : 0.0};  // process 0 of a host speaks for all of it
+  for (const auto number : kNumbers) values.push_back(mine.*number);
+  const std::vector<double> all = world_.gather(values);
   const std::vector<std::string> names = world_.gather(hostname());
   std::vector<HostWindow> hosts;
   for (std::size_t r = 0; r < names.size(); ++r) {
-    const double* v = &all[r * mine.size()];
-    if (v[0] == 0) continue;  // process 0 of the host speaks for all of it
-    hosts.push_back(
-        {names[r], v[1], static_cast<int>(v[2]), v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13]});
+    const double* at = &all[r * values.size()];
+    if (*at++ == 0) continue;
+    HostWindow& host = hosts.emplace_back();
+    host.host = names[r];
+    for (const auto number : kNumbers) host.*number = *at++;
   }
   return judge(hosts);
 }

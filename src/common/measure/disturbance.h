@@ -7,23 +7,24 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace busbar {
 
-/// What one host did in a window. Pure numbers, so that every flag can be tested without the disturbance.
+/// What one host did while it was watched: plain numbers, so that every flag can be tested without the disturbance.
 struct HostWindow {
   std::string host;
   double elapsed_s = 0;
-  int cpus = 0;       ///< 0: the kernel's counters cannot be read here
-  double idle_s = 0;  ///< these are differences over the window
+  double cpus = 0;    ///< 0: the kernel's counters cannot be read here
+  double idle_s = 0;  ///< of all CPUs together, as the next two
   double steal_s = 0;
   double interrupts_s = 0;
-  double own_s = 0;  ///< CPU time of all of our processes on the host
-  double container_s = 0;
-  double heat_s = 0;
+  double own_s = 0;        ///< CPU time of all of our processes on the host
+  double container_s = 0;  ///< throttled by a CPU quota
+  double heat_s = 0;       ///< throttled by heat
   double switches = 0;     ///< involuntary, of all of our processes on the host
   double spin_spread = 1;  ///< p90/p10, the rank's that saw most
   double copy_spread = 1;
@@ -31,8 +32,10 @@ struct HostWindow {
   double copy_median_s = 0;
 };
 
-/// Cores that processes other than ours kept busy: what was neither idle nor stolen nor interrupts' nor ours. Counted
-/// from idle time, which kernels measure exactly, rather than from busy time, which most sample at their ticks.
+/// Cores that processes other than ours kept busy: what was neither idle nor stolen, and neither our processes' nor
+/// interrupts'. Counted from the idle time, which kernels measure, and not from the busy time, which most only sample
+/// at their ticks. Interrupts are left out because the time of processes leaves them out too, and because most are
+/// our own messages' and timers'.
 double foreign_cores(const HostWindow& window);
 
 /// The worst host's figures and what they amount to. A flag is raised above 0.05 foreign cores, 0.02 stolen ones,
@@ -43,8 +46,8 @@ Disturbance judge(std::span<const HostWindow> hosts);
 /// Watches this process and its host while the statistical mode measures.
 class DisturbanceMonitor {
  public:
-  /// Starts the window. Collective over `world`, which must outlive this. `root` is where /proc and /sys are looked
-  /// for; without them the figures stay 0.
+  /// The watch begins. Collective over `world`, which must outlive this. `root` is where /proc and /sys are looked for;
+  /// figures whose files are missing stay 0.
   explicit DisturbanceMonitor(const Comm& world, std::filesystem::path root = "/");
 
   /// Runs the canary, once per sweep and never between timed operations. Local, about a millisecond.
@@ -53,7 +56,7 @@ class DisturbanceMonitor {
   /// This process's canary of the latest sweep.
   CanaryTimes canary() const { return spins_.empty() ? CanaryTimes{} : CanaryTimes{spins_.back(), copies_.back()}; }
 
-  /// Figures and flags since the construction, complete on process 0. Collective; the window goes on.
+  /// Figures and flags since the construction, on process 0; no figures elsewhere. Collective; the watch goes on.
   Disturbance finish();
 
  private:
@@ -64,6 +67,7 @@ class DisturbanceMonitor {
     Throttling throttled;
   };
   Reading read() const;
+  HostWindow window_until(const Reading& end) const;
 
   const Comm& world_;
   Comm host_;  ///< our processes on this host
