@@ -1,0 +1,118 @@
+"""What NCCL says it ran, end to end over the stand-in NCCL (test/fakes). Catches: an algorithm guessed where NCCL is
+silent, plugins or its log active while timing, a user's plugin or log pushed aside, and a tuner without effect."""
+
+import os
+import re
+import sys
+
+import suite
+
+PROGRAM = os.path.join(suite.BUILD, "test", "fake_gpu_perf")
+TUNER = os.path.join(suite.BUILD, "libbusbar_tuner.so")
+
+
+class ShowAlgo(suite.Case):
+    def run_fake(self, collective, *options, **env):
+        settings = {"NCCL_HOME": os.path.join(suite.BUILD, "test", "fake_nccl"), "FAKE_NCCL_COUNTS": "1", **env}
+        return suite.execute([PROGRAM, collective, "-g", "4", "-n", "3", "-T", "60", *options], settings)
+
+    def shown(self, result):
+        """The columns behind nccl-tests' thirteen, row by row."""
+        return [row[13:] for row in self.ok(result).rows()]
+
+    def counts(self, result):
+        """(calls, of them watched by the profiler, lines that NCCL's log wrote)"""
+        return tuple(map(int, re.search(r"fake_nccl: (\d+) calls, (\d+) of them watched, (\d+) lines", result.err).groups()))
+
+    def test_each_row_shows_what_ran(self):
+        # The stand-in's model: Tree LL is best for 64 bytes, Ring Simple for a mebibyte; channels grow at 64 KiB.
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "--show-algo")
+        self.assertEqual(self.shown(result), [["TREE", "LL", "1"], ["RING", "SIMPLE", "4"]])
+        calls, watched, lines = self.counts(result)
+        self.assertEqual((watched, lines), (2 * 4, 0))  # one operation per row on four ranks
+        self.assertGreater(calls, watched)
+
+    def test_nothing_is_watched_or_shown_unless_asked(self):
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64")
+        self.assertEqual(self.shown(result), [[]])
+        self.assertEqual(self.counts(result)[1:], (0, 0))
+
+    def test_both_versions_of_the_interface_and_threads(self):
+        for options in (["-b", "64"], ["-b", "64", "-t", "2", "-g", "2"], ["-b", "64", "-m", "3", "-G", "2"]):
+            for plugins in ("5", "4"):
+                result = self.run_fake("all_gather", "-e", "64", "--show-algo", "--show-prediction", *options,
+                                       FAKE_NCCL_PLUGINS=plugins)
+                # 64 bytes: 8 + 64 / 2000 us
+                self.assertEqual([row[:4] for row in self.shown(result)], [["RING", "LL", "1", "8.03"]])
+
+    def test_collectives_made_of_transfers_say_so(self):
+        for collective in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube"):
+            result = self.run_fake(collective, "-b", "4K", "-e", "4K", "--show-algo", "--show-prediction")
+            self.assertEqual(self.shown(result), [["p2p", "-", "2", "N/A", "N/A"]], collective)
+
+    def test_predictions_stand_beside_what_ran(self):
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "--show-algo", "--show-prediction")
+        rows = self.shown(result)
+        # 7 + 64 / 1000 and 10 + 1048576 / 20000 us
+        self.assertEqual([row[:4] for row in rows], [["TREE", "LL", "1", "7.06"], ["RING", "SIMPLE", "4", "62.43"]])
+        for row, whole in zip(rows, result.rows()):
+            self.assertAlmostEqual(float(row[4]) / (float(whole[5]) / float(row[3])), 1, delta=0.05)
+
+    def test_no_prediction_with_x(self):
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "--show-algo", "--show-prediction", "-x", "1")
+        self.assertEqual(self.shown(result), [["TREE", "LL", "1", "N/A", "N/A"]])
+        self.assertIn("-x", result.line("# --show-prediction"))
+
+    def test_symmetric_kernels_come_from_the_log_which_is_silent_while_timing(self):
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "-R", "2", "--show-algo")
+        self.assertEqual(self.shown(result), [["AllReduce_AGxLL_R", "sym", "3"]] * 2)
+        self.assertEqual(self.counts(result)[2], 2)  # a line per row
+        self.assertNotIn("NCCL INFO", result.out + result.err)
+        self.assertEqual(self.shown(self.run_fake("broadcast", "-b", "64", "-e", "64", "-R", "2", "--show-algo")),
+                         [["RING", "LL", "1"]])
+
+    def test_a_log_of_the_users_is_left_alone(self):
+        log = self.path("nccl.log")
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "-R", "2", "--show-algo", NCCL_DEBUG="INFO",
+                               NCCL_DEBUG_SUBSYS="TUNING", NCCL_DEBUG_FILE=log)
+        self.assertEqual(self.shown(result), [["unknown", "-", "-"]])
+        self.assertIn("NCCL_DEBUG=INFO", result.line("# --show-algo"))
+        with open(log, encoding="utf-8") as file:
+            self.assertIn("[Symmetric]", file.read())
+
+    def test_copy_engines_and_a_rank_alone_are_unknown(self):
+        result = self.run_fake("all_gather", "-b", "4K", "-e", "4K", "-R", "2", "-x", "2", "--show-algo")
+        self.assertEqual(self.shown(result), [["unknown", "-", "-"]])
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "-g", "1", "--show-algo")
+        self.assertEqual(self.shown(result), [["unknown", "-", "-"]])
+
+    def test_a_profiler_of_the_users_is_kept(self):
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "--show-algo", "--show-prediction",
+                               NCCL_PROFILER_PLUGIN="none")
+        self.assertEqual(self.shown(result), [["unknown", "-", "-", "N/A", "N/A"]])
+        self.assertIn("NCCL_PROFILER_PLUGIN=none", result.line("# --show-algo"))
+
+    def test_the_tuner_plugin_decides_and_is_seen_to(self):
+        table = self.write("table.csv", "allreduce,0,1048575,tree,simple,7,-1,4\n"
+                                        "allreduce,1048576,1048576,tree,ll128,3,-1,-1\n"  # not possible: passed over
+                                        "allreduce,1048576,1048576,tree,ll,-1,-1,-1\n")
+        for plugins in ("5", "4"):
+            result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "--show-algo", "--show-prediction",
+                                   NCCL_TUNER_PLUGIN=TUNER, NCCL_TUNER_CONFIG_FILE=table, FAKE_NCCL_PLUGINS=plugins)
+            self.assertEqual(self.shown(result),
+                             [["TREE", "SIMPLE", "7", "N/A", "N/A"], ["TREE", "LL", "4", "N/A", "N/A"]])
+            self.assertIn("is kept", result.line("# --show-prediction"))
+
+    def test_a_bad_table_changes_nothing_and_is_said_once_per_rank(self):
+        table = self.write("table.csv", "allreduce,0,64,ring,simple,7,-1,-1\nallreduce,0,64,rong,simple,7,-1,-1\n")
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "--show-algo", NCCL_TUNER_PLUGIN=TUNER,
+                               NCCL_TUNER_CONFIG_FILE=table, NCCL_DEBUG="WARN")
+        self.assertEqual(self.shown(result), [["TREE", "LL", "1"]])
+        self.assertEqual(result.out.count("table.csv:2: the algorithm must be"), 4, str(result))
+
+
+if __name__ == "__main__":
+    if not os.access(PROGRAM, os.X_OK):
+        print("SKIP: built without CUDA and NCCL headers")
+        sys.exit(77)
+    suite.main()
