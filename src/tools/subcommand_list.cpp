@@ -1,3 +1,4 @@
+#include "tools/compare.h"
 #include "tools/subcommand.h"
 
 #include <array>
@@ -5,7 +6,10 @@
 namespace busbar {
 
 std::span<const Subcommand> all_subcommands() {
-  static constexpr std::array<Subcommand, 0> kSubcommands{};
+  static constexpr std::array kSubcommands{
+      Subcommand{"compare", "settings of the library against its own choice: which is faster at which size",
+                 [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
+  };
   return kSubcommands;
 }
 
