@@ -29,11 +29,6 @@ std::vector<PairOffset> follow(const Comm& comm, int reference, const ReadSecond
 
 GlobalClock::GlobalClock(const Comm& world) : GlobalClock(world, world.split_by_host(), [] { return Clock::now(); }) {}
 
-GlobalClock::GlobalClock(const Comm& world, std::function<Clock::time_point()> read)
-    : GlobalClock(world, world.split(world.rank()), std::move(read)) {
-  // Also on one process: the test wants the path of several hosts.
-}
-
 GlobalClock::GlobalClock(const Comm& world, Comm host, std::function<Clock::time_point()> read)
     : world_(world),
       host_(std::move(host)),

@@ -18,8 +18,8 @@ class GlobalClock {
   /// of the hosts.
   explicit GlobalClock(const Comm& world);
 
-  /// For tests: every process counts as a host of its own, whose clock is `read`, and at() takes what `read` returns.
-  GlobalClock(const Comm& world, std::function<Clock::time_point()> read);
+  /// For tests: the processes of `host` count as one host, whose clock is `read`, and at() takes what `read` returns.
+  GlobalClock(const Comm& world, Comm host, std::function<Clock::time_point()> read);
 
   /// Seconds since this clock was made, on process 0's clock.
   double at(Clock::time_point local) const {
@@ -38,8 +38,6 @@ class GlobalClock {
   void check(double tolerable_s);
 
  private:
-  GlobalClock(const Comm& world, Comm host, std::function<Clock::time_point()> read);
-
   void learn();
   double measure_error();
   void tell_host();
