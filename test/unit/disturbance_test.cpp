@@ -91,8 +91,8 @@ TEST_CASE("Throttling is flagged above half a percent of the time, and says by w
   w.heat_s = 0.06;
   const std::vector<std::string> flags = flags_of(w);
   REQUIRE(flags.size() == 2);
-  CHECK(flags[0] == "throttled: 0.42 s of 10.0 s by the container's CPU quota on node1");
-  CHECK(flags[1] == "throttled: 0.06 s of 10.0 s by heat on node1");
+  CHECK(flags[0] == "throttled: 0.42 CPU seconds in 10.0 s by the container's CPU quota on node1");
+  CHECK(flags[1] == "throttled: 0.06 CPU seconds in 10.0 s by heat on node1");
   CHECK(judge({{w}}).throttled_s == Approx(0.42));
 }
 

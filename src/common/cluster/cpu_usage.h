@@ -18,10 +18,10 @@ struct HostCpu {
 /// From /proc/stat; nothing where it cannot be read. `root` is where /proc is looked for.
 std::optional<HostCpu> host_cpu(const std::filesystem::path& root = "/");
 
-/// Time for which processes were held back although they could have run [s], since the machine or the container
-/// started; 0 where the files are missing.
+/// Time for which CPUs were held back although there was work [s], since the machine or the container started; 0 where
+/// the files are missing.
 struct Throttling {
-  double container_s = 0;  ///< by CPU quotas of the control groups above this process: the group held longest
+  double container_s = 0;  ///< by a CPU quota, summed over the CPUs: of the control groups above this process the worst
   double heat_s = 0;       ///< by heat: the core or package held longest (Intel only)
 };
 Throttling throttling(const std::filesystem::path& root = "/");

@@ -34,7 +34,8 @@ double doubt(const HostWindow& w) { return rate(kCounterError, w.elapsed_s); }
 
 void flag_throttling(const HostWindow& w, double throttled_s, const char* by, std::vector<std::string>& flags) {
   if (throttled_s <= kThrottledShare * w.elapsed_s) return;
-  flags.push_back(fmt::format("throttled: {:.2f} s of {:.1f} s by {} on {}", throttled_s, w.elapsed_s, by, w.host));
+  flags.push_back(
+      fmt::format("throttled: {:.2f} CPU seconds in {:.1f} s by {} on {}", throttled_s, w.elapsed_s, by, w.host));
 }
 
 void flag_drift(const HostWindow& w, double spread, const char* canary, std::vector<std::string>& flags) {
