@@ -8,9 +8,7 @@
 #include "common/compare/refine.h"
 #include "common/measure/check_half.h"
 #include "common/measure/stat_runner.h"
-#include "common/report/compare_table.h"
-#include "common/report/table.h"
-#include "common/report/terminal_line.h"
+#include "common/report/compare_reporter.h"
 #include "tools/perf_setup.h"
 
 #include <fmt/format.h>
@@ -176,43 +174,6 @@ class CompareJob {
   std::size_t cases_left_ = 0;
 };
 
-/// Tells the comparisons as they end; says something on process 0 only.
-class Teller {
- public:
-  Teller(const Comm& world, const RunInfo& info, double delta) : world_(world), info_(info), delta_(delta) {}
-
-  void begin() {
-    if (world_.rank() == 0) to_stdout(compare_header(info_, delta_));
-  }
-
-  void tell(const Comparison& comparison) {
-    comparisons_.push_back(comparison);
-    line_.erase();
-    if (world_.rank() == 0) to_stdout(comparison_text(comparison));
-  }
-
-  void progress(const std::string& text) {
-    if (world_.rank() == 0) line_.show(text);
-  }
-
-  bool complete() const { return complete_; }
-  const std::vector<Comparison>& comparisons() const { return comparisons_; }
-
- private:
-  void to_stdout(const std::string& text) {
-    if (write_stdout(text) || !complete_) return;
-    complete_ = false;
-    fmt::print(stderr, "busbar: warning: stdout takes no more output; the table is incomplete\n");
-  }
-
-  const Comm& world_;
-  const RunInfo& info_;
-  double delta_;
-  TerminalLine line_;
-  std::vector<Comparison> comparisons_;
-  bool complete_ = true;
-};
-
 bool any_wrong(const std::vector<Comparison>& comparisons) {
   return std::any_of(comparisons.begin(), comparisons.end(),
                      [](const Comparison& c) { return count_cells(c).wrong > 0; });
@@ -263,8 +224,8 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
     for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
   }
 
-  Teller teller(world, info, options.delta);
-  on_process0(world, [&] { teller.begin(); });
+  CompareReporter reporter(world.rank() == 0, info, options.delta);
+  on_process0(world, [&] { reporter.begin(); });
   if (config.dry_run) {
     for (const Target& target : targets) {
       if (world.rank() == 0) fmt::print("{}", dry_run_lines(target, settings.where));
@@ -276,13 +237,14 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   watchdog.begin(step);
   const FailJob fail = [&](std::exception_ptr failure) { fail_job(failure, world.rank(), step); };
   Rounds rounds(baseline, largest, world, config, settings, std::move(local_ranks), watchdog, fail,
-                [&](const std::string& text) { teller.progress(text); });
+                [&](const std::string& text) { reporter.progress(text); });
   CompareJob job(options, config, world, wrap, baseline, rounds, settings, step,
-                 [&](const Comparison& comparison) { teller.tell(comparison); });
+                 [&](const Comparison& comparison) { reporter.add(comparison); });
   job.run(targets);
-  ExitCode code = any_wrong(teller.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
+  ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
+  reporter.end(code);
   // Process 0 alone writes; all leave with one code.
-  if (world.min(std::int64_t{teller.complete()}) == 0 && code == ExitCode::good) code = ExitCode::internal;
+  if (world.min(std::int64_t{reporter.table_complete()}) == 0 && code == ExitCode::good) code = ExitCode::internal;
   watchdog.rest();
   return code;
 }

@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kLineWidth = 160;
 constexpr std::size_t kSizeWidth = 12;
 constexpr std::size_t kTimeWidth = 10;
-constexpr std::size_t kCellWidth = 12;
+constexpr std::size_t kLeastCellWidth = 12;
+constexpr std::size_t kMostCellWidth = 16;
 constexpr std::size_t kWinnerWidth = 24;
 constexpr std::size_t kRegretWidth = 8;
 
@@ -45,6 +46,20 @@ std::vector<std::string> wrapped(std::string label, std::size_t width) {
   }
   lines.push_back(label);
   return lines;
+}
+
+/// Wide enough for every word of a label, where that is not too wide.
+std::size_t cell_width(const Comparison& comparison) {
+  std::size_t width = kLeastCellWidth;
+  for (const Variant& variant : comparison.variants) {
+    std::size_t word = 0;
+    for (char c : variant.label) {
+      ++word;
+      width = std::max(width, std::min(word, kMostCellWidth));
+      if (c == '_' || c == '/') word = 0;
+    }
+  }
+  return width;
 }
 
 /// Titles of several lines, aligned at the bottom.
@@ -75,12 +90,13 @@ std::string regret_text(const ComparedCase& compared) {
 
 /// One block of the table: the variants from `first` on, `count` of them; winner and regret behind the last block.
 std::string block_text(const Comparison& comparison, std::size_t first, std::size_t count) {
+  const std::size_t cell = cell_width(comparison);
   const bool last = first + count == comparison.variants.size();
   std::vector<std::string> names{"size (B)", "default us"};
   std::vector<std::size_t> widths{kSizeWidth, kTimeWidth};
   for (std::size_t v = first; v < first + count; ++v) {
     names.push_back(comparison.variants[v].label);
-    widths.push_back(kCellWidth);
+    widths.push_back(cell);
   }
   std::string text = title_lines(names, widths);
   if (last) {
@@ -92,7 +108,7 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
     const std::string time = base.usable() ? fit_number(1e6 * base.median_s, kTimeWidth) : cell_text(base);
     text += fmt::format("{:>{}} {:>{}}", compared.row_case.nbytes, kSizeWidth, time, kTimeWidth);
     for (std::size_t v = first; v < first + count; ++v) {
-      text += fmt::format(" {:>{}}", cell_text(compared.variants[v]), kCellWidth);
+      text += fmt::format(" {:>{}}", cell_text(compared.variants[v]), cell);
     }
     if (last) {
       text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), kWinnerWidth, regret_text(compared),
@@ -105,7 +121,7 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
 
 std::string table_text(const Comparison& comparison) {
   constexpr std::size_t kFixed = kSizeWidth + 1 + kTimeWidth + 2 + kWinnerWidth + 1 + kRegretWidth;
-  const std::size_t per_block = (kLineWidth - kFixed) / (kCellWidth + 1);
+  const std::size_t per_block = (kLineWidth - kFixed) / (cell_width(comparison) + 1);
   std::string text;
   std::size_t first = 1;
   do {
