@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Does --stat's flag `foreign_cpu` tell the truth? Runs two ranks that keep two cores busy in MPI for some seconds, again
-and again, half of the runs beside a process that takes a tenth of a core, and compares the flag with an independent
+"""Does --stat's flag `foreign_cpu` tell the truth? Two ranks keep two cores busy in MPI for some seconds, again and
+again, half of the runs beside a process that takes a tenth of a core, and compares the flag with an independent
 count: the CPU time of all other processes in /proc.
 
     scripts/experiments/foreign_cpu.py [build] [--runs 100]
@@ -9,15 +9,15 @@ Wanted: flagged in at least 95 % of the runs beside the burner, and in at most 2
 less than 0.02 cores. On a busy machine there are no such runs; then only the differences between the two say anything.
 Runs take about 4 s each; two cores that nobody else needs are wanted, and a PID namespace that shows all processes."""
 
-import argparse
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+from experiment import ENVIRONMENT, arguments, executable, machine, median, percent_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 QUIET_CORES = 0.02
@@ -80,17 +80,16 @@ def sample(launcher, ranks, seconds):
 
 
 def measure(args, burn, folder):
-    report = os.path.join(folder, "run.json")
-    command = [args.mpirun, "-n", "2", "--oversubscribe", os.path.join(args.build, "all_reduce_perf"), "--backend",
-               "mpi", "-b", "8", "-e", "8", "--stat", "--min-time", str(args.seconds / 2), "--max-time",
-               str(args.seconds * 4), "--json", report]
-    settings = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    report = os.path.join(folder, f"{time.monotonic_ns()}.json")
+    command = [args.mpirun, "-n", "2", "--oversubscribe", executable(args.build, "all_reduce_perf"), "--backend", "mpi",
+               "-b", "8", "-e", "8", "--stat", "--rel-ci", "50%", "--min-time", str(args.seconds / 2), "--max-time",
+               str(args.seconds * 4), "-J", report]
     burner = subprocess.Popen([sys.executable, "-c", BURNER, str(args.share)]) if burn else None
     try:
         if burner:
             time.sleep(0.3)  # Python's own start is more than a tenth
         own_before, before = time.process_time(), time.monotonic()
-        with subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as job:
+        with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as job:
             counted = sample(job, 2, args.seconds - 0.6)
         own = (time.process_time() - own_before) / (time.monotonic() - before)
         if job.returncode != 0:
@@ -100,14 +99,13 @@ def measure(args, burn, folder):
             burner.kill()
             burner.wait()
     with open(report, encoding="utf-8") as file:
-        found = json.load(file)["stat"]["disturbance"]
+        found = json.load(file)["busbar"]["stat"]["disturbance"]
     flagged = any(flag.startswith("foreign_cpu:") for flag in found["flags"])
     return {"burner": burn, "flagged": flagged, "told": found["foreign_cpu_cores"], "counted": counted, "script": own}
 
 
 def share_of(runs):
-    flagged = sum(run["flagged"] for run in runs)
-    return f"{flagged} of {len(runs)}" + (f" ({100 * flagged / len(runs):.1f} %)" if runs else "")
+    return percent_of(sum(run["flagged"] for run in runs), len(runs))
 
 
 def summary(runs):
@@ -119,17 +117,16 @@ def summary(runs):
     print(f"flagged beside the burner: {share_of(beside)}; wanted: at least 95 %")
     print(f"flagged where others used less than {QUIET_CORES} cores: {share_of(quiet)}; wanted: at most 2 %")
     print(f"flagged without the burner where others used more: {share_of([run for run in alone if run not in quiet])}")
-    print(f"told less counted: median {statistics.median(apart):+.3f} cores, from {apart[0]:+.3f} to {apart[-1]:+.3f}")
+    print(f"told less counted: median {median(apart):+.3f} cores, from {apart[0]:+.3f} to {apart[-1]:+.3f}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", nargs="?", default="build", help="folder of the executables (build)")
+    parser = arguments(__doc__)
     parser.add_argument("--runs", type=int, default=100, help="half of them beside the burner (100)")
     parser.add_argument("--seconds", type=float, default=2.4, help="timed per run, at least (2.4)")
     parser.add_argument("--share", type=float, default=0.1, help="of a core that the burner takes (0.1)")
-    parser.add_argument("--mpirun", default=os.environ.get("BUSBAR_MPIRUN", "mpirun"))
     args = parser.parse_args()
+    print(machine())
     plan = [number % 2 == 0 for number in range(args.runs)]
     random.Random(1).shuffle(plan)
     runs = []
