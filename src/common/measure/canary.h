@@ -25,6 +25,8 @@ class Canary {
   std::size_t copy_bytes() const { return from_.size(); }
 
  private:
+  void copy();
+
   std::vector<std::byte> from_;
   std::vector<std::byte> to_;
 };
