@@ -92,16 +92,18 @@ TEST_CASE("What the first process of a host learned, all of the host know", "[gl
 
 TEST_CASE("A drift that was learned still holds long after", "[global_clock]") {
   const Comm comm = world();
-  const Comm pair = comm.split(comm.rank() / 2);
-  const WrongClock mine{agreed_now(pair), 10.0 * pair.rank(), 2e-4 * pair.rank()};
-  // In 100 s the clocks drift apart by 20 ms, which an unlearned drift leaves and one of the wrong sign doubles. A busy
+  const WrongClock mine{agreed_now(comm), 10.0 * comm.rank(), 2e-4 * (comm.rank() % 2 == 0 ? 1 : -1)};
+  // In 100 s the clocks drift apart by 40 ms, which an unlearned drift leaves and one of the wrong sign doubles. A busy
   // machine may hide the drift from half a second of round trips; it does not do so every time.
   double apart = 1;
-  for (int attempt = 0; attempt < 10 && apart > 0.01; ++attempt) {
-    const GlobalClock clock(pair, pair.split(pair.rank()), mine);
-    apart = disagreement(pair, clock, mine, agreed_now(pair) + std::chrono::seconds(100));
+  int attempts = 0;
+  while (attempts < 10 && apart > 0.02) {
+    const GlobalClock clock(comm, comm.split(comm.rank()), mine);
+    apart = disagreement(comm, clock, mine, agreed_now(comm) + std::chrono::seconds(100));
+    ++attempts;
   }
-  CHECK(apart <= 0.01);
+  INFO(attempts << " attempts, " << apart << " s");
+  CHECK(apart <= 0.02);
 }
 
 TEST_CASE("A clock that was put wrong is found and learned anew", "[global_clock]") {

@@ -14,6 +14,7 @@ std::vector<PairOffset> follow(const Comm& comm, int reference, const ReadSecond
   constexpr int kOffsets = 32;
   constexpr double kSpan = 0.52;
   std::vector<PairOffset> offsets;
+  measure_offset(comm, reference, own);  // returns when the reference is done with those before us: now time counts
   const double start = own();
   for (int i = 0; i < kOffsets; ++i) {
     // The measuring itself may be late on a busy host; what is due is then measured at once, and nothing is left out.
