@@ -104,7 +104,7 @@ bool has_own_gpus(const Comm& host, const ProcessFacts& facts) {
 }
 
 OpenedBackend open_nccl_backend(const Config& config, const Comm& world, const Comm& group, const Comm& host,
-                                const ProcessFacts& facts) {
+                                const ProcessFacts& facts, const NcclFields& fields) {
   ObservationSetup observation;
   collectively(world, "preparing --show-algo", [&] {
     const std::string tuner = config.show_prediction ? find_installed_tuner(nccl_setting) : std::string();
@@ -114,7 +114,8 @@ OpenedBackend open_nccl_backend(const Config& config, const Comm& world, const C
   const NcclPlace place{.local_rank = host.rank(),
                         .own_gpus = has_own_gpus(host, facts),
                         .one_host = world.min(std::int64_t{host.size() == world.size()}) == 1,
-                        .tuning_log = observation.tuning_log};
+                        .tuning_log = observation.tuning_log,
+                        .fields = fields};
   OpenedBackend opened;
   opened.remarks = observation.remarks;
   opened.backend = make_nccl_backend(world, group, config, place);
@@ -126,7 +127,8 @@ OpenedBackend open_nccl_backend(const Config& config, const Comm& world, const C
 
 }  // namespace
 
-OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group) {
+OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group,
+                           [[maybe_unused]] const NcclFields& fields) {
   const Comm host = world.split_by_host();
   const ProcessFacts facts = collectively_get(world, "looking for GPUs", [&] { return look_around(config); });
   OpenedBackend opened;
@@ -135,7 +137,7 @@ OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& 
     opened.backend = make_mpi_backend(group, host.size());
   } else {
 #if BUSBAR_HAVE_CUDA
-    opened = open_nccl_backend(config, world, group, host, facts);
+    opened = open_nccl_backend(config, world, group, host, facts, fields);
 #else
     throw Error(ExitCode::internal, "the NCCL backend was chosen in a build without it");
 #endif

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/backends/nccl_fields.h"
 #include "common/base/config.h"
 #include "common/cluster/comm.h"
 
@@ -18,8 +19,9 @@ struct OpenedBackend {
 };
 
 /// Chooses the backend from what every host has (choose_backend) and opens it on `group`, a part of `world`. Collective
-/// over `world`. Throws AgreedError where the choice or the options do not fit the machines.
-OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group);
+/// over `world`. Throws AgreedError where the choice or the options do not fit the machines. `fields` are for NCCL's
+/// communicator.
+OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields = {});
 
 /// Whether this configuration will measure host memory as far as this host alone can tell: no GPU here, or --backend
 /// mpi.

@@ -52,6 +52,22 @@ void set_nccl_environment(ScopedEnvironment& environment, const Variant& variant
   }
 }
 
+NcclFields nccl_fields(const Variant& variant) {
+  const auto number = [&](const char* name) -> std::optional<int> {
+    const std::string* value = setting(variant, name);
+    return value == nullptr ? std::nullopt : std::optional(std::stoi(*value));
+  };
+  NcclFields fields{.min_ctas = number("nccl.minCTAs"),
+                    .max_ctas = number("nccl.maxCTAs"),
+                    .cga_cluster_size = number("nccl.cgaClusterSize"),
+                    .cta_policy = number("nccl.CTAPolicy"),
+                    .nvls_ctas = number("nccl.nvlsCTAs"),
+                    .net_name = {}};
+  if (const std::optional<int> both = number("nccl.ctas")) fields.min_ctas = fields.max_ctas = both;
+  if (const std::string* name = setting(variant, "nccl.netName")) fields.net_name = *name;
+  return fields;
+}
+
 /// NCCL checks a communicator's settings before it talks to anybody, so that all ranks are refused alike; any other
 /// failure of its set-up may be one rank's alone.
 bool is_refusal(const Error& error) {
@@ -76,7 +92,7 @@ OpenedVariant open_variant(const Variant& variant, const Collective& collective,
     }
     std::string refusal;
     try {
-      opened.backend = open_backend(config, world, group).backend;
+      opened.backend = open_backend(config, world, group, nccl_fields(variant)).backend;
     } catch (const AgreedError&) {
       throw;
     } catch (const Error& e) {

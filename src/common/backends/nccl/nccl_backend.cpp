@@ -73,7 +73,7 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
   });
   oldest_compute_capability_ = static_cast<int>(world.min(oldest));
-  join(world, group);
+  join(world, group, place.fields);
 }
 
 void NcclBackend::set_up_locals(const std::vector<int>& devices) {
@@ -97,7 +97,7 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
   }
 }
 
-void NcclBackend::join(const Comm& world, const Comm& group) {
+void NcclBackend::join(const Comm& world, const Comm& group, const NcclFields& fields) {
   CommunicatorRequest request;
   collectively(world, "asking NCCL for an id", [&] {
     if (group.rank() == 0) BUSBAR_NCCL(*nccl_, GetUniqueId(&request.id));
@@ -110,7 +110,8 @@ void NcclBackend::join(const Comm& world, const Comm& group) {
   request.ranks = ranks_;
   for (const Local& l : locals_) request.devices.push_back(l.device);
   request.threads = config_.parallel_init ? config_.nthreads : 1;
-  request.cta_policy = config_.cta_policy;
+  request.fields = fields;
+  if (!request.fields.cta_policy) request.fields.cta_policy = config_.cta_policy;
   request.timeout_s = config_.timeout_s;
   const std::vector<ncclComm_t> comms = join_communicator(nccl_, request);
   for (std::size_t i = 0; i < locals_.size(); ++i) locals_[i].comm = comms[i];

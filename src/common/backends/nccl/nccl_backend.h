@@ -3,6 +3,7 @@
 // Includes neither nccl.h nor CUDA, so that whoever chooses a backend needs neither.
 
 #include "common/backends/backend.h"
+#include "common/backends/nccl_fields.h"
 #include "common/base/config.h"
 #include "common/cluster/comm.h"
 
@@ -17,6 +18,7 @@ struct NcclPlace {
   bool one_host = true;   ///< the whole job runs on one host
   /// NCCL's log is free to be read during observed operations (ObservationSetup).
   bool tuning_log = false;
+  NcclFields fields;
 };
 
 /// NCCL on the GPUs of this process: -t x -g ranks, rank = process * t * g + i. `group`, a part of `world`, are the

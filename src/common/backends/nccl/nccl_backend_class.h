@@ -124,7 +124,7 @@ class NcclBackend final : public Backend {
   };
 
   void set_up_locals(const std::vector<int>& devices);
-  void join(const Comm& world, const Comm& group);
+  void join(const Comm& world, const Comm& group, const NcclFields& fields);
   void destroy() noexcept;
 
   std::span<Local> lane_locals(int lane);

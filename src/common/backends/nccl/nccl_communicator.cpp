@@ -31,7 +31,13 @@ void join_ranks(Joining& joining, std::size_t first, std::size_t last) {
   const CommunicatorRequest& request = joining.request;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
-  if (request.cta_policy) config.CTAPolicy = *request.cta_policy;
+  const NcclFields& fields = request.fields;
+  if (fields.cta_policy) config.CTAPolicy = *fields.cta_policy;
+  if (fields.min_ctas) config.minCTAs = *fields.min_ctas;
+  if (fields.max_ctas) config.maxCTAs = *fields.max_ctas;
+  if (fields.cga_cluster_size) config.cgaClusterSize = *fields.cga_cluster_size;
+  if (fields.nvls_ctas) config.nvlsCTAs = *fields.nvls_ctas;
+  if (!fields.net_name.empty()) config.netName = fields.net_name.c_str();
   NcclGroup group(*joining.nccl);
   for (std::size_t i = first; i < last; ++i) {
     BUSBAR_CUDA(cudaSetDevice(request.devices[i]));

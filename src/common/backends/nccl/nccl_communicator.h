@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/nccl/nccl_library.h"
+#include "common/backends/nccl_fields.h"
 
 #include <nccl.h>
 
@@ -17,7 +18,7 @@ struct CommunicatorRequest {
   std::vector<int> ranks;    ///< of this process
   std::vector<int> devices;  ///< one per rank
   int threads = 1;           ///< that join at the same time (-p), each for an equal share of the ranks
-  std::optional<int> cta_policy;
+  NcclFields fields;
   double timeout_s = 0;  ///< 0: none
 };
 
