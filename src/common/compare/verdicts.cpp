@@ -103,7 +103,12 @@ void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
     VariantCell& cell = compared.variants[v];
     const VariantCell& base = compared.variants[0];
     cell.median_s = cell.why_not.empty() && cell.wrong == 0 ? median(cell.rounds_s) : 0;
-    if (v == 0 || !cell.usable() || !base.usable()) continue;
+    if (!cell.usable() || !base.usable()) continue;
+    if (v == 0) {
+      cell.ratio = Ratio{};
+      cell.difference = Difference::equivalent;
+      continue;
+    }
     cell.ratio = ratio_between(base, cell, between_launches);
     if (!cell.ratio) continue;
     const std::size_t rounds = std::min(base.rounds_s.size(), cell.rounds_s.size());
