@@ -61,10 +61,13 @@ Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Report
   return totals;
 }
 
-StatEvents stat_events(const Config& config, Reporter& reporter, Totals& totals) {
+StatEvents stat_events(const Config& config, bool shared_cores, Reporter& reporter, Totals& totals) {
   return {
       .row =
-          [&](const Row& row) {
+          [&, shared_cores](Row row) {
+            for (HalfResult* half : {&row.out_of_place, &row.in_place}) {
+              if (half->stats) half->stats->shared_cores = shared_cores;
+            }
             totals.add(config, row);
             reporter.row(row);
           },
@@ -140,7 +143,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   };
   if (config.stat) {
     StatRunner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail, info.seed,
-                      stat_events(config, reporter, totals));
+                      stat_events(config, !oversubscribed.empty(), reporter, totals));
     guarded(runner, [&] { runner.run(); });
     disturbance = runner.disturbance();
   } else {

@@ -151,6 +151,19 @@ TEST_CASE("Whether a run was disturbed is the first word of its line", "[stat_no
         0);
 }
 
+TEST_CASE("Where ranks share cores nobody is named", "[rank_table][unit]") {
+  CellStats cell = late_cell(4, 3);
+  cell.shared_cores = true;
+  CHECK(rank_table("8 B in-place", cell).find("# 8 B in-place: no straggler named: ranks share cores") == 0);
+  RunInfo info = sample_stat_run();
+  info.config.per_rank = true;
+  StatNotes notes(info.config, plan_of({2}));
+  Row row = row_of(2);
+  row.out_of_place.stats = cell;
+  notes.add(row);
+  CHECK(notes.text(std::nullopt).find("traggler in") == std::string::npos);
+}
+
 TEST_CASE("Sixteen ranks are shown, the latest first, and the rest is said to exist", "[rank_table][unit]") {
   const std::string text = rank_table("8 B out-of-place", late_cell(64, 40));
   CHECK(text.find("# 8 B out-of-place: straggler: rank 40 on node20 last in 94 % of samples, 120.00 us late\n") == 0);

@@ -72,7 +72,16 @@ TEST_CASE("Being last by a little costs nobody anything", "[straggler][unit]") {
 
 TEST_CASE("Two ranks that are equally late are not one straggler", "[straggler][unit]") {
   CHECK_FALSE(find_straggler(cell_of({0, 0, 0.3, 0.7}, {0, 0, 100, 110}, 1000)));
-  CHECK(find_straggler(cell_of({0, 0, 0.3, 0.7}, {0, 0, 50, 110}, 1000)));
+  CHECK_FALSE(find_straggler(cell_of({0, 0, 0.3, 0.7}, {0, 0, 40, 110}, 1000)));
+  CHECK(find_straggler(cell_of({0, 0, 0.3, 0.7}, {0, 0, 36, 110}, 1000)));
+}
+
+TEST_CASE("Ranks that the scheduler runs one after the other are not blamed", "[straggler][unit]") {
+  // Four ranks on two cores, as measured: the last one is twice as late as the one before it.
+  CHECK_FALSE(find_straggler(cell_of({0, 0.01, 0, 0.99}, {2.81, 7.84, 0, 15.62}, 1000)));
+  CellStats shared = cell_of({0, 1}, {0, 100}, 1000);
+  shared.shared_cores = true;
+  CHECK_FALSE(find_straggler(shared));
 }
 
 TEST_CASE("Nobody is blamed without arrivals, or alone", "[straggler][unit]") {

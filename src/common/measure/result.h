@@ -69,6 +69,7 @@ struct CellStats {
   double skew_p99_s = 0;
   double clock_error_s = 0;      ///< of arrivals on different hosts (GlobalClock::error_s)
   double canary_spread = 1;      ///< p90/p10 of the spin canary over the epochs used
+  bool shared_cores = false;     ///< more ranks than cores on a host: the scheduler chooses who arrives last
   std::vector<RankTimes> ranks;  ///< --per-rank; complete on process 0
 };
 

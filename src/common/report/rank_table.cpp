@@ -16,6 +16,7 @@ std::string microseconds(double time_s) { return fit_number(time_s * 1e6, 7); }
 
 std::string verdict(const CellStats& cell) {
   if (!cell.skew_median_s) return "arrivals unknown: no host clock sees them";
+  if (cell.shared_cores) return "no straggler named: ranks share cores, the scheduler chooses who arrives last";
   if (const auto straggler = find_straggler(cell)) {
     return fmt::format("straggler: rank {} on {} last in {:.0f} % of samples, {} us late", straggler->rank,
                        straggler->host, straggler->last_share * 100, microseconds(straggler->late_s));

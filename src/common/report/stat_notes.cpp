@@ -77,7 +77,7 @@ void StatNotes::add_cell(const CellName& cell, const CellStats& stats) {
   if (!stats.warmed_up) cold_.push_back(cell);
   if (!config_.per_rank || stats.ranks.empty()) return;
   ranks_ += rank_table(fmt::format("{} B{} {}", cell.nbytes, cell.group, placement_name(cell.in_place)), stats);
-  if (stats.skew_median_s) ++judged_;
+  if (stats.skew_median_s && !stats.shared_cores) ++judged_;
   if (const auto straggler = find_straggler(stats)) {
     ++stragglers_[fmt::format("rank {} on {}", straggler->rank, straggler->host)];
   }
