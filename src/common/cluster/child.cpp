@@ -56,21 +56,22 @@ Pipe make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
+sigset_t interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, s);
+  return set;
+}
+
 /// Turns the signals that would end us into readable events while it lives; no handler, so no global.
-class SignalsHeld {
+class ReadableInterrupts {
  public:
-  SignalsHeld() {
-    sigemptyset(&set_);
-    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, s);
-    pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    fd_ = Fd(signalfd(-1, &set_, SFD_CLOEXEC | SFD_NONBLOCK));
+  ReadableInterrupts() {
+    const sigset_t set = interrupts();
+    fd_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   int fd() const { return fd_.get(); }
-  const sigset_t& before() const { return before_; }
   /// The signal that came, or 0.
   int taken() const {
     signalfd_siginfo info{};
@@ -78,8 +79,7 @@ class SignalsHeld {
   }
 
  private:
-  sigset_t set_{};
-  sigset_t before_{};
+  InterruptsHeld held_;
   Fd fd_;
 };
 
@@ -93,11 +93,12 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 /// A started child. Whatever happens, its group is gone when this is.
 class Child {
  public:
-  Child(std::vector<std::string> argv, std::vector<std::string> environment, const SignalsHeld& signals) {
+  Child(std::vector<std::string> argv, std::vector<std::string> environment) {
     Pipe out = make_pipe(), err = make_pipe(), failed = make_pipe();
     const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
     const std::vector<char*> raw_argv = pointers(argv), raw_environment = pointers(environment);
     const pid_t parent = getpid();
+    const sigset_t unheld = interrupts();
     pid_ = fork();
     if (pid_ < 0) throw Error(ExitCode::not_possible, fmt::format("cannot fork: {}", std::strerror(errno)));
     if (pid_ == 0) {
@@ -108,7 +109,7 @@ class Child {
       dup2(nothing.get(), STDIN_FILENO);
       dup2(out.write.get(), STDOUT_FILENO);
       dup2(err.write.get(), STDERR_FILENO);
-      pthread_sigmask(SIG_SETMASK, &signals.before(), nullptr);
+      pthread_sigmask(SIG_UNBLOCK, &unheld, nullptr);
       execvpe(raw_argv[0], raw_argv.data(), raw_environment.data());
       const int why = errno;
       [[maybe_unused]] const ssize_t told = write(failed.write.get(), &why, sizeof why);
@@ -208,6 +209,13 @@ bool told_by_launcher(std::string_view name) {
 
 }  // namespace
 
+InterruptsHeld::InterruptsHeld() {
+  const sigset_t set = interrupts();
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+InterruptsHeld::~InterruptsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 void end_by_signal(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t set;
@@ -245,8 +253,8 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
   if (argv.empty()) throw Error(ExitCode::bad_config, "an empty command cannot be run");
   std::vector<const char*> current;
   for (char** e = environ; *e != nullptr; ++e) current.push_back(*e);
-  const SignalsHeld signals;
-  Child child(argv, child_environment(current, detect_launch().launched(), options.environment), signals);
+  const ReadableInterrupts signals;
+  Child child(argv, child_environment(current, detect_launch().launched(), options.environment));
 
   ChildResult result;
   int interrupted = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <csignal>
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -41,6 +41,19 @@ class Interrupted : public std::runtime_error {
 
  private:
   int signal_;
+};
+
+/// While it lives SIGINT, SIGTERM and SIGHUP wait for the next run_child, or for its end: nothing between two children
+/// is left half done. Only for the main thread.
+class InterruptsHeld {
+ public:
+  InterruptsHeld();
+  InterruptsHeld(const InterruptsHeld&) = delete;
+  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+  ~InterruptsHeld();
+
+ private:
+  sigset_t before_{};
 };
 
 /// Ends this process by the signal, so that the caller's shell sees what happened.

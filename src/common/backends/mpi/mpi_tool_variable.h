@@ -9,8 +9,8 @@ namespace busbar {
 
 // MPI's control variables (MPI_T), by name. Values are text: numbers, "true"/"false", or the text itself. All local.
 
-/// Starts MPI_T; once is enough. Nothing ends it: MPI_T_finalize after MPI_Finalize crashes Open MPI 4.1.4, and the
-/// process gives back what it holds. Throws Error(not_possible) where the library has none.
+/// Starts MPI_T; once is enough. Session ends it before MPI: after MPI_Finalize that would crash Open MPI 4.1.4. Throws
+/// Error(not_possible) where the library has none.
 void start_mpi_tool();
 
 bool mpi_tool_started();
