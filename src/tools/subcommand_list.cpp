@@ -1,4 +1,5 @@
 #include "tools/compare.h"
+#include "tools/fingerprint.h"
 #include "tools/subcommand.h"
 
 #include <array>
@@ -9,6 +10,7 @@ std::span<const Subcommand> all_subcommands() {
   static constexpr std::array kSubcommands{
       Subcommand{"compare", "settings of the library against its own choice: which is faster at which size",
                  [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
+      Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", &run_fingerprint},
   };
   return kSubcommands;
 }

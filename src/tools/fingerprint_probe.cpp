@@ -1,0 +1,56 @@
+// What the launches of `busbar fingerprint` run.
+
+#include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/mpi/ompi_tuned.h"
+#include "common/cluster/collectively.h"
+#include "common/cluster/session.h"
+#include "common/measure/arena.h"
+#include "common/measure/workload.h"
+#include "tools/fingerprint_run.h"
+#include "tools/session_job.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace busbar {
+namespace {
+
+ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& forced, int calls, std::string& step) {
+  step = "making the communicator";
+  std::unique_ptr<Backend> backend;
+  collectively(world, step, [&] {
+    std::vector<std::pair<std::string, std::string>> settings;
+    if (forced.algorithm != 0) settings.emplace_back("ompi.algorithm", std::to_string(forced.algorithm));
+    if (forced.segment_bytes != 0) settings.emplace_back("ompi.segmentsize", std::to_string(forced.segment_bytes));
+    // The settings are checked before anything is sent, so that they fail alike on all or on none.
+    const TunedSettings settled(*c.collective, settings, world.size());
+    backend = make_mpi_backend(world, world.size());
+  });
+  Case row{c.dtype, c.op, c.root, c.nbytes, problem_of(c, world.size()), 0};
+  row.nbytes = message_bytes(*c.collective, row.problem);
+  const Arena arena(*backend, row.nbytes, 0);
+  const Workload workload(*backend, arena, *c.collective, row, false, 0, 1);
+  step = "calling";
+  for (int i = 0; i < calls; ++i) {
+    backend->enqueue(0, workload.operation(), workload.lane_buffers(0, 0));
+    backend->synchronize(0);
+  }
+  if (world.rank() == 0) {
+    fmt::print("busbar-probe {} {} {} {}\n", world.size(), hostname(),
+               backend->observe_end(workload.operation()).algorithm, mpi_library_version());
+    std::fflush(stdout);
+  }
+  return ExitCode::good;
+}
+
+}  // namespace
+
+int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const OmpiChoice& forced, int calls) {
+  if (forced.algorithm != 0) prepare_ompi_variation();
+  return run_session(argc, argv, detect_launch(), 0, [&](const Comm& world, const std::string&, std::string& step) {
+    return probe(world, c, forced, calls, step);
+  });
+}
+
+}  // namespace busbar
