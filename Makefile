@@ -13,7 +13,7 @@ choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_H
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test test-asan bench lint-deps lint format bundle-deps bundle clean
+.PHONY: all help deps configure build-all run test test-asan bench experiments lint-deps lint format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -50,6 +50,10 @@ test-asan:  ## The unit and MPI tests under the address and undefined-behaviour 
 
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
+
+experiments: deps build-all  ## Measure the statistics on this machine, half an hour (ARGS='aa peers', OSU=DIR IMB=DIR)
+	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' OSU='$(OSU)' IMB='$(IMB)' \
+	  scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
 lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)

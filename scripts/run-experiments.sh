@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The long experiments behind docs/performance.md: `run-experiments.sh BUILDDIR [NAME...]` with the names below, all of
+# them by default, within about half an hour on a quiet machine. OSU and IMB name the folders of the peers, if there are
+# any. Nothing here passes or fails by a figure.
+set -euo pipefail
+
+builddir=$1
+shift
+here=$(cd "$(dirname "$0")" && pwd)/experiments
+launcher=${MPI_HOME:+$MPI_HOME/bin/}mpirun
+export BUSBAR_MPIRUN=$launcher
+
+names=("$@")
+if ((${#names[@]} == 0)); then
+  names=(crossover foreign_cpu peers aa)
+fi
+
+for name in "${names[@]}"; do
+  options=()
+  case $name in
+    crossover | foreign_cpu | aa) ;;
+    peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"}) ;;
+    *)
+      echo "no such experiment: $name; there are: crossover foreign_cpu peers aa" >&2
+      exit 2
+      ;;
+  esac
+  echo
+  echo "== $name"
+  python3 "$here/$name.py" "$builddir" "${options[@]}"
+done
