@@ -37,7 +37,9 @@ NcclResult finish(void*) { return kNcclSuccess; }
 }  // namespace
 }  // namespace busbar
 
+// NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV5 ncclTunerPlugin_v5{"busbar prediction", busbar::init_v5,
                                                                 busbar::copy_predictions, busbar::finish};
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV4 ncclTunerPlugin_v4{"busbar prediction", busbar::init_v4,
                                                                 busbar::copy_predictions, busbar::finish};
+// NOLINTEND(readability-identifier-naming)

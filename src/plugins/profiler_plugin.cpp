@@ -64,7 +64,9 @@ NcclResult ignore_state(void*, int, void*) { return kNcclSuccess; }
 }  // namespace
 }  // namespace busbar
 
+// NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v5{"busbar",       busbar::init_v5,      busbar::start_v5,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV4 ncclProfiler_v4{"busbar",       busbar::init_v4,      busbar::start_v4,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
+// NOLINTEND(readability-identifier-naming)
