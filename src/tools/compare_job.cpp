@@ -194,10 +194,19 @@ RunInfo describe_compare(std::span<char*> args, const Config& config, const Back
 
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
                          const std::string& oversubscribed, const Comm& world, const WrapVariant& wrap,
-                         std::string& step) {
+                         std::string& step, std::vector<Emitted>& emitted) {
   Watchdog watchdog(config.timeout_s, world.rank(), hostname());
   step = "initialization";
   watchdog.begin(step);
+  const int nnodes = count_nodes(world);
+  collectively(world, "looking at what is to be written", [&] {
+    check_emission(options);
+    if (options.verify && options.launch.empty() && nnodes > 1) {
+      throw Error(ExitCode::bad_config,
+                  "--verify of a job on several hosts needs --launch with the command that starts "
+                  "it, such as \"mpirun -n 16 --hostfile hosts\"");
+    }
+  });
   OpenedBackend opened = open_backend(config, world, world);
   if (wrap) opened.backend = wrap(std::move(opened.backend), {.label = "default", .settings = {}});
   Backend& baseline = *opened.backend;
@@ -207,7 +216,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
                             .seed = 0,
                             .cadence = resolve(config.cadence, baseline),
                             .in_place = config.placement == Placements::in,
-                            .where = {.nnodes = count_nodes(world), .ranks_per_node = opened.ranks_per_host}};
+                            .where = {.nnodes = nnodes, .ranks_per_node = opened.ranks_per_host}};
   std::vector<RankInfo> local_ranks = describe_local_ranks(baseline, world, 0);
   RunInfo info = describe_compare(args, config, baseline, targets.front(), local_ranks, world);
   settings.seed = info.seed;
@@ -243,6 +252,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   job.run(targets);
   ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
   reporter.end(code);
+  on_process0(world, [&] { emitted = emit_files(options, reporter.comparisons()); });
   // Process 0 alone writes; all leave with one code.
   if (world.min(std::int64_t{reporter.table_complete()}) == 0 && code == ExitCode::good) code = ExitCode::internal;
   watchdog.rest();

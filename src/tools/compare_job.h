@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/cluster/comm.h"
+#include "tools/compare_emit.h"
 #include "tools/compare_options.h"
 
 #include <functional>
@@ -15,10 +16,11 @@ namespace busbar {
 using WrapVariant = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>, const Variant&)>;
 
 /// One comparison in one job on an MPI that is up: a communicator per variant, measured in turn, and the report.
-/// Collective over `world`. `step` says at every moment what is under way, for the message of a failure; throws
-/// AgreedError where all processes fail alike, anything else where the job must be aborted.
+/// Collective over `world`. `emitted`: what was written, on process 0. `step` says at every moment what is under way,
+/// for the message of a failure; throws AgreedError where all processes fail alike, anything else where the job must be
+/// aborted.
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
                          const std::string& oversubscribed, const Comm& world, const WrapVariant& wrap,
-                         std::string& step);
+                         std::string& step, std::vector<Emitted>& emitted);
 
 }  // namespace busbar

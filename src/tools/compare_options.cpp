@@ -60,7 +60,9 @@ std::vector<OwnOption> own_options(CompareOptions& options) {
       {"launch", "COMMAND", "give each variant launches of its own, started so; for what is read once per process",
        [&](Text t) { options.launch = t; }},
       {"launches", "N", "with --launch: launches of each variant, 8 as a rule",
-       [&](Text t) { options.launches = parse_int(t, 4, 1000); }},
+       [&](Text t) { options.launches = parse_int(t, 6, 1000); }},
+      {"launch-timeout", "SECONDS", "end a launch that takes longer, and go on without its variant",
+       [&](Text t) { options.launch_timeout_s = parse_duration(t); }},
       {"emit-tuner", "FILE.csv", "write the best settings as a decision table of NCCL's tuner",
        [&](Text t) { options.emit_tuner = file_name(t); }},
       {"emit-ompi-rules", "FILE", "write the best algorithms as Open MPI's rules file",
@@ -69,6 +71,8 @@ std::vector<OwnOption> own_options(CompareOptions& options) {
        [&](Text t) { options.emit_env = file_name(t); }},
       {"verify", "", "with an emitted file: launch again with and without it, and tell the gain",
        [&](Text) { options.verify = true; }},
+      {"verify-file", "FILE", "compare nothing; launch with and without this rules file or tuner table, tell the gain",
+       [&](Text t) { options.verify_file = file_name(t); }},
   };
 }
 
@@ -125,6 +129,7 @@ Config compare_defaults() {
   Config config;
   config.stat = true;
   config.placement = Placements::out;
+  config.show_algo = true;  // what ran is asked once per size and variant
   return config;
 }
 
@@ -162,7 +167,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
 
 void require_complete(const CompareOptions& options) {
   if (options.collectives.empty()) fail("which collective? busbar compare all_reduce --vary NAME=V1,V2");
-  if (options.vary.empty()) {
+  if (options.vary.empty() && options.verify_file.empty()) {
     fail("what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary NCCL_ALGO=Ring,Tree (NCCL)");
   }
 }

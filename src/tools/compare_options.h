@@ -22,7 +22,9 @@ struct CompareOptions {
   std::string emit_tuner;  ///< files to write; empty: none
   std::string emit_ompi_rules;
   std::string emit_env;
-  bool verify = false;  ///< launch again with and without what was emitted
+  bool verify = false;          ///< launch again with and without what was emitted
+  double launch_timeout_s = 0;  ///< of one launch; 0: chosen from what it measures
+  std::string verify_file;      ///< compare nothing, verify this rules file or tuner table; empty: none
 };
 
 /// The command line and the file together.

@@ -85,6 +85,12 @@ TEST_CASE("Types of one size that disagree get no rule", "[emit][unit]") {
   CHECK(numbers(ompi_rules({&c, 1})) == Ompi{{2048, 4, 0}, {2049, 0, 0}});
 }
 
+TEST_CASE("Types with tables of their own share their rules", "[emit][unit]") {
+  const std::vector<Comparison> tables{fake_comparison(ompi_variants(), {{1024, {0.5, 2, 2}}, {2048, {0.5, 2, 2}}}),
+                                       fake_comparison(ompi_variants(), {{1024, {0.5, 2, 2}}, {2048, {2, 0.5, 2}}})};
+  CHECK(numbers(ompi_rules(tables)) == Ompi{{1024, 3, 0}, {2048, 0, 0}});
+}
+
 TEST_CASE("Without a confident gain there is no rule", "[emit][unit]") {
   Comparison c = fake_comparison(ompi_variants(), {{8, {0.97, 1.1, 0}}, {16, {1.5, 1.5, 0}}});
   CHECK(ompi_rules({&c, 1}).empty());

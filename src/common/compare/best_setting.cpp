@@ -163,6 +163,7 @@ BestSetting best_setting(std::span<const Comparison> comparisons) {
   }
   for (const auto& [name, value] : environment) result.text += fmt::format("export {}={}\n", name, quote(value));
   result.changes_anything = !environment.empty();
+  result.environment = std::move(environment);
   return result;
 }
 

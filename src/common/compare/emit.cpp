@@ -131,9 +131,24 @@ std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
   return choices;
 }
 
+std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons) {
+  std::vector<Comparison> joined;
+  for (const Comparison& c : comparisons) {
+    const auto found = std::find_if(joined.begin(), joined.end(), [&](const Comparison& other) {
+      return other.collective == c.collective && other.variants.size() == c.variants.size();
+    });
+    if (found == joined.end()) {
+      joined.push_back(c);
+    } else {
+      found->cases.insert(found->cases.end(), c.cases.begin(), c.cases.end());
+    }
+  }
+  return joined;
+}
+
 std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
   std::vector<OmpiRule> rules;
-  for (const Comparison& c : comparisons) {
+  for (const Comparison& c : join_by_collective(comparisons)) {
     const CollectiveId id = c.collective->id;
     if (ompi_collective(id) == nullptr) continue;  // no variant of it can have won
     std::size_t former = 0;
@@ -151,7 +166,7 @@ std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
 
 TunerTable tuner_rules(std::span<const Comparison> comparisons) {
   TunerTable table;
-  for (const Comparison& c : comparisons) {
+  for (const Comparison& c : join_by_collective(comparisons)) {
     for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
       if (at.variant == 0) continue;
       TunerLine line = tuner_line(c, at);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -33,6 +34,9 @@ struct SizeChoice {
 std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
                                        const std::function<std::uint64_t(const Case&)>& bytes_of);
 
+/// One comparison per collective: types and operations, which have tables of their own, share what follows.
+std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons);
+
 /// Open MPI's rules; empty where nothing is worth one. Throws Error(bad_config) for settings that rules cannot hold.
 std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons);
 
@@ -48,7 +52,8 @@ TunerTable tuner_rules(std::span<const Comparison> comparisons);
 /// confident. What belongs to one collective (ompi.algorithm, NCCL_ALGO, ...) is chosen for each, what does not for all
 /// together.
 struct BestSetting {
-  std::string text;               ///< comments, and `export NAME=VALUE` lines
+  std::string text;  ///< comments, and `export NAME=VALUE` lines
+  std::vector<std::pair<std::string, std::string>> environment;
   bool changes_anything = false;  ///< false: the library's own choice is best
 };
 BestSetting best_setting(std::span<const Comparison> comparisons);

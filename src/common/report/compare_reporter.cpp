@@ -15,7 +15,7 @@ namespace busbar {
 CompareReporter::CompareReporter(bool speaks, const RunInfo& info, double delta)
     : speaks_(speaks), info_(info), delta_(delta) {}
 
-void CompareReporter::begin() {
+void CompareReporter::begin(const std::string& header) {
   if (!speaks_) return;
   const auto tell_other_name = [](const std::string& asked, const std::string& got) {
     if (got != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, got);
@@ -31,7 +31,7 @@ void CompareReporter::begin() {
     tell_other_name(config.csv, csv_->path);
     write_csv(compare_csv_header());
   }
-  to_stdout(compare_header(info_, delta_));
+  to_stdout(header.empty() ? compare_header(info_, delta_) : header);
 }
 
 void CompareReporter::progress(const std::string& text) {

@@ -19,9 +19,9 @@ class CompareReporter {
   /// The files' names are those of info.config.
   CompareReporter(bool speaks, const RunInfo& info, double delta);
 
-  /// Opens the files and prints what comes before the first table. Throws Error(bad_config) if a file cannot be
-  /// created.
-  void begin();
+  /// Opens the files and prints what comes before the first table: `header`, or compare_header() where that is empty.
+  /// Throws Error(bad_config) if a file cannot be created.
+  void begin(const std::string& header = {});
 
   void progress(const std::string& text);
   void add(const Comparison& comparison);
