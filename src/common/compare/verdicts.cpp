@@ -47,6 +47,37 @@ bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other,
   return ratio && judge(ratio->interval, delta) == Difference::slower;
 }
 
+/// What a difference that Holm's adjustment leaves is; the band and the interval have said the rest.
+Difference surviving(Difference difference, double adjusted_p) {
+  const bool differs = difference == Difference::faster || difference == Difference::slower;
+  return differs && adjusted_p > kAlpha ? Difference::undecided : difference;
+}
+
+double p_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
+  return between_launches ? mann_whitney_p(a.rounds_s, b.rounds_s) : signed_rank_p(common_log_ratios(a, b));
+}
+
+/// b against a at every size where both ran, adjusted over the sizes; never more than the table says of the default.
+std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::size_t a, std::size_t b) {
+  std::vector<SizedVerdict> verdicts;
+  std::vector<double> p;
+  for (const ComparedCase& c : comparison.cases) {
+    const VariantCell& first = c.variants[a];
+    const VariantCell& second = c.variants[b];
+    if (!first.usable() || !second.usable()) continue;
+    const auto ratio = ratio_between(first, second, comparison.between_launches);
+    if (!ratio) continue;
+    verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, comparison.delta), *ratio});
+    p.push_back(p_between(first, second, comparison.between_launches));
+    if (a == 0) verdicts.back().difference = second.difference;
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    verdicts[i].difference = surviving(verdicts[i].difference, adjusted[i]);
+  }
+  return verdicts;
+}
+
 /// Holm over all cells of the comparison; what does not survive it is not said.
 void adjust(Comparison& comparison) {
   std::vector<VariantCell*> cells;
@@ -61,8 +92,7 @@ void adjust(Comparison& comparison) {
   const std::vector<double> adjusted = holm(p);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i]->adjusted_p = adjusted[i];
-    const bool differs = cells[i]->difference == Difference::faster || cells[i]->difference == Difference::slower;
-    if (differs && adjusted[i] > kAlpha) cells[i]->difference = Difference::undecided;
+    cells[i]->difference = surviving(cells[i]->difference, adjusted[i]);
   }
 }
 
@@ -180,13 +210,7 @@ std::vector<NamedCrossover> named_crossovers(const Comparison& comparison) {
   std::vector<NamedCrossover> found;
   for (std::size_t a = 0; a < comparison.variants.size(); ++a) {
     for (std::size_t b = a + 1; b < comparison.variants.size(); ++b) {
-      std::vector<SizedVerdict> verdicts;
-      for (const ComparedCase& c : comparison.cases) {
-        if (!c.variants[a].usable() || !c.variants[b].usable()) continue;
-        const auto ratio = ratio_between(c.variants[a], c.variants[b], comparison.between_launches);
-        if (!ratio) continue;
-        verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, comparison.delta), *ratio});
-      }
+      const std::vector<SizedVerdict> verdicts = verdicts_between(comparison, a, b);
       for (const Crossover& c : crossovers(verdicts)) {
         const std::size_t below = c.b_wins_above ? a : b;
         const std::size_t above = c.b_wins_above ? b : a;

@@ -220,10 +220,13 @@ std::string worst_regret_line(const Comparison& comparison) {
     if (c.winner > 0 && (worst == nullptr || c.regret > worst->regret)) worst = &c;
   }
   if (worst == nullptr) return "# the library's own choice is nowhere confidently beaten\n";
-  return fmt::format("# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
-                     percent(worst->regret), format_bytes(worst->row_case.nbytes),
-                     comparison.variants[static_cast<std::size_t>(worst->winner)].label,
-                     ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value));
+  const char* const option = comparison.backend == "nccl" ? "--emit-tuner FILE.csv" : "--emit-ompi-rules FILE";
+  return fmt::format(
+      "# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n"
+      "# the winners as settings for every launch: {}; --verify launches with and without them\n",
+      percent(worst->regret), format_bytes(worst->row_case.nbytes),
+      comparison.variants[static_cast<std::size_t>(worst->winner)].label,
+      ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value), option);
 }
 
 }  // namespace
