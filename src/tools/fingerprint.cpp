@@ -200,9 +200,8 @@ int run(const Launch& launch, int argc, char** argv) {
     return static_cast<int>(ExitCode::good);
   }
   if (a.probe_calls >= 0) {
-    const OmpiChoice forced = forced_choice(a).value_or(OmpiChoice{});
-    return run_fingerprint_probe(argc, argv, case_of(a, sweep_sizes(a.config, a.config.maxbytes).front()), forced,
-                                 a.probe_calls);
+    const std::uint64_t nbytes = sweep_sizes(a.config, a.config.maxbytes).front();
+    return run_fingerprint_probe(argc, argv, case_of(a, nbytes), forced_choice(a), a.probe_calls);
   }
   if (launch.launched()) {
     throw Error(ExitCode::bad_config,

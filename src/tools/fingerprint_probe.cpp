@@ -46,10 +46,11 @@ ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& fo
 
 }  // namespace
 
-int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const OmpiChoice& forced, int calls) {
-  if (forced.algorithm != 0) prepare_ompi_variation();
+int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const std::optional<OmpiChoice>& forced,
+                          int calls) {
+  if (forced) prepare_ompi_variation();
   return run_session(argc, argv, detect_launch(), 0, [&](const Comm& world, const std::string&, std::string& step) {
-    return probe(world, c, forced, calls, step);
+    return probe(world, c, forced.value_or(OmpiChoice{}), calls, step);
   });
 }
 

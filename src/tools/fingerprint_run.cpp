@@ -90,6 +90,14 @@ std::string last_words(const ChildResult& result) {
   return fmt::format("{}", fmt::join(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), " / "));
 }
 
+/// A call that Open MPI refuses would end the probe; one that it replaces by another may be looked at.
+void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
+  const OmpiCollective* collective = ompi_collective(c.collective->id);
+  if (collective == nullptr) return;
+  const std::string why = why_not(*collective, choice, problem_of(c, nranks)).value_or("");
+  if (why.find("refuses") != std::string::npos) throw Error(ExitCode::not_possible, why);
+}
+
 std::string read_text(const fs::path& path) {
   std::ifstream in(path);
   std::ostringstream text;
@@ -163,11 +171,17 @@ SentMatrix Fingerprinter::launch(const FingerprintCase& c, const FingerprintSett
 }
 
 SentMatrix Fingerprinter::measure(const FingerprintCase& c, const FingerprintSetting& setting) {
-  if (idle_.empty()) idle_ = launch(c, {}, 0);
+  // Rules and variables of the environment also steer what start and end of a launch send, so they must be the same
+  // there; what the probe forces meets its own communicator alone.
+  FingerprintSetting idle_setting = setting;
+  if (setting.forced) idle_setting.forced = OmpiChoice{};
+  SentMatrix& idle = idle_[fmt::format("{}", fmt::join(probe_environment("", setting), "\n"))];
+  if (idle.empty()) idle = launch(c, idle_setting, 0);
   const int ranks_before = nranks_;
+  if (setting.forced) refuse_impossible(c, *setting.forced, nranks_);
   const SentMatrix busy = launch(c, setting, kCalls);
   if (nranks_ != ranks_before) throw Error(ExitCode::inconclusive, "two launches had different numbers of ranks");
-  return per_call(busy, idle_, kCalls);
+  return per_call(busy, idle, kCalls);
 }
 
 Problem problem_of(const FingerprintCase& c, int nranks) {

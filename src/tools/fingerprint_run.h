@@ -5,6 +5,7 @@
 #include "tools/sent_messages.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ class Fingerprinter {
   Fingerprinter& operator=(const Fingerprinter&) = delete;
   ~Fingerprinter();
 
-  /// What each rank sends to each in one call: one launch.
+  /// What each rank sends to each in one call: one launch, and one without a call where the setting is new.
   SentMatrix measure(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting);
 
   int nranks() const { return nranks_; }
@@ -64,7 +65,7 @@ class Fingerprinter {
   InterruptsHeld held_;  // first, so that it ends last: the folder is gone when an interrupt that waits takes effect
   FingerprintOptions options_;
   std::filesystem::path folder_;
-  SentMatrix idle_;  ///< of a launch with no call: start and end
+  std::map<std::string, SentMatrix> idle_;  ///< by the ranks' environment: start and end without a call
   int nranks_ = 0;
   std::string library_;
   std::string shown_;
@@ -89,9 +90,9 @@ std::vector<OmpiChoice> consistent(const SentMatrix& sent, const std::vector<Kno
 /// The problem that the case is on so many ranks.
 Problem problem_of(const FingerprintCase& fingerprint_case, int nranks);
 
-/// The probe's side: `calls` operations on `MPI_COMM_WORLD` under the setting. The whole of the process; returns the
-/// exit code.
-int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& fingerprint_case, const OmpiChoice& forced,
-                          int calls);
+/// The probe's side: `calls` operations on MPI_COMM_WORLD. `forced` turns dynamic rules on, also where its algorithm is
+/// 0. The whole of the process; returns the exit code.
+int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& fingerprint_case,
+                          const std::optional<OmpiChoice>& forced, int calls);
 
 }  // namespace busbar

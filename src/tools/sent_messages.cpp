@@ -29,7 +29,10 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
   return fmt::format("r{}", fmt::join(parts, ","));
 }
 
-std::string amount(const Sent& sent) { return fmt::format("{}/{}", sent.messages, format_bytes(sent.nbytes)); }
+std::string amount(const Sent& sent) {
+  if (sent.messages == 0) return "nothing";
+  return fmt::format("{}/{}", sent.messages, format_bytes(sent.nbytes));
+}
 
 }  // namespace
 

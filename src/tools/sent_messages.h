@@ -28,7 +28,7 @@ SentMatrix per_call(const SentMatrix& with, const SentMatrix& without, int calls
 Sent total(const std::vector<Sent>& row);
 
 /// "6 messages, 96 KiB per rank", or where ranks differ "r0 3/192 KiB, others 1/64 KiB" (messages/bytes); ranks that
-/// send alike are put together, the most frequent last as "others".
+/// send alike are put together, the first of the largest groups last as "others".
 std::string describe(const SentMatrix& sent);
 
 }  // namespace busbar
