@@ -211,6 +211,16 @@ TEST_CASE("NCCL's log is read for -R 2 and only where it is free", "[nccl][show_
   }
 }
 
+TEST_CASE("The log of an earlier communicator of the process is shared", "[nccl][show_algo]") {
+  Config config = show();
+  config.local_register = 2;
+  const ObservationSetup setup = plan_observation(
+      config,
+      settings({{"NCCL_DEBUG", "WARN"}, {"NCCL_DEBUG_SUBSYS", "TUNING"}, {"NCCL_DEBUG_FILE", "/proc/self/fd/9"}}), "");
+  CHECK(setup.tuning_log);
+  CHECK(setup.remarks.empty());
+}
+
 TEST_CASE("A configuration file of NCCL counts as the user's word", "[nccl][show_algo]") {
   const std::string file =
       "# NCCL_DEBUG=WARN\nNCCL_DEBUGGER=x\nNCCL_DEBUG=INFO\nNCCL_DEBUG=TRACE\nnothing\nNCCL_ALGO=\n";

@@ -80,6 +80,8 @@ ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& s
   }
   if (config.local_register == 2) {
     setup.tuning_log = true;
+    // Set for an earlier communicator of this process.
+    if (setting("NCCL_DEBUG_FILE").value_or("").starts_with(kOwnLogFiles)) return setup;
     for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
       const std::optional<std::string> value = setting(variable);
       if (!value || !setup.tuning_log) continue;

@@ -14,6 +14,9 @@ namespace busbar {
 /// A setting of NCCL's as NCCL will find it: from the environment or its configuration files.
 using ReadNcclSetting = std::function<std::optional<std::string>(const char* name)>;
 
+/// Where the files begin that busbar lets NCCL log into: open files of the process itself.
+inline constexpr std::string_view kOwnLogFiles = "/proc/self/fd/";
+
 /// How NCCL comes to tell what it runs.
 struct ObservationSetup {
   std::vector<EnvSetting> settings;  ///< to apply before NCCL's first call

@@ -144,7 +144,7 @@ class NcclBackend final : public Backend {
 
   Config config_;
   std::shared_ptr<const NcclLibrary> nccl_;
-  std::unique_ptr<TuningLog> log_;  ///< where it is needed and free
+  std::shared_ptr<TuningLog> log_;  ///< where it is needed and free
   int nranks_ = 0;
   int oldest_compute_capability_ = 0;  ///< over all ranks of the job
   std::vector<int> ranks_;

@@ -1,6 +1,7 @@
 #include "common/backends/nccl/tuning_log.h"
 
 #include "common/backends/nccl_observation.h"
+#include "common/backends/observation_setup.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -11,17 +12,21 @@
 
 namespace busbar {
 
-std::unique_ptr<TuningLog> TuningLog::open(std::shared_ptr<const NcclLibrary> nccl) {
+std::shared_ptr<TuningLog> TuningLog::open(std::shared_ptr<const NcclLibrary> nccl) {
+  static std::weak_ptr<TuningLog> current;
+  if (auto log = current.lock()) return log;
   if (nccl->ResetDebugInit == nullptr) return nullptr;
   const int fd = memfd_create("busbar-nccl-log", MFD_CLOEXEC);
   if (fd < 0) return nullptr;
-  return std::unique_ptr<TuningLog>(new TuningLog(std::move(nccl), fd));
+  const std::shared_ptr<TuningLog> log(new TuningLog(std::move(nccl), fd));
+  current = log;
+  return log;
 }
 
 TuningLog::TuningLog(std::shared_ptr<const NcclLibrary> nccl, int fd) : nccl_(std::move(nccl)), fd_(fd) {
   setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
   // A name by which NCCL opens this process's memory anew; nothing is left behind however the process ends.
-  setenv("NCCL_DEBUG_FILE", fmt::format("/proc/self/fd/{}", fd_).c_str(), 1);
+  setenv("NCCL_DEBUG_FILE", fmt::format("{}{}", kOwnLogFiles, fd_).c_str(), 1);
   set_level("WARN");
 }
 

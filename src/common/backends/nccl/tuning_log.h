@@ -9,12 +9,12 @@ namespace busbar {
 
 /// NCCL's log, subsystem TUNING, read back during observed operations only. NCCL writes it into memory of this process;
 /// outside an observation it logs nothing but warnings, so that timing is not disturbed. Takes over NCCL_DEBUG,
-/// NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, which the caller has found unset, and clears them at the end. One at a time
-/// per process.
+/// NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, which the caller has found free, and clears them at the end. One per process,
+/// as NCCL's log is, shared by its communicators.
 class TuningLog {
  public:
-  /// Before NCCL's first call. Null where NCCL or the system lacks what it takes.
-  static std::unique_ptr<TuningLog> open(std::shared_ptr<const NcclLibrary> nccl);
+  /// The process's, or a new one. Null where NCCL or the system lacks what it takes.
+  static std::shared_ptr<TuningLog> open(std::shared_ptr<const NcclLibrary> nccl);
 
   TuningLog(const TuningLog&) = delete;
   TuningLog& operator=(const TuningLog&) = delete;
