@@ -1,5 +1,6 @@
 #include "common/compare/open_variant.h"
 
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/cluster/collectively.h"
@@ -76,34 +77,46 @@ bool is_refusal(const Error& error) {
          text.find("invalid argument") != std::string_view::npos;
 }
 
+/// Nothing but the one MPI_Comm_dup may happen while the settings are in force: other communicators that are made
+/// meanwhile, by a split for instance, would be forced to algorithms that fail on them.
+std::unique_ptr<Backend> open_ompi(const Variant& variant, const Collective& collective, const Comm& world,
+                                   const Comm& group) {
+  const int ranks_on_host = world.split_by_host().size();
+  std::optional<TunedSettings> tuned;
+  collectively(world, "setting Open MPI's variables",
+               [&] { tuned.emplace(collective, variant.settings, group.size()); });
+  return make_mpi_backend(group, ranks_on_host);
+}
+
+std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& collective, const Config& config,
+                                   const Comm& world, const Comm& group) {
+  ScopedEnvironment environment;
+  set_nccl_environment(environment, variant, collective);
+  std::unique_ptr<Backend> backend;
+  std::string refusal;
+  try {
+    backend = open_backend(config, world, group, nccl_fields(variant)).backend;
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const Error& e) {
+    if (!is_refusal(e)) throw;
+    refusal = e.what();
+  }
+  collectively(world, "opening the variant's communicator", [&] {
+    if (!refusal.empty()) throw Error(ExitCode::backend, refusal);
+  });
+  return backend;
+}
+
 }  // namespace
 
 OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
                            const Comm& world, const Comm& group) {
   OpenedVariant opened;
-  std::optional<TunedSettings> tuned;
-  ScopedEnvironment environment;
   try {
-    if (is_ompi(variant)) {
-      collectively(world, "setting Open MPI's variables",
-                   [&] { tuned.emplace(collective, variant.settings, group.size()); });
-    } else {
-      set_nccl_environment(environment, variant, collective);
-    }
-    std::string refusal;
-    try {
-      opened.backend = open_backend(config, world, group, nccl_fields(variant)).backend;
-    } catch (const AgreedError&) {
-      throw;
-    } catch (const Error& e) {
-      if (!is_refusal(e)) throw;
-      refusal = e.what();
-    }
-    collectively(world, "opening the variant's communicator", [&] {
-      if (!refusal.empty()) throw Error(ExitCode::backend, refusal);
-    });
+    opened.backend = is_ompi(variant) ? open_ompi(variant, collective, world, group)
+                                      : open_nccl(variant, collective, config, world, group);
   } catch (const AgreedError& e) {
-    opened.backend.reset();
     opened.why_not = e.what();
   }
   return opened;
