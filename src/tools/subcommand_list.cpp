@@ -1,5 +1,6 @@
 #include "tools/compare.h"
 #include "tools/fingerprint.h"
+#include "tools/merge.h"
 #include "tools/subcommand.h"
 
 #include <array>
@@ -11,6 +12,8 @@ std::span<const Subcommand> all_subcommands() {
       Subcommand{"compare", "settings of the library against its own choice: which is faster at which size",
                  [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
       Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", &run_fingerprint},
+      Subcommand{"merge", "launches of one benchmark as one result, with the interval that only launches give",
+                 &run_merge},
   };
   return kSubcommands;
 }

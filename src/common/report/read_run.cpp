@@ -110,6 +110,9 @@ RunStats read_stats(const Value& json) {
     stats.interval_s = Interval{bounds[0], bounds[1]};
   }
   json.at("epoch_medians_us").each([&](const Value& epoch) { stats.epoch_medians_s.push_back(epoch.time_s()); });
+  for (const char* factor : {"samples_per_epoch", "calls_per_sample"}) {
+    if (json.holds(factor)) stats.calls_per_epoch *= static_cast<double>(json.at(factor).whole(1, kMostRanks));
+  }
   if (stats.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");
   return stats;
 }

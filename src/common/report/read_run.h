@@ -15,6 +15,7 @@ struct RunStats {
   double median_s = 0;
   std::optional<Interval> interval_s;
   std::vector<double> epoch_medians_s;  ///< in time order, all above 0
+  double calls_per_epoch = 1;
 };
 
 /// One placement of one row.

@@ -1,0 +1,130 @@
+// The bugs these would catch: an interval of epochs sold as one of launches, launches of different things merged, one
+// launch counted twice, a slow machine mistaken for a slow library.
+
+#include "common/report/merged_runs.h"
+
+#include "common/base/error.h"
+#include "run_fixture.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+/// A launch with epochs of median - 1, median, median + 1.
+FakeRun fake(int number, double median_us) {
+  return {.uuid = "uuid" + std::to_string(number),
+          .cells = {{.median_us = median_us, .epochs_us = {median_us - 1, median_us, median_us + 1}}}};
+}
+
+RunFile run(const FakeRun& of, const std::string& name) { return read_run(fake_run(of), name); }
+
+std::vector<RunFile> runs(const std::vector<double>& medians_us) {
+  std::vector<RunFile> result;
+  for (std::size_t i = 0; i < medians_us.size(); ++i) {
+    const int number = static_cast<int>(i) + 1;
+    result.push_back(run(fake(number, medians_us[i]), std::to_string(number) + ".json"));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("Six launches have the interval of their medians", "[merge][unit]") {
+  const MergedRuns merged = merge_runs(runs({12, 15, 10, 13, 11, 14}), 2);
+  CHECK(merged.warnings.empty());
+  REQUIRE(merged.cells.size() == 1);
+  const MergedCell& c = merged.cells.front();
+  CHECK(c.launch_medians_s.size() == 6);
+  CHECK(c.estimate.median == Approx(12.5e-6));
+  // Six values: the first and the last, at 96.9 %.
+  CHECK(c.estimate.interval->low == Approx(10e-6));
+  CHECK(c.estimate.interval->high == Approx(15e-6));
+  CHECK_FALSE(c.estimate.few);
+  // The medians vary by 17.5 / 5, the epochs in each launch by 2 / 2, which explains a third of it.
+  CHECK(c.estimate.variance_within == Approx(1e-12));
+  CHECK(c.estimate.variance_between == Approx((3.5 - 1.0 / 3) * 1e-12));
+  // sqrt(2 s / 12.5 us x 1 / 3.1667) = 224.8
+  CHECK(c.best_epochs == 225);
+  CHECK_THAT(merged_text(merged), Catch::Contains("6 launches of all_reduce on 2 ranks") && Catch::Contains("12.50") &&
+                                      !Catch::Contains("few launches\n"));
+  const auto json = nlohmann::json::parse(merged_json(merged));
+  CHECK(json["cells"][0]["median_us"] == 12.5);
+  CHECK(json["cells"][0]["interval_us"] == std::vector<double>{10, 15});
+  CHECK(json["cells"][0]["launch_medians_us"] == std::vector<double>{12, 15, 10, 13, 11, 14});
+  CHECK(json["launches"].size() == 6);
+}
+
+TEST_CASE("Few launches say so", "[merge][unit]") {
+  const MergedRuns merged = merge_runs(runs({10, 20}), 2);
+  const MergedCell& c = merged.cells.front();
+  CHECK(c.estimate.few);
+  CHECK(c.estimate.median == Approx(15e-6));
+  REQUIRE(c.estimate.interval);
+  // Either launch may be drawn twice.
+  CHECK(c.estimate.interval->low <= 10e-6);
+  CHECK(c.estimate.interval->high >= 20e-6);
+  CHECK_THAT(merged_text(merged), Catch::Contains("  few launches\n"));
+}
+
+TEST_CASE("Launches that cannot be merged are refused, with their names", "[merge][unit]") {
+  const RunFile a = run(fake(1, 10), "a.json");
+  const auto refusal = [&](FakeRun other) {
+    if (other.uuid.size() > 10) other.uuid = "uuid2";
+    try {
+      merge_runs({a, run(other, "b.json")}, 2);
+    } catch (const Error& e) {
+      CHECK(e.code() == ExitCode::bad_config);
+      return std::string(e.what());
+    }
+    return std::string("none");
+  };
+  CHECK(refusal({.collective = "broadcast"}) ==
+        "a.json and b.json did not measure the same thing: collective all_reduce and broadcast");
+  CHECK_THAT(refusal({.nranks = 4}), Catch::Contains("ranks 2 and 4"));
+  CHECK_THAT(refusal({.backend = "nccl"}), Catch::Contains("backend mpi and nccl"));
+  CHECK_THAT(refusal({.cadence = "stream"}), Catch::Contains("cadence isolated and stream"));
+  CHECK_THAT(refusal({.estimand = "slowest rank"}), Catch::Contains("estimand last in to last out and slowest rank"));
+  CHECK_THAT(refusal({.uuid = "uuid1"}), Catch::Contains("are the same launch (uuid1)"));
+  CHECK_THAT(refusal({.stat = false, .cells = {{.stats = false}}}), Catch::Contains("b.json: written without --stat"));
+  CHECK_THAT(refusal({.dtype = "half"}), Catch::Contains("no row in common"));
+  CHECK_THAT(refusal({.redop = "max"}), Catch::Contains("no row in common"));
+  CHECK_THROWS_WITH(merge_runs({a}, 2), Catch::Contains("at least two files"));
+  RunFile unfinished = run(fake(2, 10), "b.json");
+  unfinished.exit_code = std::nullopt;
+  CHECK_THROWS_WITH(merge_runs({a, unfinished}, 2), Catch::Contains("b.json: the run did not end"));
+}
+
+TEST_CASE("What differs between launches is said", "[merge][unit]") {
+  std::vector<RunFile> all = runs({10, 10, 12});
+  all[1].library = "Open MPI 4.1.5";
+  all[2].hosts = {"node7"};
+  all[2].spin_s = 354e-6;
+  all[2].flags = {"steal: 0.10 cores on node7"};
+  RunCell more = all[0].cells[0];
+  more.nbytes = 16;
+  all[0].cells.push_back(more);
+  const MergedRuns merged = merge_runs(all, 2);
+  CHECK(merged.cells.size() == 1);
+  CHECK(merged.warnings ==
+        std::vector<std::string>{
+            "the library differs: Open MPI 4.1.4 (1.json, 3.json); Open MPI 4.1.5 (2.json)",
+            "the hosts differ: node0 (1.json, 2.json); node7 (3.json)",
+            "launch 3 (3.json) ran on a machine 18 % slower: its spin canary took 354.0 us, the others' 300.0 us",
+            "launch 3 (3.json) was disturbed: steal: 0.10 cores on node7",
+            "left out: 16 float sum out of place: only 1 of 3 launches measured it"});
+}
+
+TEST_CASE("Wrong data have no time", "[merge][unit]") {
+  std::vector<RunFile> all = runs({10, 10});
+  all[1].cells[0].wrong = 5;
+  const MergedRuns merged = merge_runs(all, 2);
+  CHECK(merged.cells.front().wrong == 5);
+  CHECK_THAT(merged_text(merged), Catch::Contains("WRONG: 5 wrong elements"));
+  CHECK(nlohmann::json::parse(merged_json(merged))["cells"][0]["median_us"].is_null());
+}
