@@ -113,6 +113,20 @@ TEST_CASE("Forced settings end with their scope and do not touch older communica
   CHECK(read_mpi_variable("coll_tuned_allreduce_algorithm") == "0");
 }
 
+TEST_CASE("Aggregated calls are nonblocking ones, of which nothing is known", "[ompi_algorithms]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  std::vector<float> send(8, 1), recv(8);
+  const Operation op{&kAllReduce, {8, 4, comm.size(), 0, nullptr}, DType::float32, Op::sum, false};
+  const std::vector<Buffers> buffers{{send.data(), recv.data()}};
+  backend->enqueue(0, op, buffers);
+  CHECK((backend->observe_end(op).algorithm == "default" || !is_open_mpi()));
+  backend->group_begin(0);
+  backend->enqueue(0, op, buffers);
+  backend->group_end(0);
+  CHECK(backend->observe_end(op).algorithm == "unknown");
+}
+
 TEST_CASE("A setting that cannot be is an error that names the choices, and leaves nothing behind",
           "[ompi_algorithms]") {
   if (!is_open_mpi()) return;

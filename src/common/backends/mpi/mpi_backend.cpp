@@ -153,6 +153,7 @@ class MpiBackend final : public Backend {
       if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
       busy_.push_back(key);
       call.pending = &pending_;
+      was_grouped_ = true;
     }
     run_collective(call);
   }
@@ -162,7 +163,8 @@ class MpiBackend final : public Backend {
   ShownAlgorithm observe_end(const Operation& op) override {
     if (!tuned_) tuned_ = read_tuned_state();
     ShownAlgorithm shown;
-    shown.algorithm = shown_algorithm(*tuned_, op);
+    // An aggregated launch (-m) makes nonblocking calls, which coll_tuned does not decide.
+    if (!was_grouped_) shown.algorithm = shown_algorithm(*tuned_, op);
     return shown;
   }
 
@@ -219,6 +221,7 @@ class MpiBackend final : public Backend {
   std::array<int, 1> locals_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   bool grouped_ = false;
+  bool was_grouped_ = false;
   std::vector<MPI_Request> pending_;
   std::vector<const void*> busy_;  ///< buffers of the pending calls
   std::map<std::pair<DType, Op>, UserOp> user_ops_;
