@@ -143,6 +143,29 @@ TEST_CASE("A setting that cannot be is an error that names the choices, and leav
   CHECK(mpi_variable_is_writable("coll_tuned_allreduce_algorithm"));
 }
 
+TEST_CASE("What decides is shown: another library, another component, a rule, a variable", "[ompi_algorithms]") {
+  const Operation op{&kAllReduce, {1000, 4, 4, 0, nullptr}, DType::float32, Op::sum, false};
+  TunedState state;
+  CHECK(shown_algorithm(state, op) == "unknown");  // no Open MPI
+  state.known = true;
+  state.rules = parse_ompi_rules("1 2 1 4 2 0 0 0 0 4000 3 0 0").rules;
+  state.forced[CollectiveId::all_reduce] = {4, 0};
+  CHECK(shown_algorithm(state, op) == "default");  // without dynamic rules all of that is ignored
+  state.dynamic = true;
+  CHECK(shown_algorithm(state, op) == "rule:recursive_doubling");
+  state.forced_first = true;  // Open MPI 5
+  CHECK(shown_algorithm(state, op) == "ring");
+  state.forced.clear();
+  CHECK(shown_algorithm(state, op) == "rule:recursive_doubling");
+  const Operation smaller{&kAllReduce, {999, 4, 4, 0, nullptr}, DType::float32, Op::sum, false};
+  CHECK(shown_algorithm(state, smaller) == "default");
+  state.rules = parse_ompi_rules("1 2 1 4 1 0 4 0 0").rules;
+  const Operation tiny{&kAllReduce, {3, 4, 4, 0, nullptr}, DType::float32, Op::sum, false};
+  CHECK(shown_algorithm(state, tiny) == "rule:unknown");  // Open MPI falls back
+  state.overtaken_by = "hcoll";
+  CHECK(shown_algorithm(state, op) == "unknown");
+}
+
 TEST_CASE("Our table of algorithms is the library's own", "[ompi_algorithms]") {
   if (!is_open_mpi()) return;
   start_mpi_tool();
