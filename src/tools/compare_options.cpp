@@ -57,7 +57,7 @@ std::vector<OwnOption> own_options(CompareOptions& options) {
        [&](Text t) { options.delta = parse_delta(t); }},
       {"refine", "", "measure between the sizes where the lead changes, down to 10 %",
        [&](Text) { options.refine = true; }},
-      {"launch", "COMMAND", "give each variant launches of its own, started so; for what is read once per process",
+      {"launch", "COMMAND", "give each variant launches of its own, started so",
        [&](Text t) { options.launch = t; }},
       {"launches", "N", "with --launch: launches of each variant, 8 as a rule",
        [&](Text t) { options.launches = parse_int(t, 6, 1000); }},
@@ -71,7 +71,7 @@ std::vector<OwnOption> own_options(CompareOptions& options) {
        [&](Text t) { options.emit_env = file_name(t); }},
       {"verify", "", "with an emitted file: launch again with and without it, and tell the gain",
        [&](Text) { options.verify = true; }},
-      {"verify-file", "FILE", "compare nothing; launch with and without this rules file or tuner table, tell the gain",
+      {"verify-file", "FILE", "compare nothing; launch with and without this emitted file, tell the gain",
        [&](Text t) { options.verify_file = file_name(t); }},
   };
 }

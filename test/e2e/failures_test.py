@@ -64,7 +64,8 @@ class ConfigFile(Case):
 
     def test_the_configs_that_we_ship_are_good(self):
         folder = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "configs")
-        files = [os.path.join(folder, name) for name in os.listdir(folder)]
+        # Those of compare have keys of their own: compare_test.py.
+        files = [os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("compare-")]
         self.assertTrue(files)
         for path in files:
             with self.subTest(path):
