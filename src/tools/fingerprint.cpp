@@ -7,6 +7,7 @@
 #include "common/base/units.h"
 #include "common/cluster/launcher.h"
 #include "common/measure/plan.h"
+#include "common/report/report_file.h"
 #include "tools/fingerprint_report.h"
 #include "tools/perf_setup.h"
 #include "tools/session_job.h"
@@ -16,9 +17,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 namespace busbar {
 namespace {
@@ -78,6 +79,24 @@ const Collective* collective_of(const std::vector<std::string>& words) {
                           nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), choices));
 }
 
+/// Options that would have to be ignored.
+void refuse_meaningless(const Arguments& a, const std::vector<std::string>& given) {
+  constexpr std::array<std::string_view, 9> kTaken{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes",
+                                                   "datatype", "op",       "root",      "output_file"};
+  for (const std::string& name : given) {
+    if (std::find(kTaken.begin(), kTaken.end(), name) == kTaken.end()) {
+      throw Error(ExitCode::bad_config,
+                  fmt::format("--{} has no meaning in fingerprint, which measures no time", name));
+    }
+  }
+  if (a.segment_bytes > 0 && a.algorithm.empty()) {
+    throw Error(ExitCode::bad_config, "--segmentsize goes with --algorithm NAME");
+  }
+  if (a.config.dtypes.size() != 1 || a.config.ops.size() != 1 || a.config.all_roots) {
+    throw Error(ExitCode::bad_config, "one type (-d), one operation (-o) and one root (-r) at a time");
+  }
+}
+
 Arguments read_arguments(int argc, char** argv) {
   Arguments a;
   const SplitArguments split = split_arguments(argc, argv, own_options(a));
@@ -98,9 +117,7 @@ Arguments read_arguments(int argc, char** argv) {
   if (!a.config.sizes.empty()) {
     a.config.maxbytes = *std::max_element(a.config.sizes.begin(), a.config.sizes.end());
   }
-  if (a.config.dtypes.size() != 1 || a.config.ops.size() != 1) {
-    throw Error(ExitCode::bad_config, "one type (-d) and one operation (-o) at a time");
-  }
+  refuse_meaningless(a, configured.set_by_user);
   return a;
 }
 
@@ -163,11 +180,11 @@ FingerprintResult look_at(Fingerprinter& fingerprinter, const Arguments& a, cons
   return result;
 }
 
+/// The results so far; `path`: the file that was created for them, or empty.
 void write_json(const std::string& path, const std::vector<FingerprintResult>& results) {
   if (path.empty()) return;
-  std::ofstream out(path);
-  out << fingerprint_json(results) << std::flush;
-  if (!out) throw Error(ExitCode::bad_config, fmt::format("cannot write {}", busbar::quoted(path)));
+  const int error = replace_file(path, fingerprint_json(results));
+  if (error != 0) throw Error(ExitCode::not_possible, write_warning(path, error));
 }
 
 int look(const Arguments& a) {
@@ -182,13 +199,14 @@ int look(const Arguments& a) {
   ParsedOmpiRules rules;
   if (!a.rules_file.empty()) rules = parse_ompi_rules(read_file(a.rules_file, "the rules file"));
   forced_choice(a);
+  const std::string json = a.config.output_file.empty() ? "" : create_new_file(a.config.output_file, "-J").path;
   Fingerprinter fingerprinter(a.run);
   std::vector<FingerprintResult> results;
   for (const std::uint64_t nbytes : sizes) {
     results.push_back(look_at(fingerprinter, a, case_of(a, nbytes), rules));
     fmt::print("{}", fingerprint_text(results.back()));
     std::fflush(stdout);
-    write_json(a.config.output_file, results);
+    write_json(json, results);
   }
   return static_cast<int>(ExitCode::good);
 }

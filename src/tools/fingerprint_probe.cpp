@@ -16,6 +16,17 @@
 namespace busbar {
 namespace {
 
+/// The same on all ranks.
+void refuse_unsupported(const Backend& backend, const FingerprintCase& c) {
+  const Operation op{c.collective, problem_of(c, backend.nranks()), c.dtype, c.op, false};
+  std::string why = backend.why_unsupported(op).value_or("");
+  if (why.empty() && c.collective->why_not != nullptr) why = c.collective->why_not(op.problem);
+  if (why.empty() && c.collective->has_root && c.root >= backend.nranks()) {
+    why = fmt::format("root {} is none of {} ranks", c.root, backend.nranks());
+  }
+  if (!why.empty()) throw Error(ExitCode::not_possible, why);
+}
+
 ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& forced, int calls, std::string& step) {
   step = "making the communicator";
   std::unique_ptr<Backend> backend;
@@ -26,6 +37,7 @@ ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& fo
     // The settings are checked before anything is sent, so that they fail alike on all or on none.
     const TunedSettings settled(*c.collective, settings, world.size());
     backend = make_mpi_backend(world, world.size());
+    refuse_unsupported(*backend, c);
   });
   Case row{c.dtype, c.op, c.root, c.nbytes, problem_of(c, world.size()), 0};
   row.nbytes = message_bytes(*c.collective, row.problem);

@@ -80,6 +80,10 @@ class Fingerprint(suite.Case):
         self.fails(busbar("fingerprint", "all_reduce", "--algorithm", "rng"), 255, "did you mean ring?")
         self.fails(busbar("fingerprint"), 255, "which collective?")
         self.fails(busbar("fingerprint", "all_reduc"), 255, "did you mean all_reduce?")
+        self.fails(busbar("fingerprint", "all_reduce", "-n", "5"), 255, "--iters has no meaning")
+        self.fails(busbar("fingerprint", "all_reduce", "--segmentsize", "4K"), 255, "--algorithm")
+        self.fails(busbar("fingerprint", "all_reduce", "-o", "avg", "--launch", LAUNCH), 5, "no average operation")
+        self.fails(busbar("fingerprint", "reduce", "-r", "4", "--launch", LAUNCH), 5, "root 4 is none of 4 ranks")
         self.fails(busbar("fingerprint", "sendrecv", "--algorithm", "ring"), 5, "no algorithm to force")
         self.fails(busbar("fingerprint", "all_gather", "--algorithm", "two_proc", "--launch", LAUNCH), 5,
                    "two_proc needs 2 ranks, not 4")

@@ -2,7 +2,6 @@
 // result credited to an algorithm that Open MPI silently replaced.
 
 #include "common/backends/mpi/ompi_algorithms.h"
-
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>
