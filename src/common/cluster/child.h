@@ -65,12 +65,14 @@ class InterruptsHeld {
 /// be started, Interrupted. Only for the main thread.
 ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& options);
 
+/// The end of a child in words: "exit code 5", "signal 9 (Killed)", "no end after 20 s".
+std::string describe_end(const ChildResult& result, double timeout_s);
+
+// child_environment.cpp -----------------------------------------------------------------------------------------------
+
 /// The environment of a launch from here, "NAME=value": `current` without what a launcher tells its ranks where
 /// `launched`, plus `settings`.
 std::vector<std::string> child_environment(std::span<const char* const> current, bool launched,
                                            const EnvironmentSettings& settings);
-
-/// The end of a child in words: "exit code 5", "signal 9 (Killed)", "no end after 20 s".
-std::string describe_end(const ChildResult& result, double timeout_s);
 
 }  // namespace busbar
