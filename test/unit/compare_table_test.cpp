@@ -82,8 +82,8 @@ std::vector<std::string> rows_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a cell is a ratio with half its interval and what the interval says", "[report][compare]") {
-  CHECK(cell_text(cell(0.5712, 0.0068, Difference::faster)) == "0.571+-1.2% ");  // as wide as with a mark
-  CHECK(cell_text(cell(12.34, 2.5, Difference::slower)) == "12.3+-20% ");
+  CHECK(cell_text(cell(0.5712, 0.0068, Difference::faster)) == "0.571+-1.2%<");
+  CHECK(cell_text(cell(12.34, 2.5, Difference::slower)) == "12.3+-20%>");
   CHECK(cell_text(cell(1.0013, 0.005, Difference::equivalent)) == "1.00+-0.5%=");
   CHECK(cell_text(cell(1.01, 0.04, Difference::undecided)) == "1.01+-4.0%?");
   CHECK(cell_text(impossible("no")) == "n/a");
@@ -96,9 +96,9 @@ TEST_CASE("a cell is a ratio with half its interval and what the interval says",
 TEST_CASE("the table has a row per size, aligned, with winner and regret", "[report][compare]") {
   const auto rows = rows_of(comparison_text(sample()));
   REQUIRE(rows.size() == 3);
-  CHECK(rows[0] == "          64     100.00 0.571+-1.2%           n/a  recursive_doubling             75");
+  CHECK(rows[0] == "          64     100.00 0.571+-1.2%<          n/a  recursive_doubling             75");
   CHECK(rows[1] == "        1024     100.00  1.00+-0.5%=        WRONG  tie                             -");
-  CHECK(rows[2] == "       65536     100.00   12.3+-20%   1.01+-4.0%?  default                       0.0");
+  CHECK(rows[2] == "       65536     100.00   12.3+-20%>  1.01+-4.0%?  default                       0.0");
   const std::string text = comparison_text(sample());
   CHECK_THAT(text, Contains("# Comparison of all_reduce float sum, out of place, 4 ranks on 1 node\n"));
   CHECK_THAT(text, Contains("# n/a ring, 64 B: ring needs, say, elements\n"));

@@ -224,3 +224,21 @@ TEST_CASE("a size gets its share of the time that is left", "[compare][rounds]")
   CHECK(case_budget_s(110, 120, 20, 1) == Approx(10));
   CHECK(case_budget_s(130, 120, 20, 1) == 0);
 }
+
+TEST_CASE("samples make way for rounds where a size has little time", "[compare][rounds]") {
+  const auto fitted = [](std::vector<BatchShape> shapes, std::vector<double> sample_s, double round_s) {
+    fit_samples(shapes, sample_s, 4e-3, round_s);
+    std::vector<int> samples;
+    for (const BatchShape& shape : shapes) samples.push_back(shape.samples);
+    return samples;
+  };
+  const BatchShape many{.cadence = Cadence::isolated, .settle = 4, .samples = 200};
+  const BatchShape few{.cadence = Cadence::isolated, .settle = 1, .samples = 3};
+  CHECK(fitted({many, few}, {20e-6, 2e-3}, 1) == std::vector<int>{200, 3});
+  // A barrier of 1 ms around a call of 20 us: 20 ms at most.
+  CHECK(fitted({many}, {1e-3}, 1) == std::vector<int>{20});
+  // Rounds of 9.15 ms where 20.4 ms would be needed: 91 of 204 calls, 4 of them to settle.
+  CHECK(fitted({many, many}, {50e-6, 50e-6}, 9.15e-3) == std::vector<int>{87, 87});
+  // 60 ms a call, three of them 240 ms: one, and no settling; the quick one is left alone.
+  CHECK(fitted({many, few}, {10e-6, 60e-3}, 50e-3) == std::vector<int>{38, 1});
+}

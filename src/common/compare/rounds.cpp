@@ -149,24 +149,54 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
   return compared;
 }
 
+void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s) {
+  constexpr int kFew = 3;
+  const auto length_s = [&](std::size_t i) { return sample_s[i] * (shapes[i].samples + shapes[i].settle); };
+  const auto sum_s = [&] {
+    double sum = 0;
+    for (std::size_t i = 0; i < shapes.size(); ++i) sum += length_s(i);
+    return sum;
+  };
+  const auto lower = [&](std::size_t i, double samples) {
+    const int least = std::min(kFew, shapes[i].samples);
+    shapes[i].samples = static_cast<int>(std::clamp<double>(samples, least, shapes[i].samples));
+  };
+  // Where the barrier before a sample takes longer than the sample, the whole batch must not.
+  for (std::size_t i = 0; i < shapes.size(); ++i) lower(i, 5 * batch_s / sample_s[i]);
+  if (const double sum = sum_s(); sum > round_s) {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      lower(i, (shapes[i].samples + shapes[i].settle) * round_s / sum - shapes[i].settle);
+    }
+  }
+  if (sum_s() <= round_s) return;
+  // Rounds are worth more than samples.
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (length_s(i) <= round_s / static_cast<double>(shapes.size())) continue;
+    shapes[i].samples = 1;
+    shapes[i].settle = 0;
+  }
+}
+
 void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
                            double budget_s) {
   constexpr int kMostSamples = 200;
-  constexpr double kLong_s = 10e-3;
+  constexpr int kWantedRounds = 30;
+  const double batch_s = batch_time_s(baseline_);
   const double warm_up_s = std::clamp(budget_s / (10.0 * static_cast<double>(active.size())), 5e-3, 0.1);
-  std::vector<double> call_s(racers.size());
-  double sum_s = 0;
+  std::vector<BatchShape> shapes;
+  std::vector<double> sample_s;
   for (std::size_t v : active) {
-    call_s[v] = warm_up(sampler_, *racers[v].backend, workload, settings_.cadence, warm_up_s).call_s;
-    sum_s += call_s[v];
+    const double call_s = warm_up(sampler_, *racers[v].backend, workload, settings_.cadence, warm_up_s).call_s;
+    BatchShape shape = shape_for(call_s, clock_read_s_, batch_s, 3, kMostSamples, settings_.cadence);
+    const int samples = shape.samples;
+    shape.samples = std::min(samples, 10);
+    const Batch probe = sampler_.measure(*racers[v].backend, workload, shape);
+    sample_s.push_back(positive(probe.elapsed_s / (shape.samples + shape.settle)));
+    shape.samples = samples;
+    shapes.push_back(shape);
   }
-  // Where the largest messages leave no time for 30 rounds of 3 samples, rounds are worth more than samples.
-  const int least = 30 * 4 * sum_s < budget_s ? 3 : 1;
-  for (std::size_t v : active) {
-    BatchShape& shape = racers[v].shape;
-    shape = shape_for(call_s[v], clock_read_s_, batch_time_s(baseline_), least, kMostSamples, settings_.cadence);
-    if (call_s[v] > kLong_s) shape.settle = 0;
-  }
+  fit_samples(shapes, sample_s, batch_s, budget_s / kWantedRounds);
+  for (std::size_t i = 0; i < active.size(); ++i) racers[active[i]].shape = shapes[i];
 }
 
 void Rounds::race(ComparedCase& compared, std::vector<Racer>& racers, std::vector<std::size_t> active,

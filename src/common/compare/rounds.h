@@ -28,6 +28,11 @@ std::vector<std::size_t> round_order(std::uint64_t seed, std::uint64_t case_numb
 /// Time that one of `cases_left` sizes may take [s]: what the small ones leave is for the large ones.
 double case_budget_s(double now_s, double max_time_s, double cell_time_s, std::size_t cases_left);
 
+/// Lowers the samples per batch until no batch takes longer than 5 `batch_s` and a round of all of them no longer than
+/// `round_s`, as far as 3 samples each allow; where that is far too long still, 1. `sample_s`: what a sample of each
+/// takes with all around it. Pure.
+void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s);
+
 /// Measures variants against each other, one size at a time, all of them in the same seconds: each round takes a batch
 /// of every variant in random order, so that drift hits all alike. Everything it decides comes from agreed numbers.
 class Rounds {

@@ -120,7 +120,9 @@ void complete_ompi(Variant& variant, const Collective& collective) {
   if (*algorithm == "segmented_ring" && setting(variant, kOmpiSegment) == nullptr) {
     variant.settings.emplace_back(kOmpiSegment, std::to_string(parse_bytes(kDefaultSegment)));
   }
-  variant.label = describe(collective.id, ompi_choice(variant, collective));
+  const OmpiChoice choice = ompi_choice(variant, collective);
+  // On purpose: two communicators with the same settings show what a difference is worth.
+  variant.label = choice.algorithm == 0 ? "default again" : describe(collective.id, choice);
 }
 
 }  // namespace

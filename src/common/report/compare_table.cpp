@@ -237,9 +237,8 @@ std::string cell_text(const VariantCell& cell) {
   if (!cell.ratio) return "-";
   const Ratio& r = *cell.ratio;
   const double half_width = (r.interval.high - r.interval.low) / 2 / r.value;
-  const char* const mark = cell.difference == Difference::equivalent  ? "="
-                           : cell.difference == Difference::undecided ? "?"
-                                                                      : " ";
+  constexpr std::string_view kMarks = "<>=?";  // as Difference counts
+  const char mark = kMarks[static_cast<std::size_t>(cell.difference)];
   return fmt::format("{}+-{}%{}", ratio_number(r.value), percent(half_width), mark);
 }
 
@@ -313,8 +312,11 @@ std::string compare_header(const RunInfo& info, double delta) {
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   text += "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
   text += fmt::format(
-      "# No mark: confidently faster or slower by more than {} %; '=': within {} %; '?': undecided. Regret: what the\n"
-      "# default takes beyond the winner. An interval says: this launch, these seconds.\n",
+      "# '<', '>': confidently faster, slower by more than {} %; '=': within {} %; '?': undecided. Where an interval "
+      "is\n"
+      "# lopsided the mark counts, and -J has both ends. Regret: what the default takes beyond the winner. An "
+      "interval\n"
+      "# says: this launch, these seconds.\n",
       percent(delta), percent(delta));
   return text;
 }

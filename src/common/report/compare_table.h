@@ -19,8 +19,8 @@ std::string comparison_text(const Comparison& comparison);
 
 // Parts of it, for tests and other reports. ------------------------------------------------------------------------
 
-/// "0.571+-1.2%", with what the interval says behind: nothing (faster or slower), '=' (equivalent), '?' (undecided);
-/// "n/a", "WRONG", or "-" where nothing was measured.
+/// "0.571+-1.2%<": the ratio, half of its interval, and what the interval says: '<' faster, '>' slower, '=' equivalent,
+/// '?' undecided; "n/a", "WRONG", or "-" where nothing was measured.
 std::string cell_text(const VariantCell& cell);
 
 /// "ring", "ring or rabenseifner", "tie"; "-" where nothing was compared.
