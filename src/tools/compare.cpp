@@ -49,6 +49,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
       return code_of(run_launch_comparison({argv, static_cast<std::size_t>(argc)}, alone.options, alone.configured));
     }
   }
+  const auto user_environment = read_user_environment();
   prepare_ompi_variation();
   std::vector<Emitted> emitted;
   CompareArguments arguments;
@@ -66,6 +67,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
   return code_of(verify_emitted(emitted, {.launch = arguments.options.launch,
                                           .config = arguments.configured.config,
+                                          .user_environment = user_environment,
                                           .delta = arguments.options.delta,
                                           .timeout_s = arguments.options.launch_timeout_s}));
 }

@@ -143,9 +143,11 @@ ExitCode verify_given_file(const CompareOptions& options, const Config& config) 
   for (const Collective* collective : options.collectives) {
     file.targets.push_back({collective, sweep_sizes(config, config.maxbytes)});
   }
-  return verify_emitted(
-      {&file, 1},
-      {.launch = options.launch, .config = config, .delta = options.delta, .timeout_s = options.launch_timeout_s});
+  return verify_emitted({&file, 1}, {.launch = options.launch,
+                                     .config = config,
+                                     .user_environment = read_user_environment(),
+                                     .delta = options.delta,
+                                     .timeout_s = options.launch_timeout_s});
 }
 
 }  // namespace
@@ -195,9 +197,11 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   const std::vector<Emitted> files = emit_files(options, reporter->comparisons());
   if (!reporter->table_complete()) return ExitCode::internal;
   if (wrong || !options.verify) return code;
-  return verify_emitted(
-      files,
-      {.launch = options.launch, .config = config, .delta = options.delta, .timeout_s = options.launch_timeout_s});
+  return verify_emitted(files, {.launch = options.launch,
+                                .config = config,
+                                .user_environment = read_user_environment(),
+                                .delta = options.delta,
+                                .timeout_s = options.launch_timeout_s});
 }
 
 }  // namespace busbar

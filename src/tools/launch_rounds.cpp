@@ -196,7 +196,7 @@ std::size_t planned_cells(const Config& config, const Collective& collective) {
 double measuring_time_s(std::size_t cells) {
   // At least ten epochs of 10 ms with their warm-up, for each cell.
   constexpr double kCell = 0.3;
-  return std::max(1.0, kCell * static_cast<double>(cells));
+  return std::max(0.5, kCell * static_cast<double>(cells));
 }
 
 }  // namespace busbar

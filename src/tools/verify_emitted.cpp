@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 
 namespace busbar {
@@ -44,9 +45,21 @@ std::string launch_of(const VerifySettings& settings, int nranks) {
   return settings.launch.empty() ? fmt::format("mpirun -n {} --oversubscribe", nranks) : settings.launch;
 }
 
-std::vector<std::string> words_without(const Emitted& file) {
+/// The user's own environment: without what the file brings, and without what `busbar compare` set for itself.
+std::vector<std::string> words_without(const Emitted& file, const VerifySettings& settings) {
+  std::vector<std::string> unset, set;
+  for (const auto& variable : file.environment) {
+    const auto& user = settings.user_environment;
+    const auto kept = std::find_if(user.begin(), user.end(), [&](const auto& u) { return u.first == variable.first; });
+    if (kept == user.end()) {
+      unset.insert(unset.end(), {"-u", variable.first});
+    } else {
+      set.push_back(fmt::format("{}={}", kept->first, kept->second));
+    }
+  }
   std::vector<std::string> words{"env"};
-  for (const auto& variable : file.environment) words.insert(words.end(), {"-u", variable.first});
+  words.insert(words.end(), unset.begin(), unset.end());
+  words.insert(words.end(), set.begin(), set.end());
   return words;
 }
 
@@ -60,7 +73,7 @@ LaunchSeries series_for(const Emitted& file, const Emitted::Target& target, cons
   series.config.stat = true;
   series.config.sizes = target.sizes;
   series.config.timeout_s = 0;
-  series.variants = {{{.label = "without", .settings = {}}, words_without(file)},
+  series.variants = {{{.label = "without", .settings = {}}, words_without(file, settings)},
                      {{.label = "with", .settings = file.environment}, environment_words(file.environment)}};
   const std::size_t cells = planned_cells(series.config, *target.collective);
   series.launches = std::max(settings.launches, launches_for(cells));
@@ -101,7 +114,10 @@ std::string gain_text(const VariantCell& with, double delta, Seen& seen) {
       break;
   }
   ++seen.open;
-  return fmt::format("undecided: time {:+.1f} to {:+.1f} %", 100 * (r.interval.low - 1), 100 * (r.interval.high - 1));
+  const bool alone = judge(r.interval, delta) != Difference::undecided;
+  return fmt::format("undecided{}: time {:+.1f} to {:+.1f} %",
+                     alone ? " after the correction for the number of sizes" : "", 100 * (r.interval.low - 1),
+                     100 * (r.interval.high - 1));
 }
 
 std::string row_text(const Comparison& c, const ComparedCase& at, double delta, Seen& seen) {
@@ -244,6 +260,17 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> read_user_environment() {
+  std::vector<std::pair<std::string, std::string>> user;
+  for (const Emitted::Kind kind : {Emitted::Kind::ompi_rules, Emitted::Kind::tuner}) {
+    for (const auto& variable : environment_of_file(kind, "")) {
+      const char* const value = std::getenv(variable.first.c_str());
+      if (value != nullptr) user.emplace_back(variable.first, value);
+    }
+  }
+  return user;
+}
 
 ExitCode verify_emitted(std::span<const Emitted> files, const VerifySettings& settings) {
   if (detect_launch().launched()) release_binding();
