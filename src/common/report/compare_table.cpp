@@ -26,7 +26,7 @@ constexpr std::size_t kRegretWidth = 8;
 
 /// Three digits.
 std::string ratio_number(double value) {
-  const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
+  const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.9995 ? 2 : 3;
   return fmt::format("{:.{}f}", value, decimals);
 }
 

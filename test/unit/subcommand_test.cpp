@@ -1,0 +1,83 @@
+// Would catch: a value taken for a plain word, a benchmark's option swallowed by a subcommand, a slip that is silently
+// passed on.
+
+#include "tools/subcommand.h"
+
+#include "common/base/error.h"
+
+#include <catch2/catch.hpp>
+
+using namespace busbar;
+using Catch::Contains;
+
+namespace {
+
+struct Seen {
+  std::vector<std::string> set;
+  SplitArguments split;
+};
+
+Seen split(std::vector<const char*> words) {
+  Seen seen;
+  const std::vector<OwnOption> own{
+      {"vary", "NAME=V", "what to vary", [&](std::string_view t) { seen.set.push_back("vary " + std::string(t)); }},
+      {"refine", "", "a switch", [&](std::string_view t) { seen.set.push_back("refine " + std::string(t)); }},
+      {"delta", "X%", "a number", [&](std::string_view) { throw Error(ExitCode::bad_config, "not a number"); }},
+  };
+  words.insert(words.begin(), "busbar");
+  seen.split = split_arguments(static_cast<int>(words.size()), words.data(), own);
+  return seen;
+}
+
+std::string complaint(const std::vector<const char*>& words) {
+  try {
+    split(words);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::bad_config);
+    return e.what();
+  }
+  return "no error";
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("plain words, own options and the benchmarks' options are told apart", "[tools][subcommand]") {
+  const Seen seen = split({"all_reduce", "-b", "8", "--vary", "A=1,2", "-e8M", "--maxbytes", "16", "--refine",
+                           "broadcast", "--vary=B=3", "--sizes=8,16"});
+  CHECK(seen.split.words == Words{"all_reduce", "broadcast"});
+  CHECK(seen.split.rest == Words{"busbar", "-b", "8", "-e8M", "--maxbytes", "16", "--sizes=8,16"});
+  CHECK(seen.set == Words{"vary A=1,2", "refine 1", "vary B=3"});
+  CHECK_FALSE(seen.split.help);
+}
+
+TEST_CASE("a value that looks like a word stays with its option", "[tools][subcommand]") {
+  CHECK(split({"--backend", "mpi", "x"}).split.words == Words{"x"});
+  CHECK(split({"--back", "mpi", "x"}).split.rest == Words{"busbar", "--back", "mpi"});  // getopt takes prefixes
+  CHECK(split({"--topology", "x"}).split.words == Words{"x"});                          // takes no value
+  CHECK(split({"--vary", "-5"}).set == Words{"vary -5"});
+}
+
+TEST_CASE("help is seen anywhere, and nothing else is lost by it", "[tools][subcommand]") {
+  CHECK(split({"x", "--help"}).split.help);
+  CHECK(split({"-h"}).split.help);
+  CHECK(split({"x", "--help"}).split.words == Words{"x"});
+}
+
+TEST_CASE("errors name the option and the nearest one", "[tools][subcommand]") {
+  CHECK(complaint({"--delta", "many"}) == "--delta: not a number");
+  CHECK(complaint({"--vary"}) == "--vary needs an argument");
+  CHECK(complaint({"--refine=1"}) == "--refine takes no value");
+  CHECK(complaint({"--vry", "A=1"}) == "unknown option --vry; did you mean --vary?");
+  CHECK_THAT(complaint({"--minbyets", "8"}), Contains("did you mean --minbytes?"));
+}
+
+TEST_CASE("the help lists own options at the benchmarks' column", "[tools][subcommand]") {
+  const std::vector<OwnOption> own{{"vary", "NAME=V", "what to vary", {}},
+                                   {"a-very-long-name-of-an-option", "ARGUMENT", "below", {}}};
+  CHECK(own_options_help(own) ==
+        "      --vary NAME=V                   what to vary\n"
+        "      --a-very-long-name-of-an-option ARGUMENT\n"
+        "                                      below\n");
+}
