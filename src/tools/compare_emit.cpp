@@ -21,14 +21,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 
-void check_folder(const std::string& path, std::string_view option) {
-  if (path.empty() || path == "-") return;
-  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
-  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
-  fail(fmt::format("{} {}: {}: {}; name a file in a folder that exists and may be written", option, path,
-                   folder.string(), std::strerror(errno)));
-}
-
 /// The name that it really got.
 std::string write_new_file(const std::string& path, std::string_view option, const std::string& text) {
   NewFile file = create_new_file(path, option);
@@ -141,6 +133,14 @@ std::vector<std::pair<std::string, std::string>> environment_of_file(Emitted::Ki
   std::error_code unknown;
   const fs::path plugin = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "libbusbar_tuner.so";
   return {{"NCCL_TUNER_PLUGIN", plugin.string()}, {"NCCL_TUNER_CONFIG_FILE", path}};
+}
+
+void check_folder(const std::string& path, std::string_view option) {
+  if (path.empty() || path == "-") return;
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  fail(fmt::format("{} {}: {}: {}; name a file in a folder that exists and may be written", option, path,
+                   folder.string(), std::strerror(errno)));
 }
 
 void check_emission(const CompareOptions& options) {

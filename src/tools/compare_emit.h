@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Emitted {
 /// What cannot become the files that are asked for, or be verified, is refused before anything is measured: throws
 /// Error(bad_config).
 void check_emission(const CompareOptions& options);
+
+/// Refuses a file to be written whose folder is not there or not writable: throws Error(bad_config) naming `option`.
+void check_folder(const std::string& path, std::string_view option);
 
 /// Writes the files, never over existing ones, and tells on stdout what was written and how it is used. For process 0.
 /// Throws Error(bad_config).

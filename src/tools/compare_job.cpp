@@ -199,8 +199,8 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   step = "initialization";
   watchdog.begin(step);
   const int nnodes = count_nodes(world);
-  collectively(world, "looking at what is to be written", [&] {
-    check_emission(options);
+  on_process0(world, [&] {
+    check_emission(options);  // it alone writes, maybe where no other host can
     if (options.verify && options.launch.empty() && nnodes > 1) {
       throw Error(ExitCode::bad_config,
                   "--verify of a job on several hosts needs --launch with the command that starts "

@@ -4,6 +4,7 @@
 #include "common/base/launch_uuid.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
+#include "common/cluster/launch_template.h"
 #include "common/compare/variant_environment.h"
 #include "common/compare/verdicts.h"
 #include "common/measure/plan.h"
@@ -132,6 +133,18 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
   return info;
 }
 
+ExitCode show_commands(const std::vector<LaunchSeries>& all) {
+  for (const LaunchSeries& series : all) {
+    for (const LaunchedVariant& v : series.variants) {
+      std::vector<std::string> words = launch_words(series, v, "FILE.json", 1);
+      for (std::string& word : words) word = quote_for_shell(word);
+      fmt::print("# {}, {}, {} times:\n{}\n", series.collective->name, v.variant.label, series.launches,
+                 fmt::join(words, " "));
+    }
+  }
+  return ExitCode::good;
+}
+
 /// --verify-file: no comparison, the file is there.
 ExitCode verify_given_file(const CompareOptions& options, const Config& config) {
   Emitted file;
@@ -156,6 +169,8 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   if (!options.verify_file.empty()) return verify_given_file(options, configured.config);
   check_emission(options);
   const Config& config = configured.config;
+  check_folder(config.output_file, "-J");
+  check_folder(config.csv, "--csv");
   std::vector<LaunchSeries> all = plan_series(options, configured);
   double total_s = 0;
   int planned = 0;
@@ -165,6 +180,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
     total_s += of_series * (series.measure_s + kLaunchOverhead);
   }
   fmt::print(stderr, "busbar: {} launches, about {}\n", planned, format_duration(total_s));
+  if (config.dry_run) return show_commands(all);
   const double bound_s = is_set(configured, "max-time") ? config.max_time_s : 3 * total_s;
   const auto deadline =
       std::chrono::steady_clock::now() +

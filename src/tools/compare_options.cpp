@@ -57,8 +57,7 @@ std::vector<OwnOption> own_options(CompareOptions& options) {
        [&](Text t) { options.delta = parse_delta(t); }},
       {"refine", "", "measure between the sizes where the lead changes, down to 10 %",
        [&](Text) { options.refine = true; }},
-      {"launch", "COMMAND", "give each variant launches of its own, started so",
-       [&](Text t) { options.launch = t; }},
+      {"launch", "COMMAND", "give each variant launches of its own, started so", [&](Text t) { options.launch = t; }},
       {"launches", "N", "with --launch: launches of each variant, 8 as a rule",
        [&](Text t) { options.launches = parse_int(t, 6, 1000); }},
       {"launch-timeout", "SECONDS", "end a launch that takes longer, and go on without its variant",
@@ -195,7 +194,12 @@ std::string compare_help() {
          "NCCL_PROTO=LL,Simple\n"
          "  mpirun -n 4 busbar compare all_reduce,broadcast -b 8 -e 16M -f 4 --vary ompi.algorithm=all\n"
          "\n"
-         "Exit code 7: a variant gave wrong data.\n";
+         "  busbar compare all_reduce --launch \"mpirun -n 16 --hostfile hosts\" -b 1M -e 64M -f 4 --vary "
+         "NCCL_BUFFSIZE=4M,8M\n"
+         "\n"
+         "Exit code 7: a variant gave wrong data; with --verify also: a file slows down or changes nothing; 8: "
+         "--verify\n"
+         "could not decide.\n";
 }
 
 }  // namespace busbar

@@ -1,7 +1,6 @@
 #include "tools/launch_rounds.h"
 
 #include "common/base/error.h"
-#include "common/cluster/child.h"
 #include "common/cluster/launch_template.h"
 #include "common/compare/rounds.h"
 #include "common/measure/plan.h"
@@ -49,23 +48,10 @@ struct Outcome {
   ExitCode code = ExitCode::good;
 };
 
-std::vector<std::string> command_of(const LaunchSeries& series, const LaunchedVariant& variant,
-                                    const std::string& results, int number) {
-  std::vector<std::string> command = variant.prefix;
-  command.push_back(benchmark_program(*series.collective));
-  for (std::string& word : benchmark_arguments(series.config)) command.push_back(std::move(word));
-  command.push_back(fmt::format("--max-time={:.3g}", series.measure_s));
-  command.push_back(fmt::format("--cell-time={:.3g}", series.measure_s));
-  command.push_back(fmt::format("--seed={}", 1 + (series.seed + static_cast<std::uint64_t>(number)) % kMostSeed));
-  command.emplace_back("--show-algo");
-  command.push_back("--output_file=" + results);
-  return launch_command(series.launch, series.nranks, command);
-}
-
 Outcome launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
                     int number) {
   const std::string results = folder.file(fmt::format("launch{}.json", number));
-  const std::vector<std::string> command = command_of(series, variant, results, number);
+  const std::vector<std::string> command = launch_words(series, variant, results, number);
   const ChildResult child = run_child(
       command, {.environment = launch_environment(), .timeout_s = series.timeout_s, .output_limit = kKeptOutput});
   // Wrong data is a result, and in the file.
@@ -150,6 +136,19 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
     }
   }
   return result;
+}
+
+std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
+                                      const std::string& results, int number) {
+  std::vector<std::string> command = variant.prefix;
+  command.push_back(benchmark_program(*series.collective));
+  for (std::string& word : benchmark_arguments(series.config)) command.push_back(std::move(word));
+  command.push_back(fmt::format("--max-time={:.3g}", series.measure_s));
+  command.push_back(fmt::format("--cell-time={:.3g}", series.measure_s));
+  command.push_back(fmt::format("--seed={}", 1 + (series.seed + static_cast<std::uint64_t>(number)) % kMostSeed));
+  command.emplace_back("--show-algo");
+  command.push_back("--output_file=" + results);
+  return launch_command(series.launch, series.nranks, command);
 }
 
 std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment) {

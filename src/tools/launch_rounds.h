@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
+#include "common/cluster/child.h"
 #include "common/compare/launch_results.h"
 
 #include <chrono>
@@ -26,6 +27,7 @@ class LaunchFolder {
   std::string file(std::string_view name) const { return (path_ / name).string(); }
 
  private:
+  InterruptsHeld held_;  // an interrupt between two launches must not leave the folder behind
   std::filesystem::path path_;
 };
 
@@ -60,6 +62,10 @@ struct SeriesResult {
 /// under way. Throws Interrupted.
 SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
                         const std::function<void(const std::string&)>& tell);
+
+/// The whole command of a launch that writes `results`; `number` enters its seed.
+std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
+                                      const std::string& results, int number);
 
 /// "env NAME=VALUE ...", or nothing for no settings.
 std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment);
