@@ -47,6 +47,15 @@ expect 0 all_reduce -g 2 -b 8 -e 8
 expect_text "library=NCCL 2.28.9"
 expect_text "device  1 [0000:a1:00] Fake GPU"
 
+# A communicator per variant on the same GPUs and lanes; what has no kernel is not tried, what cannot be varied said.
+expect 0 compare all_reduce -t 2 -g 2 --sizes 1K -d int32 --max-time 2 --vary NCCL_ALGO=Ring,PAT --vary nccl.ctas=2
+expect_text "# n/a PAT/ctas=2, all sizes: NCCL has no PAT kernel for all_reduce"
+expect_text "# cells: 1 compared with the default"
+expect 255 compare all_reduce -g 2 --sizes 1K --vary ompi.algorithm=ring
+expect_text "ompi.algorithm is Open MPI's, and this job measures NCCL"
+expect 255 compare all_reduce -g 2 --sizes 1K --vary NCCL_BUFFSIZE=4M
+expect_text "once per process"
+
 export FAKE_GPUS=2
 expect 5 all_reduce -g 3 -b 8 -e 8
 expect_text "3 ranks but 2 usable GPUs"

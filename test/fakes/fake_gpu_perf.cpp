@@ -1,9 +1,11 @@
-// A benchmark over fake GPUs and a fake NCCL: fake_gpu_perf COLLECTIVE [options of COLLECTIVE_perf], with NCCL_HOME
-// naming the folder of the fake library.
+// A benchmark over fake GPUs and a fake NCCL: fake_gpu_perf COLLECTIVE [options of COLLECTIVE_perf], or
+// fake_gpu_perf compare [arguments of busbar compare], with NCCL_HOME naming the folder of the fake library.
 
+#include "tools/compare.h"
 #include "tools/perf.h"
 
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 int main(int argc, char** argv) {
@@ -13,5 +15,6 @@ int main(int argc, char** argv) {
   }
   std::vector<char*> rest{argv[0]};
   rest.insert(rest.end(), argv + 2, argv + argc + 1);  // with the closing null
+  if (std::string_view(argv[1]) == "compare") return busbar::run_compare(argc - 1, rest.data(), {});
   return busbar::run_perf(argc - 1, rest.data(), argv[1]);
 }
