@@ -11,10 +11,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 namespace busbar {
@@ -263,11 +265,10 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
 
 std::vector<std::pair<std::string, std::string>> read_user_environment() {
   std::vector<std::pair<std::string, std::string>> user;
-  for (const Emitted::Kind kind : {Emitted::Kind::ompi_rules, Emitted::Kind::tuner}) {
-    for (const auto& variable : environment_of_file(kind, "")) {
-      const char* const value = std::getenv(variable.first.c_str());
-      if (value != nullptr) user.emplace_back(variable.first, value);
-    }
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry = *e;
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos) user.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return user;
 }

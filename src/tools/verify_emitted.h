@@ -15,14 +15,14 @@ namespace busbar {
 struct VerifySettings {
   std::string launch;  ///< command; empty: `mpirun -n RANKS --oversubscribe` of our MPI
   Config config;       ///< what was compared; the sizes come from the files
-  /// What the user had set of the variables that files are named by: launches without the file keep it.
+  /// The user's: launches without the file keep what it says of the file's variables.
   std::vector<std::pair<std::string, std::string>> user_environment;
   double delta = 0.02;
   int launches = 6;      ///< with the file, and as many without
   double timeout_s = 0;  ///< of one launch; 0: chosen from what it measures
 };
 
-/// Those variables, as our environment has them now: to be asked before anything here sets one.
+/// Our environment as it is now: to be asked before `busbar compare` sets anything in it.
 std::vector<std::pair<std::string, std::string>> read_user_environment();
 
 /// Launches with and without each file in turn (as a comparison between launches does), and prints for each size where

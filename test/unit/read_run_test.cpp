@@ -45,6 +45,8 @@ TEST_CASE("What -J wrote is read back", "[read_run][unit]") {
   stats.median_s = 123.45e-6;
   stats.interval_s = Interval{120e-6, 130e-6};
   stats.epoch_medians_s = {121e-6, 123.45e-6, 125e-6};
+  stats.samples_per_epoch = 30;
+  stats.calls_per_sample = 2;
   row.out_of_place.stats = stats;
   row.in_place.stats = stats;
   row.in_place.wrong = 7;
@@ -87,6 +89,7 @@ TEST_CASE("What -J wrote is read back", "[read_run][unit]") {
   CHECK(out.stats->interval_s->low == Approx(120e-6));
   CHECK(out.stats->interval_s->high == Approx(130e-6));
   CHECK(out.stats->epoch_medians_s == std::vector<double>{121e-6, 123.45e-6, 125e-6});
+  CHECK(out.stats->calls_per_epoch == 60);
   CHECK(run.cells[1].in_place);
   CHECK(run.cells[1].wrong == 7);
   CHECK_FALSE(out.same_cell(run.cells[1]));
