@@ -113,8 +113,11 @@ TEST_CASE("a difference that does not survive Holm's adjustment is not said", "[
   CHECK(c.cases[7].variants[1].adjusted_p > 0.05);
   CHECK(c.cases[7].variants[1].difference == Difference::undecided);
   CHECK(c.cases[7].winner == -1);
-  // Alone it stands.
+  // Alone it stands; among 5 the error that is left after three looks, 0.022, does not cover 5 x 2/2^8 = 0.039.
   CHECK(comparison({cases[7]}).cases[0].winner == 1);
+  const Comparison few = comparison({cases[5], cases[6], cases[7], cases[8], cases[9]});
+  CHECK(few.cases[2].variants[1].adjusted_p == Approx(10.0 / 256));
+  CHECK(few.cases[2].winner == -1);
 }
 
 TEST_CASE("too few rounds give no ratio", "[compare][verdicts]") {

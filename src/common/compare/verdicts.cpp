@@ -1,5 +1,6 @@
 #include "common/compare/verdicts.h"
 
+#include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 
@@ -10,8 +11,9 @@
 namespace busbar {
 namespace {
 
-/// Error of the whole comparison, shared among its cells by Holm.
-constexpr double kAlpha = 0.05;
+/// Error of the whole comparison, shared among its cells by Holm: 5 %, of which each of three looks may spend its part
+/// (Pocock). Launches are looked at once.
+double whole_error(bool between_launches) { return between_launches ? 0.05 : normal_two_sided_p(kLookZ); }
 
 bool comparable(const VariantCell& cell) { return cell.usable() && cell.ratio.has_value(); }
 
@@ -48,9 +50,9 @@ bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other,
 }
 
 /// What a difference that Holm's adjustment leaves is; the band and the interval have said the rest.
-Difference surviving(Difference difference, double adjusted_p) {
+Difference surviving(Difference difference, double adjusted_p, bool between_launches) {
   const bool differs = difference == Difference::faster || difference == Difference::slower;
-  return differs && adjusted_p > kAlpha ? Difference::undecided : difference;
+  return differs && adjusted_p > whole_error(between_launches) ? Difference::undecided : difference;
 }
 
 double p_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
@@ -73,7 +75,7 @@ std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::si
   }
   const std::vector<double> adjusted = holm(p);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    verdicts[i].difference = surviving(verdicts[i].difference, adjusted[i]);
+    verdicts[i].difference = surviving(verdicts[i].difference, adjusted[i], comparison.between_launches);
   }
   return verdicts;
 }
@@ -92,7 +94,7 @@ void adjust(Comparison& comparison) {
   const std::vector<double> adjusted = holm(p);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i]->adjusted_p = adjusted[i];
-    cells[i]->difference = surviving(cells[i]->difference, adjusted[i]);
+    cells[i]->difference = surviving(cells[i]->difference, adjusted[i], comparison.between_launches);
   }
 }
 
