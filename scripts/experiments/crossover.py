@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Are two algorithms told apart, and the size found from which the other is faster, in one launch of seconds? Open MPI's
-recursive doubling against its ring.
+"""Are two algorithms told apart, and the size found from which the other is faster, in one launch of seconds? Open
+MPI's recursive doubling against its ring.
 
     scripts/experiments/crossover.py [build] [--ranks 2,4] [--launches 3]
 
-Prints for each launch how long it took, the verdict at each size and where the faster of the two changes, all worked out
-here from the rounds of the JSON; below it the crossovers that `busbar compare` names, which are those of the leaders,
-Open MPI's own choice among them. That several launches agree is the proof."""
+Prints for each launch how long it took, the verdict at each size and where the faster of the two changes, all worked
+out here from the rounds of the JSON; below it the crossovers that `busbar compare` names, which are those of the
+leaders, Open MPI's own choice among them. That several launches agree is the proof."""
 
 import json
 import math
@@ -50,10 +50,11 @@ def print_launch(nranks, wall_s, comparison):
         cells = {cell["variant"]: cell for cell in size["variants"]}
         value, low, high = ratio_of(*(cells[name]["rounds_us"] for name in PAIR))
         faster = PAIR[1] if high < 1 - BAND else PAIR[0] if low > 1 + BAND else None
+        name = size_text(size["size_bytes"])
         if faster and last and faster != last[0]:
-            crossings.append(f"{faster} passes {last[0]} between {size_text(last[1])} and {size_text(size['size_bytes'])}")
-        last = (faster, size["size_bytes"]) if faster else last
-        rows.append([size_text(size["size_bytes"]), size["rounds"], f"{value:.3f} [{low:.3f}, {high:.3f}]",
+            crossings.append(f"{faster} passes {last[0]} between {last[1]} and {name}")
+        last = (faster, name) if faster else last
+        rows.append([name, size["rounds"], f"{value:.3f} [{low:.3f}, {high:.3f}]",
                      faster or "not told apart"])
     print(table(["size", "rounds", f"{PAIR[1]} / {PAIR[0]} [interval]", "faster of the two"], rows))
     print("\nof the two: " + ("; ".join(crossings) or "no crossover"))

@@ -70,10 +70,12 @@ def osu(args, program, divide, calls, name):
 
 def imb(args, benchmark, divide, calls, name):
     lowest, highest = ((limit // divide).bit_length() - 1 for limit in (SMALLEST, LARGEST))
-    command = [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(RANKS), "-msglog", f"{lowest}:{highest}", "-sync", "on"]
+    command = [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(RANKS), "-msglog", f"{lowest}:{highest}",
+               "-sync", "on"]
     if calls:
         command += ["-iter", str(calls), "-iter_policy", "off"]
-    rows = re.findall(r"(?m)^\s+(\d+)\s+\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)", run_job(args.mpirun, RANKS, command + [benchmark]))
+    text = run_job(args.mpirun, RANKS, command + [benchmark])
+    rows = re.findall(r"(?m)^\s+(\d+)\s+\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)", text)
     return {name: {int(size) * divide: float(avg) for size, avg in rows if int(size) > 0}}
 
 
