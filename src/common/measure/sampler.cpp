@@ -197,7 +197,7 @@ double clock_read_cost(const Comm& world) {
 
 WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cadence cadence, double limit_s) {
   constexpr int kLeastCalls = 10;
-  constexpr double kLeastTime_s = 10e-3;
+  constexpr double kLeastTime = 10e-3;  // [s]
   constexpr int kMostPerGroup = 1000;
   constexpr double kStillFalling = 0.95;  // of the group before
   WarmUp result;
@@ -215,7 +215,7 @@ WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cad
     result.call_s = median(batch.time_s);
     const bool falling = before == 0 || result.call_s < kStillFalling * before;
     before = result.call_s;
-    if (!falling && result.calls >= kLeastCalls && spent >= kLeastTime_s) return result;
+    if (!falling && result.calls >= kLeastCalls && spent >= kLeastTime) return result;
     if (spent >= limit_s) {
       result.settled = !falling;
       return result;

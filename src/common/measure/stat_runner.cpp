@@ -106,11 +106,11 @@ void StatRunner::run() {
 }
 
 void StatRunner::keep_clock() {
-  constexpr double kEvery_s = 10;
-  constexpr double kTolerable_s = 2e-6;  // a twentieth of what an operation between hosts takes
-  if (now_s_ - clock_checked_s_ < kEvery_s) return;
+  constexpr double kInterval = 10;     // [s]
+  constexpr double kTolerable = 2e-6;  // [s] a twentieth of what an operation between hosts takes
+  if (now_s_ - clock_checked_s_ < kInterval) return;
   clock_checked_s_ = now_s_;
-  clock_.check(kTolerable_s);
+  clock_.check(kTolerable);
 }
 
 void StatRunner::plan_cells() {
