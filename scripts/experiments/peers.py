@@ -83,10 +83,12 @@ def tools_of(args, collective, folder):
     ours, osu_name, imb_name, chunks = collective
     divide = RANKS if chunks else 1
     tools = [lambda: busbar(args, ours, folder)]
-    for calls, mark in ((0, ""), (args.calls, " long")):
+    for longer, mark in ((False, ""), (True, " long")):
         if args.osu and os.path.exists(os.path.join(args.osu, osu_name)):
+            calls = args.osu_calls if longer else 0
             tools.append(lambda c=calls, m=mark: osu(args, osu_name, divide, c, "OSU" + m))
         if args.imb:
+            calls = args.imb_calls if longer else 0
             tools.append(lambda c=calls, m=mark: imb(args, imb_name, divide, c, "IMB" + m))
     return tools
 
@@ -177,7 +179,8 @@ def main():
     parser.add_argument("--imb", help="folder of IMB-MPI1")
     parser.add_argument("--rounds", type=int, default=12, help="launches of each tool and collective (12)")
     parser.add_argument("--seconds", type=float, default=3, help="--max-time of busbar (3)")
-    parser.add_argument("--calls", type=int, default=600, help="calls per size of the peers' long runs (600)")
+    parser.add_argument("--osu-calls", type=int, default=4500, help="calls per size of OSU's long runs (4500)")
+    parser.add_argument("--imb-calls", type=int, default=2000, help="calls per size of IMB's long runs (2000)")
     parser.add_argument("--raw", help="write all times as JSON to this file")
     args = parser.parse_args()
     if args.rounds < 4:

@@ -143,6 +143,22 @@ TEST_CASE("a race goes on while the best or a difference from the default is ope
   CHECK_FALSE(settled(at_size(8, {rounds(1), rounds(0.5, 0.1), rounds(0.51, 0.1)}), kDelta));
 }
 
+TEST_CASE("what two communicators of the same settings differ by is no difference", "[compare][verdicts]") {
+  const auto shorter = [](VariantCell cell, double factor) {
+    for (double& t : cell.rounds_s) t *= factor;
+    return cell;
+  };
+  // 5 % of 300 ns are 15 ns; of 3 us, 150 ns.
+  const auto judged = [&](double factor) {
+    return at_size(8, {shorter(rounds(1), factor), shorter(rounds(0.95), factor)}).variants[1].difference;
+  };
+  CHECK(judged(3e-3) == Difference::equivalent);
+  CHECK(judged(3e-2) == Difference::faster);
+  // 60 ns of 300 are one.
+  CHECK(at_size(8, {shorter(rounds(1), 3e-3), shorter(rounds(0.8), 3e-3)}).variants[1].difference ==
+        Difference::faster);
+}
+
 TEST_CASE("leaders are those that are not confidently slower than the fastest", "[compare][verdicts]") {
   const Comparison c = comparison({at_size(8, {rounds(1), rounds(0.505), rounds(0.5), rounds(0.9)})});
   CHECK(leaders(c.cases[0], kDelta, false) == std::vector<std::size_t>{2, 1});

@@ -5,6 +5,7 @@
 #include "common/statistics/paired.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <span>
 
@@ -44,9 +45,22 @@ std::vector<double> common_log_ratios(const VariantCell& a, const VariantCell& b
   return log_ratios(std::span(a.rounds_s).first(rounds), std::span(b.rounds_s).first(rounds));
 }
 
+/// Of two cells or more: delta, or what kSameSettings_s is of the shortest time. Launches have other communicators
+/// each.
+double band_of(std::initializer_list<const VariantCell*> cells, double delta, bool between_launches) {
+  if (between_launches) return delta;
+  double band = delta;
+  for (const VariantCell* cell : cells) {
+    if (cell->median_s > 0) band = std::max(band, kSameSettings_s / cell->median_s);
+  }
+  return band;
+}
+
 bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other, double delta, bool between_launches) {
-  const auto ratio = ratio_between(compared.variants[other], compared.variants[v], between_launches);
-  return ratio && judge(ratio->interval, delta) == Difference::slower;
+  const VariantCell& a = compared.variants[other];
+  const VariantCell& b = compared.variants[v];
+  const auto ratio = ratio_between(a, b, between_launches);
+  return ratio && judge(ratio->interval, band_of({&a, &b}, delta, between_launches)) == Difference::slower;
 }
 
 /// What a difference that Holm's adjustment leaves is; the band and the interval have said the rest.
@@ -69,7 +83,8 @@ std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::si
     if (!first.usable() || !second.usable()) continue;
     const auto ratio = ratio_between(first, second, comparison.between_launches);
     if (!ratio) continue;
-    verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, comparison.delta), *ratio});
+    const double band = band_of({&first, &second}, comparison.delta, comparison.between_launches);
+    verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, band), *ratio});
     p.push_back(p_between(first, second, comparison.between_launches));
     if (a == 0) verdicts.back().difference = second.difference;
   }
@@ -149,20 +164,23 @@ void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
     cell.probability_faster = between_launches
                                   ? probability_faster(base.rounds_s, cell.rounds_s)
                                   : probability_faster(std::span(base.rounds_s).first(rounds), cell.rounds_s);
-    cell.difference = judge(cell.ratio->interval, delta);
+    cell.difference = judge(cell.ratio->interval, band_of({&base, &cell}, delta, between_launches));
   }
 }
 
 std::vector<std::size_t> too_slow(const ComparedCase& compared, double delta) {
   std::vector<std::vector<double>> times;
   std::vector<std::size_t> racing;
+  double band = delta;
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
     times.push_back(compared.variants[v].rounds_s);
-    if (in_race(compared, v)) racing.push_back(v);
+    if (!in_race(compared, v)) continue;
+    racing.push_back(v);
+    band = band_of({&compared.variants[v]}, band, false);
   }
   std::vector<std::size_t> slow;
   if (racing.size() < 3) return slow;  // with one rival there is nothing to save
-  const std::vector<std::size_t> kept = survivors(times, racing, delta);
+  const std::vector<std::size_t> kept = survivors(times, racing, band);
   std::set_difference(racing.begin(), racing.end(), kept.begin(), kept.end(), std::back_inserter(slow));
   return slow;
 }
@@ -173,8 +191,11 @@ bool settled(const ComparedCase& compared, double delta) {
   for (std::size_t v = 1; v < compared.variants.size(); ++v) {
     if (!racing(v)) continue;
     if (compared.variants[v].difference == Difference::undecided) return false;
-    const auto ratio = ratio_between(compared.variants[best], compared.variants[v], false);
-    if (v != best && (!ratio || judge(ratio->interval, delta) == Difference::undecided)) return false;
+    const VariantCell& leader = compared.variants[best];
+    const VariantCell& cell = compared.variants[v];
+    const auto ratio = ratio_between(leader, cell, false);
+    const double band = band_of({&leader, &cell}, delta, false);
+    if (v != best && (!ratio || judge(ratio->interval, band) == Difference::undecided)) return false;
   }
   return true;
 }
