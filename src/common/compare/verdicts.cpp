@@ -45,13 +45,13 @@ std::vector<double> common_log_ratios(const VariantCell& a, const VariantCell& b
   return log_ratios(std::span(a.rounds_s).first(rounds), std::span(b.rounds_s).first(rounds));
 }
 
-/// Of two cells or more: delta, or what kSameSettings_s is of the shortest time. Launches have other communicators
+/// Of two cells or more: delta, or what kSameSettingsDiffer is of the shortest time. Launches have other communicators
 /// each.
 double band_of(std::initializer_list<const VariantCell*> cells, double delta, bool between_launches) {
   if (between_launches) return delta;
   double band = delta;
   for (const VariantCell* cell : cells) {
-    if (cell->median_s > 0) band = std::max(band, kSameSettings_s / cell->median_s);
+    if (cell->median_s > 0) band = std::max(band, kSameSettingsDiffer / cell->median_s);
   }
   return band;
 }

@@ -12,8 +12,8 @@ namespace busbar {
 
 /// What communicators of one job with the same settings differ by, each pair for as long as it lives: up to 25 ns of
 /// 270 to 470 (`make experiments ARGS=aa`; where their memory lies, it seems). The band of indifference, delta, is
-/// never narrower than this in one job; from 1.5 us on the usual 2 % are wider.
-inline constexpr double kSameSettings_s = 30e-9;
+/// never narrower than this in one job; from 1.5 us on the usual 2 % are wider. [s]
+inline constexpr double kSameSettingsDiffer = 30e-9;
 
 /// b's time over a's, from the rounds that both ran; from unpaired launches where the comparison was between launches.
 /// Nothing where there are too few.

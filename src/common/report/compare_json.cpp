@@ -141,7 +141,7 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
             {"estimand", json_text_or_null(info.estimand)},
             {"seed", info.seed},
             {"delta", delta},
-            {"same_settings_ns", kSameSettings_s * 1e9},
+            {"same_settings_ns", kSameSettingsDiffer * 1e9},
             {"looks", kLooks},
             {"look_z", kLookZ}};
   Json list = Json::array();

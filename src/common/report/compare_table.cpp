@@ -320,7 +320,7 @@ std::string compare_header(const RunInfo& info, double delta) {
       percent(delta), percent(delta));
   text += fmt::format(
       "# Communicators with the same settings differ by up to {:g} ns, so that less is no difference either.\n",
-      kSameSettings_s * 1e9);
+      kSameSettingsDiffer * 1e9);
   return text;
 }
 
