@@ -178,9 +178,9 @@ def main():
     parser.add_argument("--osu", help="folder of osu_allreduce, osu_allgather, osu_bcast")
     parser.add_argument("--imb", help="folder of IMB-MPI1")
     parser.add_argument("--rounds", type=int, default=12, help="launches of each tool and collective (12)")
-    parser.add_argument("--seconds", type=float, default=3, help="--max-time of busbar (3)")
-    parser.add_argument("--osu-calls", type=int, default=4500, help="calls per size of OSU's long runs (4500)")
-    parser.add_argument("--imb-calls", type=int, default=2000, help="calls per size of IMB's long runs (2000)")
+    parser.add_argument("--seconds", type=float, default=0.75, help="--max-time of busbar (0.75)")
+    parser.add_argument("--osu-calls", type=int, default=900, help="calls per size of OSU's long runs (900)")
+    parser.add_argument("--imb-calls", type=int, default=600, help="calls per size of IMB's long runs (600)")
     parser.add_argument("--raw", help="write all times as JSON to this file")
     args = parser.parse_args()
     if args.rounds < 4:
