@@ -151,6 +151,15 @@ TEST_CASE("Whether a run was disturbed is the first word of its line", "[stat_no
         0);
 }
 
+TEST_CASE("A run too short to judge is not called undisturbed", "[stat_notes][unit]") {
+  Disturbance d{.foreign_cpu = 0.89, .foreign_host = "node1", .steal = 0, .flags = {}};
+  CHECK(disturbance_lines(d) ==
+        "# Disturbance: foreign cpu 0.89 cores, steal 0.00, throttled 0.00 s, involuntary switches 0/s, spin canary "
+        "p90/p10 1.00, copy 1.00; too short a run to judge\n");
+  d.foreign_cpu = 0.05;
+  CHECK(disturbance_lines(d).find("# Undisturbed: ") == 0);
+}
+
 TEST_CASE("Where ranks share cores nobody is named", "[rank_table][unit]") {
   CellStats cell = late_cell(4, 3);
   cell.shared_cores = true;

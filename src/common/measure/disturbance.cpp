@@ -14,8 +14,6 @@
 namespace busbar {
 namespace {
 
-constexpr double kForeignCores = 0.05;
-constexpr double kStolenCores = 0.02;
 constexpr double kThrottledShare = 0.005;
 constexpr double kDrift = 1.10;
 /// A difference of the few counters that make a figure, each cut to 10 ms at both ends of the window, may err by this.

@@ -38,6 +38,10 @@ struct HostWindow {
 /// our own messages' and timers'.
 double foreign_cores(const HostWindow& window);
 
+/// Cores above which other processes, and the hypervisor, count as a disturbance.
+inline constexpr double kForeignCores = 0.05;
+inline constexpr double kStolenCores = 0.02;
+
 /// The worst host's figures and what they amount to. A flag is raised above 0.05 foreign cores, 0.02 stolen ones,
 /// throttling for 0.5 % of the window, or a canary's p90/p10 of 1.10; a window too short for the kernel's 10 ms steps
 /// needs more. Pure.

@@ -1,5 +1,6 @@
 #include "common/report/stat_notes.h"
 
+#include "common/measure/disturbance.h"
 #include "common/report/format.h"
 #include "common/report/rank_table.h"
 #include "common/report/straggler.h"
@@ -133,13 +134,16 @@ std::string StatNotes::text(const std::optional<Disturbance>& disturbance) const
 std::string disturbance_lines(const Disturbance& d) {
   std::string text;
   for (const std::string& flag : d.flags) text += fmt::format("# DISTURBED {}\n", flag);
-  text += d.flags.empty() ? "# Undisturbed: " : "# Disturbance: ";
+  // Above its threshold and yet no flag: the kernel counts in steps too coarse for so short a run.
+  const bool too_short = d.flags.empty() && (d.foreign_cpu > kForeignCores || d.steal > kStolenCores);
+  text += d.flags.empty() && !too_short ? "# Undisturbed: " : "# Disturbance: ";
   text += fmt::format("foreign cpu {:.2f} cores", d.foreign_cpu);
   if (!d.foreign_host.empty() && !d.flags.empty()) text += fmt::format(" on {}", d.foreign_host);
   return text + fmt::format(
                     ", steal {:.2f}, throttled {:.2f} s, involuntary switches {}/s, spin canary p90/p10 {:.2f}, "
-                    "copy {:.2f}\n",
-                    d.steal, d.throttled_s, d.involuntary_switches, d.spin_spread, d.copy_spread);
+                    "copy {:.2f}{}\n",
+                    d.steal, d.throttled_s, d.involuntary_switches, d.spin_spread, d.copy_spread,
+                    too_short ? "; too short a run to judge" : "");
 }
 
 }  // namespace busbar
