@@ -4,31 +4,17 @@
 #include "common/report/table.h"
 #include "golden.h"
 #include "report_fixture.h"
+#include "text_lines.h"
 
 #include <catch2/catch.hpp>
 
 #include <limits>
-#include <sstream>
 #include <string>
 #include <vector>
 
 using namespace busbar;
 
 namespace {
-
-std::vector<std::string> tokens(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-std::vector<std::string> lines(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> all;
-  for (std::string line; std::getline(in, line);) all.push_back(line);
-  return all;
-}
 
 Row measured_row() {
   Row row = sample_row();

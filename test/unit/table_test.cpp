@@ -5,33 +5,18 @@
 
 #include "golden.h"
 #include "report_fixture.h"
+#include "text_lines.h"
 
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <vector>
 
 using namespace busbar;
 
 namespace {
-
-// What scripts do to a line: split on blanks.
-std::vector<std::string> tokens(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-std::vector<std::string> lines(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> all;
-  for (std::string line; std::getline(in, line);) all.push_back(line);
-  return all;
-}
 
 IterationTimes sample_iterations() {
   return {.skipped = 1, .times_s = {9e-3, 1e-6, 2e-6, 3e-6, 4e-6}, .per_process_max_times_s = {}};
