@@ -1,0 +1,208 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace busbar {
+
+// What one line of somebody's log says. Texts are views into the line and live as long as it does. A number that a
+// version of NCCL does not print is -1 (0 for pointers and ids).
+
+/// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype 7 op 0 root 0 comm 0x... [nranks=8]".
+struct CollCall {
+  std::string_view op;  ///< "AllReduce", "Send"
+  std::uint64_t op_count = 0;
+  std::uint64_t count = 0;
+  std::string_view dtype;  ///< as printed: a number or a word
+  std::string_view redop;
+  std::int64_t root = -1;  ///< the peer of Send and Recv
+  std::uint64_t comm = 0;
+  int nranks = -1;
+  bool in_place = false;
+};
+
+/// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and ncclCommSplit's bootstrap.
+struct InitEvent {
+  std::string_view function;  ///< "ncclCommInitRank", empty before 2.21
+  std::uint64_t comm = 0;
+  int rank = -1;
+  int nranks = -1;
+  int cuda_dev = -1;
+  std::string_view bus_id;
+  std::uint64_t comm_id = 0;
+  std::uint64_t parent = 0;
+  std::int64_t color = -1;
+  bool complete = false;
+};
+
+/// "comm 0x... rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0".
+struct CommShape {
+  std::uint64_t comm = 0;
+  int rank = -1;
+  int nranks = -1;
+  int nnodes = -1;
+  int local_ranks = -1;
+};
+
+/// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older forms.
+struct Connection {
+  int src = -1;
+  int dst = -1;
+  std::string_view transport;  ///< "P2P", "SHM", "NET"
+  std::string_view detail;     ///< "CUMEM/read", "IB/0/GDRDMA"
+  std::string_view network;    ///< of NET: "IB", "Socket", a plugin's name
+  bool gdr = false;
+};
+
+/// "Connected all rings" and its kin.
+struct Connected {
+  enum class What : std::uint8_t { rings, trees, nvls };
+  What what = What::rings;
+  int pxn = -1;
+  int gdr = -1;
+};
+
+/// "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels, 2 p2p channels per peer".
+struct ChannelCounts {
+  int coll = -1;
+  int collnet = -1;
+  int nvls = -1;
+  int p2p = -1;
+  int p2p_per_peer = -1;
+};
+
+/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; of 2.22 without names too.
+struct InitTimings {
+  int rank = -1;
+  int nranks = -1;
+  double total = -1;  ///< [s], as all of them
+  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1, graphs = -1, connections = -1, rest = -1;
+};
+
+struct BootstrapTimings {
+  double total = -1, create = -1, send = -1, recv = -1, ring = -1;
+};
+
+/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}" and its older forms.
+struct TuningChoice {
+  std::string_view op;  ///< empty before 2.23
+  std::uint64_t bytes = 0;
+  std::string_view algo;  ///< as printed: a word, or a number up to 2.23
+  std::string_view proto;
+  int channel_lo = -1;
+  int channel_hi = -1;
+};
+
+struct VersionLine {
+  std::string_view nccl;  ///< "2.28.9"
+  std::string_view cuda;  ///< "13.0"; empty where not told
+};
+
+/// "NCCL_IB_TC set by environment to 128."
+struct EnvSetting {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// "Using network IB".
+struct NetworkInUse {
+  std::string_view network;
+};
+
+/// "NET/IB : Using [0]mlx5_0:1/RoCE [1]... ; OOB eth0:10.0.0.1<0>", or "NET/Socket : Using [0]eth0:...".
+struct NetDevices {
+  std::string_view network;  ///< "IB", "Socket"
+  std::string_view devices;  ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE"
+  std::string_view oob;      ///< "eth0:10.0.0.1<0>"; empty where not told
+};
+
+/// "GPU Direct RDMA Enabled|Disabled for ...".
+struct GdrLine {
+  bool enabled = false;
+  std::string_view hca;  ///< name or number
+  int distance = -1;
+  int limit = -1;
+};
+
+/// "NVLS multicast support is [not ]available", "MNNVL 1".
+struct Capability {
+  std::string_view name;  ///< "NVLS", "MNNVL", "DMABUF", "RAS"
+  bool available = false;
+};
+
+/// NCCL WARN.
+struct Warning {
+  std::string_view file;      ///< "transport/net_ib.cc:123"; empty where not told
+  std::string_view function;  ///< 2.30.7 on
+  std::string_view text;
+};
+
+/// "enqueue.cc:123 -> 3 [Async thread]".
+struct ReturnCode {
+  std::string_view where;
+  int code = 0;
+  std::string_view thread;
+};
+
+/// "comm 0x... rank 0 nranks 2 ... - Destroy COMPLETE | Abort COMPLETE".
+struct CommEnd {
+  std::uint64_t comm = 0;
+  int rank = -1;
+  bool abort = false;
+};
+
+/// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42,
+/// OpType=ALLREDUCE, NumelIn=..., NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and its kin.
+struct TorchWork {
+  enum class What : std::uint8_t { timed_out, last_state };
+  What what = What::timed_out;
+  int rank = -1;
+  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it; empty where not told
+  std::int64_t seq = -1;
+  std::string_view op;
+  std::int64_t numel_in = -1;
+  std::int64_t numel_out = -1;
+  std::int64_t timeout_ms = -1;
+  std::int64_t ran_ms = -1;
+  std::int64_t last_enqueued = -1;
+  std::int64_t last_completed = -1;
+};
+
+/// A kernel's line: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
+struct KernelEvent {
+  enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
+  What what = What::xid;
+  std::string_view device;
+  int number = -1;  ///< of the XID
+  std::string_view text;
+};
+
+/// An NCCL line that nothing above describes, or no line of NCCL at all.
+struct OtherLine {
+  bool nccl = false;
+  std::string_view text;
+};
+
+using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection, Connected, ChannelCounts,
+                             InitTimings, BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse,
+                             NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd, TorchWork, KernelEvent>;
+
+/// Who wrote a line, as far as the line tells.
+struct LogOrigin {
+  std::string_view host;  ///< empty: not told
+  std::int64_t pid = -1;
+  std::int64_t tid = -1;
+  int dev = -1;
+  std::string_view timestamp;  ///< as printed; empty: none
+  std::string_view
+      decoration;  ///< the launcher's, in front of the prefix: "[1,3]<stdout>:"; says who where NCCL does not
+};
+
+struct LogLine {
+  LogOrigin origin;
+  LogFact fact;
+};
+
+}  // namespace busbar

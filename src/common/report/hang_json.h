@@ -1,0 +1,16 @@
+#pragma once
+
+#include "common/watch/evidence.h"
+
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// hang-JOBID.json: the finding and all of the evidence.
+std::string hang_json(const HangEvidence& evidence, const HangFinding& finding);
+
+/// The evidence of such a file again. Throws Error on anything else.
+HangEvidence read_hang_json(std::string_view text);
+
+}  // namespace busbar

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "common/watch/flight_state.h"
+#include "common/watch/verdict.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// What /proc says about a process.
+struct ProcessState {
+  enum class Life : std::uint8_t { unknown, alive, gone };
+  Life life = Life::unknown;  ///< unknown: its pid belongs to another pid namespace or cannot be read
+  char state = '?';           ///< R S D T t Z ...
+  std::string wchan;          ///< kernel function it sleeps in; empty: not readable
+};
+
+struct RankEvidence {
+  FlightState flight;
+  ProcessState process;
+};
+
+/// Something wrong or remarkable on a host.
+struct Trouble {
+  enum class Kind : std::uint8_t { hardware, resource, notice };
+  Kind kind = Kind::notice;
+  std::string text;  ///< "mlx5_3 port 1 is DOWN"
+};
+
+/// How one host sees another over the watchdog's own connections.
+struct PeerProbe {
+  enum class Result : std::uint8_t {
+    ok,
+    refused,     ///< the host answers, nobody listens
+    no_route,    ///< the network says that it cannot be reached
+    timed_out,   ///< nothing comes back
+    large_lost,  ///< small messages come through, 32 KiB do not: an MTU that differs on the way
+  };
+  std::string host;
+  Result result = Result::ok;
+};
+
+struct HostEvidence {
+  std::string host;
+  bool reached = false;
+  std::string why_not;  ///< where not reached: "no answer from 2 ranks in 2 s"
+  std::vector<RankEvidence> ranks;
+  double net_bytes_per_s = -1;  ///< in and out of the host while it was looked at; -1: not known
+  std::vector<Trouble> troubles;
+  std::vector<PeerProbe> probes;  ///< of the other hosts
+};
+
+/// What NCCL's RAS service says, in lines for people, and what follows from them.
+struct RasEvidence {
+  std::string host;  ///< where it was asked
+  bool answered = false;
+  std::string why_not;
+  std::vector<std::string> lines;
+  std::vector<std::int64_t> dead_pids;
+  std::vector<int> lagging_ranks;
+};
+
+/// Everything known about a job that does not go on, from the watchdog or from files.
+struct HangEvidence {
+  enum class Occasion : std::uint8_t { limit, slow_limit, terminated, files };
+  Occasion occasion = Occasion::limit;
+  std::string jobid;
+  std::string reporter;  ///< "rank 0 on node0"
+  int nprocs = 0;
+  std::vector<std::string> host_of_rank;  ///< of every process; empty: not known
+  double limit_s = 0;
+  double idle_s = 0;  ///< since any rank advanced
+  std::vector<HostEvidence> hosts;
+  std::vector<RasEvidence> ras;
+};
+
+/// Ranks that do the same.
+struct RankGroup {
+  std::vector<int> ranks;  ///< ascending
+  std::string doing;       ///< "inside all_reduce #412, 64 MiB float sum, timed loop"
+  bool blamed = false;
+};
+
+/// What follows from the evidence.
+struct HangFinding {
+  Verdict verdict = Verdict::unknown;
+  std::string
+      sentence;  ///< "rank 13 on node3 (pid 4242) is stopped (state T); 15 ranks wait for it in all_reduce #412"
+  std::vector<int> ranks;          ///< to blame
+  std::vector<std::string> hosts;  ///< to blame
+  std::vector<std::string> evidence;
+  std::vector<RankGroup> groups;
+  std::vector<std::string> missing;  ///< evidence that did not come
+  std::vector<std::string> next;     ///< commands to try
+};
+
+/// The verdict by the order of Verdict and, where ranks disagree, by majority. Pure.
+HangFinding judge(const HangEvidence& evidence);
+
+}  // namespace busbar

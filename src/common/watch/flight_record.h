@@ -1,0 +1,96 @@
+#pragma once
+
+#include "common/watch/flight_state.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// The number of the last operation that a lane began, alone on its cache line: the only thing that is written while
+/// the clock of a timed loop runs.
+struct alignas(64) LaneCounter {
+  std::atomic<std::uint64_t> entered{0};
+};
+
+inline constexpr int kMaxLanes = 64;
+
+struct FlightLayout;  ///< the bytes in shared memory
+
+/// Who writes a record.
+struct FlightOwner {
+  std::string jobid;
+  std::string host;
+  int rank = 0;
+  int nprocs = 0;
+  std::string command;
+};
+
+/// This process's flight record: a file in shared memory that neighbours read when this process cannot speak. The main
+/// thread writes it (begin, end), its watcher beats (beat). Never throws after construction.
+class FlightRecord {
+ public:
+  /// Makes busbar.UID.JOBID.HOST.RANK in `folder`, reserved with posix_fallocate, at most 64 KiB; in $TMPDIR (else
+  /// /tmp) where `folder` has no room. Where neither has, the record is private memory and path() is empty.
+  explicit FlightRecord(const FlightOwner& owner, const std::filesystem::path& folder = "/dev/shm");
+  FlightRecord(const FlightRecord&) = delete;
+  FlightRecord& operator=(const FlightRecord&) = delete;
+  /// Removes the file, unless keep() was called.
+  ~FlightRecord();
+
+  const std::filesystem::path& path() const { return path_; }
+
+  void set_nprocs(int nprocs) noexcept;
+
+  /// The step now under way. `calls`: operations that it makes, 0 where not known; `limit_s` 0: none.
+  void begin(Phase phase, std::string_view step, const CalledOperation* call, std::uint64_t calls,
+             double limit_s) noexcept;
+
+  /// From the watcher: it is alive, and whether step or counters changed since the last time.
+  void beat() noexcept;
+  void set_error(std::string_view error) noexcept;
+  void end(Ending ending) noexcept;
+  /// The file stays when the process ends.
+  void keep() noexcept { keep_ = true; }
+
+  /// One per lane, for Backend::count_operations.
+  std::span<LaneCounter> lanes() noexcept;
+
+  /// What a reader would read now.
+  FlightState state() const;
+
+ private:
+  FlightLayout* layout_ = nullptr;
+  std::filesystem::path path_;
+  bool keep_ = false;
+};
+
+/// A record's bytes, decoded; nothing where they are no whole record of a version that is known. Never reads beyond the
+/// span, whatever it holds. `now_ns`: CLOCK_MONOTONIC of the host that wrote it.
+std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::int64_t now_ns);
+
+/// The record in a file; nothing where it is none.
+std::optional<FlightState> read_flight(const std::filesystem::path& file);
+
+/// All records of a job (empty: of all jobs) in `folders`, by rank.
+std::vector<FlightState> read_flights(std::span<const std::filesystem::path> folders, std::string_view jobid);
+
+/// Where records of this user lie: /dev/shm and $TMPDIR (else /tmp).
+std::vector<std::filesystem::path> flight_folders();
+
+/// Removes this user's records whose process is gone and that are older than a day; returns how many.
+int remove_old_flights(std::span<const std::filesystem::path> folders);
+
+/// The scheduler's or launcher's name of this job, as every rank of it finds it in its environment, fit for a file
+/// name; empty where there is none.
+std::string environment_jobid(const char* (*get)(const char*) = nullptr);
+
+}  // namespace busbar

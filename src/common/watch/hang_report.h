@@ -1,0 +1,17 @@
+#pragma once
+
+#include "common/watch/evidence.h"
+
+#include <span>
+#include <string>
+
+namespace busbar {
+
+/// The report for the terminal: verdict, who, what each group of ranks was doing, evidence, what is missing, what to
+/// try next. Whole lines, each beginning with "busbar: ", so that it can be found in a job's output.
+std::string hang_report(const HangEvidence& evidence, const HangFinding& finding);
+
+/// "0-12,14,15": how lists of ranks are written.
+std::string compress_ranks(std::span<const int> ranks);
+
+}  // namespace busbar
