@@ -1,8 +1,10 @@
 #pragma once
 
 #include "collectives/collective.h"
+#include "common/base/lane_counter.h"
 #include "kernels/host.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -106,12 +108,26 @@ class Backend {
   virtual void group_begin(int lane) = 0;
   virtual void group_end(int lane) = 0;
 
+  /// Counts the operation and enqueues it: the way in for everybody who measures or checks.
+  void launch(int lane, const Operation& op, std::span<const Buffers> buffers) {
+    count(lane);
+    enqueue(lane, op, buffers);
+  }
+
   /// Starts the operation on all of the lane's ranks, `buffers` in the order of local_ranks(). The MPI backend
   /// completes it here, or at group_end inside a group.
   virtual void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) = 0;
 
   /// Returns when everything enqueued on the lane's ranks is complete; throws on the library's asynchronous error.
   virtual void synchronize(int lane) = 0;
+
+  /// Where operations are counted from now on, one counter per lane; of the flight record, which all communicators of
+  /// a process share. They outlive this.
+  void count_operations(std::span<LaneCounter> counters) { counters_ = counters; }
+
+  /// What this rank will call when the next `calls` operations are launched as `op`: something else only where it
+  /// breaks itself on purpose (--inject).
+  virtual Operation as_called(const Operation& op, std::uint64_t /*calls*/) const { return op; }
 
   /// Whether operations run on after enqueue, so that back to back only marks tell their times.
   virtual bool asynchronous() const { return false; }
@@ -143,8 +159,22 @@ class Backend {
   };
   virtual std::vector<MemoryUse> memory_use() const { return {}; }
 
+  /// The library's asynchronous error in words; nothing where there is none. Callable from any thread, at any time.
+  virtual std::optional<std::string> asynchronous_error() const { return std::nullopt; }
+
   /// Ends the communicator so that no peer waits for this process. Callable from any thread, at any time.
   virtual void abort() noexcept = 0;
+
+ protected:
+  /// For what launches without enqueue: a graph's replay.
+  void count(int lane) noexcept { counter(lane).count(); }
+  LaneCounter& counter(int lane) noexcept {
+    return counters_[std::min(static_cast<std::size_t>(lane), counters_.size() - 1)];
+  }
+
+ private:
+  LaneCounter own_counter_;
+  std::span<LaneCounter> counters_{&own_counter_, 1};
 };
 
 }  // namespace busbar

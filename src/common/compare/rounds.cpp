@@ -73,7 +73,7 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
       std::exception_ptr failure;
       std::mutex mutex;
       const auto launch = [&](int lane) {
-        backend.enqueue(lane, workload.operation(), workload.lane_buffers(0, lane));
+        backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
       };
       run_on_lanes(backend.lanes(), launch, [&](std::exception_ptr e) {
         const std::lock_guard lock(mutex);

@@ -33,7 +33,7 @@ ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, con
   run_on_lanes(
       backend.lanes(),
       [&](int lane) {
-        backend.enqueue(lane, workload.operation(), workload.lane_buffers(0, lane));
+        backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
         backend.synchronize(lane);
       },
       fail);

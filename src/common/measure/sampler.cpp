@@ -74,7 +74,7 @@ class LaneBatch {
   }
 
   void launch_one() {
-    backend_.enqueue(lane_, workload_.operation(), workload_.lane_buffers(slot_, lane_));
+    backend_.launch(lane_, workload_.operation(), workload_.lane_buffers(slot_, lane_));
     if (++slot_ == workload_.slots()) slot_ = 0;
   }
 

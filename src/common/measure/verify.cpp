@@ -80,7 +80,7 @@ std::vector<WrongRank> Verifier::verify_once(const Workload& workload, bool thro
 
   const auto launch = [&](int lane) {
     if (through_graph) backend_.capture_begin(lane);
-    backend_.enqueue(lane, workload.operation(), workload.lane_buffers(0, lane));
+    backend_.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
     if (through_graph) {
       backend_.capture_end(lane);
       backend_.replay(lane);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "common/base/lane_counter.h"
 #include "common/watch/flight_state.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,14 +14,6 @@
 #include <vector>
 
 namespace busbar {
-
-/// The number of the last operation that a lane began, alone on its cache line: the only thing that is written while
-/// the clock of a timed loop runs.
-struct alignas(64) LaneCounter {
-  std::atomic<std::uint64_t> entered{0};
-};
-
-inline constexpr int kMaxLanes = 64;
 
 struct FlightLayout;  ///< the bytes in shared memory
 
@@ -61,7 +53,7 @@ class FlightRecord {
   /// The file stays when the process ends.
   void keep() noexcept { keep_ = true; }
 
-  /// One per lane, for Backend::count_operations.
+  /// kMaxLanes of them, for Backend::count_operations.
   std::span<LaneCounter> lanes() noexcept;
 
   /// What a reader would read now.

@@ -112,7 +112,6 @@ void NcclBackend::join(const Comm& world, const Comm& group, const NcclFields& f
   request.threads = config_.parallel_init ? config_.nthreads : 1;
   request.fields = fields;
   if (!request.fields.cta_policy) request.fields.cta_policy = config_.cta_policy;
-  request.timeout_s = config_.timeout_s;
   const std::vector<ncclComm_t> comms = join_communicator(nccl_, request);
   for (std::size_t i = 0; i < locals_.size(); ++i) locals_[i].comm = comms[i];
 

@@ -71,6 +71,7 @@ class NcclBackend final : public Backend {
   void mark(int lane, int index) override;
   double between(int lane, int from, int to) override;
 
+  std::optional<std::string> asynchronous_error() const override;
   void abort() noexcept override;
 
  private:
@@ -130,12 +131,13 @@ class NcclBackend final : public Backend {
   std::span<Local> lane_locals(int lane);
   void use_device(const Local& local) const;
 
-  /// Waits for the ranks' streams, looking for asynchronous errors and the deadline. `what` names the work in messages.
+  /// Waits for the ranks' streams, looking for asynchronous errors; how long that may take the watchdog says. `what`
+  /// names the work in messages.
   void await(std::span<Local> ranks, const char* what);
-  void check_health(std::span<Local> ranks, Clock::time_point start, const char* what);
+  void check_health(std::span<Local> ranks, const char* what);
   void await_one(int local, const char* what) { await(std::span(&locals_[local], 1), what); }
 
-  void launch(Local& local, const Operation& op, const Buffers& buffers);
+  void start(Local& local, const Operation& op, const Buffers& buffers);
   void launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers);
   void enqueue_hypercube(int lane, const Operation& op, std::span<const Buffers> buffers);
   void close_group(Lane& lane);
@@ -150,7 +152,7 @@ class NcclBackend final : public Backend {
   std::vector<int> ranks_;
   std::vector<Local> locals_;
   std::vector<Lane> lanes_;
-  std::atomic<int> in_nccl_{0};
+  mutable std::atomic<int> in_nccl_{0};
   std::atomic<bool> aborted_{false};
   int unwinding_at_birth_ = 0;
 };

@@ -76,19 +76,10 @@ std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> ncc
   std::unique_lock lock(joining->mutex);
   // One failure is enough to stop waiting: the other threads may wait for the failed one for ever.
   const auto over = [&] { return joining->running == 0 || joining->failure != nullptr; };
-  bool in_time = true;
-  if (request.timeout_s > 0) {
-    in_time = joining->changed.wait_for(lock, std::chrono::duration<double>(request.timeout_s), over);
-  } else {
-    joining->changed.wait(lock, over);
-  }
-  if (!in_time || joining->failure) {
+  joining->changed.wait(lock, over);
+  if (joining->failure) {
     for (std::thread& thread : threads) thread.detach();
-    if (joining->failure) std::rethrow_exception(joining->failure);
-    throw Error(ExitCode::timeout,
-                fmt::format("NCCL's set-up of {} ranks did not finish within {} s (-T): a rank did not start, or the "
-                            "network that NCCL uses does not connect (NCCL_SOCKET_IFNAME, NCCL_DEBUG=INFO)",
-                            request.nranks, request.timeout_s));
+    std::rethrow_exception(joining->failure);
   }
   lock.unlock();
   for (std::thread& thread : threads) thread.join();

@@ -19,15 +19,14 @@ struct CommunicatorRequest {
   std::vector<int> devices;  ///< one per rank
   int threads = 1;           ///< that join at the same time (-p), each for an equal share of the ranks
   NcclFields fields;
-  double timeout_s = 0;  ///< 0: none
 };
 
-/// Joins the communicator with every rank of this process. Collective over all processes. Throws Error(backend) or
-/// Error(timeout); the other processes may then wait for ever, so the job must be aborted.
+/// Joins the communicator with every rank of this process. Collective over all processes. Throws
+/// Error(backend); the other processes may then wait for ever, so the job must be aborted.
 ///
 /// Communicators are blocking, although NCCL's non-blocking ones can be aborted while they are set up: NCCL 2.28 starts
 /// a thread for every launch on a non-blocking communicator (group.cc, groupLaunchNonBlocking), which would be
-/// measured. The deadline is kept by waiting for helper threads instead.
+/// measured. How long joining may take the watchdog says.
 std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> nccl, const CommunicatorRequest& request);
 
 /// Aborts them all, and gives up after some seconds: the process is about to end anyway. From any thread, outside NCCL.

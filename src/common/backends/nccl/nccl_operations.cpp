@@ -88,7 +88,7 @@ void NcclBackend::launch_transfers(Local& local, const Operation& op, int step, 
   }
 }
 
-void NcclBackend::launch(Local& local, const Operation& op, const Buffers& buffers) {
+void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffers) {
   const auto [send, recv] = buffers;
   const std::size_t count = op.problem.count;
   const int root = op.problem.root;
@@ -155,7 +155,7 @@ void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers
 
   const std::span<Local> ranks = lane_locals(lane);
   const auto launch_all = [&] {
-    for (std::size_t i = 0; i < ranks.size(); ++i) launch(ranks[i], op, buffers[i]);
+    for (std::size_t i = 0; i < ranks.size(); ++i) start(ranks[i], op, buffers[i]);
   };
   Lane& l = lanes_[lane];
   if (l.grouped) {

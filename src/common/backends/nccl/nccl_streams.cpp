@@ -5,41 +5,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 
 namespace busbar {
 
 // Waiting. -----------------------------------------------------------------------------------------------------------
 
-void NcclBackend::check_health(std::span<Local> ranks, Clock::time_point start, const char* what) {
+namespace {
+
+std::string last_warning(const NcclLibrary& nccl) {
+  const char* last = nccl.GetLastError(nullptr);
+  return last != nullptr && *last != '\0' ? last : "none";
+}
+
+}  // namespace
+
+void NcclBackend::check_health(std::span<Local> ranks, const char* what) {
   const InNccl in_nccl(*this);
   for (const Local& l : ranks) {
     ncclResult_t state = ncclSuccess;
     BUSBAR_NCCL(*nccl_, CommGetAsyncError(l.comm, &state));
     if (state == ncclSuccess || state == ncclInProgress) continue;
-    const char* last = nccl_->GetLastError(nullptr);
-    throw Error(ExitCode::backend,
-                fmt::format("NCCL: rank {} on GPU {}: {} while {}; NCCL's last warning: {}", l.rank, l.device,
-                            nccl_->GetErrorString(state), what, last != nullptr && *last != '\0' ? last : "none"));
+    throw Error(ExitCode::backend, fmt::format("NCCL: rank {} on GPU {}: {} while {}; NCCL's last warning: {}", l.rank,
+                                               l.device, nccl_->GetErrorString(state), what, last_warning(*nccl_)));
   }
-  const double waited_s = std::chrono::duration<double>(Clock::now() - start).count();
-  if (config_.timeout_s <= 0 || waited_s < config_.timeout_s) return;
-  std::string pending;
-  for (const Local& l : ranks) {
-    use_device(l);
-    if (cudaStreamQuery(l.stream.get()) == cudaErrorNotReady) {
-      pending += fmt::format("{}rank {} (GPU {})", pending.empty() ? "" : ", ", l.rank, l.device);
-    }
+}
+
+std::optional<std::string> NcclBackend::asynchronous_error() const {
+  // As InNccl does, but without an exception: the watcher may come while the main thread aborts.
+  struct Inside {
+    std::atomic<int>& count;
+    explicit Inside(std::atomic<int>& c) : count(c) { count.fetch_add(1); }
+    ~Inside() { count.fetch_sub(1); }
+  } inside(in_nccl_);
+  if (aborted_) return std::nullopt;
+  for (const Local& l : locals_) {
+    ncclResult_t state = ncclSuccess;
+    if (l.comm == nullptr || nccl_->CommGetAsyncError(l.comm, &state) != ncclSuccess) continue;
+    if (state == ncclSuccess || state == ncclInProgress) continue;
+    return fmt::format("NCCL: rank {} on GPU {}: {}; last warning: {}", l.rank, l.device, nccl_->GetErrorString(state),
+                       last_warning(*nccl_));
   }
-  throw Error(ExitCode::timeout, fmt::format("{}: not finished within {} s (-T), pending on {}", what,
-                                             config_.timeout_s, pending.empty() ? "no rank of this process" : pending));
+  return std::nullopt;
 }
 
 void NcclBackend::await(std::span<Local> ranks, const char* what) {
   // Between two looks at NCCL's state; a poll takes about a microsecond.
   constexpr int kPollsPerLook = 256;
-  const Clock::time_point start = Clock::now();
   int polls = 0;
   for (const Local& l : ranks) {
     use_device(l);
@@ -48,7 +60,7 @@ void NcclBackend::await(std::span<Local> ranks, const char* what) {
       if (state == cudaSuccess) break;
       if (state != cudaErrorNotReady) throw_cuda_error(state, what, __FILE__, __LINE__);
       if (++polls % kPollsPerLook == 0) {
-        check_health(ranks, start, what);
+        check_health(ranks, what);
         use_device(l);
       }
       std::this_thread::yield();
@@ -90,6 +102,7 @@ void NcclBackend::capture_end(int lane) {
 
 void NcclBackend::replay(int lane) {
   const InNccl in_nccl(*this);
+  count(lane);
   for (Local& l : lane_locals(lane)) {
     use_device(l);
     BUSBAR_CUDA(cudaGraphLaunch(l.graph_exec.get(), l.stream.get()));
