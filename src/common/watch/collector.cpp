@@ -1,0 +1,138 @@
+#include "common/watch/collector.h"
+
+#include "common/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace busbar {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// One host and the process that is asked for it next.
+struct Asked {
+  std::size_t host;
+  int rank;
+};
+
+const char* reason(PeerProbe::Result result) {
+  switch (result) {
+    case PeerProbe::Result::ok:
+      return "an answer that cannot be read";
+    case PeerProbe::Result::refused:
+      return "connection refused";
+    case PeerProbe::Result::no_route:
+      return "no route";
+    case PeerProbe::Result::timed_out:
+    case PeerProbe::Result::large_lost:
+      return "no answer";
+  }
+  return "no answer";
+}
+
+/// Asks those processes and notes what came; a host that answered is not asked again.
+void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit,
+         const std::function<void()>& meanwhile, std::vector<HostEvidence>& hosts) {
+  if (asked.empty()) return;
+  std::vector<PeerAddress> peers;
+  for (const Asked& a : asked) peers.push_back(view.peers[a.rank]);
+  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAskEvidence, limit, meanwhile);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    HostEvidence& host = hosts[asked[i].host];
+    try {
+      if (replies[i].result == PeerProbe::Result::ok) {
+        host = decode_host(replies[i].text);
+        host.reached = true;
+        host.why_not.clear();
+        continue;
+      }
+    } catch (const Error&) {
+      // said below, as any other reason
+    }
+    if (host.reached) continue;
+    host.why_not = fmt::format("{} from rank {} at {}", reason(replies[i].result), asked[i].rank, peers[i].ip);
+  }
+}
+
+/// The lowest rank of every other host, and then all ranks of those that did not answer.
+void ask_hosts(const JobView& view, std::size_t own, milliseconds limit, const std::function<void()>& meanwhile,
+               std::vector<HostEvidence>& hosts) {
+  constexpr std::size_t kMostPerHost = 16;
+  std::vector<Asked> first;
+  for (std::size_t h = 0; h < view.hosts.size(); ++h) {
+    if (h != own) first.push_back({h, view.hosts[h].front()});
+  }
+  ask(view, first, limit, meanwhile, hosts);
+  std::vector<Asked> others;
+  for (std::size_t h = 0; h < view.hosts.size(); ++h) {
+    if (h == own || hosts[h].reached) continue;
+    for (std::size_t i = 1; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
+      others.push_back({h, view.hosts[h][i]});
+    }
+  }
+  ask(view, others, limit, meanwhile, hosts);
+}
+
+void wait(milliseconds time, const std::function<void()>& meanwhile) {
+  std::this_thread::sleep_for(time);
+  if (meanwhile) meanwhile();
+}
+
+}  // namespace
+
+HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile) {
+  HangEvidence evidence;
+  evidence.jobid = view.jobid;
+  evidence.nprocs = view.nprocs;
+  evidence.host_of_rank = view.host_of_rank();
+  evidence.reporter = fmt::format("rank {} on {}", view.rank, view.host);
+  const auto own_index = static_cast<std::size_t>(view.hosts.empty() ? 0 : view.host_index());
+  evidence.hosts.resize(std::max<std::size_t>(view.hosts.size(), 1));
+  for (std::size_t h = 0; h < view.hosts.size(); ++h) {
+    evidence.hosts[h].host = view.peers[view.hosts[h].front()].host;
+  }
+  if (quick) {
+    ask_hosts(view, own_index, milliseconds(150), meanwhile, evidence.hosts);
+  } else {
+    own.look_closely(view);
+    ask_hosts(view, own_index, milliseconds(1500), meanwhile, evidence.hosts);
+    // By now the hosts have looked at themselves and at each other.
+    wait(milliseconds(1200), meanwhile);
+    ask_hosts(view, own_index, milliseconds(1200), meanwhile, evidence.hosts);
+  }
+  evidence.hosts[own_index] = own.evidence(view);
+  return evidence;
+}
+
+bool alarm_others(const JobView& view) {
+  constexpr int kCandidates = 8;
+  constexpr std::size_t kMostPerHost = 4;
+  std::vector<PeerAddress> peers;
+  for (int h = 0; h < std::min(view.host_index(), kCandidates); ++h) {
+    const std::vector<int>& ranks = view.hosts[h];
+    for (std::size_t i = 0; i < std::min(ranks.size(), kMostPerHost); ++i) peers.push_back(view.peers[ranks[i]]);
+  }
+  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAlarm, milliseconds(1500));
+  return std::any_of(replies.begin(), replies.end(),
+                     [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
+}
+
+bool holds_majority(const JobView& view, const HangEvidence& evidence) {
+  if (view.hosts.size() <= 1) return true;
+  const auto reached = static_cast<std::size_t>(std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
+                                                              [](const HostEvidence& host) { return host.reached; }));
+  return 2 * reached > view.hosts.size() || (2 * reached == view.hosts.size() && evidence.hosts.front().reached);
+}
+
+void stop_others(const JobView& view) {
+  std::vector<PeerAddress> others;
+  for (const PeerAddress& peer : view.peers) {
+    if (peer.rank != view.rank) others.push_back(peer);
+  }
+  if (!others.empty()) (void)ask_peers(others, view.token, kStop, milliseconds(1000));
+}
+
+}  // namespace busbar

@@ -1,0 +1,107 @@
+#include "common/watch/host_observer.h"
+
+#include "common/watch/flight_record.h"
+#include "common/watch/local_evidence.h"
+
+#include <csignal>
+#include <set>
+
+namespace busbar {
+namespace {
+
+constexpr std::chrono::milliseconds kProbeLimit{2000};
+
+}  // namespace
+
+std::vector<RankEvidence> read_local_ranks(const std::string& jobid) {
+  std::vector<RankEvidence> ranks;
+  for (FlightState& flight : read_flights(flight_folders(), jobid)) {
+    const ProcessState process = process_state(flight);
+    ranks.push_back({std::move(flight), process});
+  }
+  return ranks;
+}
+
+HostObserver::~HostObserver() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void HostObserver::look_early() {
+  auto counters = error_counters();
+  const std::uint64_t bytes = network_bytes();
+  const std::lock_guard lock(mutex_);
+  early_ = Clock::now();
+  early_bytes_ = bytes;
+  early_counters_ = std::move(counters);
+  net_bytes_per_s_ = -1;
+}
+
+void HostObserver::look_closely(const JobView& view) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (working_) return;
+    working_ = true;
+    // Before the probes add to it.
+    const std::chrono::duration<double> since = Clock::now() - early_;
+    if (early_ != Clock::time_point{} && since.count() > 0.2) {
+      net_bytes_per_s_ = static_cast<double>(network_bytes() - early_bytes_) / since.count();
+    }
+  }
+  if (thread_.joinable()) thread_.join();
+  thread_ = std::thread([this, view] { work(view); });
+}
+
+void HostObserver::work(const JobView& view) {
+  std::map<std::string, std::uint64_t> before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = early_counters_;
+  }
+  std::vector<PeerProbe> probes;
+  try {
+    probes = probe_peers(probe_targets(view), view.token, kProbeLimit);
+  } catch (const std::exception&) {
+    probes.clear();  // no sockets left: the troubles say so
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    probes_ = std::move(probes);
+  }
+  std::vector<Trouble> troubles = host_troubles(before);
+  const std::lock_guard lock(mutex_);
+  troubles_ = std::move(troubles);
+  working_ = false;
+}
+
+HostEvidence HostObserver::evidence(const JobView& view) {
+  HostEvidence host;
+  host.host = view.host;
+  host.reached = true;
+  host.ranks = read_local_ranks(view.jobid);
+  const std::lock_guard lock(mutex_);
+  host.net_bytes_per_s = net_bytes_per_s_;
+  host.troubles = troubles_;
+  host.probes = probes_;
+  return host;
+}
+
+std::vector<PeerAddress> probe_targets(const JobView& view) {
+  constexpr int kAll = 32;
+  const int n = static_cast<int>(view.hosts.size());
+  const int own = view.host_index();
+  std::set<int> wanted;
+  if (n <= kAll) {
+    for (int h = 0; h < n; ++h) wanted.insert(h);
+  } else {
+    for (int distance = 1; distance < n; distance *= 2) {
+      wanted.insert((own + distance) % n);
+      wanted.insert((own - distance + n) % n);
+    }
+  }
+  wanted.erase(own);
+  std::vector<PeerAddress> targets;
+  for (int h : wanted) targets.push_back(view.peers[view.hosts[h].front()]);
+  return targets;
+}
+
+}  // namespace busbar

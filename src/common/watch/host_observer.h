@@ -1,0 +1,57 @@
+#pragma once
+
+#include "common/watch/evidence.h"
+#include "common/watch/job_view.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace busbar {
+
+/// The flight records of this job on this host, each with what /proc says about its process.
+std::vector<RankEvidence> read_local_ranks(const std::string& jobid);
+
+/// Looks at this host in a thread of its own, because what it asks (NVML, sysfs, other hosts) can take long or never
+/// answer; its findings can be read at any time.
+class HostObserver {
+ public:
+  HostObserver() = default;
+  HostObserver(const HostObserver&) = delete;
+  HostObserver& operator=(const HostObserver&) = delete;
+  ~HostObserver();
+
+  /// Notes the counters that later looks are compared with.
+  void look_early();
+
+  /// Begins to look for troubles and to probe the other hosts, unless it is at it. Returns at once.
+  void look_closely(const JobView& view);
+
+  /// This host as known now, its records read anew.
+  HostEvidence evidence(const JobView& view);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void work(const JobView& view);
+
+  std::mutex mutex_;
+  Clock::time_point early_{};
+  std::uint64_t early_bytes_ = 0;
+  std::map<std::string, std::uint64_t> early_counters_;
+  double net_bytes_per_s_ = -1;
+  std::vector<Trouble> troubles_;
+  std::vector<PeerProbe> probes_;
+  bool working_ = false;
+  std::thread thread_;
+};
+
+/// The processes to probe from a host: one of every other host, or where there are many, of those at distances of 1, 2,
+/// 4, ... from it in both directions.
+std::vector<PeerAddress> probe_targets(const JobView& view);
+
+}  // namespace busbar

@@ -1,0 +1,61 @@
+#include "common/watch/movement.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace busbar {
+namespace {
+
+/// A watcher beats every half second; a starved host may leave out some.
+constexpr double kFresh = 5;              // [s]
+constexpr double kMoving = 256.0 * 1024;  // [B/s] keep-alives, heartbeats and name services stay far below
+
+template <class Visit>
+void for_each_rank(const HangEvidence& evidence, const Visit& visit) {
+  for (const HostEvidence& host : evidence.hosts) {
+    for (const RankEvidence& rank : host.ranks) visit(rank);
+  }
+}
+
+}  // namespace
+
+bool is_lively(const RankEvidence& rank) {
+  if (rank.process.life == ProcessState::Life::gone) return false;
+  if (rank.process.state == 'T' || rank.process.state == 't' || rank.process.state == 'Z') return false;
+  return rank.flight.ending == Ending::none && rank.flight.heartbeat_age_s < kFresh;
+}
+
+std::optional<int> host_reader(std::span<const RankEvidence> ranks) {
+  std::optional<int> lowest;
+  for (const RankEvidence& rank : ranks) {
+    if (is_lively(rank) && (!lowest || rank.flight.rank < *lowest)) lowest = rank.flight.rank;
+  }
+  return lowest;
+}
+
+double job_idle_s(const HangEvidence& evidence) {
+  double least = std::numeric_limits<double>::infinity();
+  for_each_rank(evidence, [&](const RankEvidence& rank) { least = std::min(least, rank.flight.idle_s); });
+  return least == std::numeric_limits<double>::infinity() ? 0 : least;
+}
+
+double patience_s(const HangEvidence& evidence) {
+  double longest = -std::numeric_limits<double>::infinity();
+  bool watched = false;
+  for_each_rank(evidence, [&](const RankEvidence& rank) {
+    const FlightState& flight = rank.flight;
+    if (!is_lively(rank) || flight.limit_s <= 0) return;
+    watched = true;
+    longest = std::max(longest, flight.limit_s - flight.idle_s);
+  });
+  return watched ? longest : 0;
+}
+
+bool network_moves(const HangEvidence& evidence) {
+  bool all_lively = true;
+  for_each_rank(evidence, [&](const RankEvidence& rank) { all_lively = all_lively && is_lively(rank); });
+  return all_lively && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
+                                   [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
+}
+
+}  // namespace busbar
