@@ -35,7 +35,7 @@ copy_plugins() {
 copy_programs() {
   local program
   mkdir -p "$stage/bin"
-  for program in "$builddir"/*_perf* "$builddir"/test/*; do
+  for program in "$builddir"/*_perf* "$builddir"/busbar* "$builddir"/test/*; do
     # Stand-ins, broken benchmarks and fuzzers prove things about the source; on a cluster they only confuse.
     case ${program##*/} in
       fake_* | faulty_* | fuzz_* | libbusbar_faults*) continue ;;

@@ -3,6 +3,7 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/cluster/child.h"
 #include "common/cluster/collectively.h"
+#include "tools/before_session.h"
 #include "tools/compare_launches.h"
 #include "tools/session_job.h"
 #include "tools/verify_emitted.h"

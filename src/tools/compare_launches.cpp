@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
+#include "common/base/read_file.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/cluster/launch_template.h"
@@ -13,7 +14,6 @@
 #include "common/report/terminal_line.h"
 #include "tools/compare_emit.h"
 #include "tools/launch_rounds.h"
-#include "tools/perf_setup.h"
 #include "tools/verify_emitted.h"
 
 #include <fmt/format.h>

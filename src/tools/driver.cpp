@@ -29,7 +29,7 @@ std::string driver_help() {
 
 }  // namespace
 
-int run_driver(int argc, char** argv) {
+int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) {
   // Under a launcher every rank comes here; what all find alike is said once.
   const bool speaks = detect_launch().rank <= 0;
   const std::string_view word = argc > 1 ? argv[1] : "";
@@ -44,7 +44,7 @@ int run_driver(int argc, char** argv) {
   const auto subcommands = all_subcommands();
   const auto found =
       std::find_if(subcommands.begin(), subcommands.end(), [&](const Subcommand& s) { return s.name == word; });
-  if (found != subcommands.end()) return found->run(argc - 1, argv + 1);
+  if (found != subcommands.end()) return (found->run != nullptr ? found->run : with_ranks)(argc - 1, argv + 1);
   if (!speaks) return code_of(ExitCode::good);
   std::vector<std::string> names;
   for (const Subcommand& s : subcommands) names.emplace_back(s.name);

@@ -3,14 +3,14 @@
 #include "common/backends/mpi/ompi_rules.h"
 #include "common/base/error.h"
 #include "common/base/options.h"
+#include "common/base/read_file.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
 #include "common/cluster/launcher.h"
 #include "common/measure/plan.h"
 #include "common/report/report_file.h"
+#include "tools/before_session.h"
 #include "tools/fingerprint_report.h"
-#include "tools/perf_setup.h"
-#include "tools/session_job.h"
 #include "tools/subcommand.h"
 
 #include <fmt/format.h>

@@ -1,11 +1,12 @@
 #include "tools/launch_rounds.h"
 
 #include "common/base/error.h"
+#include "common/base/read_file.h"
 #include "common/cluster/launch_template.h"
 #include "common/compare/rounds.h"
 #include "common/measure/plan.h"
 #include "tools/benchmark_arguments.h"
-#include "tools/perf_setup.h"
+#include "tools/program_beside.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -159,13 +160,7 @@ std::vector<std::string> environment_words(const std::vector<std::pair<std::stri
 }
 
 std::string benchmark_program(const Collective& collective) {
-  std::error_code unknown;
-  const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
-  // "busbar", and whatever the build appends to the names of all executables.
-  constexpr std::string_view kOwn = "busbar";
-  const std::string own = self.filename().string();
-  const std::string suffix = own.starts_with(kOwn) ? own.substr(kOwn.size()) : "";
-  return (self.parent_path() / fmt::format("{}_perf{}", collective.name, suffix)).string();
+  return program_beside(fmt::format("{}_perf", collective.name)).string();
 }
 
 std::string last_words(std::string_view text) {

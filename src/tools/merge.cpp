@@ -1,13 +1,14 @@
 #include "tools/merge.h"
 
+#include "common/base/error.h"
 #include "common/base/options.h"
+#include "common/base/read_file.h"
 #include "common/base/units.h"
 #include "common/cluster/launcher.h"
 #include "common/report/merged_runs.h"
 #include "common/report/report_file.h"
 #include "common/report/table.h"
-#include "tools/perf_setup.h"
-#include "tools/session_job.h"
+#include "tools/before_session.h"
 #include "tools/subcommand.h"
 
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include "common/backends/open_backend.h"
 #include "common/base/options.h"
 #include "common/cluster/collectively.h"
+#include "tools/before_session.h"
 #include "tools/perf_job.h"
 #include "tools/session_job.h"
 

@@ -1,6 +1,7 @@
 #include "tools/perf_setup.h"
 
 #include "common/base/launch_uuid.h"
+#include "common/base/read_file.h"
 #include "common/base/records.h"
 #include "common/base/timestamp.h"
 #include "common/cluster/collectively.h"
@@ -12,8 +13,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 namespace busbar {
@@ -41,14 +40,6 @@ Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, con
   if (world.size() > 1) text += fmt::format(" on {}", hostname());
   limit.arithmetic = world.broadcast(text, static_cast<int>(owner));
   return limit;
-}
-
-std::string read_file(const std::string& path, const std::string& what) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) throw Error(ExitCode::bad_config, fmt::format("cannot read {} '{}'", what, path));
-  return text.str();
 }
 
 Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config) {

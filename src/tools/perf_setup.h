@@ -11,9 +11,6 @@
 
 namespace busbar {
 
-/// A whole file; throws Error(bad_config) saying what it was to be. For process 0: the others get the text from it.
-std::string read_file(const std::string& path, const std::string& what);
-
 /// alltoallv's traffic, the same on every process: rank 0 reads the matrix file. Collective.
 Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config);
 

@@ -1,9 +1,9 @@
 #include "tools/session_job.h"
 
+#include "common/base/read_file.h"
 #include "common/cluster/collectively.h"
 #include "common/cluster/session.h"
 #include "common/watch/watchdog.h"
-#include "tools/perf_setup.h"
 
 #include <fmt/format.h>
 
@@ -48,23 +48,6 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
     const Error* known = dynamic_cast<const Error*>(&e);
     say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), step, e.what()));
     abort_job(known != nullptr ? known->code() : ExitCode::internal);
-  }
-}
-
-int run_before_session(const Launch& launch, const std::function<int()>& work) {
-  // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
-  const bool speaks = launch.rank <= 0;
-  try {
-    return work();
-  } catch (const Error& e) {
-    // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
-    // message.
-    if (!speaks) return code_of(ExitCode::good);
-    say(fmt::format("error: {}", e.what()));
-    return code_of(e.code());
-  } catch (const std::exception& e) {
-    say(fmt::format("error: {}", e.what()));
-    return code_of(ExitCode::internal);
   }
 }
 

@@ -20,9 +20,6 @@ using JobWork = std::function<ExitCode(const Comm& world, const std::string& ove
 /// the whole job. `timeout_s`: -T, for start and end.
 int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work);
 
-/// Runs `work` where there is no MPI yet and every rank finds the same: rank 0 speaks, the others leave with 0.
-int run_before_session(const Launch& launch, const std::function<int()>& work);
-
 /// -T as the command line has it: MPI itself must come up within it, before a --config can be read.
 double command_line_timeout_s(const CommandLine& line);
 

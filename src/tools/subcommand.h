@@ -8,14 +8,16 @@
 
 namespace busbar {
 
-/// One thing that `busbar` does. `run` gets the arguments behind the subcommand's name and never throws.
+/// One thing that `busbar` does.
 struct Subcommand {
   std::string_view name;
   std::string_view summary;  ///< one line, no full stop
+  /// Gets the subcommand's name and the arguments behind it, and never throws. Null where it needs ranks: busbar itself
+  /// starts where there is no MPI, and becomes busbar-ranks for those.
   int (*run)(int argc, char** argv);
 };
 
-/// Every subcommand, in the order of the help.
+/// Every subcommand, in the order of the help. Nothing that they run may reference MPI or hwloc.
 std::span<const Subcommand> all_subcommands();
 
 /// An option of a subcommand, beside those that it shares with the benchmarks.

@@ -1,5 +1,3 @@
-#include "tools/compare.h"
-#include "tools/fingerprint.h"
 #include "tools/merge.h"
 #include "tools/subcommand.h"
 
@@ -8,10 +6,10 @@
 namespace busbar {
 
 std::span<const Subcommand> all_subcommands() {
+  // Without a function: they need ranks, and ranks_subcommands.cpp has it.
   static constexpr std::array kSubcommands{
-      Subcommand{"compare", "settings of the library against its own choice: which is faster at which size",
-                 [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
-      Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", &run_fingerprint},
+      Subcommand{"compare", "settings of the library against its own choice: which is faster at which size", nullptr},
+      Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", nullptr},
       Subcommand{"merge", "launches of one benchmark as one result, with the interval that only launches give",
                  &run_merge},
   };

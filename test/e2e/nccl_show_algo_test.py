@@ -17,7 +17,7 @@ TUNER = os.path.join(suite.BUILD, "libbusbar_tuner.so")
 class Symbols(suite.Case):
     def test_nccl_finds_the_plugins_in_every_executable(self):
         wanted = {"ncclProfiler_v4", "ncclProfiler_v5", "ncclTunerPlugin_v4", "ncclTunerPlugin_v5"}
-        driver = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
+        driver = os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX)
         for program in [suite.program(c) for c in suite.COLLECTIVES] + [driver]:
             lines = self.ok(suite.execute(["nm", "-D", "--defined-only", program])).out.splitlines()
             # "D": data that may be written, as NCCL's pointer to it asks for.

@@ -1,9 +1,11 @@
 // Would catch: a value taken for a plain word, a benchmark's option swallowed by a subcommand, a slip that is silently
-// passed on.
+// passed on; a subcommand that busbar offers and busbar-ranks does not know.
 
 #include "tools/subcommand.h"
 
 #include "common/base/error.h"
+#include "tools/program_beside.h"
+#include "tools/ranks_subcommands.h"
 
 #include <catch2/catch.hpp>
 
@@ -80,4 +82,24 @@ TEST_CASE("the help lists own options at the benchmarks' column", "[tools][subco
         "      --vary NAME=V                   what to vary\n"
         "      --a-very-long-name-of-an-option ARGUMENT\n"
         "                                      below\n");
+}
+
+TEST_CASE("busbar-ranks knows what busbar leaves to it", "[tools][subcommand]") {
+  Words left, known;
+  for (const Subcommand& s : all_subcommands()) {
+    CHECK_FALSE(s.summary.empty());
+    if (s.run == nullptr) left.emplace_back(s.name);
+  }
+  for (const Subcommand& s : ranks_subcommands()) {
+    CHECK(s.run != nullptr);
+    known.emplace_back(s.name);
+  }
+  CHECK(left == known);
+}
+
+TEST_CASE("programs of one build are found beside each other, by the names that it gave them", "[tools][subcommand]") {
+  CHECK(program_beside("/a/busbar", "busbar-ranks") == "/a/busbar-ranks");
+  CHECK(program_beside("/a/busbar_v2", "busbar-ranks") == "/a/busbar-ranks_v2");
+  CHECK(program_beside("/a/busbar-ranks_v2", "all_reduce_perf") == "/a/all_reduce_perf_v2");
+  CHECK(program_beside("/a/test_unit", "busbar-ranks") == "/a/busbar-ranks");
 }

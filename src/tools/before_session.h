@@ -1,0 +1,12 @@
+#pragma once
+
+#include "common/cluster/launcher.h"
+
+#include <functional>
+
+namespace busbar {
+
+/// Runs `work` where there is no MPI yet and every rank finds the same: rank 0 speaks, the others leave with 0.
+int run_before_session(const Launch& launch, const std::function<int()>& work);
+
+}  // namespace busbar

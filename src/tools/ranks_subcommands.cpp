@@ -1,0 +1,27 @@
+#include "tools/ranks_subcommands.h"
+
+#include "common/base/error.h"
+#include "tools/compare.h"
+#include "tools/fingerprint.h"
+
+#include <algorithm>
+#include <array>
+
+namespace busbar {
+
+std::span<const Subcommand> ranks_subcommands() {
+  static constexpr std::array kSubcommands{
+      Subcommand{"compare", {}, [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
+      Subcommand{"fingerprint", {}, &run_fingerprint},
+  };
+  return kSubcommands;
+}
+
+int run_ranks_subcommand(int argc, char** argv) {
+  const auto subcommands = ranks_subcommands();
+  const auto found = std::find_if(subcommands.begin(), subcommands.end(),
+                                  [&](const Subcommand& s) { return s.name == std::string_view(argv[0]); });
+  return found != subcommands.end() ? found->run(argc, argv) : static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace busbar
