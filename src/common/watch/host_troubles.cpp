@@ -1,0 +1,144 @@
+#include "common/base/units.h"
+#include "common/cluster/cgroup.h"
+#include "common/cluster/memory.h"
+#include "common/watch/host_counters.h"
+#include "common/watch/local_evidence.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+using Counters = std::map<std::string, std::uint64_t>;
+using Kind = Trouble::Kind;
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('/') + 1); }
+std::string_view first_parts(std::string_view name) { return name.substr(0, name.rfind('/')); }
+
+std::uint64_t value_of(const Counters& counters, const std::string& name) {
+  const auto found = counters.find(name);
+  return found == counters.end() ? 0 : found->second;
+}
+
+/// By how much a counter moved; 0 where it was not known before.
+std::uint64_t moved(const Counters& before, const Counters& now, const std::string& name) {
+  const auto found = before.find(name);
+  if (found == before.end()) return 0;
+  const std::uint64_t value = value_of(now, name);
+  return value > found->second ? value - found->second : 0;
+}
+
+/// A port without a cable is down all its life and harms nobody; one that was up once is another matter.
+void look_at_links(std::vector<Trouble>& troubles, const Counters& before, const Counters& now, const fs::path& root) {
+  for (const auto& [name, value] : now) {
+    if (last_part(name) != kDown || value == 0) continue;
+    const std::string link(first_parts(name));
+    const bool infiniband = link.find('/') != std::string::npos;
+    std::error_code ignored;
+    // Bridges of containers and machines lose their carrier whenever the last of these ends.
+    if (!infiniband && fs::exists(root / "sys/class/net" / link / "bridge", ignored)) continue;
+    const std::uint64_t lost = value_of(now, link + (infiniband ? "/link_downed" : "/carrier_down_count"));
+    const bool was_up = lost > 0 || (before.contains(name) && before.at(name) == 0);
+    const std::string text =
+        infiniband ? fmt::format("{} port {} is DOWN", first_parts(link), last_part(link)) : link + " is down";
+    if (was_up) {
+      troubles.push_back({Kind::hardware, text + ", it was up before"});
+    } else if (infiniband) {
+      troubles.push_back({Kind::notice, text + ", since the host started"});
+    }
+  }
+}
+
+void look_at_counters(std::vector<Trouble>& troubles, const Counters& before, const Counters& now) {
+  for (const auto& [name, value] : now) {
+    if (name == kKernelSequence || last_part(name) == kDown) continue;
+    const std::uint64_t more = moved(before, now, name);
+    if (more == 0) continue;
+    if (name == kOomKills) {
+      troubles.push_back(
+          {Kind::resource, fmt::format("the kernel killed {} process{} for lack of memory during the job", more,
+                                       more == 1 ? "" : "es")});
+    } else if (name == kThrottledMs) {
+      if (more >= 1000) {
+        troubles.push_back(
+            {Kind::notice, fmt::format("CPU starved: a quota held processes back for {:.0f} s during the job",
+                                       static_cast<double>(more) / 1e3)});
+      }
+    } else if (name == kRetransmitted) {
+      if (more >= 20)
+        troubles.push_back({Kind::notice, fmt::format("TCP sent {} segments again during the job", more)});
+    } else if (last_part(name) == "link_downed" && value_of(now, std::string(first_parts(name)) + "/down") == 0) {
+      const std::string_view port = first_parts(name);
+      troubles.push_back({Kind::hardware, fmt::format("{} port {} went down {} time{} during the job",
+                                                      first_parts(port), last_part(port), more, more == 1 ? "" : "s")});
+    } else {
+      troubles.push_back({Kind::notice, fmt::format("{} grew by {} during the job", name, more)});
+    }
+  }
+}
+
+void look_at_shared_memory(std::vector<Trouble>& troubles, const fs::path& root) {
+  struct statvfs facts {};
+  if (statvfs((root / "dev/shm").c_str(), &facts) != 0 || facts.f_blocks == 0) return;
+  const std::uint64_t free = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+  const std::uint64_t size = static_cast<std::uint64_t>(facts.f_blocks) * facts.f_frsize;
+  constexpr std::uint64_t kLeast = 1 << 20;
+  constexpr std::uint64_t kTiny = 64 << 20;  // what container runtimes give by default
+  if (free < kLeast) {
+    troubles.push_back(
+        {Kind::resource, fmt::format("/dev/shm is full: {} of {} are free", format_bytes(free), format_bytes(size))});
+  } else if (size <= kTiny) {
+    troubles.push_back(
+        {Kind::notice, fmt::format("/dev/shm is small: {}, {} free", format_bytes(size), format_bytes(free))});
+  }
+}
+
+void look_at_memory(std::vector<Trouble>& troubles, const fs::path& root) {
+  const HostMemory memory = free_host_memory(root);
+  constexpr std::uint64_t kLeast = 64 << 20;
+  if (memory.free_bytes >= kLeast) return;
+  troubles.push_back({Kind::resource, fmt::format("memory is used up: {} are left ({})",
+                                                  format_bytes(memory.free_bytes), memory.source)});
+}
+
+void look_at_files(std::vector<Trouble>& troubles, const fs::path& root) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  std::error_code error;
+  std::uint64_t open = 0;
+  for (fs::directory_iterator it(root / "proc/self/fd", error), end; !error && it != end; it.increment(error)) ++open;
+  if (open + 8 < limit.rlim_cur) return;
+  troubles.push_back({Kind::resource, fmt::format("file descriptors are used up: {} of {}", open, limit.rlim_cur)});
+}
+
+template <class Look>
+void try_to(Look&& look) {
+  try {
+    look();
+  } catch (const std::exception&) {
+    // What cannot be looked at is no trouble.
+  }
+}
+
+}  // namespace
+
+std::vector<Trouble> host_troubles(const Counters& counters_before, const fs::path& root) {
+  std::vector<Trouble> troubles;
+  Counters now;
+  try_to([&] { now = error_counters(root); });
+  try_to([&] { look_at_links(troubles, counters_before, now, root); });
+  try_to([&] { look_at_counters(troubles, counters_before, now); });
+  try_to([&] { look_at_shared_memory(troubles, root); });
+  try_to([&] { look_at_memory(troubles, root); });
+  try_to([&] { look_at_files(troubles, root); });
+  return troubles;
+}
+
+}  // namespace busbar
