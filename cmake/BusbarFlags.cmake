@@ -26,6 +26,18 @@ if(BUSBAR_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# For libFuzzer to see which way an input takes, everything must be instrumented: a build folder of its own, with
+#   cmake -B FOLDER -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DBUSBAR_LIBFUZZER=ON -DBUSBAR_CUDA=OFF
+option(BUSBAR_LIBFUZZER "Make test/fuzz/ for libFuzzer, with the address sanitizer (clang only)" OFF)
+if(BUSBAR_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "BUSBAR_LIBFUZZER needs clang: -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang")
+  endif()
+  add_compile_options(-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer -g -O1)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 find_program(BUSBAR_CCACHE ccache)
 if(BUSBAR_CCACHE)
   foreach(language IN ITEMS C CXX CUDA)
