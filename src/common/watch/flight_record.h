@@ -3,6 +3,7 @@
 #include "common/base/lane_counter.h"
 #include "common/watch/flight_state.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -27,11 +28,13 @@ struct FlightOwner {
 };
 
 /// This process's flight record: a file in shared memory that neighbours read when this process cannot speak. The main
-/// thread writes it (begin, end), its watcher beats (beat). Never throws after construction.
+/// thread writes it (begin, set_...), its watcher beats (beat, set_error), any thread ends it. Never throws after
+/// construction.
 class FlightRecord {
  public:
-  /// Makes busbar.UID.JOBID.HOST.RANK in `folder`, reserved with posix_fallocate, at most 64 KiB; in $TMPDIR (else
-  /// /tmp) where `folder` has no room. Where neither has, the record is private memory and path() is empty.
+  /// Makes busbar.UID.JOBID.HOST.RANK in `folder`, reserved with posix_fallocate, at most 64 KiB, for this user only;
+  /// in $TMPDIR (else /tmp) where `folder` has no room. Where neither has, the record is private memory and path() is
+  /// empty. A dead process's file of that name is replaced; a live one's is left, and the pid appended to the name.
   explicit FlightRecord(const FlightOwner& owner, const std::filesystem::path& folder = "/dev/shm");
   FlightRecord(const FlightRecord&) = delete;
   FlightRecord& operator=(const FlightRecord&) = delete;
@@ -42,6 +45,9 @@ class FlightRecord {
 
   void set_nprocs(int nprocs) noexcept;
 
+  /// Lanes that launch: `entered` is the smallest of their counters. Before, of the lanes up to the last that counted.
+  void set_lanes(int lanes) noexcept;
+
   /// The step now under way. `calls`: operations that it makes, 0 where not known; `limit_s` 0: none.
   void begin(Phase phase, std::string_view step, const CalledOperation* call, std::uint64_t calls,
              double limit_s) noexcept;
@@ -49,6 +55,7 @@ class FlightRecord {
   /// From the watcher: it is alive, and whether step or counters changed since the last time.
   void beat() noexcept;
   void set_error(std::string_view error) noexcept;
+
   void end(Ending ending) noexcept;
   /// The file stays when the process ends.
   void keep() noexcept { keep_ = true; }
@@ -62,27 +69,29 @@ class FlightRecord {
  private:
   FlightLayout* layout_ = nullptr;
   std::filesystem::path path_;
-  bool keep_ = false;
+  std::atomic<bool> keep_{false};
 };
 
 /// A record's bytes, decoded; nothing where they are no whole record of a version that is known. Never reads beyond the
 /// span, whatever it holds. `now_ns`: CLOCK_MONOTONIC of the host that wrote it.
 std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::int64_t now_ns);
 
-/// The record in a file; nothing where it is none.
+/// The record in a file; nothing where it is none. Ages of one that was copied from another host, or is older than this
+/// start of the machine, count back from its own last beat.
 std::optional<FlightState> read_flight(const std::filesystem::path& file);
 
-/// All records of a job (empty: of all jobs) in `folders`, by rank.
+/// All records of a job (empty: of all jobs) in `folders`, by rank. Of a named job only this user's: in a folder that
+/// all may write, anybody could lay down evidence.
 std::vector<FlightState> read_flights(std::span<const std::filesystem::path> folders, std::string_view jobid);
 
 /// Where records of this user lie: /dev/shm and $TMPDIR (else /tmp).
 std::vector<std::filesystem::path> flight_folders();
 
-/// Removes this user's records whose process is gone and that are older than a day; returns how many.
+/// Removes this user's records of this host whose process is gone and beat last more than a day ago; returns how many.
 int remove_old_flights(std::span<const std::filesystem::path> folders);
 
-/// The scheduler's or launcher's name of this job, as every rank of it finds it in its environment, fit for a file
-/// name; empty where there is none.
+/// The scheduler's and launcher's name of this launch, as every rank of it finds it in its environment, fit for a file
+/// name; empty where there is none. A batch job alone is none: several launches may run in it.
 std::string environment_jobid(const char* (*get)(const char*) = nullptr);
 
 }  // namespace busbar

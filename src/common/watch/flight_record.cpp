@@ -1,0 +1,168 @@
+#include "common/watch/flight_record.h"
+
+#include "common/watch/flight_layout.h"
+#include "common/watch/flight_place.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+/// As much of the text as there is room for, filled up with zeros.
+template <std::size_t N>
+void copy_text(char (&to)[N], std::string_view text) noexcept {
+  std::memset(to, 0, N);
+  std::memcpy(to, text.data(), std::min(text.size(), N));
+}
+
+FlightCounters counters(const FlightLayout& layout, int declared) noexcept {
+  std::array<std::uint64_t, kMaxLanes> lanes;
+  for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = layout.lanes[i].entered.load(std::memory_order_relaxed);
+  return sum_up(lanes, declared);
+}
+
+FlightCall packed(const CalledOperation& call) noexcept {
+  FlightCall packed{};
+  copy_text(packed.collective, call.collective);
+  copy_text(packed.dtype, call.dtype);
+  copy_text(packed.op, call.op);
+  packed.count = call.count;
+  packed.nbytes = call.nbytes;
+  packed.communicator = call.communicator;
+  packed.root = call.root;
+  packed.in_place = call.in_place ? 1 : 0;
+  packed.present = 1;
+  return packed;
+}
+
+/// Puts the step that is over into the ring.
+void finish(FlightStep& step, std::uint64_t last_entered, std::int64_t now_ns) noexcept {
+  if (static_cast<Phase>(step.phase) == Phase::resting) return;
+  FlightFinished& finished = step.finished[step.nfinished++ % kFinishedSteps];
+  std::memcpy(finished.collective, step.call.collective, sizeof finished.collective);
+  finished.nbytes = step.call.nbytes;
+  finished.last_entered = last_entered;
+  finished.begun_ns = step.begun_ns;
+  finished.ended_ns = now_ns;
+  finished.phase = step.phase;
+}
+
+void write_head(FlightHead& head, const FlightOwner& owner) {
+  FlightHead made{};
+  made.magic = kFlightMagic;
+  made.version = kFlightVersion;
+  made.nbytes = sizeof(FlightLayout);
+  made.boot = this_boot();
+  made.pid = getpid();
+  made.pid_start = process_start(made.pid);
+  made.started_unix_s = std::time(nullptr);
+  made.rank = owner.rank;
+  copy_text(made.jobid, owner.jobid);
+  copy_text(made.host, owner.host);
+  copy_text(made.command, owner.command);
+  made.check = flight_checksum(&made, offsetof(FlightHead, check), kFlightVersion);
+  std::memcpy(&head, &made, sizeof head);
+}
+
+/// What the main thread wrote last, for itself to change.
+FlightStep last_step(const FlightLayout& layout) noexcept {
+  const auto last = layout.step.read();
+  return last ? last->value : FlightStep{};
+}
+
+}  // namespace
+
+FlightRecord::FlightRecord(const FlightOwner& owner, const std::filesystem::path& folder) {
+  const std::string name = fmt::format("busbar.{}.{}.{}.{}", getuid(), fit_for_file_name(owner.jobid, 100),
+                                       fit_for_file_name(owner.host, 100), owner.rank);
+  const std::array<std::filesystem::path, 2> folders{folder, temporary_folder()};
+  FlightPlace place = make_flight_place(folders, name, sizeof(FlightLayout));
+  layout_ = static_cast<FlightLayout*>(place.memory);
+  path_ = std::move(place.path);
+  FlightStep step{};
+  step.nprocs = owner.nprocs;
+  step.lanes = 1;
+  step.phase = static_cast<std::uint64_t>(Phase::starting);
+  copy_text(step.text, "starting");
+  step.begun_ns = flight_clock_ns();
+  layout_->step.write(step);
+  beat();
+  write_head(layout_->head, owner);  // last: without it nothing is a record
+}
+
+FlightRecord::~FlightRecord() { release_flight_place(layout_, sizeof(FlightLayout), path_, !keep_); }
+
+void FlightRecord::set_nprocs(int nprocs) noexcept {
+  FlightStep step = last_step(*layout_);
+  step.nprocs = nprocs;
+  layout_->step.write(step);
+}
+
+void FlightRecord::set_lanes(int lanes) noexcept {
+  FlightStep step = last_step(*layout_);
+  step.lanes = std::clamp(lanes, 1, kMaxLanes);
+  layout_->step.write(step);
+}
+
+void FlightRecord::begin(Phase phase, std::string_view text, const CalledOperation* call, std::uint64_t calls,
+                         double limit_s) noexcept {
+  FlightStep step = last_step(*layout_);
+  const std::int64_t now_ns = flight_clock_ns();
+  const std::uint64_t now_entered = counters(*layout_, step.lanes).entered;
+  finish(step, now_entered, now_ns);
+  step.phase = static_cast<std::uint64_t>(phase);
+  copy_text(step.text, text);
+  step.call = call != nullptr ? packed(*call) : FlightCall{};
+  step.first = now_entered;
+  step.calls = calls;
+  step.begun_ns = now_ns;
+  step.limit_s = limit_s;
+  layout_->step.write(step);
+}
+
+void FlightRecord::beat() noexcept {
+  const auto last = layout_->beat.read();
+  FlightBeat beat = last ? last->value : FlightBeat{};
+  const std::uint64_t sum = counters(*layout_, kMaxLanes).sum;
+  const std::uint64_t step = layout_->step.last();
+  beat.beat_ns = flight_clock_ns();
+  beat.beat_unix_s = std::time(nullptr);
+  if (!last || beat.seen_step != step || beat.seen_sum != sum) beat.changed_ns = beat.beat_ns;
+  beat.seen_step = step;
+  beat.seen_sum = sum;
+  layout_->beat.write(beat);
+}
+
+void FlightRecord::set_error(std::string_view error) noexcept {
+  const auto last = layout_->beat.read();
+  FlightBeat beat = last ? last->value : FlightBeat{};
+  copy_text(beat.error, error);
+  layout_->beat.write(beat);
+}
+
+void FlightRecord::end(Ending ending) noexcept {
+  std::atomic_ref<std::uint64_t>(layout_->ending).store(static_cast<std::uint64_t>(ending), std::memory_order_relaxed);
+}
+
+std::span<LaneCounter> FlightRecord::lanes() noexcept { return layout_->lanes; }
+
+FlightState FlightRecord::state() const {
+  // Words, because the bytes change meanwhile; the record proves itself that what was read is whole.
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  constexpr std::size_t kWords = sizeof(FlightLayout) / sizeof(Word);
+  std::array<std::uint64_t, kWords> copy;
+  const auto* words = reinterpret_cast<const Word*>(layout_);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    for (std::size_t i = 0; i < kWords; ++i) copy[i] = __atomic_load_n(words + i, __ATOMIC_RELAXED);
+    if (auto state = parse_flight(std::as_bytes(std::span(copy)), flight_clock_ns())) return *state;
+  }
+  return {};  // not in practice: somebody began a step every microsecond
+}
+
+}  // namespace busbar
