@@ -7,25 +7,28 @@
 
 namespace busbar {
 
-// What one line of somebody's log says. Texts are views into the line and live as long as it does. A number that a
-// version of NCCL does not print is -1 (0 for pointers and ids).
+// What one line of somebody's log says. Texts are views into the line and live
+// as long as it does. A number that a version of NCCL does not print is -1 (0
+// for pointers and ids).
 
-/// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype 7 op 0 root 0 comm 0x... [nranks=8]".
+/// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype
+/// 7 op 0 root 0 comm 0x... [nranks=8]".
 struct CollCall {
-  std::string_view op;  ///< "AllReduce", "Send"
+  std::string_view op; ///< "AllReduce", "Send"
   std::uint64_t op_count = 0;
   std::uint64_t count = 0;
-  std::string_view dtype;  ///< as printed: a number or a word
+  std::string_view dtype; ///< as printed: a number or a word
   std::string_view redop;
-  std::int64_t root = -1;  ///< the peer of Send and Recv
+  std::int64_t root = -1; ///< the peer of Send and Recv
   std::uint64_t comm = 0;
   int nranks = -1;
   bool in_place = false;
 };
 
-/// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and ncclCommSplit's bootstrap.
+/// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and
+/// ncclCommSplit's bootstrap.
 struct InitEvent {
-  std::string_view function;  ///< "ncclCommInitRank", empty before 2.21
+  std::string_view function; ///< "ncclCommInitRank", empty before 2.21
   std::uint64_t comm = 0;
   int rank = -1;
   int nranks = -1;
@@ -46,13 +49,14 @@ struct CommShape {
   int local_ranks = -1;
 };
 
-/// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older forms.
+/// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older
+/// forms.
 struct Connection {
   int src = -1;
   int dst = -1;
-  std::string_view transport;  ///< "P2P", "SHM", "NET"
-  std::string_view detail;     ///< "CUMEM/read", "IB/0/GDRDMA"
-  std::string_view network;    ///< of NET: "IB", "Socket", a plugin's name
+  std::string_view transport; ///< "P2P", "SHM", "NET"
+  std::string_view detail;    ///< "CUMEM/read", "IB/0/GDRDMA"
+  std::string_view network;   ///< of NET: "IB", "Socket", a plugin's name
   bool gdr = false;
 };
 
@@ -64,7 +68,8 @@ struct Connected {
   int gdr = -1;
 };
 
-/// "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels, 2 p2p channels per peer".
+/// "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels, 2
+/// p2p channels per peer".
 struct ChannelCounts {
   int coll = -1;
   int collnet = -1;
@@ -73,31 +78,34 @@ struct ChannelCounts {
   int p2p_per_peer = -1;
 };
 
-/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; of 2.22 without names too.
+/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12,
+/// ...)"; of 2.22 without names too.
 struct InitTimings {
   int rank = -1;
   int nranks = -1;
-  double total = -1;  ///< [s], as all of them
-  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1, graphs = -1, connections = -1, rest = -1;
+  double total = -1; ///< [s], as all of them
+  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1,
+         graphs = -1, connections = -1, rest = -1;
 };
 
 struct BootstrapTimings {
   double total = -1, create = -1, send = -1, recv = -1, ring = -1;
 };
 
-/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}" and its older forms.
+/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}"
+/// and its older forms.
 struct TuningChoice {
-  std::string_view op;  ///< empty before 2.23
+  std::string_view op; ///< empty before 2.23
   std::uint64_t bytes = 0;
-  std::string_view algo;  ///< as printed: a word, or a number up to 2.23
+  std::string_view algo; ///< as printed: a word, or a number up to 2.23
   std::string_view proto;
   int channel_lo = -1;
   int channel_hi = -1;
 };
 
 struct VersionLine {
-  std::string_view nccl;  ///< "2.28.9"
-  std::string_view cuda;  ///< "13.0"; empty where not told
+  std::string_view nccl; ///< "2.28.9"
+  std::string_view cuda; ///< "13.0"; empty where not told
 };
 
 /// "NCCL_IB_TC set by environment to 128."
@@ -111,31 +119,39 @@ struct NetworkInUse {
   std::string_view network;
 };
 
-/// "NET/IB : Using [0]mlx5_0:1/RoCE [1]... ; OOB eth0:10.0.0.1<0>", or "NET/Socket : Using [0]eth0:...".
+/// "NET/IB : Using [0]mlx5_0:1/RoCE [1]... ; OOB eth0:10.0.0.1<0>", "NET/Socket
+/// : Using [0]eth0:...", "NET/IB : No device found." (no devices), "NET/OFI
+/// Selected Provider is efa (found 16 nics)", and "Bootstrap : Using eth0:...",
+/// whose network is "Bootstrap" and which has an oob only.
 struct NetDevices {
-  std::string_view network;  ///< "IB", "Socket"
-  std::string_view devices;  ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE"
-  std::string_view oob;      ///< "eth0:10.0.0.1<0>"; empty where not told
+  std::string_view network; ///< "IB", "Socket", "OFI", "Bootstrap"
+  std::string_view
+      devices; ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", "efa (found 16 nics)"
+  std::string_view oob; ///< "eth0:10.0.0.1<0>"; empty where not told
+  bool relaxed_ordering = false;
 };
 
 /// "GPU Direct RDMA Enabled|Disabled for ...".
 struct GdrLine {
   bool enabled = false;
-  std::string_view hca;  ///< name or number
+  std::string_view hca; ///< name or number
   int distance = -1;
   int limit = -1;
 };
 
-/// "NVLS multicast support is [not ]available", "MNNVL 1".
+/// "NVLS multicast support is [not ]available", "MNNVL 1 cliqueId ...".
 struct Capability {
-  std::string_view name;  ///< "NVLS", "MNNVL", "DMABUF", "RAS"
+  std::string_view name; ///< "NVLS", "MNNVL", "DMABUF", "RAS" (listens), "CC"
+                         ///< (confidential computing)
   bool available = false;
+  std::string_view text; ///< the whole message: cliques, ports
 };
 
-/// NCCL WARN.
+/// NCCL WARN, and what says as much at INFO: "Call to connect returned
+/// Connection refused, retrying", port events.
 struct Warning {
-  std::string_view file;      ///< "transport/net_ib.cc:123"; empty where not told
-  std::string_view function;  ///< 2.30.7 on
+  std::string_view file; ///< "transport/net_ib.cc:123"; empty where not told
+  std::string_view function; ///< 2.30.7 on
   std::string_view text;
 };
 
@@ -153,13 +169,16 @@ struct CommEnd {
   bool abort = false;
 };
 
-/// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42,
-/// OpType=ALLREDUCE, NumelIn=..., NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and its kin.
+/// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective
+/// operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=...,
+/// NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and its
+/// kin.
 struct TorchWork {
   enum class What : std::uint8_t { timed_out, last_state };
   What what = What::timed_out;
   int rank = -1;
-  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it; empty where not told
+  std::string_view group; ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it;
+                          ///< empty where not told
   std::int64_t seq = -1;
   std::string_view op;
   std::int64_t numel_in = -1;
@@ -170,12 +189,13 @@ struct TorchWork {
   std::int64_t last_completed = -1;
 };
 
-/// A kernel's line: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
+/// A kernel's line: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out
+/// of memory.
 struct KernelEvent {
   enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
   What what = What::xid;
   std::string_view device;
-  int number = -1;  ///< of the XID
+  int number = -1; ///< of the XID
   std::string_view text;
 };
 
@@ -183,21 +203,26 @@ struct KernelEvent {
 struct OtherLine {
   bool nccl = false;
   std::string_view text;
+  bool chatter = false; ///< known, and of no use: not to be counted as unknown
 };
 
-using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection, Connected, ChannelCounts,
-                             InitTimings, BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse,
-                             NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd, TorchWork, KernelEvent>;
+using LogFact =
+    std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection,
+                 Connected, ChannelCounts, InitTimings, BootstrapTimings,
+                 TuningChoice, VersionLine, EnvSetting, NetworkInUse,
+                 NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd,
+                 TorchWork, KernelEvent>;
 
 /// Who wrote a line, as far as the line tells.
 struct LogOrigin {
-  std::string_view host;  ///< empty: not told
+  std::string_view host; ///< empty: not told
   std::int64_t pid = -1;
   std::int64_t tid = -1;
   int dev = -1;
-  std::string_view timestamp;  ///< as printed; empty: none
+  std::string_view timestamp; ///< as printed; empty: none
   std::string_view
-      decoration;  ///< the launcher's, in front of the prefix: "[1,3]<stdout>:"; says who where NCCL does not
+      decoration; ///< the launcher's, in front of the prefix: "[1,3]<stdout>:";
+                  ///< says who where NCCL does not
 };
 
 struct LogLine {
@@ -205,4 +230,4 @@ struct LogLine {
   LogFact fact;
 };
 
-}  // namespace busbar
+} // namespace busbar

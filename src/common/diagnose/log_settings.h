@@ -1,0 +1,13 @@
+#pragma once
+
+#include "common/diagnose/log_fact.h"
+
+#include <string_view>
+
+namespace busbar {
+
+/// EnvSetting, VersionLine or Capability. False, and the fact as it was:
+/// nothing of these.
+bool parse_setting(std::string_view text, LogFact &fact);
+
+} // namespace busbar
