@@ -9,12 +9,10 @@
 
 namespace busbar {
 
-LineReader::LineReader(int fd, std::uint64_t limit)
-    : fd_(fd), limit_(limit), buffer_(new char[kBlock + kMaxLine]) {}
+LineReader::LineReader(int fd, std::uint64_t limit) : fd_(fd), limit_(limit), buffer_(new char[kBlock + kMaxLine]) {}
 
 std::string_view LineReader::beginning() {
-  if (bytes_ == 0)
-    fill();
+  if (bytes_ == 0) fill();
   return {buffer_.get() + begin_, end_ - begin_};
 }
 
@@ -22,22 +20,18 @@ bool LineReader::fill() {
   std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  const std::uint64_t room =
-      std::min<std::uint64_t>(kBlock + kMaxLine - end_, limit_ - bytes_);
-  if (room == 0)
-    return false;
+  const std::uint64_t room = std::min<std::uint64_t>(kBlock + kMaxLine - end_, limit_ - bytes_);
+  if (room == 0) return false;
   for (;;) {
-    const ssize_t got =
-        ::read(fd_, buffer_.get() + end_, static_cast<std::size_t>(room));
+    const ssize_t got = ::read(fd_, buffer_.get() + end_, static_cast<std::size_t>(room));
     if (got > 0) {
       end_ += static_cast<std::size_t>(got);
       bytes_ += static_cast<std::uint64_t>(got);
       return true;
     }
-    if (got == 0)
-      return false;
-    if (errno == EAGAIN) { // standard input may have been made non-blocking by
-                           // who shares it
+    if (got == 0) return false;
+    if (errno == EAGAIN) {  // standard input may have been made non-blocking by
+                            // who shares it
       pollfd wait{.fd = fd_, .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, -1);
     } else if (errno != EINTR) {
@@ -47,4 +41,4 @@ bool LineReader::fill() {
   }
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -12,7 +12,7 @@ namespace busbar {
 /// mapped file that somebody truncates meanwhile kills its reader. Memory is
 /// bounded: lines are cut at kMaxLine.
 class LineReader {
-public:
+ public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 10;
 
   /// `limit`: bytes to read at most. Does not close the file.
@@ -24,23 +24,17 @@ public:
   /// The next line without its '\n', and without NULs in front of it (what a
   /// truncated file is filled up with); `line` lives until the next call.
   /// False: there is none.
-  bool next(std::string_view &line) {
+  bool next(std::string_view& line) {
     for (;;) {
-      while (begin_ < end_ && !skipping_ && buffer_[begin_] == '\0')
-        ++begin_;
-      const char *const start = buffer_.get() + begin_;
+      while (begin_ < end_ && !skipping_ && buffer_[begin_] == '\0') ++begin_;
+      const char* const start = buffer_.get() + begin_;
       const std::size_t left = end_ - begin_;
-      const void *const hit =
-          left == 0 ? nullptr : std::memchr(start, '\n', left);
+      const void* const hit = left == 0 ? nullptr : std::memchr(start, '\n', left);
       const std::size_t length =
-          hit == nullptr ? left
-                         : static_cast<std::size_t>(
-                               static_cast<const char *>(hit) - start);
+          hit == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(hit) - start);
       if (hit == nullptr && (skipping_ || left <= kMaxLine)) {
-        if (skipping_)
-          begin_ = end_;
-        if (fill())
-          continue;
+        if (skipping_) begin_ = end_;
+        if (fill()) continue;
         line = std::string_view(buffer_.get() + begin_, end_ - begin_);
         begin_ = end_;
         return !line.empty();
@@ -48,8 +42,7 @@ public:
       begin_ += length + (hit == nullptr ? 0 : 1);
       const bool rest_of_cut = skipping_;
       skipping_ = hit == nullptr;
-      if (rest_of_cut)
-        continue;
+      if (rest_of_cut) continue;
       line = std::string_view(start, length < kMaxLine ? length : kMaxLine);
       cut_lines_ += length > kMaxLine ? 1 : 0;
       return true;
@@ -58,11 +51,9 @@ public:
 
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t cut_lines() const { return cut_lines_; }
-  int error() const {
-    return error_;
-  } ///< errno of the read that failed; 0: none did
+  int error() const { return error_; }  ///< errno of the read that failed; 0: none did
 
-private:
+ private:
   static constexpr std::size_t kBlock = std::size_t{1} << 20;
 
   /// Moves what is left to the front and reads on; false: nothing came.
@@ -76,7 +67,7 @@ private:
   std::uint64_t bytes_ = 0;
   std::uint64_t cut_lines_ = 0;
   int error_ = 0;
-  bool skipping_ = false; ///< behind the cut of a line
+  bool skipping_ = false;  ///< behind the cut of a line
 };
 
-} // namespace busbar
+}  // namespace busbar

@@ -10,30 +10,22 @@ namespace {
 
 /// The one shape that NCCL has printed from 2.4 on, word for word; anything
 /// else goes to read_loose.
-bool read_strict(LogScan scan, CollCall &call) {
-  if (!scan.take("sendbuff "))
-    return false;
+bool read_strict(LogScan scan, CollCall& call) {
+  if (!scan.take("sendbuff ")) return false;
   const std::string_view send = scan.word();
-  if (!scan.take("recvbuff "))
-    return false;
+  if (!scan.take("recvbuff ")) return false;
   const std::string_view recv = scan.word();
-  if (!scan.take("count ") || !scan.number(call.count))
-    return false;
-  if (!scan.take(" datatype "))
-    return false;
+  if (!scan.take("count ") || !scan.number(call.count)) return false;
+  if (!scan.take(" datatype ")) return false;
   call.dtype = scan.word();
-  if (!scan.take("op "))
-    return false;
+  if (!scan.take("op ")) return false;
   call.redop = scan.word();
-  if (!scan.take("root ") || !scan.number(call.root) || !scan.take(" comm "))
-    return false;
+  if (!scan.take("root ") || !scan.number(call.root) || !scan.take(" comm ")) return false;
   const std::size_t before = scan.rest.size();
   const std::string_view comm = scan.word();
   // At the end of the line the pointer may have lost digits.
-  if (comm.size() == before || !pointer_of(comm, call.comm))
-    return false;
-  if (scan.take("[nranks=") && (!scan.number(call.nranks) || !scan.take("]")))
-    call.nranks = -1;
+  if (comm.size() == before || !pointer_of(comm, call.comm)) return false;
+  if (scan.take("[nranks=") && (!scan.number(call.nranks) || !scan.take("]"))) call.nranks = -1;
   call.in_place = send == recv;
   return true;
 }
@@ -41,13 +33,12 @@ bool read_strict(LogScan scan, CollCall &call) {
 /// Words and their values in any order and number: 2.3.5 has "size" among them,
 /// people cut columns out. A whole line of NCCL has buffers and a communicator;
 /// one that has buffers only is cut.
-bool read_loose(LogScan scan, CollCall &call) {
+bool read_loose(LogScan scan, CollCall& call) {
   std::string_view send, recv;
   bool has_count = false, has_comm = false;
   while (!scan.rest.empty()) {
     if (scan.take("[nranks=")) {
-      if (!scan.number(call.nranks) || !scan.take("]"))
-        call.nranks = -1;
+      if (!scan.number(call.nranks) || !scan.take("]")) call.nranks = -1;
       scan.skip_blanks();
       continue;
     }
@@ -74,7 +65,7 @@ bool read_loose(LogScan scan, CollCall &call) {
 }
 
 /// "[Symmetric]: 1024 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 ...".
-bool read_kernel(LogScan scan, TuningChoice &choice) {
+bool read_kernel(LogScan scan, TuningChoice& choice) {
   choice.algo = scan.word();
   int nchannels = 0;
   if (scan.take("nchannels ") && scan.number(nchannels)) {
@@ -84,16 +75,14 @@ bool read_kernel(LogScan scan, TuningChoice &choice) {
   return !choice.algo.empty();
 }
 
-} // namespace
+}  // namespace
 
-bool parse_call(std::string_view text, LogFact &fact) {
+bool parse_call(std::string_view text, LogFact& fact) {
   LogScan scan{text};
   const std::string_view op = scan.name();
   std::uint64_t op_count = 0;
-  if (op.empty() || !scan.take(": opCount ") || !scan.number(op_count, 16) ||
-      !scan.take(" "))
-    return false;
-  CollCall &call = fact.emplace<CollCall>();
+  if (op.empty() || !scan.take(": opCount ") || !scan.number(op_count, 16) || !scan.take(" ")) return false;
+  CollCall& call = fact.emplace<CollCall>();
   if (!read_strict(scan, call)) {
     call = CollCall{};
     if (!read_loose(scan, call)) {
@@ -106,34 +95,26 @@ bool parse_call(std::string_view text, LogFact &fact) {
   return true;
 }
 
-bool parse_tuning(std::string_view text, LogFact &fact) {
+bool parse_tuning(std::string_view text, LogFact& fact) {
   TuningChoice choice;
   LogScan scan{text};
   if (!text.empty() && !is_digit(text.front())) {
     choice.op = scan.name();
     scan.take(" [Symmetric]");
-    if (choice.op.empty() || !scan.take(": "))
-      return false;
+    if (choice.op.empty() || !scan.take(": ")) return false;
   }
-  if (!scan.number(choice.bytes) || !scan.take(" Bytes -> "))
-    return false;
+  if (!scan.number(choice.bytes) || !scan.take(" Bytes -> ")) return false;
   if (scan.take("Kernel ")) {
-    if (!read_kernel(scan, choice))
-      return false;
+    if (!read_kernel(scan, choice)) return false;
   } else {
-    if (!scan.take("Algo "))
-      return false;
+    if (!scan.take("Algo ")) return false;
     choice.algo = scan.word();
-    if (!scan.take("proto "))
-      return false;
+    if (!scan.take("proto ")) return false;
     choice.proto = scan.word();
-    if (choice.proto.empty())
-      return false;
+    if (choice.proto.empty()) return false;
     if (scan.take("channel{Lo..Hi}={")) {
       int lo = -1, hi = -1;
-      if (!scan.number(lo) || !scan.take("..") || !scan.number(hi) ||
-          !scan.take("}"))
-        return false;
+      if (!scan.number(lo) || !scan.take("..") || !scan.number(hi) || !scan.take("}")) return false;
       choice.channel_lo = lo;
       choice.channel_hi = hi;
     }
@@ -142,4 +123,4 @@ bool parse_tuning(std::string_view text, LogFact &fact) {
   return true;
 }
 
-} // namespace busbar
+}  // namespace busbar

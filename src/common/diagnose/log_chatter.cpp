@@ -101,12 +101,11 @@ constexpr std::string_view kChatter[] = {
     "Memory used",
 };
 
-} // namespace
+}  // namespace
 
 bool is_chatter(std::string_view text) {
-  return std::any_of(
-      std::begin(kChatter), std::end(kChatter),
-      [text](std::string_view begin) { return text.starts_with(begin); });
+  return std::any_of(std::begin(kChatter), std::end(kChatter),
+                     [text](std::string_view begin) { return text.starts_with(begin); });
 }
 
-} // namespace busbar
+}  // namespace busbar

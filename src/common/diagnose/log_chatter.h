@@ -9,4 +9,4 @@ namespace busbar {
 /// new version has changed.
 bool is_chatter(std::string_view text);
 
-} // namespace busbar
+}  // namespace busbar

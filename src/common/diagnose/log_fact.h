@@ -14,12 +14,12 @@ namespace busbar {
 /// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype
 /// 7 op 0 root 0 comm 0x... [nranks=8]".
 struct CollCall {
-  std::string_view op; ///< "AllReduce", "Send"
+  std::string_view op;  ///< "AllReduce", "Send"
   std::uint64_t op_count = 0;
   std::uint64_t count = 0;
-  std::string_view dtype; ///< as printed: a number or a word
+  std::string_view dtype;  ///< as printed: a number or a word
   std::string_view redop;
-  std::int64_t root = -1; ///< the peer of Send and Recv
+  std::int64_t root = -1;  ///< the peer of Send and Recv
   std::uint64_t comm = 0;
   int nranks = -1;
   bool in_place = false;
@@ -28,7 +28,7 @@ struct CollCall {
 /// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and
 /// ncclCommSplit's bootstrap.
 struct InitEvent {
-  std::string_view function; ///< "ncclCommInitRank", empty before 2.21
+  std::string_view function;  ///< "ncclCommInitRank", empty before 2.21
   std::uint64_t comm = 0;
   int rank = -1;
   int nranks = -1;
@@ -54,9 +54,9 @@ struct CommShape {
 struct Connection {
   int src = -1;
   int dst = -1;
-  std::string_view transport; ///< "P2P", "SHM", "NET"
-  std::string_view detail;    ///< "CUMEM/read", "IB/0/GDRDMA"
-  std::string_view network;   ///< of NET: "IB", "Socket", a plugin's name
+  std::string_view transport;  ///< "P2P", "SHM", "NET"
+  std::string_view detail;     ///< "CUMEM/read", "IB/0/GDRDMA"
+  std::string_view network;    ///< of NET: "IB", "Socket", a plugin's name
   bool gdr = false;
 };
 
@@ -83,9 +83,8 @@ struct ChannelCounts {
 struct InitTimings {
   int rank = -1;
   int nranks = -1;
-  double total = -1; ///< [s], as all of them
-  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1,
-         graphs = -1, connections = -1, rest = -1;
+  double total = -1;  ///< [s], as all of them
+  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1, graphs = -1, connections = -1, rest = -1;
 };
 
 struct BootstrapTimings {
@@ -95,17 +94,17 @@ struct BootstrapTimings {
 /// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}"
 /// and its older forms.
 struct TuningChoice {
-  std::string_view op; ///< empty before 2.23
+  std::string_view op;  ///< empty before 2.23
   std::uint64_t bytes = 0;
-  std::string_view algo; ///< as printed: a word, or a number up to 2.23
+  std::string_view algo;  ///< as printed: a word, or a number up to 2.23
   std::string_view proto;
   int channel_lo = -1;
   int channel_hi = -1;
 };
 
 struct VersionLine {
-  std::string_view nccl; ///< "2.28.9"
-  std::string_view cuda; ///< "13.0"; empty where not told
+  std::string_view nccl;  ///< "2.28.9"
+  std::string_view cuda;  ///< "13.0"; empty where not told
 };
 
 /// "NCCL_IB_TC set by environment to 128."
@@ -124,34 +123,33 @@ struct NetworkInUse {
 /// Selected Provider is efa (found 16 nics)", and "Bootstrap : Using eth0:...",
 /// whose network is "Bootstrap" and which has an oob only.
 struct NetDevices {
-  std::string_view network; ///< "IB", "Socket", "OFI", "Bootstrap"
-  std::string_view
-      devices; ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", "efa (found 16 nics)"
-  std::string_view oob; ///< "eth0:10.0.0.1<0>"; empty where not told
+  std::string_view network;  ///< "IB", "Socket", "OFI", "Bootstrap"
+  std::string_view devices;  ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", "efa (found 16 nics)"
+  std::string_view oob;      ///< "eth0:10.0.0.1<0>"; empty where not told
   bool relaxed_ordering = false;
 };
 
 /// "GPU Direct RDMA Enabled|Disabled for ...".
 struct GdrLine {
   bool enabled = false;
-  std::string_view hca; ///< name or number
+  std::string_view hca;  ///< name or number
   int distance = -1;
   int limit = -1;
 };
 
 /// "NVLS multicast support is [not ]available", "MNNVL 1 cliqueId ...".
 struct Capability {
-  std::string_view name; ///< "NVLS", "MNNVL", "DMABUF", "RAS" (listens), "CC"
-                         ///< (confidential computing)
+  std::string_view name;  ///< "NVLS", "MNNVL", "DMABUF", "RAS" (listens), "CC"
+                          ///< (confidential computing)
   bool available = false;
-  std::string_view text; ///< the whole message: cliques, ports
+  std::string_view text;  ///< the whole message: cliques, ports
 };
 
 /// NCCL WARN, and what says as much at INFO: "Call to connect returned
 /// Connection refused, retrying", port events.
 struct Warning {
-  std::string_view file; ///< "transport/net_ib.cc:123"; empty where not told
-  std::string_view function; ///< 2.30.7 on
+  std::string_view file;      ///< "transport/net_ib.cc:123"; empty where not told
+  std::string_view function;  ///< 2.30.7 on
   std::string_view text;
 };
 
@@ -177,8 +175,8 @@ struct TorchWork {
   enum class What : std::uint8_t { timed_out, last_state };
   What what = What::timed_out;
   int rank = -1;
-  std::string_view group; ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it;
-                          ///< empty where not told
+  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it;
+                           ///< empty where not told
   std::int64_t seq = -1;
   std::string_view op;
   std::int64_t numel_in = -1;
@@ -195,7 +193,7 @@ struct KernelEvent {
   enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
   What what = What::xid;
   std::string_view device;
-  int number = -1; ///< of the XID
+  int number = -1;  ///< of the XID
   std::string_view text;
 };
 
@@ -203,26 +201,22 @@ struct KernelEvent {
 struct OtherLine {
   bool nccl = false;
   std::string_view text;
-  bool chatter = false; ///< known, and of no use: not to be counted as unknown
+  bool chatter = false;  ///< known, and of no use: not to be counted as unknown
 };
 
-using LogFact =
-    std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection,
-                 Connected, ChannelCounts, InitTimings, BootstrapTimings,
-                 TuningChoice, VersionLine, EnvSetting, NetworkInUse,
-                 NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd,
-                 TorchWork, KernelEvent>;
+using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection, Connected, ChannelCounts,
+                             InitTimings, BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse,
+                             NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd, TorchWork, KernelEvent>;
 
 /// Who wrote a line, as far as the line tells.
 struct LogOrigin {
-  std::string_view host; ///< empty: not told
+  std::string_view host;  ///< empty: not told
   std::int64_t pid = -1;
   std::int64_t tid = -1;
   int dev = -1;
-  std::string_view timestamp; ///< as printed; empty: none
-  std::string_view
-      decoration; ///< the launcher's, in front of the prefix: "[1,3]<stdout>:";
-                  ///< says who where NCCL does not
+  std::string_view timestamp;   ///< as printed; empty: none
+  std::string_view decoration;  ///< the launcher's, in front of the prefix: "[1,3]<stdout>:";
+                                ///< says who where NCCL does not
 };
 
 struct LogLine {
@@ -230,4 +224,4 @@ struct LogLine {
   LogFact fact;
 };
 
-} // namespace busbar
+}  // namespace busbar

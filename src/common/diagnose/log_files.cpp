@@ -32,29 +32,24 @@ constexpr std::size_t kNone = std::string_view::npos;
 /// not count a rank's calls twice.
 using Known = std::set<std::pair<dev_t, ino_t>>;
 
-bool is_new(const fs::path &path, Known &known) {
+bool is_new(const fs::path& path, Known& known) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) != 0 ||
-         known.emplace(status.st_dev, status.st_ino).second;
+  return ::stat(path.c_str(), &status) != 0 || known.emplace(status.st_dev, status.st_ino).second;
 }
 
 /// Links to folders are not followed: they may lead round in circles.
-void add_folder(const fs::path &folder, Known &known,
-                std::vector<fs::path> &files) {
+void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& files) {
   std::error_code failed;
   std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end;
-       it.increment(failed)) {
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
     entries.push_back(*it);
   }
-  if (failed)
-    files.push_back(folder); // read_log_file will say why
+  if (failed) files.push_back(folder);  // read_log_file will say why
   std::sort(entries.begin(), entries.end());
-  for (const fs::directory_entry &entry : entries) {
+  for (const fs::directory_entry& entry : entries) {
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
-      if (!entry.is_symlink(ignored))
-        add_folder(entry.path(), known, files);
+      if (!entry.is_symlink(ignored)) add_folder(entry.path(), known, files);
     } else if (entry.is_regular_file(ignored) && is_new(entry.path(), known)) {
       files.push_back(entry.path());
     }
@@ -62,44 +57,34 @@ void add_folder(const fs::path &folder, Known &known,
 }
 
 class Descriptor {
-public:
+ public:
   /// Does not wait for a writer of a pipe, which would be for ever.
-  explicit Descriptor(const fs::path &path)
-      : own_(path != "-"),
-        fd_(own_ ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-                 : STDIN_FILENO) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
+  explicit Descriptor(const fs::path& path)
+      : own_(path != "-"), fd_(own_ ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : STDIN_FILENO) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
-    if (own_ && fd_ >= 0)
-      ::close(fd_);
+    if (own_ && fd_ >= 0) ::close(fd_);
   }
   int fd() const { return fd_; }
 
-private:
+ private:
   bool own_;
   int fd_;
 };
 
 /// Empty: readable, `limit` bytes of it. To be asked right after opening it.
-std::string why_not_readable(int fd, bool standard_input,
-                             std::uint64_t &limit) {
-  if (fd < 0)
-    return std::strerror(errno);
+std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) {
+  if (fd < 0) return std::strerror(errno);
   struct stat status {};
-  if (::fstat(fd, &status) != 0)
-    return std::strerror(errno);
+  if (::fstat(fd, &status) != 0) return std::strerror(errno);
   limit = std::numeric_limits<std::uint64_t>::max();
-  if (standard_input)
-    return "";
-  if (S_ISDIR(status.st_mode))
-    return "a folder that cannot be listed";
-  if (!S_ISREG(status.st_mode))
-    return "no regular file (give pipes as '-')";
+  if (standard_input) return "";
+  if (S_ISDIR(status.st_mode)) return "a folder that cannot be listed";
+  if (!S_ISREG(status.st_mode)) return "no regular file (give pipes as '-')";
   // A log that grows as fast as it is read would have no end. Files of /proc
   // say 0.
-  if (status.st_size > 0)
-    limit = static_cast<std::uint64_t>(status.st_size);
+  if (status.st_size > 0) limit = static_cast<std::uint64_t>(status.st_size);
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   return "";
 }
@@ -108,50 +93,39 @@ std::string why_not_readable(int fd, bool standard_input,
 /// halves of letters in their logs; a core file or an image has them
 /// everywhere.
 std::string why_not_text(std::string_view beginning) {
-  if (beginning.starts_with("\x1f\x8b") ||
-      beginning.starts_with("\x28\xb5\x2f\xfd") ||
+  if (beginning.starts_with("\x1f\x8b") || beginning.starts_with("\x28\xb5\x2f\xfd") ||
       beginning.starts_with("\xfd\x37zXZ") || beginning.starts_with("BZh")) {
     return "compressed: unpack it first";
   }
   beginning = beginning.substr(0, std::size_t{64} << 10);
-  const auto odd =
-      std::count_if(beginning.begin(), beginning.end(), [](char c) {
-        return static_cast<unsigned char>(c) < ' ' &&
-               std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNone;
-      });
+  const auto odd = std::count_if(beginning.begin(), beginning.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNone;
+  });
   const bool nccl = beginning.find("NCCL") != kNone;
-  return !nccl && static_cast<std::size_t>(odd) * 10 > beginning.size()
-             ? "binary"
-             : "";
+  return !nccl && static_cast<std::size_t>(odd) * 10 > beginning.size() ? "binary" : "";
 }
 
-void count_line(const LogLine &line, LogFile &file) {
+void count_line(const LogLine& line, LogFile& file) {
   ++file.lines;
-  const bool foreign = std::holds_alternative<TorchWork>(line.fact) ||
-                       std::holds_alternative<KernelEvent>(line.fact);
-  const auto *other = std::get_if<OtherLine>(&line.fact);
-  if (foreign || (other != nullptr && !other->nccl))
-    return;
+  const bool foreign = std::holds_alternative<TorchWork>(line.fact) || std::holds_alternative<KernelEvent>(line.fact);
+  const auto* other = std::get_if<OtherLine>(&line.fact);
+  if (foreign || (other != nullptr && !other->nccl)) return;
   ++file.nccl_lines;
-  if (other != nullptr && !other->chatter)
-    ++file.unknown_lines;
+  if (other != nullptr && !other->chatter) ++file.unknown_lines;
 }
 
-} // namespace
+}  // namespace
 
 std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
   std::vector<fs::path> files;
   Known known;
-  for (const fs::path &path : paths) {
+  for (const fs::path& path : paths) {
     std::error_code failed;
-    const fs::file_status status =
-        path == "-" ? fs::file_status() : fs::status(path, failed);
+    const fs::file_status status = path == "-" ? fs::file_status() : fs::status(path, failed);
     if (path != "-" && !fs::exists(status)) {
       const bool missing = status.type() == fs::file_type::not_found;
-      throw Error(
-          ExitCode::bad_config,
-          fmt::format("{}: {}", path.string(),
-                      missing ? "no such file or folder" : failed.message()));
+      throw Error(ExitCode::bad_config,
+                  fmt::format("{}: {}", path.string(), missing ? "no such file or folder" : failed.message()));
     }
     if (fs::is_directory(status)) {
       add_folder(path, known, files);
@@ -162,16 +136,14 @@ std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
   return files;
 }
 
-LogFile read_log_file(const fs::path &path,
-                      const std::function<void(const LogLine &line,
-                                               std::uint64_t number)> &tell) {
+LogFile read_log_file(const fs::path& path,
+                      const std::function<void(const LogLine& line, std::uint64_t number)>& tell) {
   LogFile file;
   file.path = path;
   const Descriptor descriptor(path);
   std::uint64_t limit = 0;
   file.trouble = why_not_readable(descriptor.fd(), path == "-", limit);
-  if (!file.trouble.empty())
-    return file;
+  if (!file.trouble.empty()) return file;
   LineReader reader(descriptor.fd(), limit);
   file.trouble = why_not_text(reader.beginning());
   std::string_view text;
@@ -182,9 +154,8 @@ LogFile read_log_file(const fs::path &path,
   }
   file.bytes = reader.bytes();
   file.cut_lines = reader.cut_lines();
-  if (reader.error() != 0)
-    file.trouble = std::strerror(reader.error());
+  if (reader.error() != 0) file.trouble = std::strerror(reader.error());
   return file;
 }
 
-} // namespace busbar
+}  // namespace busbar

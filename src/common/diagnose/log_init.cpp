@@ -14,13 +14,13 @@ namespace {
 struct CommWords {
   InitEvent event;
   CommShape shape;
-  std::string_view end; ///< "Init START", after the '-'
+  std::string_view end;  ///< "Init START", after the '-'
   bool has_comm = false;
   int keys = 0;
 };
 
-void read_word(std::string_view key, std::string_view value, CommWords &words) {
-  InitEvent &event = words.event;
+void read_word(std::string_view key, std::string_view value, CommWords& words) {
+  InitEvent& event = words.event;
   ++words.keys;
   if (key == "comm") {
     words.has_comm = pointer_of(value, event.comm);
@@ -61,8 +61,7 @@ CommWords read_words(LogScan scan) {
     std::string_view value = scan.word();
     // NCCL 2.24 to 2.30 write "key 3- Init START" for children.
     const bool last = value.size() > 1 && value.ends_with('-');
-    if (last)
-      value.remove_suffix(1);
+    if (last) value.remove_suffix(1);
     read_word(key, value, words);
     if (last) {
       words.end = scan.rest;
@@ -72,27 +71,22 @@ CommWords read_words(LogScan scan) {
   return words;
 }
 
-bool tell_event(std::string_view function, CommWords &words, LogFact &fact) {
-  InitEvent &event = words.event;
-  if (event.rank < 0 || event.nranks < 0)
-    return false;
+bool tell_event(std::string_view function, CommWords& words, LogFact& fact) {
+  InitEvent& event = words.event;
+  if (event.rank < 0 || event.nranks < 0) return false;
   const bool complete = words.end.starts_with("Init COMPLETE");
-  const bool bootstrap =
-      function == "bootstrapSplit" && words.end.starts_with("DONE");
+  const bool bootstrap = function == "bootstrapSplit" && words.end.starts_with("DONE");
   // 2.3 and the first 2.4: "comm 0x... rank 0 nranks 2" at the start of it all,
   // and nothing at its end.
-  const bool oldest = function.empty() && words.end.empty() && words.has_comm &&
-                      words.keys == 3;
-  if (!complete && !bootstrap && !oldest &&
-      !words.end.starts_with("Init START"))
-    return false;
+  const bool oldest = function.empty() && words.end.empty() && words.has_comm && words.keys == 3;
+  if (!complete && !bootstrap && !oldest && !words.end.starts_with("Init START")) return false;
   event.function = function;
   event.complete = complete;
   fact = event;
   return true;
 }
 
-bool parse_comm_line(std::string_view function, LogScan scan, LogFact &fact) {
+bool parse_comm_line(std::string_view function, LogScan scan, LogFact& fact) {
   CommWords words = read_words(scan);
   if (words.end.empty() && words.shape.rank >= 0 && words.shape.nnodes >= 0) {
     words.shape.comm = words.event.comm;
@@ -101,8 +95,7 @@ bool parse_comm_line(std::string_view function, LogScan scan, LogFact &fact) {
   }
   const bool abort = words.end.starts_with("Abort COMPLETE");
   if (abort || words.end.starts_with("Destroy COMPLETE")) {
-    fact = CommEnd{
-        .comm = words.event.comm, .rank = words.event.rank, .abort = abort};
+    fact = CommEnd{.comm = words.event.comm, .rank = words.event.rank, .abort = abort};
     return true;
   }
   return tell_event(function, words, fact);
@@ -110,93 +103,71 @@ bool parse_comm_line(std::string_view function, LogScan scan, LogFact &fact) {
 
 /// "(kernels 0.11, alloc 0.00, ... rest 0.00)": `tell` takes each name and
 /// value.
-template <class Tell> void read_parts(LogScan scan, Tell tell) {
+template <class Tell>
+void read_parts(LogScan scan, Tell tell) {
   scan.skip_blanks();
-  if (!scan.take("("))
-    return;
+  if (!scan.take("(")) return;
   for (;;) {
     const std::string_view name = scan.name();
     double value = 0;
-    if (!scan.take(" ") || !scan.number(value))
-      return;
+    if (!scan.take(" ") || !scan.number(value)) return;
     // A value without ',' or ')' behind it is cut.
     const bool more = scan.take(", ");
-    if (!more && !scan.take(")"))
-      return;
+    if (!more && !scan.take(")")) return;
     tell(name, value);
-    if (!more)
-      return;
+    if (!more) return;
   }
 }
 
-bool parse_timings(LogScan scan, LogFact &fact) {
+bool parse_timings(LogScan scan, LogFact& fact) {
   InitTimings timings;
-  if (scan.take(" - "))
-    scan.name();
-  if (!scan.take(": rank ") || !scan.number(timings.rank) ||
-      !scan.take(" nranks ") || !scan.number(timings.nranks) ||
+  if (scan.take(" - ")) scan.name();
+  if (!scan.take(": rank ") || !scan.number(timings.rank) || !scan.take(" nranks ") || !scan.number(timings.nranks) ||
       !scan.take(" total ") || !scan.number(timings.total)) {
     return false;
   }
   read_parts(scan, [&timings](std::string_view name, double value) {
-    const std::pair<std::string_view, double *> parts[] = {
-        {"kernels", &timings.kernels},
-        {"alloc", &timings.alloc},
-        {"bootstrap", &timings.bootstrap},
-        {"allgathers", &timings.allgathers},
-        {"topo", &timings.topo},
-        {"graphs", &timings.graphs},
-        {"connections", &timings.connections},
-        {"rest", &timings.rest}};
-    for (const auto &[known, part] : parts) {
-      if (name == known)
-        *part = value;
+    const std::pair<std::string_view, double*> parts[] = {
+        {"kernels", &timings.kernels},         {"alloc", &timings.alloc}, {"bootstrap", &timings.bootstrap},
+        {"allgathers", &timings.allgathers},   {"topo", &timings.topo},   {"graphs", &timings.graphs},
+        {"connections", &timings.connections}, {"rest", &timings.rest}};
+    for (const auto& [known, part] : parts) {
+      if (name == known) *part = value;
     }
   });
   fact = timings;
   return true;
 }
 
-bool parse_bootstrap_timings(LogScan scan, LogFact &fact) {
+bool parse_bootstrap_timings(LogScan scan, LogFact& fact) {
   BootstrapTimings timings;
-  if (!scan.number(timings.total))
-    return false;
+  if (!scan.number(timings.total)) return false;
   read_parts(scan, [&timings](std::string_view name, double value) {
-    const std::pair<std::string_view, double *> parts[] = {
-        {"create", &timings.create},
-        {"send", &timings.send},
-        {"recv", &timings.recv},
-        {"ring", &timings.ring}};
-    for (const auto &[known, part] : parts) {
-      if (name == known)
-        *part = value;
+    const std::pair<std::string_view, double*> parts[] = {
+        {"create", &timings.create}, {"send", &timings.send}, {"recv", &timings.recv}, {"ring", &timings.ring}};
+    for (const auto& [known, part] : parts) {
+      if (name == known) *part = value;
     }
   });
   fact = timings;
   return true;
 }
 
-} // namespace
+}  // namespace
 
-bool parse_init(std::string_view text, LogFact &fact) {
+bool parse_init(std::string_view text, LogFact& fact) {
   LogScan scan{text};
-  if (scan.take("[Rank ")) { // 2.29 on, before "Init START"
+  if (scan.take("[Rank ")) {  // 2.29 on, before "Init START"
     int rank = -1;
-    if (!scan.number(rank) || !scan.take("] "))
-      return false;
+    if (!scan.number(rank) || !scan.take("] ")) return false;
   }
-  if (scan.rest.starts_with("comm "))
-    return parse_comm_line({}, scan, fact);
-  if (scan.take("Init timings"))
-    return parse_timings(scan, fact);
-  if (scan.take("Bootstrap timings total "))
-    return parse_bootstrap_timings(scan, fact);
-  if (scan.take("bootstrapSplit: "))
-    return parse_comm_line("bootstrapSplit", scan, fact);
-  if (!scan.rest.starts_with("ncclComm"))
-    return false;
+  if (scan.rest.starts_with("comm ")) return parse_comm_line({}, scan, fact);
+  if (scan.take("Init timings")) return parse_timings(scan, fact);
+  if (scan.take("Bootstrap timings total ")) return parse_bootstrap_timings(scan, fact);
+  if (scan.take("bootstrapSplit: ")) return parse_comm_line("bootstrapSplit", scan, fact);
+  if (!scan.rest.starts_with("ncclComm")) return false;
   const std::string_view function = scan.name();
   return scan.take(" ") && parse_comm_line(function, scan, fact);
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -21,21 +21,17 @@ constexpr std::size_t kNone = std::string_view::npos;
 /// Without blanks, carriage return and the "\e[0m" of coloured output.
 std::string_view without_end(std::string_view line) {
   for (;;) {
-    while (!line.empty() && (is_blank(line.back()) || line.back() == '\r'))
-      line.remove_suffix(1);
-    if (!line.ends_with("\x1b[0m"))
-      return line;
+    while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
+    if (!line.ends_with("\x1b[0m")) return line;
     line.remove_suffix(4);
   }
 }
 
 /// What NCCL says in a message, by the families of shapes; calls first, because
 /// they come by the million.
-bool parse_message(std::string_view text, LogFact &fact) {
-  return parse_call(text, fact) || parse_transport(text, fact) ||
-         parse_init(text, fact) || parse_tuning(text, fact) ||
-         parse_setting(text, fact) || parse_network(text, fact) ||
-         parse_trouble(text, fact);
+bool parse_message(std::string_view text, LogFact& fact) {
+  return parse_call(text, fact) || parse_transport(text, fact) || parse_init(text, fact) || parse_tuning(text, fact) ||
+         parse_setting(text, fact) || parse_network(text, fact) || parse_trouble(text, fact);
 }
 
 /// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a
@@ -45,32 +41,26 @@ std::size_t find_orphan(std::string_view line) {
   std::size_t at = find_word(line, ": opCount ", 5);
   if (at == kNone) {
     at = find_word(line, " Bytes -> Algo ", 7);
-    if (at == kNone)
-      return kNone;
-    while (at > 0 && is_digit(line[at - 1]))
-      --at;
-    if (at < 2 || line.substr(at - 2, 2) != ": ")
-      return at;
+    if (at == kNone) return kNone;
+    while (at > 0 && is_digit(line[at - 1])) --at;
+    if (at < 2 || line.substr(at - 2, 2) != ": ") return at;
     at -= 2;
   }
-  while (at > 0 && is_name(line[at - 1]))
-    --at;
+  while (at > 0 && is_name(line[at - 1])) --at;
   return at;
 }
 
 /// Lines that NCCL alone writes, from the first letter to the last.
-bool parse_bare_message(std::string_view text, LogFact &fact) {
-  constexpr std::string_view kBegins[] = {
-      "Channel ", "Connected all ", "comm 0x", "ncclComm", "Init timings"};
+bool parse_bare_message(std::string_view text, LogFact& fact) {
+  constexpr std::string_view kBegins[] = {"Channel ", "Connected all ", "comm 0x", "ncclComm", "Init timings"};
   for (const std::string_view begin : kBegins) {
-    if (text.starts_with(begin))
-      return parse_transport(text, fact) || parse_init(text, fact);
+    if (text.starts_with(begin)) return parse_transport(text, fact) || parse_init(text, fact);
   }
   return false;
 }
 
 /// A line without any prefix.
-void parse_bare(std::string_view line, LogLine &result) {
+void parse_bare(std::string_view line, LogLine& result) {
   const std::size_t at = find_orphan(line);
   if (at != kNone) {
     const std::string_view text = line.substr(at);
@@ -80,12 +70,11 @@ void parse_bare(std::string_view line, LogLine &result) {
       return;
     }
   }
-  if (parse_bare_message(line, result.fact))
-    return;
+  if (parse_bare_message(line, result.fact)) return;
   result.fact = OtherLine{.nccl = false, .text = line};
 }
 
-} // namespace
+}  // namespace
 
 LogLine parse_log_line(std::string_view line) {
   LogLine result;
@@ -96,15 +85,12 @@ LogLine parse_log_line(std::string_view line) {
   }
   result.origin = prefix.origin;
   if (prefix.level == LogLevel::warn) {
-    result.fact = Warning{
-        .file = prefix.file, .function = prefix.function, .text = prefix.text};
+    result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
   } else if (!parse_message(prefix.text, result.fact)) {
-    const bool known =
-        prefix.level != LogLevel::info || is_chatter(prefix.text);
-    result.fact =
-        OtherLine{.nccl = true, .text = prefix.text, .chatter = known};
+    const bool known = prefix.level != LogLevel::info || is_chatter(prefix.text);
+    result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = known};
   }
   return result;
 }
 
-} // namespace busbar
+}  // namespace busbar

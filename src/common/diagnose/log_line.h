@@ -12,4 +12,4 @@ namespace busbar {
 /// allocates.
 LogLine parse_log_line(std::string_view line);
 
-} // namespace busbar
+}  // namespace busbar

@@ -8,6 +8,6 @@ namespace busbar {
 
 /// NetworkInUse, NetDevices or GdrLine. False, and the fact as it was: nothing
 /// of these.
-bool parse_network(std::string_view text, LogFact &fact);
+bool parse_network(std::string_view text, LogFact& fact);
 
-} // namespace busbar
+}  // namespace busbar

@@ -13,21 +13,16 @@ constexpr std::size_t kNone = std::string_view::npos;
 
 struct Mark {
   LogLevel level = LogLevel::none;
-  std::size_t begin = 0; ///< of "NCCL"
-  std::size_t end = 0;   ///< of the level
+  std::size_t begin = 0;  ///< of "NCCL"
+  std::size_t end = 0;    ///< of the level
 };
 
 LogLevel level_after(std::string_view text) {
-  if (text.starts_with(" INFO"))
-    return LogLevel::info;
-  if (text.starts_with(" WARN"))
-    return LogLevel::warn;
-  if (text.starts_with(" CALL"))
-    return LogLevel::call;
-  if (text.starts_with(" TRACE"))
-    return LogLevel::trace;
-  if (text.starts_with(" version "))
-    return LogLevel::version;
+  if (text.starts_with(" INFO")) return LogLevel::info;
+  if (text.starts_with(" WARN")) return LogLevel::warn;
+  if (text.starts_with(" CALL")) return LogLevel::call;
+  if (text.starts_with(" TRACE")) return LogLevel::trace;
+  if (text.starts_with(" version ")) return LogLevel::version;
   return LogLevel::none;
 }
 
@@ -37,24 +32,18 @@ LogLevel level_after(std::string_view text) {
 Mark find_mark(std::string_view line) {
   Mark version;
   for (std::size_t end = line.size(); end >= 4;) {
-    const void *hit = ::memrchr(line.data(), 'L', end);
-    if (hit == nullptr)
-      break;
-    const auto at =
-        static_cast<std::size_t>(static_cast<const char *>(hit) - line.data());
+    const void* hit = ::memrchr(line.data(), 'L', end);
+    if (hit == nullptr) break;
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - line.data());
     end = at;
-    if (at < 3 || std::memcmp(line.data() + at - 3, "NCC", 3) != 0)
-      continue;
-    if (at > 3 && is_name(line[at - 4]))
-      continue;
+    if (at < 3 || std::memcmp(line.data() + at - 3, "NCC", 3) != 0) continue;
+    if (at > 3 && is_name(line[at - 4])) continue;
     const LogLevel level = level_after(line.substr(at + 1));
-    if (level == LogLevel::none)
-      continue;
+    if (level == LogLevel::none) continue;
     if (level == LogLevel::version) {
       // "NCCL INFO NCCL version 2.29.3": the words of a message, unless nothing
       // better comes.
-      if (version.level == LogLevel::none)
-        version = {level, at - 3, at + 1};
+      if (version.level == LogLevel::none) version = {level, at - 3, at + 1};
       continue;
     }
     return {level, at - 3, at + 1 + (level == LogLevel::trace ? 6u : 5u)};
@@ -63,17 +52,15 @@ Mark find_mark(std::string_view line) {
 }
 
 std::string_view without_blanks_behind(std::string_view text) {
-  while (!text.empty() && is_blank(text.back()))
-    text.remove_suffix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
 }
 
 /// The last word of the text, which is taken from it together with the blanks
 /// before it.
-std::string_view take_last_word(std::string_view &text) {
+std::string_view take_last_word(std::string_view& text) {
   std::size_t begin = text.size();
-  while (begin > 0 && !is_blank(text[begin - 1]))
-    --begin;
+  while (begin > 0 && !is_blank(text[begin - 1])) --begin;
   const std::string_view word = text.substr(begin);
   text = without_blanks_behind(text.substr(0, begin));
   return word;
@@ -81,14 +68,11 @@ std::string_view take_last_word(std::string_view &text) {
 
 /// Digits at the end of a text, behind a ':', both taken; false: there are
 /// none.
-bool take_last_number(std::string_view &text, std::int64_t &value) {
+bool take_last_number(std::string_view& text, std::int64_t& value) {
   std::size_t begin = text.size();
-  while (begin > 0 && is_digit(text[begin - 1]))
-    --begin;
-  if (begin == text.size() || begin == 0 || text[begin - 1] != ':')
-    return false;
-  if (!whole_number(text.substr(begin), value))
-    return false;
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
+  if (begin == text.size() || begin == 0 || text[begin - 1] != ':') return false;
+  if (!whole_number(text.substr(begin), value)) return false;
   text.remove_suffix(text.size() - begin + 1);
   return true;
 }
@@ -97,57 +81,46 @@ bool take_last_number(std::string_view &text, std::int64_t &value) {
 /// "host:123:124".
 bool is_place(std::string_view word) {
   std::int64_t line = 0;
-  return take_last_number(word, line) && !word.empty() &&
-         word.find(':') == kNone && word.back() != ']';
+  return take_last_number(word, line) && !word.empty() && word.find(':') == kNone && word.back() != ']';
 }
 
-void take_place(std::string_view &before, LogPrefix &prefix) {
+void take_place(std::string_view& before, LogPrefix& prefix) {
   if (before.ends_with(')')) {
     const std::size_t open = before.rfind(" (");
-    if (open == kNone)
-      return;
+    if (open == kNone) return;
     prefix.function = before.substr(open + 2, before.size() - open - 3);
     before = without_blanks_behind(before.substr(0, open));
   }
   std::string_view rest = before;
   const std::string_view word = take_last_word(rest);
-  if (!is_place(word))
-    return;
+  if (!is_place(word)) return;
   prefix.file = word;
   before = rest;
 }
 
-void take_device(std::string_view &before, LogOrigin &origin) {
-  if (!before.ends_with(']'))
-    return;
+void take_device(std::string_view& before, LogOrigin& origin) {
+  if (!before.ends_with(']')) return;
   const std::size_t open = before.rfind('[');
-  if (open == kNone ||
-      !whole_number(before.substr(open + 1, before.size() - open - 2),
-                    origin.dev))
-    return;
+  if (open == kNone || !whole_number(before.substr(open + 1, before.size() - open - 2), origin.dev)) return;
   before = without_blanks_behind(before.substr(0, open));
 }
 
 /// A host ends what stands before it at a blank, ':' ("[1,3]<stdout>:node1"),
 /// ']' or '|'.
-void take_host(std::string_view &before, LogOrigin &origin) {
+void take_host(std::string_view& before, LogOrigin& origin) {
   std::string_view rest = before;
   std::int64_t pid = -1, tid = -1;
-  if (!take_last_number(rest, tid) || !take_last_number(rest, pid))
-    return;
+  if (!take_last_number(rest, tid) || !take_last_number(rest, pid)) return;
   std::size_t begin = rest.size();
-  while (begin > 0 && std::string_view(" \t:]|").find(rest[begin - 1]) == kNone)
-    --begin;
+  while (begin > 0 && std::string_view(" \t:]|").find(rest[begin - 1]) == kNone) --begin;
   std::string_view host = rest.substr(begin);
   // "<host>" is what people write over a name; "<stdout>node1" a launcher's
   // mark.
-  if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNone;
-      close < host.size() - 1) {
+  if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNone; close < host.size() - 1) {
     begin += close + 1;
     host.remove_prefix(close + 1);
   }
-  if (host.empty())
-    return;
+  if (host.empty()) return;
   origin.host = host;
   origin.pid = pid;
   origin.tid = tid;
@@ -156,78 +129,60 @@ void take_host(std::string_view &before, LogOrigin &origin) {
 
 /// NCCL's own "[2026-05-05 06:16:47] " in any format that has a ':' and a
 /// digit.
-void take_timestamp(std::string_view &before, LogOrigin &origin) {
+void take_timestamp(std::string_view& before, LogOrigin& origin) {
   const std::string_view text = without_blanks_behind(before);
   const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNone;
-  if (open == kNone)
-    return;
+  if (open == kNone) return;
   const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
-  if (inside.size() < 5 || inside.find(':') == kNone ||
-      inside.find_first_of("0123456789") == kNone)
-    return;
+  if (inside.size() < 5 || inside.find(':') == kNone || inside.find_first_of("0123456789") == kNone) return;
   origin.timestamp = inside;
   before = text.substr(0, open);
 }
 
 /// What stands before the mark: decoration, timestamp, host, device, place in
 /// the source, from its end.
-void take_origin(std::string_view before, LogPrefix &prefix) {
-  LogOrigin &origin = prefix.origin;
+void take_origin(std::string_view before, LogPrefix& prefix) {
+  LogOrigin& origin = prefix.origin;
   before = without_blanks_behind(before);
-  if (prefix.level == LogLevel::warn)
-    take_place(before, prefix);
-  if (prefix.level ==
-      LogLevel::trace) { // "[dev] 12.345 function:line NCCL TRACE"
+  if (prefix.level == LogLevel::warn) take_place(before, prefix);
+  if (prefix.level == LogLevel::trace) {  // "[dev] 12.345 function:line NCCL TRACE"
     take_last_word(before);
     take_last_word(before);
   }
   take_device(before, origin);
   take_host(before, origin);
-  if (before.empty())
-    return;
+  if (before.empty()) return;
   take_timestamp(before, origin);
   before = without_blanks(before);
-  if (find_mark(before).level == LogLevel::none)
-    origin.decoration = before; // else: of another process
-  if (origin.timestamp.empty())
-    origin.timestamp = find_iso_timestamp(before);
+  if (find_mark(before).level == LogLevel::none) origin.decoration = before;  // else: of another process
+  if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
 }
 
 /// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but
 /// a launcher's mark may stand before it.
-bool is_prefix(const LogPrefix &prefix) {
-  const LogOrigin &origin = prefix.origin;
-  if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() ||
-      origin.decoration.empty())
-    return true;
+bool is_prefix(const LogPrefix& prefix) {
+  const LogOrigin& origin = prefix.origin;
+  if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
   return std::string_view(":>)|").find(origin.decoration.back()) != kNone;
 }
 
-} // namespace
+}  // namespace
 
 std::string_view find_iso_timestamp(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00T00:00:00";
   for (std::size_t at = 0; at + kShape.size() <= text.size(); ++at) {
     // Only the '-' in the fifth place is looked for in most places.
-    if (text[at + 4] != '-')
-      continue;
+    if (text[at + 4] != '-') continue;
     std::size_t same = 0;
     while (same < kShape.size()) {
       const char want = kShape[same], is = text[at + same];
-      if (want == '0' ? !is_digit(is)
-                      : is != want && !(want == 'T' && is == ' '))
-        break;
+      if (want == '0' ? !is_digit(is) : is != want && !(want == 'T' && is == ' ')) break;
       ++same;
     }
-    if (same < kShape.size())
-      continue;
+    if (same < kShape.size()) continue;
     std::size_t end = at + same;
-    while (end < text.size() &&
-           (is_digit(text[end]) ||
-            std::string_view(".,:+-Z").find(text[end]) != kNone))
-      ++end;
-    while (text[end - 1] == ':' || text[end - 1] == ',')
-      --end;
+    while (end < text.size() && (is_digit(text[end]) || std::string_view(".,:+-Z").find(text[end]) != kNone)) ++end;
+    while (text[end - 1] == ':' || text[end - 1] == ',') --end;
     return text.substr(at, end - at);
   }
   return {};
@@ -238,17 +193,11 @@ LogPrefix split_log_prefix(std::string_view line) {
   const Mark mark = find_mark(line);
   prefix.level = mark.level;
   if (mark.level != LogLevel::none) {
-    prefix.text = without_blanks(
-        line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
+    prefix.text = without_blanks(line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
     take_origin(line.substr(0, mark.begin), prefix);
-    if (mark.level == LogLevel::version || is_prefix(prefix))
-      return prefix;
+    if (mark.level == LogLevel::version || is_prefix(prefix)) return prefix;
   }
-  return {.origin = {},
-          .level = LogLevel::none,
-          .file = {},
-          .function = {},
-          .text = line};
+  return {.origin = {}, .level = LogLevel::none, .file = {}, .function = {}, .text = line};
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -14,10 +14,9 @@ enum class LogLevel : std::uint8_t { none, version, info, warn, call, trace };
 struct LogPrefix {
   LogOrigin origin;
   LogLevel level = LogLevel::none;
-  std::string_view file;     ///< of warnings: "transport/net_ib.cc:123"
-  std::string_view function; ///< of warnings of 2.30.7 on
-  std::string_view
-      text; ///< what follows; the whole line where there is no prefix
+  std::string_view file;      ///< of warnings: "transport/net_ib.cc:123"
+  std::string_view function;  ///< of warnings of 2.30.7 on
+  std::string_view text;      ///< what follows; the whole line where there is no prefix
 };
 
 /// Finds the last prefix of the line, wherever it stands: several processes
@@ -31,4 +30,4 @@ LogPrefix split_log_prefix(std::string_view line);
 /// "2026-05-05T06:16:47.123Z"; empty: none.
 std::string_view find_iso_timestamp(std::string_view text);
 
-} // namespace busbar
+}  // namespace busbar
