@@ -1,0 +1,255 @@
+#include "common/watch/peer_client.h"
+
+#include "common/watch/peer_socket.h"
+#include "common/watch/peer_wire.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using Result = PeerProbe::Result;
+
+constexpr std::size_t kMostConnections = 256;
+constexpr milliseconds kMeanwhile{250};  // half of what is promised
+constexpr std::size_t kSmallEcho = 64;   // with its header below 400 bytes: passes any path
+constexpr std::size_t kLargeEcho = 32 * 1024;
+
+Result result_of(int error) {
+  switch (error) {
+    case ETIMEDOUT:
+      return Result::timed_out;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+    case EACCES:  // a firewall of this host
+    case EPERM:
+      return Result::no_route;
+    default:
+      return Result::refused;
+  }
+}
+
+PeerReply failure(int error) { return {result_of(error), std::strerror(error)}; }
+
+/// A conversation under way.
+struct Exchange {
+  std::size_t peer = 0;  ///< its index
+  Socket socket;
+  Clock::time_point begun;
+  std::size_t sent = 0;
+  std::string in;
+};
+
+class Asking {
+ public:
+  Asking(std::span<const PeerAddress> peers, std::string request, Clock::time_point deadline)
+      : peers_(peers), request_(std::move(request)), deadline_(deadline), replies_(peers.size()) {}
+
+  std::vector<PeerReply> run(const std::function<void()>& meanwhile) {
+    Clock::time_point called = Clock::now();
+    while (Clock::now() < deadline_) {
+      start_some();
+      if (under_way_.empty() && next_ == peers_.size()) break;
+      wait_and_serve();
+      if (meanwhile && Clock::now() >= called + kMeanwhile) {
+        meanwhile();
+        called = Clock::now();
+      }
+    }
+    for (const Exchange& exchange : under_way_) give_up(exchange);
+    for (; next_ < peers_.size(); ++next_) replies_[next_].text = "there was no time to ask";
+    return std::move(replies_);
+  }
+
+ private:
+  void start_some();
+  bool start(std::size_t peer);
+  void wait_and_serve();
+  bool go_on(Exchange& exchange);
+  bool receive(Exchange& exchange);
+  void give_up(const Exchange& exchange);
+  void make_room();
+  milliseconds patience() const;
+
+  std::span<const PeerAddress> peers_;
+  std::string request_;
+  Clock::time_point deadline_;
+  std::vector<PeerReply> replies_;
+  std::vector<Exchange> under_way_;
+  std::size_t next_ = 0;  ///< the first that is not asked yet
+  std::size_t room_ = kMostConnections;
+};
+
+/// How long those under way may keep others waiting: so that all get their turn, were nobody to answer.
+milliseconds Asking::patience() const {
+  const std::size_t waiting = peers_.size() - next_;
+  const auto rounds = static_cast<std::int64_t>(waiting / room_ + 2);
+  return std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()) / rounds;
+}
+
+void Asking::make_room() {
+  const Clock::time_point latest = Clock::now() - patience();
+  std::erase_if(under_way_, [&](const Exchange& exchange) {
+    if (exchange.begun > latest) return false;
+    give_up(exchange);
+    return true;
+  });
+}
+
+void Asking::start_some() {
+  if (next_ < peers_.size() && under_way_.size() >= room_) make_room();
+  while (next_ < peers_.size() && under_way_.size() < room_ && start(next_)) ++next_;
+}
+
+/// False: the system has no descriptor left for now.
+bool Asking::start(std::size_t peer) {
+  const PeerAddress& to = peers_[peer];
+  const std::optional<SocketAddress> address = socket_address(to.ip, to.port);
+  if (!address) {
+    replies_[peer] = {Result::no_route, "'" + to.ip + "' is no IP address"};
+    return true;
+  }
+  Socket socket = make_tcp_socket(address->family());
+  if (!socket.open()) {
+    if (!under_way_.empty()) {
+      room_ = under_way_.size();
+      return false;
+    }
+    replies_[peer] = {Result::timed_out, std::string("no socket: ") + std::strerror(errno)};
+    return true;
+  }
+  // Nothing is lost by it: it is closed when the reply is there or when none is wanted any more.
+  socket.reset_when_closed();
+  if (connect(socket.fd(), address->get(), address->length) != 0 && errno != EINPROGRESS) {
+    replies_[peer] = failure(errno);
+    return true;
+  }
+  under_way_.push_back({peer, std::move(socket), Clock::now(), 0, {}});
+  return true;
+}
+
+void Asking::wait_and_serve() {
+  std::vector<pollfd> events;
+  events.reserve(under_way_.size());
+  for (const Exchange& exchange : under_way_) {
+    const bool sending = exchange.sent < request_.size();
+    events.push_back({exchange.socket.fd(), static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), 0});
+  }
+  Clock::time_point until = std::min(deadline_, Clock::now() + kMeanwhile);
+  if (next_ < peers_.size() && !under_way_.empty()) until = std::min(until, under_way_.front().begun + patience());
+  const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
+  if (poll(events.data(), events.size(), static_cast<int>(std::max<std::int64_t>(wait, 1))) <= 0) return;
+  for (std::size_t i = 0; i < under_way_.size(); ++i) {
+    if (events[i].revents != 0 && !go_on(under_way_[i])) under_way_[i].socket.close();
+  }
+  std::erase_if(under_way_, [](const Exchange& exchange) { return !exchange.socket.open(); });
+}
+
+/// False: it is over, and the reply says how.
+bool Asking::go_on(Exchange& exchange) {
+  PeerReply& reply = replies_[exchange.peer];
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(exchange.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) {
+    reply = failure(error);
+    return false;
+  }
+  if (exchange.sent < request_.size()) {
+    const ssize_t n =
+        send(exchange.socket.fd(), request_.data() + exchange.sent, request_.size() - exchange.sent, MSG_NOSIGNAL);
+    if (n > 0) exchange.sent += static_cast<std::size_t>(n);
+    if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) {
+      reply = failure(errno);
+      return false;
+    }
+  }
+  return receive(exchange);
+}
+
+bool Asking::receive(Exchange& exchange) {
+  PeerReply& reply = replies_[exchange.peer];
+  std::array<char, 64 * 1024> chunk;  // not cleared: recv says how much of it counts
+  const ssize_t n = recv(exchange.socket.fd(), chunk.data(), chunk.size(), 0);
+  if (n < 0) {
+    if (errno == EAGAIN || errno == EINTR || errno == ENOTCONN) return true;
+    reply = failure(errno);
+    return false;
+  }
+  exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
+  const PeerInput input = parse_reply(exchange.in);
+  if (input.state == PeerInput::State::whole) {
+    reply = {Result::ok, std::string(input.payload)};
+  } else if (n == 0) {
+    reply = {Result::refused, "it closed the connection without an answer"};
+  } else if (input.state == PeerInput::State::bad) {
+    reply = {Result::refused, "what answers there is no watcher of this job"};
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void Asking::give_up(const Exchange& exchange) {
+  const bool talked = exchange.sent > 0;
+  replies_[exchange.peer] = {Result::timed_out, talked ? "connected, but no answer" : "no connection"};
+}
+
+std::vector<PeerReply> ask(std::span<const PeerAddress> peers, std::string request, milliseconds limit,
+                           const std::function<void()>& meanwhile) {
+  return Asking(peers, std::move(request), Clock::now() + limit).run(meanwhile);
+}
+
+}  // namespace
+
+std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
+                                 milliseconds limit, const std::function<void()>& meanwhile) {
+  return ask(peers, request_bytes(PeerKind::message, token, request), limit, meanwhile);
+}
+
+std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std::string& token, milliseconds limit,
+                                   const std::function<void()>& meanwhile) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  std::vector<PeerProbe> probes;
+  for (const PeerAddress& peer : peers) probes.push_back({peer.host, Result::timed_out});
+  std::vector<std::size_t> asked(peers.size());  // whom the next round asks
+  std::iota(asked.begin(), asked.end(), std::size_t{0});
+  const auto echo = [&](std::size_t nbytes, Clock::time_point until) {
+    std::vector<PeerAddress> to;
+    for (const std::size_t i : asked) to.push_back(peers[i]);
+    const std::string payload(nbytes, 'e');
+    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+    const std::vector<PeerReply> replies = ask(to, request_bytes(PeerKind::echo, token, payload), left, meanwhile);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const bool other = replies[i].result == Result::ok && replies[i].text != payload;
+      probes[asked[i]].result = other ? Result::refused : replies[i].result;
+    }
+  };
+  const auto keep = [&](Result wanted) { std::erase_if(asked, [&](auto i) { return probes[i].result != wanted; }); };
+
+  echo(kSmallEcho, Clock::now() + limit * 2 / 5);
+  keep(Result::ok);
+  echo(kLargeEcho, Clock::now() + (deadline - Clock::now()) * 2 / 3);
+  // It was the size only where small messages still pass: else the way broke meanwhile.
+  keep(Result::timed_out);
+  echo(kSmallEcho, deadline);
+  keep(Result::ok);
+  for (const std::size_t i : asked) probes[i].result = Result::large_lost;
+  return probes;
+}
+
+}  // namespace busbar

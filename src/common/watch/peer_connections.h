@@ -1,0 +1,60 @@
+#pragma once
+
+#include "common/watch/peer_socket.h"
+#include "common/watch/peer_wire.h"
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// The listening socket of a PeerServer and what came in through it. Used by its thread alone; never blocks.
+class PeerConnections {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Handle = std::function<std::string(std::string_view request)>;
+
+  static constexpr std::size_t kMost = 64;
+  static constexpr std::chrono::seconds kPatience{5};  ///< for a whole connection
+
+  PeerConnections(Socket listener, std::string token) : listener_(std::move(listener)), token_(std::move(token)) {}
+
+  /// Adds what to poll for; returns when to come back at the latest.
+  Clock::time_point add_events(std::vector<pollfd>& events);
+
+  /// Serves what poll found in the events added. `between` is called before each connection is served.
+  void serve(std::span<const pollfd> events, const Handle& handle, const std::function<void()>& between);
+
+ private:
+  struct Connection {
+    Socket socket;
+    Clock::time_point begun;
+    std::string in;   ///< a request that grows
+    std::string out;  ///< the reply; empty while the request is not whole
+    std::size_t sent = 0;
+    bool trusted = false;
+    bool half_closed = false;  ///< the client sends no more
+  };
+
+  bool accepting() const;
+  bool make_room();
+  void accept_new();
+  bool go_on(Connection& connection, const Handle& handle);
+  bool receive(Connection& connection, const Handle& handle);
+  void drop(Connection& connection);
+
+  Socket listener_;
+  std::string token_;
+  std::vector<Connection> connections_;
+  std::size_t polled_ = 0;            ///< of connections_, in the order of the events
+  Clock::time_point accept_again_{};  ///< not before: no descriptors were left
+};
+
+}  // namespace busbar

@@ -1,0 +1,352 @@
+// Would catch: a watcher that a frozen or dead peer, a stranger or babble can block, crash or fill up; one that does
+// not tell a dead process from a frozen one or a host without a route; answers that arrive cut; ticks that wait for a
+// slow client; and signals that its thread takes away from the main thread.
+
+#include "common/watch/peers.h"
+
+#include "common/base/error.h"
+#include "common/watch/peer_socket.h"
+
+#include <catch2/catch.hpp>
+#include <poll.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <future>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+using Result = PeerProbe::Result;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAmple{20'000};  // ends only what is broken
+constexpr milliseconds kBrief{300};     // for peers that never answer, where waiting is the point
+
+const std::string kToken = "00112233445566778899aabbccddeeff";
+const std::string kOther = "10112233445566778899aabbccddeeff";
+
+PeerAddress at(std::uint16_t port, const std::string& ip = "127.0.0.1") { return {0, "here", ip, port}; }
+
+/// A server that answers "re: REQUEST".
+class Answering {
+ public:
+  explicit Answering(const std::string& ip = "127.0.0.1")
+      : server_({.handle = [](std::string_view request) { return "re: " + std::string(request); },
+                 .tick = [this] { ++ticks_; },
+                 .period = milliseconds(5)}),
+        address_(at(server_.listen(ip, kToken), ip)) {}
+
+  const PeerAddress& address() const { return address_; }
+  int ticks() const { return ticks_; }
+  PeerServer& server() { return server_; }
+
+ private:
+  std::atomic<int> ticks_ = 0;
+  PeerServer server_;
+  PeerAddress address_;
+};
+
+/// What a stopped process looks like from outside: its kernel takes connections, it never reads.
+class Frozen {
+ public:
+  Frozen() : listener_(make_tcp_socket(AF_INET)) {
+    SocketAddress address = *socket_address("127.0.0.1", 0);
+    REQUIRE(bind(listener_.fd(), address.get(), address.length) == 0);
+    REQUIRE(::listen(listener_.fd(), 64) == 0);
+    REQUIRE(getsockname(listener_.fd(), address.get(), &address.length) == 0);
+    address_ = at(port_of(address));
+  }
+  const PeerAddress& address() const { return address_; }
+  const Socket& listener() const { return listener_; }
+
+ private:
+  Socket listener_;
+  PeerAddress address_;
+};
+
+/// A port at which nobody listens.
+PeerAddress nobody() {
+  const Socket bound = make_tcp_socket(AF_INET);
+  SocketAddress address = *socket_address("127.0.0.1", 0);
+  REQUIRE(bind(bound.fd(), address.get(), address.length) == 0);
+  REQUIRE(getsockname(bound.fd(), address.get(), &address.length) == 0);
+  return at(port_of(address));
+}
+
+PeerReply ask_one(const PeerAddress& peer, std::string_view request, milliseconds limit = kAmple,
+                  const std::string& token = kToken) {
+  return ask_peers(std::span(&peer, 1), token, request, limit).at(0);
+}
+
+/// A client that does as it likes.
+class Rude {
+ public:
+  explicit Rude(const PeerAddress& to) : socket_(make_tcp_socket(AF_INET)) {
+    const SocketAddress address = *socket_address(to.ip, to.port);
+    if (connect(socket_.fd(), address.get(), address.length) != 0) REQUIRE(errno == EINPROGRESS);
+    wait(POLLOUT);
+  }
+  void say(std::string_view bytes) { (void)send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  void say_no_more() { REQUIRE(shutdown(socket_.fd(), SHUT_WR) == 0); }
+  /// All that comes until the other side ends it.
+  std::string hear() {
+    std::string all;
+    std::array<char, 4096> chunk{};
+    while (true) {
+      wait(POLLIN);
+      const ssize_t n = recv(socket_.fd(), chunk.data(), chunk.size(), 0);
+      if (n <= 0) return all;
+      all.append(chunk.data(), static_cast<std::size_t>(n));
+    }
+  }
+
+ private:
+  void wait(short events) {
+    pollfd one{socket_.fd(), events, 0};
+    REQUIRE(poll(&one, 1, static_cast<int>(kAmple.count())) == 1);
+  }
+
+  Socket socket_;
+};
+
+}  // namespace
+
+TEST_CASE("a watcher answers requests of any size, in the order of the peers", "[peers]") {
+  Answering a, b;
+  const std::vector<PeerAddress> peers{a.address(), b.address(), a.address()};
+  for (const std::size_t nbytes : {std::size_t{0}, std::size_t{1}, kMaxRequest}) {
+    const std::string request(nbytes, 'x');
+    const auto replies = ask_peers(peers, kToken, request, kAmple);
+    REQUIRE(replies.size() == 3);
+    for (const PeerReply& reply : replies) {
+      CHECK(reply.result == Result::ok);
+      CHECK(reply.text == "re: " + request);
+    }
+  }
+  CHECK(ask_peers({}, kToken, "", kAmple).empty());
+  CHECK_THROWS_AS(ask_one(a.address(), std::string(kMaxRequest + 1, 'x')), Error);
+}
+
+TEST_CASE("the largest reply arrives whole, a larger one does not arrive", "[peers]") {
+  std::string big(kMaxReply, '\0');
+  for (std::size_t i = 0; i < big.size(); ++i) big[i] = static_cast<char>(i * 2654435761U >> 13);
+  std::atomic<bool> too_big = false;
+  PeerServer server({.handle = [&](std::string_view) { return too_big ? big + "x" : big; }, .tick = {}});
+  const PeerAddress address = at(server.listen("127.0.0.1", kToken));
+  const PeerReply reply = ask_one(address, "?");
+  CHECK(reply.result == Result::ok);
+  CHECK((reply.text == big));
+  too_big = true;
+  CHECK(ask_one(address, "?").result == Result::refused);
+}
+
+TEST_CASE("thousands of peers are asked over a few hundred connections", "[peers]") {
+  Answering a, b, c;
+  const std::array<PeerAddress, 3> three{a.address(), b.address(), c.address()};
+  std::vector<PeerAddress> peers;
+  for (std::size_t i = 0; i < 1500; ++i) peers.push_back(three[i % 3]);
+  for (const PeerReply& reply : ask_peers(peers, kToken, "hello", kAmple)) REQUIRE(reply.text == "re: hello");
+}
+
+TEST_CASE("the dead, the frozen and the unreachable are told apart", "[peers]") {
+  Answering alive;
+  Frozen frozen;
+  // 240.0.0.1: reserved (RFC 1112), Linux refuses to route it; port 0 of IPv4 is nobody's.
+  const std::vector<PeerAddress> peers{frozen.address(), nobody(), alive.address(), at(1, "nonsense")};
+  const auto replies = ask_peers(peers, kToken, "hello", kBrief);
+  CHECK(replies[0].result == Result::timed_out);
+  CHECK(replies[1].result == Result::refused);
+  CHECK(replies[2].result == Result::ok);
+  CHECK(replies[3].result == Result::no_route);
+  for (const std::size_t i : {0, 1, 3}) CHECK_FALSE(replies[i].text.empty());
+}
+
+TEST_CASE("frozen peers in front do not keep those behind them from being asked", "[peers]") {
+  Answering alive;
+  std::array<Frozen, 6> frozen;
+  std::vector<PeerAddress> peers;
+  for (std::size_t i = 0; i < 300; ++i) peers.push_back(frozen[i % frozen.size()].address());
+  peers.push_back(alive.address());
+  const auto replies = ask_peers(peers, kToken, "hello", milliseconds(1500));
+  CHECK(replies.back().result == Result::ok);
+  CHECK(replies.front().result == Result::timed_out);
+}
+
+TEST_CASE("who asks goes on with other things meanwhile", "[peers]") {
+  Frozen frozen;
+  int calls = 0;
+  (void)ask_peers(std::span(&frozen.address(), 1), kToken, "hello", milliseconds(800), [&] { ++calls; });
+  CHECK(calls >= 1);
+}
+
+TEST_CASE("a wrong token gets no answer and disturbs nobody", "[peers]") {
+  Answering answering;
+  CHECK(ask_one(answering.address(), "hello", kAmple, kOther).result == Result::refused);
+  CHECK(ask_one(answering.address(), "hello").result == Result::ok);
+  CHECK_THROWS_AS(ask_one(answering.address(), "hello", kAmple, "short"), Error);
+}
+
+TEST_CASE("probing tells who answers", "[peers]") {
+  Answering alive;
+  Frozen frozen;
+  std::vector<PeerAddress> peers{alive.address(), frozen.address(), nobody()};
+  peers[0].host = "alpha";
+  const auto probes = probe_peers(peers, kToken, milliseconds(1000));
+  CHECK(probes[0].host == "alpha");
+  CHECK(probes[0].result == Result::ok);
+  CHECK(probes[1].result == Result::timed_out);
+  CHECK(probes[2].result == Result::refused);
+}
+
+TEST_CASE("probing tells a path that loses what is large", "[peers]") {
+  // In place of such a path: a peer that answers what is below 400 bytes and lets all else lie.
+  Frozen peer;
+  std::atomic<bool> over = false;
+  std::thread answers([&] {
+    std::vector<Socket> kept;
+    while (!over) {
+      pollfd one{peer.listener().fd(), POLLIN, 0};
+      if (poll(&one, 1, 10) <= 0) continue;
+      Socket socket(accept4(peer.listener().fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      std::array<char, 4096> chunk{};
+      const ssize_t n = recv(socket.fd(), chunk.data(), chunk.size(), 0);
+      if (n > 0 && n < 400) {
+        const std::string reply =
+            reply_bytes(parse_request(std::string_view(chunk.data(), static_cast<std::size_t>(n)), kToken).payload);
+        (void)send(socket.fd(), reply.data(), reply.size(), MSG_NOSIGNAL);
+      }
+      kept.push_back(std::move(socket));
+    }
+  });
+  const auto probes = probe_peers(std::span(&peer.address(), 1), kToken, milliseconds(1500));
+  over = true;
+  answers.join();
+  CHECK(probes[0].result == Result::large_lost);
+}
+
+TEST_CASE("a request may come in pieces, and the client may end its own direction first", "[peers]") {
+  Answering answering;
+  const std::string request = request_bytes(PeerKind::message, kToken, "hello");
+  Rude slow(answering.address());
+  for (const char c : request) {
+    slow.say({&c, 1});
+    const int ticks = answering.ticks();
+    while (answering.ticks() == ticks) std::this_thread::yield();  // so that pieces are read one by one
+  }
+  slow.say_no_more();
+  CHECK(parse_reply(slow.hear()).payload == "re: hello");
+}
+
+TEST_CASE("what is no request is dropped at once", "[peers]") {
+  Answering answering;
+  const std::string good = request_bytes(PeerKind::message, kToken, "hello");
+  std::string giant = good;
+  giant[8] = '\x7f';
+  std::string other_kind = good;
+  other_kind[5] = '\x02';
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1, '\0'), giant, other_kind,
+                                   good + "tail", request_bytes(PeerKind::message, kOther, "hello")}) {
+    Rude rude(answering.address());
+    rude.say(bytes);
+    CHECK(rude.hear().empty());
+  }
+  Rude leaves(answering.address());
+  leaves.say(good.substr(0, 20));
+  leaves.say_no_more();
+  CHECK(leaves.hear().empty());
+}
+
+TEST_CASE("silent strangers on all places give way to those with the token", "[peers]") {
+  Answering answering;
+  std::vector<Rude> silent;
+  for (int i = 0; i < 150; ++i) silent.emplace_back(answering.address());
+  CHECK(ask_one(answering.address(), "hello", milliseconds(4000)).result == Result::ok);  // their own limit is 5 s
+}
+
+TEST_CASE("a watcher ticks at once, again and again, when rung, and under load", "[peers]") {
+  std::atomic<int> ticks = 0;
+  std::promise<void> first, rung;
+  PeerServer server({.handle = [](std::string_view) { return std::string(); },
+                     .tick =
+                         [&] {
+                           const int n = ++ticks;
+                           if (n == 1) first.set_value();
+                           if (n == 2) rung.set_value();
+                         },
+                     .period = std::chrono::hours(1)});
+  REQUIRE(first.get_future().wait_for(kAmple) == std::future_status::ready);
+  server.wake();
+  REQUIRE(rung.get_future().wait_for(kAmple) == std::future_status::ready);
+
+  Answering busy;
+  const int before = busy.ticks();
+  const std::vector<PeerAddress> peers(400, busy.address());
+  while (busy.ticks() < before + 5) {
+    for (const PeerReply& reply : ask_peers(peers, kToken, "hello", kAmple)) REQUIRE(reply.result == Result::ok);
+  }
+}
+
+TEST_CASE("what the hooks throw does not end the watcher", "[peers]") {
+  std::atomic<int> ticks = 0;
+  PeerServer server({.handle = [](std::string_view) -> std::string { throw std::runtime_error("no"); },
+                     .tick =
+                         [&] {
+                           ++ticks;
+                           throw 1;
+                         },
+                     .period = milliseconds(1)});
+  const PeerAddress address = at(server.listen("127.0.0.1", kToken));
+  CHECK(ask_one(address, "hello").result == Result::refused);
+  CHECK(ask_one(address, "hello").result == Result::refused);
+  const int before = ticks;
+  while (ticks < before + 3) std::this_thread::yield();
+  CHECK_THROWS_AS(server.listen("127.0.0.1", kToken), Error);
+}
+
+TEST_CASE("a watcher that cannot listen says why", "[peers]") {
+  PeerServer server({.handle = {}, .tick = {}});
+  CHECK_THROWS_AS(server.listen("192.0.2.77", kToken), Error);  // TEST-NET-1 (RFC 5737): not an address of this host
+  CHECK_THROWS_AS(server.listen("localhost", kToken), Error);
+  CHECK_THROWS_AS(server.listen("127.0.0.1", "short"), Error);
+  CHECK(server.listen("127.0.0.1", kToken) != 0);
+}
+
+TEST_CASE("signals are for other threads than the watcher's", "[peers]") {
+  std::promise<sigset_t> mask;
+  std::atomic<bool> told = false;
+  PeerServer server({.handle = {}, .tick = [&] {
+                       sigset_t set;
+                       pthread_sigmask(SIG_SETMASK, nullptr, &set);
+                       if (!told.exchange(true)) mask.set_value(set);
+                     }});
+  const sigset_t set = mask.get_future().get();
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGPIPE, SIGCHLD}) CHECK(sigismember(&set, signal) == 1);
+  CHECK(sigismember(&set, SIGSEGV) == 0);
+  sigset_t own;
+  pthread_sigmask(SIG_SETMASK, nullptr, &own);
+  CHECK(sigismember(&own, SIGTERM) == 0);
+}
+
+TEST_CASE("watchers talk over IPv6 where the host has it", "[peers]") {
+  try {
+    Answering six("::1");
+    const PeerReply reply = ask_one(six.address(), "hello");
+    CHECK(reply.text == "re: hello");
+  } catch (const Error& error) {
+    WARN("no IPv6 here: " << error.what());
+  }
+}
