@@ -8,9 +8,8 @@
 
 namespace busbar {
 
-/// Reads lines from an open file in large blocks. By read() and not by mmap: a
-/// mapped file that somebody truncates meanwhile kills its reader. Memory is
-/// bounded: lines are cut at kMaxLine.
+/// Reads lines from an open file in large blocks. By read() and not by mmap: a mapped file that somebody truncates
+/// meanwhile kills its reader. Memory is bounded: lines are cut at kMaxLine.
 class LineReader {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 10;
@@ -21,9 +20,8 @@ class LineReader {
   /// What the file begins with, up to a block of it.
   std::string_view beginning();
 
-  /// The next line without its '\n', and without NULs in front of it (what a
-  /// truncated file is filled up with); `line` lives until the next call.
-  /// False: there is none.
+  /// The next line without its '\n', and without NULs in front of it (what a truncated file is filled up with); `line`
+  /// lives until the next call. False: there is none.
   bool next(std::string_view& line) {
     for (;;) {
       while (begin_ < end_ && !skipping_ && buffer_[begin_] == '\0') ++begin_;

@@ -8,8 +8,7 @@
 namespace busbar {
 namespace {
 
-/// The one shape that NCCL has printed from 2.4 on, word for word; anything
-/// else goes to read_loose.
+/// The one shape that NCCL has printed from 2.4 on, word for word; anything else goes to read_loose.
 bool read_strict(LogScan scan, CollCall& call) {
   if (!scan.take("sendbuff ")) return false;
   const std::string_view send = scan.word();
@@ -30,9 +29,8 @@ bool read_strict(LogScan scan, CollCall& call) {
   return true;
 }
 
-/// Words and their values in any order and number: 2.3.5 has "size" among them,
-/// people cut columns out. A whole line of NCCL has buffers and a communicator;
-/// one that has buffers only is cut.
+/// Words and their values in any order and number: 2.3.5 has "size" among them, people cut columns out. A whole line of
+/// NCCL has buffers and a communicator; one that has buffers only is cut.
 bool read_loose(LogScan scan, CollCall& call) {
   std::string_view send, recv;
   bool has_count = false, has_comm = false;

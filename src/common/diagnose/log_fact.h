@@ -7,12 +7,10 @@
 
 namespace busbar {
 
-// What one line of somebody's log says. Texts are views into the line and live
-// as long as it does. A number that a version of NCCL does not print is -1 (0
-// for pointers and ids).
+// What one line of somebody's log says. Texts are views into the line and live as long as it does. A number that a
+// version of NCCL does not print is -1 (0 for pointers and ids).
 
-/// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype
-/// 7 op 0 root 0 comm 0x... [nranks=8]".
+/// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype 7 op 0 root 0 comm 0x... [nranks=8]".
 struct CollCall {
   std::string_view op;  ///< "AllReduce", "Send"
   std::uint64_t op_count = 0;
@@ -25,8 +23,7 @@ struct CollCall {
   bool in_place = false;
 };
 
-/// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and
-/// ncclCommSplit's bootstrap.
+/// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and ncclCommSplit's bootstrap.
 struct InitEvent {
   std::string_view function;  ///< "ncclCommInitRank", empty before 2.21
   std::uint64_t comm = 0;
@@ -49,8 +46,7 @@ struct CommShape {
   int local_ranks = -1;
 };
 
-/// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older
-/// forms.
+/// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older forms.
 struct Connection {
   int src = -1;
   int dst = -1;
@@ -68,8 +64,7 @@ struct Connected {
   int gdr = -1;
 };
 
-/// "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels, 2
-/// p2p channels per peer".
+/// "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels, 2 p2p channels per peer".
 struct ChannelCounts {
   int coll = -1;
   int collnet = -1;
@@ -78,8 +73,7 @@ struct ChannelCounts {
   int p2p_per_peer = -1;
 };
 
-/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12,
-/// ...)"; of 2.22 without names too.
+/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; of 2.22 without names too.
 struct InitTimings {
   int rank = -1;
   int nranks = -1;
@@ -91,8 +85,7 @@ struct BootstrapTimings {
   double total = -1, create = -1, send = -1, recv = -1, ring = -1;
 };
 
-/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}"
-/// and its older forms.
+/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}" and its older forms.
 struct TuningChoice {
   std::string_view op;  ///< empty before 2.23
   std::uint64_t bytes = 0;
@@ -118,9 +111,8 @@ struct NetworkInUse {
   std::string_view network;
 };
 
-/// "NET/IB : Using [0]mlx5_0:1/RoCE [1]... ; OOB eth0:10.0.0.1<0>", "NET/Socket
-/// : Using [0]eth0:...", "NET/IB : No device found." (no devices), "NET/OFI
-/// Selected Provider is efa (found 16 nics)", and "Bootstrap : Using eth0:...",
+/// "NET/IB : Using [0]mlx5_0:1/RoCE [1]... ; OOB eth0:10.0.0.1<0>", "NET/Socket : Using [0]eth0:...", "NET/IB : No
+/// device found." (no devices), "NET/OFI Selected Provider is efa (found 16 nics)", and "Bootstrap : Using eth0:...",
 /// whose network is "Bootstrap" and which has an oob only.
 struct NetDevices {
   std::string_view network;  ///< "IB", "Socket", "OFI", "Bootstrap"
@@ -139,14 +131,12 @@ struct GdrLine {
 
 /// "NVLS multicast support is [not ]available", "MNNVL 1 cliqueId ...".
 struct Capability {
-  std::string_view name;  ///< "NVLS", "MNNVL", "DMABUF", "RAS" (listens), "CC"
-                          ///< (confidential computing)
+  std::string_view name;  ///< "NVLS", "MNNVL", "DMABUF", "RAS" (listens), "CC" (confidential computing)
   bool available = false;
   std::string_view text;  ///< the whole message: cliques, ports
 };
 
-/// NCCL WARN, and what says as much at INFO: "Call to connect returned
-/// Connection refused, retrying", port events.
+/// NCCL WARN, and what says as much at INFO: "Call to connect returned Connection refused, retrying", port events.
 struct Warning {
   std::string_view file;      ///< "transport/net_ib.cc:123"; empty where not told
   std::string_view function;  ///< 2.30.7 on
@@ -167,16 +157,13 @@ struct CommEnd {
   bool abort = false;
 };
 
-/// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective
-/// operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=...,
-/// NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and its
-/// kin.
+/// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42,
+/// OpType=ALLREDUCE, NumelIn=..., NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and its kin.
 struct TorchWork {
   enum class What : std::uint8_t { timed_out, last_state };
   What what = What::timed_out;
   int rank = -1;
-  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it;
-                           ///< empty where not told
+  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it; empty where not told
   std::int64_t seq = -1;
   std::string_view op;
   std::int64_t numel_in = -1;
@@ -187,8 +174,7 @@ struct TorchWork {
   std::int64_t last_completed = -1;
 };
 
-/// A kernel's line: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out
-/// of memory.
+/// A kernel's line: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
 struct KernelEvent {
   enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
   What what = What::xid;

@@ -28,8 +28,7 @@ namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
 
-/// Files by device and inode: a link, or a folder named beside its file, must
-/// not count a rank's calls twice.
+/// Files by device and inode: a link, or a folder named beside its file, must not count a rank's calls twice.
 using Known = std::set<std::pair<dev_t, ino_t>>;
 
 bool is_new(const fs::path& path, Known& known) {
@@ -82,16 +81,14 @@ std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) 
   if (standard_input) return "";
   if (S_ISDIR(status.st_mode)) return "a folder that cannot be listed";
   if (!S_ISREG(status.st_mode)) return "no regular file (give pipes as '-')";
-  // A log that grows as fast as it is read would have no end. Files of /proc
-  // say 0.
+  // A log that grows as fast as it is read would have no end. Files of /proc say 0.
   if (status.st_size > 0) limit = static_cast<std::uint64_t>(status.st_size);
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   return "";
 }
 
-/// Empty: text, or text with some dirt in it. Programs that die leave NULs and
-/// halves of letters in their logs; a core file or an image has them
-/// everywhere.
+/// Empty: text, or text with some dirt in it. Programs that die leave NULs and halves of letters in their logs; a core
+/// file or an image has them everywhere.
 std::string why_not_text(std::string_view beginning) {
   if (beginning.starts_with("\x1f\x8b") || beginning.starts_with("\x28\xb5\x2f\xfd") ||
       beginning.starts_with("\xfd\x37zXZ") || beginning.starts_with("BZh")) {

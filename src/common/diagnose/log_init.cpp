@@ -9,8 +9,8 @@
 namespace busbar {
 namespace {
 
-/// Everything that "comm 0x... rank 3 nranks 8 ..." lines say, as words and
-/// values. All versions write them so; which words there are is what changed.
+/// Everything that "comm 0x... rank 3 nranks 8 ..." lines say, as words and values. All versions write them so; which
+/// words there are is what changed.
 struct CommWords {
   InitEvent event;
   CommShape shape;
@@ -76,8 +76,7 @@ bool tell_event(std::string_view function, CommWords& words, LogFact& fact) {
   if (event.rank < 0 || event.nranks < 0) return false;
   const bool complete = words.end.starts_with("Init COMPLETE");
   const bool bootstrap = function == "bootstrapSplit" && words.end.starts_with("DONE");
-  // 2.3 and the first 2.4: "comm 0x... rank 0 nranks 2" at the start of it all,
-  // and nothing at its end.
+  // 2.3 and the first 2.4: "comm 0x... rank 0 nranks 2" at the start of it all, and nothing at its end.
   const bool oldest = function.empty() && words.end.empty() && words.has_comm && words.keys == 3;
   if (!complete && !bootstrap && !oldest && !words.end.starts_with("Init START")) return false;
   event.function = function;
@@ -101,8 +100,7 @@ bool parse_comm_line(std::string_view function, LogScan scan, LogFact& fact) {
   return tell_event(function, words, fact);
 }
 
-/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": `tell` takes each name and
-/// value.
+/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": `tell` takes each name and value.
 template <class Tell>
 void read_parts(LogScan scan, Tell tell) {
   scan.skip_blanks();

@@ -27,16 +27,14 @@ std::string_view without_end(std::string_view line) {
   }
 }
 
-/// What NCCL says in a message, by the families of shapes; calls first, because
-/// they come by the million.
+/// What NCCL says in a message, by the families of shapes; calls first, because they come by the million.
 bool parse_message(std::string_view text, LogFact& fact) {
   return parse_call(text, fact) || parse_transport(text, fact) || parse_init(text, fact) || parse_tuning(text, fact) ||
          parse_setting(text, fact) || parse_network(text, fact) || parse_trouble(text, fact);
 }
 
-/// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a
-/// prefix: the message of one process that another's prefix was written into,
-/// or what grep left of it.
+/// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a prefix: the message of one process that
+/// another's prefix was written into, or what grep left of it.
 std::size_t find_orphan(std::string_view line) {
   std::size_t at = find_word(line, ": opCount ", 5);
   if (at == kNone) {

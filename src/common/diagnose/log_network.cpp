@@ -21,8 +21,7 @@ void read_distance(std::string_view text, GdrLine& gdr) {
   scan.number(gdr.limit);
 }
 
-/// After "GPU Direct RDMA ": "Enabled for HCA 0 'mlx5_0'", "Disabled for GPU
-/// 2[2] / HCA 0 (distance 3 >= 2)".
+/// After "GPU Direct RDMA ": "Enabled for HCA 0 'mlx5_0'", "Disabled for GPU 2[2] / HCA 0 (distance 3 >= 2)".
 bool parse_gdr(LogScan scan, LogFact& fact) {
   GdrLine gdr;
   gdr.enabled = scan.take("Enabled");
@@ -39,8 +38,7 @@ bool parse_gdr(LogScan scan, LogFact& fact) {
   return true;
 }
 
-/// "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", or the
-/// interfaces of sockets.
+/// "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", or the interfaces of sockets.
 NetDevices read_devices(std::string_view network, std::string_view text) {
   NetDevices devices;
   devices.network = network;
@@ -57,8 +55,7 @@ NetDevices read_devices(std::string_view network, std::string_view text) {
   return devices;
 }
 
-/// After "NET/": "IB : Using ...", "IB : No device found.", "OFI Selected
-/// Provider is efa (found 16 nics)".
+/// After "NET/": "IB : Using ...", "IB : No device found.", "OFI Selected Provider is efa (found 16 nics)".
 bool parse_net(LogScan scan, LogFact& fact) {
   const std::string_view network = scan.name();
   if (scan.take(" Selected Provider is ") || scan.take(" Selected provider is ")) {
@@ -76,8 +73,7 @@ bool parse_net(LogScan scan, LogFact& fact) {
   return true;
 }
 
-/// The interface that processes meet on, "[0]lo:127.0.0.1<0>": it is no network
-/// of the data.
+/// The interface that processes meet on, "[0]lo:127.0.0.1<0>": it is no network of the data.
 bool parse_bootstrap(std::string_view text, LogFact& fact) {
   if (text.starts_with("[0]")) text.remove_prefix(3);
   if (text.empty()) return false;
@@ -94,8 +90,7 @@ bool parse_network(std::string_view text, LogFact& fact) {
   if (scan.take("Bootstrap : Using ") || scan.take("Bootstrap: Using ") || scan.take("NET : Using interface ")) {
     return parse_bootstrap(scan.rest, fact);
   }
-  // 2.3 said "Using internal Network Socket". A name may have blanks: "AWS
-  // Libfabric".
+  // 2.3 said "Using internal Network Socket". A name may have blanks: "AWS Libfabric".
   if (!scan.take("Using network ") && !scan.take("Using internal Network ")) return false;
   fact = NetworkInUse{scan.rest};
   return true;

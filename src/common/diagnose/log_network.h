@@ -6,8 +6,7 @@
 
 namespace busbar {
 
-/// NetworkInUse, NetDevices or GdrLine. False, and the fact as it was: nothing
-/// of these.
+/// NetworkInUse, NetDevices or GdrLine. False, and the fact as it was: nothing of these.
 bool parse_network(std::string_view text, LogFact& fact);
 
 }  // namespace busbar

@@ -26,9 +26,8 @@ LogLevel level_after(std::string_view text) {
   return LogLevel::none;
 }
 
-/// The last mark of a line. Backwards and by 'L', because the lines that come
-/// by the million, collective calls, have no other 'L' behind the mark: it is
-/// found by one memrchr.
+/// The last mark of a line. Backwards and by 'L', because the lines that come by the million, collective calls, have no
+/// other 'L' behind the mark: it is found by one memrchr.
 Mark find_mark(std::string_view line) {
   Mark version;
   for (std::size_t end = line.size(); end >= 4;) {
@@ -41,8 +40,7 @@ Mark find_mark(std::string_view line) {
     const LogLevel level = level_after(line.substr(at + 1));
     if (level == LogLevel::none) continue;
     if (level == LogLevel::version) {
-      // "NCCL INFO NCCL version 2.29.3": the words of a message, unless nothing
-      // better comes.
+      // "NCCL INFO NCCL version 2.29.3": the words of a message, unless nothing better comes.
       if (version.level == LogLevel::none) version = {level, at - 3, at + 1};
       continue;
     }
@@ -56,8 +54,7 @@ std::string_view without_blanks_behind(std::string_view text) {
   return text;
 }
 
-/// The last word of the text, which is taken from it together with the blanks
-/// before it.
+/// The last word of the text, which is taken from it together with the blanks before it.
 std::string_view take_last_word(std::string_view& text) {
   std::size_t begin = text.size();
   while (begin > 0 && !is_blank(text[begin - 1])) --begin;
@@ -66,8 +63,7 @@ std::string_view take_last_word(std::string_view& text) {
   return word;
 }
 
-/// Digits at the end of a text, behind a ':', both taken; false: there are
-/// none.
+/// Digits at the end of a text, behind a ':', both taken; false: there are none.
 bool take_last_number(std::string_view& text, std::int64_t& value) {
   std::size_t begin = text.size();
   while (begin > 0 && is_digit(text[begin - 1])) --begin;
@@ -77,8 +73,7 @@ bool take_last_number(std::string_view& text, std::int64_t& value) {
   return true;
 }
 
-/// "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not
-/// "host:123:124".
+/// "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not "host:123:124".
 bool is_place(std::string_view word) {
   std::int64_t line = 0;
   return take_last_number(word, line) && !word.empty() && word.find(':') == kNone && word.back() != ']';
@@ -105,8 +100,7 @@ void take_device(std::string_view& before, LogOrigin& origin) {
   before = without_blanks_behind(before.substr(0, open));
 }
 
-/// A host ends what stands before it at a blank, ':' ("[1,3]<stdout>:node1"),
-/// ']' or '|'.
+/// A host ends what stands before it at a blank, ':' ("[1,3]<stdout>:node1"), ']' or '|'.
 void take_host(std::string_view& before, LogOrigin& origin) {
   std::string_view rest = before;
   std::int64_t pid = -1, tid = -1;
@@ -114,8 +108,7 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   std::size_t begin = rest.size();
   while (begin > 0 && std::string_view(" \t:]|").find(rest[begin - 1]) == kNone) --begin;
   std::string_view host = rest.substr(begin);
-  // "<host>" is what people write over a name; "<stdout>node1" a launcher's
-  // mark.
+  // "<host>" is what people write over a name; "<stdout>node1" a launcher's mark.
   if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNone; close < host.size() - 1) {
     begin += close + 1;
     host.remove_prefix(close + 1);
@@ -127,8 +120,7 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   before = rest.substr(0, begin);
 }
 
-/// NCCL's own "[2026-05-05 06:16:47] " in any format that has a ':' and a
-/// digit.
+/// NCCL's own "[2026-05-05 06:16:47] " in any format that has a ':' and a digit.
 void take_timestamp(std::string_view& before, LogOrigin& origin) {
   const std::string_view text = without_blanks_behind(before);
   const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNone;
@@ -139,8 +131,7 @@ void take_timestamp(std::string_view& before, LogOrigin& origin) {
   before = text.substr(0, open);
 }
 
-/// What stands before the mark: decoration, timestamp, host, device, place in
-/// the source, from its end.
+/// What stands before the mark: decoration, timestamp, host, device, place in the source, from its end.
 void take_origin(std::string_view before, LogPrefix& prefix) {
   LogOrigin& origin = prefix.origin;
   before = without_blanks_behind(before);
@@ -158,8 +149,7 @@ void take_origin(std::string_view before, LogPrefix& prefix) {
   if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
 }
 
-/// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but
-/// a launcher's mark may stand before it.
+/// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but a launcher's mark may stand before it.
 bool is_prefix(const LogPrefix& prefix) {
   const LogOrigin& origin = prefix.origin;
   if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;

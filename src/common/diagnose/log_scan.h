@@ -10,8 +10,8 @@
 
 namespace busbar {
 
-// Reading a line of a log from left to right. Everything here is inline and
-// allocates nothing: it runs once per word of gigabytes of text.
+// Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per word of
+// gigabytes of text.
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -24,9 +24,8 @@ inline std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-/// Where `word` stands in a text, npos: nowhere. `rare`: index of the letter of
-/// the word that is the rarest in logs; only where it stands is the word
-/// compared.
+/// Where `word` stands in a text, npos: nowhere. `rare`: index of the letter of the word that is the rarest in logs;
+/// only where it stands is the word compared.
 inline std::size_t find_word(std::string_view text, std::string_view word, std::size_t rare) {
   for (std::size_t from = rare; from < text.size(); ++from) {
     const void* hit = std::memchr(text.data() + from, word[rare], text.size() - from);
@@ -37,8 +36,8 @@ inline std::size_t find_word(std::string_view text, std::string_view word, std::
   return std::string_view::npos;
 }
 
-/// What is left of a text. Each function takes what it is named after from the
-/// front, or returns false (an empty text) and leaves everything as it was.
+/// What is left of a text. Each function takes what it is named after from the front, or returns false (an empty text)
+/// and leaves everything as it was.
 struct LogScan {
   std::string_view rest;
 
@@ -100,8 +99,7 @@ bool whole_number(std::string_view word, Number& value, int base = 10) {
   return true;
 }
 
-/// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False: no
-/// pointer.
+/// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False: no pointer.
 inline bool pointer_of(std::string_view word, std::uint64_t& value) {
   if (word == "(nil)" || word.starts_with("0x...")) {
     value = 0;

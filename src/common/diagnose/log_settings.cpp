@@ -15,8 +15,7 @@ bool parse_env(LogScan scan, LogFact& fact) {
   if (!number && !scan.take(" set to")) return false;
   if (!scan.rest.empty() && !is_blank(scan.rest.front())) return false;
   setting.value = without_blanks(scan.rest);
-  // Only what is echoed as a number has the full stop; names of hosts and files
-  // may end in one.
+  // Only what is echoed as a number has the full stop; names of hosts and files may end in one.
   if (number && setting.value.ends_with('.')) setting.value.remove_suffix(1);
   fact = setting;
   return true;

@@ -6,8 +6,7 @@
 
 namespace busbar {
 
-/// EnvSetting, VersionLine or Capability. False, and the fact as it was:
-/// nothing of these.
+/// EnvSetting, VersionLine or Capability. False, and the fact as it was: nothing of these.
 bool parse_setting(std::string_view text, LogFact& fact);
 
 }  // namespace busbar

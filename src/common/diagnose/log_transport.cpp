@@ -8,8 +8,7 @@
 namespace busbar {
 namespace {
 
-/// "3", "3[0]", "3[1b000]": the bracket is a bus or a device, by version, and
-/// no rank.
+/// "3", "3[0]", "3[1b000]": the bracket is a bus or a device, by version, and no rank.
 bool take_rank(LogScan& scan, int& rank) {
   if (!scan.number(rank) || rank < 0) return false;
   if (scan.take("[")) {
@@ -20,8 +19,7 @@ bool take_rank(LogScan& scan, int& rank) {
   return true;
 }
 
-/// "IB/0(8)/GDRDMA/Shared": the network's name ends before "/DEVICE", and may
-/// hold blanks and '/'.
+/// "IB/0(8)/GDRDMA/Shared": the network's name ends before "/DEVICE", and may hold blanks and '/'.
 std::string_view network_of(std::string_view detail) {
   for (std::size_t at = detail.find('/'); at != std::string_view::npos; at = detail.find('/', at + 1)) {
     if (at + 1 < detail.size() && is_digit(detail[at + 1])) return detail.substr(0, at);
@@ -46,8 +44,8 @@ bool read_via(std::string_view via, Connection& connection) {
   return true;
 }
 
-/// "00[/0] : 3[0] -> 4[1] [send] via NET/IB/0", after "Channel" or "Ring";
-/// "00/0 : 3 [send] via COLLNET/SHARP/0" after "CollNet".
+/// "00[/0] : 3[0] -> 4[1] [send] via NET/IB/0", after "Channel" or "Ring"; "00/0 : 3 [send] via COLLNET/SHARP/0" after
+/// "CollNet".
 bool parse_connection(LogScan scan, LogFact& fact) {
   Connection connection;
   int channel = 0;
@@ -82,8 +80,8 @@ bool parse_connected(LogScan scan, LogFact& fact) {
   return true;
 }
 
-/// "16 coll channels, 0 collnet channels, 0 nvls channels, 16 p2p channels, 2
-/// p2p channels per peer" or, before 2.20, with fewer of them.
+/// "16 coll channels, 0 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p channels per peer" or, before 2.20,
+/// with fewer of them.
 bool parse_counts(LogScan scan, LogFact& fact) {
   ChannelCounts counts;
   do {

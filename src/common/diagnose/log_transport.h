@@ -6,8 +6,8 @@
 
 namespace busbar {
 
-/// Connection, Connected or ChannelCounts. False, and the fact as it was:
-/// nothing of these (ring tables and graphs begin alike), or cut.
+/// Connection, Connected or ChannelCounts. False, and the fact as it was: nothing of these (ring tables and graphs
+/// begin alike), or cut.
 bool parse_transport(std::string_view text, LogFact& fact);
 
 }  // namespace busbar
