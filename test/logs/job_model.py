@@ -75,9 +75,10 @@ class Behaviour:
 
 
 class Job:
-    """`one_process_per_host`: its ranks are threads. `containers`: processes of different hosts share pids, and with them
-    pointers. `split`: two children too. `p2p`: Send and Recv among the calls. `stamps`: on every line, where NCCL can.
-    `tuning`: the TUNING subsystem is on."""
+    """`one_process_per_host`: its ranks are threads. `containers`: processes of different hosts share pids, and with
+    them pointers. `split`: two children too. `p2p`: Send and Recv among the calls. `stamps`: on every line, where NCCL
+    can. `tuning`: the TUNING subsystem is on.
+    """
 
     def __init__(self, version, nranks, seed, one_process_per_host=False, containers=False, split=True, p2p=True,
                  stamps=False, tuning=False, network="IB", ncalls=24):

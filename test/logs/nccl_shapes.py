@@ -31,7 +31,8 @@ class Shapes:
         self.old_torch = self.v < (2, 19)
 
     def version_line(self):
-        return f"NCCL version {self.version}+cuda{'10.1' if self.v < (2, 8) else '11.8' if self.v < (2, 20) else '13.0'}"
+        cuda = "10.1" if self.v < (2, 8) else "11.8" if self.v < (2, 20) else "13.0"
+        return f"NCCL version {self.version}+cuda{cuda}"
 
     def git_version(self):
         return "NCCL git version stable dcf2a2fbe" if self.v >= (2, 29) else None
@@ -169,8 +170,8 @@ class Shapes:
 
     def call(self, op, op_count, comm, rank, count, dtype, redop, root, buffers):
         send, recv = buffers
-        return (f"{op}: opCount {op_count:x} sendbuff {send} recvbuff {recv} count {count} datatype {dtype} "
-                f"op {redop} root {root} comm {comm.pointer(rank):#x} [nranks={comm.nranks}] stream 0x55{rank.rank:08x}")
+        return (f"{op}: opCount {op_count:x} sendbuff {send} recvbuff {recv} count {count} datatype {dtype} op {redop} "
+                f"root {root} comm {comm.pointer(rank):#x} [nranks={comm.nranks}] stream 0x55{rank.rank:08x}")
 
     def tuning(self, op, nbytes):
         ring = nbytes > 65536

@@ -1,4 +1,4 @@
-"""How NCCL worded its warnings, version by version: (file:line, function, text). And PyTorch's and the kernel's words."""
+"""How NCCL, and PyTorch and the kernel, word what is wrong, version by version: ((file:line, function), text)."""
 
 
 def ib_error(v, peer_ip):
@@ -7,8 +7,9 @@ def ib_error(v, peer_ip):
     if v < (2, 10):
         text = "NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129"
     elif v < (2, 20):
-        ends = "" if v < (2, 18) else " (Send) localGid fe80::1 remoteGidsfe80::2"
-        text = f"NET/IB : Got completion from peer {peer_ip}<47213> with error 12, opcode 0, len 0, vendor err 129{ends}"
+        text = f"NET/IB : Got completion from peer {peer_ip}<47213> with error 12, opcode 0, len 0, vendor err 129"
+        if v >= (2, 18):
+            text += " (Send) localGid fe80::1 remoteGidsfe80::2"
     elif v < (2, 28, 7):
         head, tail = ("NET/IB : ", "") if v < (2, 22) else ("NET/IB: ", " hca mlx5_0")
         text = (f"{head}Got completion from peer {peer_ip}<47213> with status=12 opcode=0 len=0 vendor err 129 (Send) "
@@ -29,27 +30,28 @@ def connection_closed(v, peer_ip):
 
 def no_route(v, peer_ip):
     if v < (2, 14):
-        return ("misc/socket.cc:392", "ncclSocketConnect"), f"Net : Connect to {peer_ip}<41231> failed : No route to host"
+        return ("misc/socket.cc:392", "connect"), f"Net : Connect to {peer_ip}<41231> failed : No route to host"
     if v < (2, 24):
         return ("misc/socket.cc:484", "socketStartConnect"), \
             f"socketStartConnect: Connect to {peer_ip}<41231> failed : No route to host"
     return ("misc/socket.cc:571", "socketPollConnect"), \
-        f"socketPollConnect: connect to {peer_ip}<41231> returned No route to host, exceeded error retry count after 35 " \
-        "attempts"
+        f"socketPollConnect: connect to {peer_ip}<41231> returned No route to host, exceeded error retry count after " \
+        "35 attempts"
 
 
 def shm_full(v):
     if v < (2, 12):
         return ("include/shm.h:48", "shmSetup"), "Call to posix_fallocate failed : No space left on device"
     errno = ", error: No space left on device (28)" if v >= (2, 22) else ""
-    return ("misc/shmutils.cc:88", "ncclShmOpen"), f"Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 bytes{errno}"
+    return ("misc/shmutils.cc:88", "ncclShmOpen"), \
+        f"Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 bytes{errno}"
 
 
 def size_mismatch(v, peer_ip):
     """The two sides of a connection posted different sizes."""
     where = ("transport/net_ib.cc:1038", "ncclIbTest")
     if v < (2, 12):
-        return where, "NET/IB : collective mismatch error local size 32768 remote 1048576 addr 0 rkey 3beac3 seq adf/adf"
+        return where, "NET/IB : collective mismatch error local size 32768 remote 1048576 addr 0 rkey 3bea seq adf/adf"
     if v < (2, 20):
         return where, (f"NET/IB : req 0/1 tag 0 peer {peer_ip}<58683> collective mismatch error, local size 32768 "
                        "remote size 1048576")
@@ -71,9 +73,9 @@ def torch_timeout(old, rank, seq, op, numel, enqueued, completed):
             f"600{rank % 1000:03d} milliseconds before timing out.")
     if old:
         return [f"[E ProcessGroupNCCL.cpp:475] [Rank {rank}] Watchdog caught collective operation timeout: {work}",
-                f"[E ProcessGroupNCCL.cpp:1182] [PG 0 Rank {rank}] Timeout at NCCL work: {seq}, last enqueued NCCL work: "
-                f"{enqueued}, last completed NCCL work: {completed}."]
+                f"[E ProcessGroupNCCL.cpp:1182] [PG 0 Rank {rank}] Timeout at NCCL work: {seq}, last enqueued NCCL "
+                f"work: {enqueued}, last completed NCCL work: {completed}."]
     head = f"[rank{rank}]:[E1121 10:20:00.{rank:09d} ProcessGroupNCCL.cpp:"
     return [f"{head}616] [Rank {rank}] Watchdog caught collective operation timeout: {work}",
-            f"{head}1785] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Exception (either an error or timeout) detected by "
-            f"watchdog at work: {seq}, last enqueued NCCL work: {enqueued}, last completed NCCL work: {completed}."]
+            f"{head}1785] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Exception (either an error or timeout) detected "
+            f"by watchdog at work: {seq}, last enqueued NCCL work: {enqueued}, last completed NCCL work: {completed}."]

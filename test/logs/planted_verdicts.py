@@ -17,7 +17,7 @@ EXIT_CODES = {"OK": 0, "HW_FAULT": 3, "HOST_UNREACHABLE": 3, "PROCESS_DEAD": 3, 
 
 @dataclasses.dataclass
 class Planted:
-    """`blame`: groups of words; the verdict's words must hold one of each group. "rank 7" also matches a list of ranks."""
+    """`blame`: groups of words; what is said must hold one of each group. "rank 7" also matches a list of ranks."""
 
     job: Job
     verdict: str
@@ -166,8 +166,8 @@ def order_cycle(job, both_logged):
     first_call, second_call = Call(job.world, "AllReduce", 4242), Call(second, "AllReduce", 8484)
     warmed = job.calls + [Call(second, "AllReduce", 4000), Call(job.world, "AllReduce", 4001)]
     calls = {True: [second_call, first_call], False: [first_call, second_call]}
-    return Planted(job, "ORDER_MISMATCH",
-                   lambda rank: Behaviour(calls=warmed + calls[rank is bad][:1 + both_logged], end="none"), [_rank(bad)])
+    made = {wrong: warmed + calls[wrong][:1 + both_logged] for wrong in (True, False)}
+    return Planted(job, "ORDER_MISMATCH", lambda rank: Behaviour(calls=made[rank is bad], end="none"), [_rank(bad)])
 
 
 def rank_lagging(job, behind, torch):
