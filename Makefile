@@ -13,7 +13,8 @@ choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_H
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test test-asan bench experiments lint-deps lint format bundle-deps bundle clean
+.PHONY: all help deps configure build-all run test-deps test test-asan bench experiments lint-deps lint format \
+        bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -42,7 +43,7 @@ build-all: configure
 run: deps all  ## Install what is missing, build, and run all_reduce_perf on 4 ranks
 	@scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
 
-test: deps build-all  ## Install what is missing, build, and run every test that this machine can run
+test: test-deps build-all  ## Install what is missing, build, and run every test that this machine can run
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error $(ARGS)
 
 test-asan:  ## The unit and MPI tests under the address and undefined-behaviour sanitizers
@@ -55,7 +56,7 @@ experiments: deps build-all  ## Measure the statistics on this machine, half an 
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' OSU='$(OSU)' IMB='$(IMB)' \
 	  scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
-lint-deps bundle-deps:
+test-deps lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)
 
 lint: lint-deps configure  ## Formatting, clang-tidy, layers, headers, scripts (ARGS='layers': only that)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and test; with --lint or --bundle, what `make lint` or `make bundle` needs as well.
+# Installs what is missing to build and test; with --test, --lint or --bundle, what `make test`, `make lint` or `make
+# bundle` needs as well.
 # Does nothing, and needs neither root nor a network, where everything is there.
 set -euo pipefail
 
@@ -8,38 +9,70 @@ packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohma
 if [[ -z "${MPI_HOME:-}" ]]; then
   packages+=(libopenmpi-dev openmpi-bin)
 fi
+useful=()  # tests skip themselves without these
 case "${1:-}" in
+  --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm) ;;  # the virtual cluster's
   --lint) packages+=(clang-format clang-tidy shellcheck git) ;;
   --bundle) packages+=(patchelf binutils xz-utils) ;;
 esac
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   echo "This is not a Debian system. Please see to it that these, or what they are called here, are installed:" >&2
-  echo "  ${packages[*]}" >&2
+  echo "  ${packages[*]} ${useful[*]}" >&2
   exit 0  # they may well be there; CMake says what is not
-fi
-
-# dpkg-query fails as soon as one package is unknown to it, and still lists the others.
-installed=$({ dpkg-query -W -f '${Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true; } |
-  sed -n 's/^install ok installed //p')
-missing=()
-for package in "${packages[@]}"; do
-  if ! grep -qxF "$package" <<<"$installed"; then
-    missing+=("$package")
-  fi
-done
-if ((${#missing[@]} == 0)); then
-  exit 0
 fi
 
 as_root=()
 if ((EUID != 0)); then
-  if ! command -v sudo >/dev/null; then
-    echo "Missing, and neither root nor sudo to install them. Please ask for: ${missing[*]}" >&2
-    exit 1
-  fi
   as_root=(sudo)
 fi
-echo "Installing what is missing: ${missing[*]}"
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+updated=0
+guard=/usr/sbin/policy-rc.d
+
+missing_of() {  # those of the packages that are not installed
+  # dpkg-query fails as soon as one package is unknown to it, and still lists the others.
+  local package installed
+  installed=$({ dpkg-query -W -f '${Status} ${Package}\n' "$@" 2>/dev/null || true; } |
+    sed -n 's/^install ok installed //p')
+  for package in "$@"; do
+    grep -qxF "$package" <<<"$installed" || echo "$package"
+  done
+}
+
+install_packages() {
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    echo "Missing, and neither root nor sudo to install them. Please ask for: $*" >&2
+    return 1
+  fi
+  echo "Installing what is missing: $*"
+  if ((!updated)); then
+    "${as_root[@]}" apt-get update -qq || return 1
+    updated=1
+  fi
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null
+}
+
+remove_guard() {
+  if [[ -n $guard_is_ours ]]; then
+    "${as_root[@]}" rm -f "$guard"
+  fi
+}
+
+mapfile -t missing < <(missing_of "${packages[@]}")
+if ((${#missing[@]} > 0)); then
+  install_packages "${missing[@]}"
+fi
+
+if ((${#useful[@]} > 0)); then
+  mapfile -t missing < <(missing_of "${useful[@]}")
+fi
+if ((${#useful[@]} > 0 && ${#missing[@]} > 0)); then
+  # The tests run Slurm's daemons themselves: none is to be started by its package.
+  guard_is_ours=""
+  trap remove_guard EXIT
+  if [[ ! -e $guard ]] && printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null 2>&1; then
+    guard_is_ours=1
+    "${as_root[@]}" chmod 755 "$guard"
+  fi
+  install_packages "${missing[@]}" || echo "Tests that need ${missing[*]} will be skipped." >&2
+fi
