@@ -1,6 +1,6 @@
 """The bugs these would catch: virtual hosts that are one host after all (one name, one /dev/shm, traffic that never
-leaves the machine's memory), a fault that is injected and does nothing, a cluster that outlives its sandbox. The tests of
-hangs stand on all of this."""
+leaves the machine's memory), a fault that is injected and does nothing, a cluster that outlives its sandbox. The tests
+of hangs stand on all of this."""
 
 import json
 import os
@@ -95,7 +95,7 @@ class VirtualCluster(Case):
         self.assertGreater(self.time_us("slow_tx"), 2 * healthy)
         with open(self.path("counters"), encoding="utf-8") as file:
             for line in file:
-                # 4 runs of 2 passes of at least 6 operations, in each of which a host sends 2 x 3/4 MiB in the best case.
+                # 4 runs of 2 passes of at least 6 operations; in each a host sends 2 x 3/4 MiB at least.
                 sent = int(line.split("tx_bytes=")[1].split()[0])
                 self.assertGreater(sent, 4 * 2 * 6 * 1.5 * 2**20, line)
 
@@ -110,7 +110,8 @@ class VirtualCluster(Case):
             vcluster down
             vcluster up 1 none
             vcluster exec node0 hostname"""))
-        self.assertEqual(result.out.split("\n"), ["node0", "eth0", "lo", "node1", "not here", "full", "room", "node0", ""])
+        self.assertEqual(result.out.split("\n"),
+                         ["node0", "eth0", "lo", "node1", "not here", "full", "room", "node0", ""])
 
     def test_faults_of_the_network_are_where_they_were_put(self):
         result = sandbox(REACHES + """
@@ -120,7 +121,8 @@ class VirtualCluster(Case):
             echo down $(reaches 0 1) $(reaches 1 2) $(reaches 2 0)
             vcluster link node1 up
             vcluster mtu node1 600
-            echo mtu $(vcluster exec node1 cat /sys/class/net/eth0/mtu) $(vcluster exec node0 cat /sys/class/net/eth0/mtu)
+            mtu() { vcluster exec $1 cat /sys/class/net/eth0/mtu; }
+            echo mtu $(mtu node1) $(mtu node0)
             vcluster cut node0 node2
             echo cut $(reaches 0 1) $(reaches 1 2) $(reaches 2 0)
             vcluster heal
@@ -144,8 +146,8 @@ class VirtualCluster(Case):
             used() { awk '{ print $14 + $15 }' /proc/$busy/stat; }
             before=$(used); sleep 2; echo used $(($(used) - before))
             vcluster cpu node1 max
-            vcluster powercut node1; sleep 0.1; echo dead $(vcluster pids node0 sleep | wc -l) $(vcluster pids node1 | wc -l)
-            """)
+            vcluster powercut node1; sleep 0.1
+            echo dead $(vcluster pids node0 sleep | wc -l) $(vcluster pids node1 | wc -l)""")
         if result.code == SKIPPED:
             self.skipTest(result.err)
         words = self.ok(result).out.split()
@@ -220,7 +222,8 @@ class VirtualCluster(Case):
 
     def test_where_namespaces_are_not_permitted_it_says_so(self):
         os.mkdir(self.path("bin"))
-        os.chmod(self.write("bin/unshare", "#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2; exit 1\n"), 0o755)
+        fake = self.write("bin/unshare", "#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2; exit 1\n")
+        os.chmod(fake, 0o755)
         result = sandbox("true", {"PATH": self.path("bin") + ":" + os.environ["PATH"]})
         self.assertEqual(result.code, SKIPPED)
         self.assertIn("SKIPPED", result.err)
