@@ -1,6 +1,7 @@
 #include "common/watch/flight_place.h"
 #include "common/watch/flight_record.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace busbar {
@@ -30,8 +31,14 @@ std::string launch_name(Get get) {
   return value(get, "SLURM_PROCID").empty() || shell ? "" : step;
 }
 
-bool has_component(const std::string& name, const std::string& part) {
-  return ("." + name + ".").find("." + part + ".") != std::string::npos;
+/// Whether `part` stands between the dots of the name.
+bool has_component(std::string_view name, std::string_view part) {
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t dot = std::min(name.find('.', at), name.size());
+    if (name.substr(at, dot - at) == part) return true;
+    at = dot + 1;
+  }
+  return false;
 }
 
 }  // namespace
