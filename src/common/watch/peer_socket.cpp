@@ -41,6 +41,13 @@ std::optional<SocketAddress> socket_address(const std::string& ip, std::uint16_t
   return address;
 }
 
+std::vector<unsigned char> address_bytes(const std::string& ip) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  if (inet_pton(AF_INET, ip.c_str(), bytes.data()) == 1) return {bytes.begin(), bytes.begin() + sizeof(in_addr)};
+  if (inet_pton(AF_INET6, ip.c_str(), bytes.data()) == 1) return {bytes.begin(), bytes.end()};
+  return {};
+}
+
 std::string ip_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address->sa_family == AF_INET) {
