@@ -79,7 +79,7 @@ bool parse_call(std::string_view text, LogFact& fact) {
   LogScan scan{text};
   const std::string_view op = scan.name();
   std::uint64_t op_count = 0;
-  if (op.empty() || !scan.take(": opCount ") || !scan.number(op_count, 16) || !scan.take(" ")) return false;
+  if (op.empty() || !scan.take(": opCount ") || !scan.hexadecimal(op_count) || !scan.take(" ")) return false;
   CollCall& call = fact.emplace<CollCall>();
   if (!read_strict(scan, call)) {
     call = CollCall{};

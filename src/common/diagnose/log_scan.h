@@ -1,12 +1,15 @@
 #pragma once
 
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 namespace busbar {
 
@@ -36,14 +39,52 @@ inline std::size_t find_word(std::string_view text, std::string_view word, std::
   return std::string_view::npos;
 }
 
+/// Where the first ' ' stands, text.size(): nowhere. Eight letters at a time (Mycroft's test for a zero byte), because
+/// words of calls are pointers of fourteen letters.
+inline std::size_t find_blank(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
+  std::size_t at = 0;
+  for (; std::endian::native == std::endian::little && at + 8 <= text.size(); at += 8) {
+    std::uint64_t letters = 0;
+    std::memcpy(&letters, text.data() + at, 8);
+    letters ^= kOnes * ' ';
+    if (const std::uint64_t zero = (letters - kOnes) & ~letters & kTops; zero != 0) {
+      return at + static_cast<std::size_t>(std::countr_zero(zero)) / 8;
+    }
+  }
+  while (at < text.size() && text[at] != ' ') ++at;
+  return at;
+}
+
+/// Digits from the front of a text, of base 10 or 16, and their number; 0 digits: none, or too many for 64 bits.
+template <unsigned kBase>
+std::size_t read_digits(std::string_view text, std::uint64_t& value) {
+  constexpr std::size_t kMost = kBase == 10 ? 19 : 16;  // that fit, whatever they are
+  std::uint64_t found = 0;
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    unsigned digit = static_cast<unsigned>(c) - '0';
+    if (kBase == 16 && digit > 9) digit = (c | 0x20u) - 'a' < 6 ? (c | 0x20u) - 'a' + 10 : kBase;
+    if (digit >= kBase) break;
+    if (at == kMost) return 0;
+    found = found * kBase + digit;
+  }
+  if (at > 0) value = found;
+  return at;
+}
+
 /// What is left of a text. Each function takes what it is named after from the front, or returns false (an empty text)
 /// and leaves everything as it was.
 struct LogScan {
   std::string_view rest;
 
-  bool take(std::string_view words) {
-    if (!rest.starts_with(words)) return false;
-    rest.remove_prefix(words.size());
+  /// A literal: its length is known where it is compared, which makes it a few instructions.
+  template <std::size_t kSize>
+  [[gnu::always_inline]] bool take(const char (&words)[kSize]) {
+    constexpr std::size_t kLength = kSize - 1;
+    if (rest.size() < kLength || std::memcmp(rest.data(), words, kLength) != 0) return false;
+    rest.remove_prefix(kLength);
     return true;
   }
 
@@ -51,12 +92,10 @@ struct LogScan {
     while (!rest.empty() && is_blank(rest.front())) rest.remove_prefix(1);
   }
 
-  /// Up to the next blank, which is taken too.
+  /// Up to the next ' ', which is taken too, with more of them.
   std::string_view word() {
-    std::size_t end = 0;
-    while (end < rest.size() && !is_blank(rest[end])) ++end;
-    const std::string_view found = rest.substr(0, end);
-    rest.remove_prefix(end);
+    const std::string_view found = rest.substr(0, find_blank(rest));
+    rest.remove_prefix(found.size());
     skip_blanks();
     return found;
   }
@@ -71,11 +110,20 @@ struct LogScan {
   }
 
   template <class Integer>
-  bool number(Integer& value, int base = 10) {
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, base);
-    if (error != std::errc()) return false;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+  bool number(Integer& value) {
+    std::uint64_t found = 0;
+    const bool negative = std::is_signed_v<Integer> && !rest.empty() && rest.front() == '-';
+    const std::size_t digits = read_digits<10>(rest.substr(negative ? 1 : 0), found);
+    if (digits == 0 || found > static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())) return false;
+    value = static_cast<Integer>(negative ? std::uint64_t{0} - found : found);
+    rest.remove_prefix(digits + (negative ? 1 : 0));
     return true;
+  }
+
+  bool hexadecimal(std::uint64_t& value) {
+    const std::size_t digits = read_digits<16>(rest, value);
+    rest.remove_prefix(digits);
+    return digits > 0;
   }
 
   bool number(double& value) {
@@ -89,12 +137,11 @@ struct LogScan {
 };
 
 /// A number that is a whole word. False, and the value as before: it is none.
-template <class Number>
-bool whole_number(std::string_view word, Number& value, int base = 10) {
-  Number found{};
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, found, base);
-  if (error != std::errc() || stop != end) return false;
+template <class Integer>
+bool whole_number(std::string_view word, Integer& value) {
+  LogScan scan{word};
+  Integer found{};
+  if (!scan.number(found) || !scan.rest.empty()) return false;
   value = found;
   return true;
 }
@@ -105,7 +152,12 @@ inline bool pointer_of(std::string_view word, std::uint64_t& value) {
     value = 0;
     return true;
   }
-  return word.starts_with("0x") && whole_number(word.substr(2), value, 16);
+  std::uint64_t found = 0;
+  if (!word.starts_with("0x") || read_digits<16>(word.substr(2), found) != word.size() - 2 || word.size() < 3) {
+    return false;
+  }
+  value = found;
+  return true;
 }
 
 }  // namespace busbar
