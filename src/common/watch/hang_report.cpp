@@ -1,0 +1,190 @@
+#include "common/watch/hang_report.h"
+
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostLines = 20;  ///< of a block
+constexpr std::size_t kMostList = 100;  ///< characters of a list of ranks
+
+/// Foreign text must not move the cursor or colour the terminal.
+std::string tame(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 32 || byte == 127) c = '?';
+  }
+  return text;
+}
+
+class Lines {
+ public:
+  void add(std::size_t indent, const std::string& text) {
+    text_ += fmt::format("busbar: {}{}\n", std::string(indent, ' '), tame(text));
+  }
+  /// A titled block, cut where it is long; nothing where it is empty.
+  void block(std::string_view title, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    add(2, fmt::format("{}:", title));
+    for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) add(4, lines[i]);
+    if (lines.size() > kMostLines) add(4, fmt::format("... and {} more, in the JSON file", lines.size() - kMostLines));
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string_view occasion_word(HangEvidence::Occasion occasion) {
+  switch (occasion) {
+    case HangEvidence::Occasion::limit:
+      return "hang";
+    case HangEvidence::Occasion::slow_limit:
+      return "slow";
+    case HangEvidence::Occasion::terminated:
+      return "terminated";
+    case HangEvidence::Occasion::files:
+      return "records";
+  }
+  return "hang";
+}
+
+std::string short_list(std::span<const int> ranks) {
+  std::string list = compress_ranks(ranks);
+  if (list.size() > kMostList) list = list.substr(0, list.rfind(',', kMostList)) + ",...";
+  return list;
+}
+
+/// Where each rank is, and its pid.
+struct Place {
+  std::string host;
+  std::int64_t pid = 0;
+};
+using Places = std::map<int, Place>;
+
+Places places_of(const HangEvidence& evidence) {
+  Places places;
+  for (std::size_t r = 0; r < evidence.host_of_rank.size(); ++r)
+    places[static_cast<int>(r)].host = evidence.host_of_rank[r];
+  for (const HostEvidence& host : evidence.hosts) {
+    for (const RankEvidence& rank : host.ranks) places[rank.flight.rank] = {host.host, rank.flight.pid};
+  }
+  return places;
+}
+
+std::string place_words(const Places& places, int rank) {
+  const auto found = places.find(rank);
+  if (found == places.end() || found->second.host.empty()) return fmt::format("rank {}", rank);
+  if (found->second.pid == 0) return fmt::format("rank {} on {}", rank, found->second.host);
+  return fmt::format("rank {} on {} (pid {})", rank, found->second.host, found->second.pid);
+}
+
+std::vector<std::string> group_lines(const HangFinding& finding, const Places& places) {
+  std::vector<std::string> shown;
+  std::size_t left_groups = 0, left_ranks = 0;
+  // Those to blame stand last and must not be cut.
+  std::vector<const RankGroup*> order;
+  for (const RankGroup& group : finding.groups) {
+    if (group.blamed) order.push_back(&group);
+  }
+  const std::size_t blamed = std::min(order.size(), kMostLines / 2);
+  std::size_t others = 0;
+  std::vector<std::string> guilty;
+  for (const RankGroup& group : finding.groups) {
+    const std::string line =
+        group.ranks.size() == 1
+            ? fmt::format("{}: {}", place_words(places, group.ranks.front()), group.doing)
+            : fmt::format("{} ranks ({}): {}", group.ranks.size(), short_list(group.ranks), group.doing);
+    const bool fits = group.blamed ? guilty.size() < blamed : others < kMostLines - blamed;
+    if (!fits) {
+      ++left_groups;
+      left_ranks += group.ranks.size();
+    } else if (group.blamed) {
+      guilty.push_back(line);
+    } else {
+      ++others;
+      shown.push_back(line);
+    }
+  }
+  if (left_groups > 0)
+    shown.push_back(fmt::format("{} ranks in {} more groups, in the JSON file", left_ranks, left_groups));
+  shown.insert(shown.end(), guilty.begin(), guilty.end());
+  return shown;
+}
+
+std::vector<std::string> blame_lines(const HangFinding& finding, const Places& places) {
+  std::vector<std::string> lines;
+  constexpr std::size_t kEach = 8;
+  if (finding.ranks.size() <= kEach) {
+    for (int rank : finding.ranks) lines.push_back(place_words(places, rank));
+  } else {
+    lines.push_back(fmt::format("{} ranks: {}", finding.ranks.size(), short_list(finding.ranks)));
+  }
+  if (finding.ranks.empty() || finding.ranks.size() > kEach) {
+    const auto some = std::min<std::size_t>(finding.hosts.size(), kEach);
+    if (some > 0) {
+      lines.push_back(
+          fmt::format("host{}: {}{}", finding.hosts.size() == 1 ? "" : "s",
+                      fmt::join(finding.hosts.begin(), finding.hosts.begin() + static_cast<long>(some), ", "),
+                      finding.hosts.size() > some ? ", ..." : ""));
+    }
+  }
+  return lines;
+}
+
+/// Equal errors of the library once, with the ranks that report them.
+std::vector<std::string> error_lines(const HangEvidence& evidence) {
+  std::map<std::string, std::vector<int>> by_text;
+  for (const HostEvidence& host : evidence.hosts) {
+    for (const RankEvidence& rank : host.ranks) {
+      if (!rank.flight.error.empty()) by_text[rank.flight.error].push_back(rank.flight.rank);
+    }
+  }
+  std::vector<std::string> lines;
+  for (auto& [text, ranks] : by_text) {
+    std::sort(ranks.begin(), ranks.end());
+    lines.push_back(fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", short_list(ranks), text));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string compress_ranks(std::span<const int> ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t j = i;
+    while (j + 1 < ranks.size() && static_cast<std::int64_t>(ranks[j + 1]) == static_cast<std::int64_t>(ranks[j]) + 1)
+      ++j;
+    // Two neighbours are no range: "14,15".
+    const std::size_t end = j - i >= 2 ? j : i;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
+    if (end > i) text += fmt::format("-{}", ranks[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string hang_report(const HangEvidence& evidence, const HangFinding& finding) {
+  Lines lines;
+  const Places places = places_of(evidence);
+  lines.add(0, fmt::format("{}: {}: {}", occasion_word(evidence.occasion), name(finding.verdict), finding.sentence));
+  lines.block("to blame", blame_lines(finding, places));
+  lines.block("what the ranks were doing", group_lines(finding, places));
+  lines.block("evidence", finding.evidence);
+  for (const RasEvidence& ras : evidence.ras) {
+    if (ras.answered) lines.block(fmt::format("NCCL's RAS on {}", ras.host), ras.lines);
+  }
+  lines.block("errors of the library", error_lines(evidence));
+  lines.block("missing", finding.missing);
+  lines.block("try next", finding.next);
+  return lines.take();
+}
+
+}  // namespace busbar

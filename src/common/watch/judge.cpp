@@ -1,0 +1,104 @@
+#include "common/watch/evidence.h"
+#include "common/watch/judge_scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace busbar {
+namespace {
+
+using Look = std::optional<Ruling> (*)(const Scene&);
+
+/// In the order of Verdict: the first that finds something is the verdict.
+constexpr std::array kLooks = {
+    find_hardware_fault, find_unreachable, find_dead,          find_stopped, find_resource, find_config,
+    find_not_joined,     find_init_stuck,  find_call_mismatch, find_slow,    find_lagging,  find_stuck_inside,
+};
+
+/// Ended from outside while it moved, there is nothing to explain.
+std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
+  if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
+  constexpr double kMoving_s = 10;
+  std::size_t moving = 0, running = 0;
+  for (const SeenRank& seen : scene.ranks) {
+    if (seen.flight->ending == Ending::good) continue;
+    ++running;
+    if (seen.flight->idle_s < kMoving_s) ++moving;
+  }
+  if (running > 0 && moving == 0) return std::nullopt;
+  Ruling ruling;
+  const std::string step = scene.ranks.empty() ? "an unknown step" : doing(*scene.ranks.front().flight);
+  ruling.sentence = fmt::format("the job was ended from outside (SIGTERM) during: {}; {}", step,
+                                running == 0        ? "no rank left a record"
+                                : moving == running ? std::string("all ranks were moving")
+                                                    : fmt::format("{} of {} ranks were moving", moving, running));
+  return ruling;
+}
+
+bool is_last_resort(Verdict verdict) {
+  return verdict == Verdict::slow_not_hung || verdict == Verdict::rank_lagging || verdict == Verdict::stuck_inside ||
+         verdict == Verdict::ok;
+}
+
+/// All that was found, in order.
+std::vector<Ruling> look_at(const Scene& scene) {
+  std::vector<Ruling> found;
+  for (const Look look : kLooks) {
+    if (auto ruling = look(scene)) found.push_back(std::move(*ruling));
+  }
+  if (auto ended = find_ended_from_outside(scene)) {
+    const auto at =
+        std::find_if(found.begin(), found.end(), [](const Ruling& r) { return r.verdict >= Verdict::init_not_joined; });
+    found.insert(at, std::move(*ended));
+  }
+  return found;
+}
+
+Ruling nothing_known(const Scene& scene) {
+  Ruling ruling;
+  ruling.sentence = scene.ranks.empty() ? "the evidence does not tell: no rank's flight record was read"
+                                        : "the evidence does not tell what holds the job up";
+  return ruling;
+}
+
+/// What other looks found, and what is remarkable on the hosts: secondary, but it may be the reader's clue.
+void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::vector<std::string>& lines) {
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    const bool adds = !is_last_resort(found[i].verdict) ||
+                      (found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging);
+    if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
+  }
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) lines.push_back(fmt::format("{}: {}", host->host, trouble.text));
+  }
+}
+
+void drop_repeats(std::vector<std::string>& lines) {
+  std::set<std::string> seen;
+  std::erase_if(lines, [&](const std::string& line) { return !seen.insert(line).second; });
+}
+
+}  // namespace
+
+HangFinding judge(const HangEvidence& evidence) {
+  const Scene scene = make_scene(evidence);
+  std::vector<Ruling> found = look_at(scene);
+  if (found.empty()) found.push_back(nothing_known(scene));
+  const Ruling& ruling = found.front();
+  HangFinding finding;
+  finding.verdict = ruling.verdict;
+  finding.sentence = ruling.sentence;
+  finding.ranks.assign(ruling.ranks.begin(), ruling.ranks.end());
+  finding.hosts.assign(ruling.hosts.begin(), ruling.hosts.end());
+  finding.evidence = ruling.evidence;
+  add_secondary(scene, found, finding.evidence);
+  drop_repeats(finding.evidence);
+  finding.groups = group_ranks(scene, ruling.ranks);
+  finding.missing = missing_evidence(scene);
+  finding.next = next_commands(scene, ruling);
+  return finding;
+}
+
+}  // namespace busbar

@@ -1,0 +1,202 @@
+#include "common/watch/judge_scene.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace busbar {
+namespace {
+
+using Result = PeerProbe::Result;
+using Condition = SeenRank::Condition;
+using Pair = std::pair<std::string, std::string>;  ///< from, to
+
+const char* words(Result result) {
+  switch (result) {
+    case Result::ok:
+      return "reached";
+    case Result::refused:
+      return "connection refused";
+    case Result::no_route:
+      return "no route";
+    case Result::timed_out:
+      return "no answer";
+    case Result::large_lost:
+      return "small messages pass, 32 KiB do not";
+  }
+  return "?";
+}
+
+/// "node3 (ranks 12-15)".
+std::string host_and_ranks(const Scene& scene, const std::string& host) {
+  std::vector<int> ranks;
+  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+  for (std::size_t r = 0; r < host_of.size(); ++r) {
+    if (host_of[r] == host) ranks.push_back(static_cast<int>(r));
+  }
+  return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(ranks));
+}
+
+/// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
+bool may_be_mute(const Scene& scene, const std::string& host) {
+  constexpr double kStarved_s = 3;
+  return std::any_of(scene.ranks.begin(), scene.ranks.end(), [&](const SeenRank& seen) {
+    return seen.host->host == host &&
+           (seen.condition != Condition::running || seen.flight->heartbeat_age_s > kStarved_s);
+  });
+}
+
+std::map<Pair, Result> probes(const Scene& scene) {
+  std::map<Pair, Result> all;
+  for (const HostEvidence* host : scene.reached) {
+    for (const PeerProbe& probe : host->probes) all[{host->host, probe.host}] = probe.result;
+  }
+  return all;
+}
+
+bool is_failure(const Scene& scene, const Pair& pair, Result result) {
+  if (result == Result::ok || result == Result::refused) return false;
+  return result != Result::timed_out || !may_be_mute(scene, pair.second);
+}
+
+/// The host that stands in all failing pairs, where it is one.
+std::optional<std::string> common_host(const std::vector<Pair>& failing) {
+  std::map<std::string, std::set<std::string>> others;
+  for (const auto& [from, to] : failing) {
+    others[from].insert(to);
+    others[to].insert(from);
+  }
+  for (const auto& [host, partners] : others) {
+    const std::string& name = host;  // a structured binding cannot be captured in C++20's lambdas of g++ 12
+    const bool in_all = std::all_of(failing.begin(), failing.end(),
+                                    [&](const Pair& pair) { return pair.first == name || pair.second == name; });
+    if (in_all && partners.size() >= 2) return host;
+  }
+  return std::nullopt;
+}
+
+Ruling about_mtu(const std::vector<Pair>& lost) {
+  Ruling ruling;
+  ruling.verdict = Verdict::host_unreachable;
+  const std::optional<std::string> common = common_host(lost);
+  const Pair& first = lost.front();
+  if (common) {
+    ruling.hosts.insert(*common);
+    ruling.sentence = fmt::format(
+        "small messages pass, 32 KiB do not: the MTU differs on the way between {} and the other hosts", *common);
+  } else {
+    ruling.hosts = {first.first, first.second};
+    ruling.sentence = fmt::format("small messages pass, 32 KiB do not: the MTU differs on the way between {} and {}",
+                                  first.first, first.second);
+  }
+  return ruling;
+}
+
+/// Host pairs of which one, asked over the watchdog's own connections, does not reach the other.
+std::optional<Ruling> find_cut_pairs(const Scene& scene) {
+  const std::map<Pair, Result> all = probes(scene);
+  std::vector<Pair> lost, cut;
+  for (const auto& [pair, result] : all) {
+    if (!is_failure(scene, pair, result)) continue;
+    (result == Result::large_lost ? lost : cut).push_back(pair);
+  }
+  if (lost.empty() && cut.empty()) return std::nullopt;
+  Ruling ruling;
+  const std::vector<Pair>& failing = cut.empty() ? lost : cut;
+  if (cut.empty()) {
+    ruling = about_mtu(lost);
+  } else if (const auto common = common_host(cut)) {
+    ruling.hosts.insert(*common);
+    ruling.sentence = fmt::format("{} and the other hosts do not reach each other", host_and_ranks(scene, *common));
+  } else {
+    const auto& [from, to] = cut.front();
+    const auto back = all.find({to, from});
+    const bool one_way = back != all.end() && back->second == Result::ok;
+    ruling.hosts = {from, to};
+    ruling.sentence = one_way
+                          ? fmt::format("{} does not reach {} ({}), although {} reaches {}", from, to,
+                                        words(all.at(cut.front())), to, from)
+                          : fmt::format("{} and {} do not reach each other ({})", from, to, words(all.at(cut.front())));
+    std::set<std::string> third;
+    for (const auto& [pair, result] : all) {
+      const bool reaches_one = pair.second == from || pair.second == to;
+      if (reaches_one && result == Result::ok && pair.first != from && pair.first != to) third.insert(pair.first);
+    }
+    if (!third.empty()) ruling.sentence += fmt::format(", while {} reaches them", *third.begin());
+  }
+  ruling.verdict = Verdict::host_unreachable;
+  for (const auto& pair : failing) {
+    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(all.at(pair))));
+  }
+  return ruling;
+}
+
+}  // namespace
+
+std::optional<Ruling> find_hardware_fault(const Scene& scene) {
+  Ruling ruling;
+  ruling.verdict = Verdict::hw_fault;
+  std::vector<std::string> texts;
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      if (trouble.kind != Trouble::Kind::hardware) continue;
+      ruling.hosts.insert(host->host);
+      texts.push_back(fmt::format("{}: {}", host->host, trouble.text));
+    }
+  }
+  if (texts.empty()) return std::nullopt;
+  for (const SeenRank& seen : scene.ranks) {
+    if (ruling.hosts.size() == 1 && ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
+  }
+  ruling.sentence = texts.front();
+  if (texts.size() > 1) ruling.sentence += fmt::format(" (and {} more)", texts.size() - 1);
+  if (const std::string wait = waiting(scene, {}); !wait.empty()) ruling.sentence += "; " + wait;
+  ruling.evidence = std::move(texts);
+  return ruling;
+}
+
+std::optional<Ruling> find_unreachable(const Scene& scene) {
+  if (scene.reached.empty()) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::host_unreachable;
+  std::vector<std::string> names;
+  for (const HostEvidence* host : scene.unreached) {
+    // Processes that leave when the job is ended do not leave together: a port that is closed already is no fault.
+    const bool closed = host->why_not.find("refused") != std::string::npos;
+    if (scene.evidence->occasion == HangEvidence::Occasion::terminated && closed) continue;
+    ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not.empty() ? "no answer" : host->why_not));
+    names.push_back(host->host);
+  }
+  if (names.empty()) return find_cut_pairs(scene);
+  const std::string reporter = scene.reached.front()->host;
+  if (scene.reached.size() == 1 && names.size() >= 2) {
+    ruling.hosts.insert(reporter);
+    ruling.sentence = fmt::format("{} reaches none of the {} other hosts: it is cut off, or all of them are",
+                                  host_and_ranks(scene, reporter), names.size());
+    return ruling;
+  }
+  ruling.hosts.insert(names.begin(), names.end());
+  ruling.sentence =
+      names.size() == 1
+          ? fmt::format("host {} does not answer: {}", host_and_ranks(scene, names.front()),
+                        scene.unreached.front()->why_not.empty()
+                            ? "nothing came back"
+                            : ruling.evidence.front().substr(names.front().size() + 2))
+          : fmt::format(
+                "{} of {} hosts do not answer: {}", names.size(), scene.evidence->hosts.size(),
+                fmt::join(names.begin(), names.begin() + std::min<long>(4, static_cast<long>(names.size())), ", "));
+  if (names.size() > 4) ruling.sentence += ", ...";
+  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+  for (std::size_t r = 0; r < host_of.size(); ++r) {
+    if (ruling.hosts.contains(host_of[r])) ruling.ranks.insert(static_cast<int>(r));
+  }
+  if (const std::string wait = waiting(scene, ruling.ranks); !wait.empty()) ruling.sentence += "; " + wait;
+  for (const auto& [pair, result] : probes(scene)) {
+    if (result == Result::ok || !ruling.hosts.contains(pair.second)) continue;
+    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(result)));
+  }
+  return ruling;
+}
+
+}  // namespace busbar

@@ -1,0 +1,122 @@
+#include "common/watch/judge_scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace busbar {
+namespace {
+
+/// Names come from files and from the network, and these commands are copied into a shell.
+std::string safe_host(const std::string& host) {
+  const bool safe = !host.empty() && host.front() != '-' && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
+  });
+  return safe ? host : "HOST";
+}
+
+/// The command as typed where the reader sits: on one host, no ssh.
+std::string on(const Scene& scene, const std::string& host, const std::string& command) {
+  if (scene.evidence->hosts.size() <= 1) return command;
+  return fmt::format("ssh {} '{}'", safe_host(host), command);
+}
+
+struct Target {
+  std::string host;
+  std::int64_t pid = 0;  ///< 0: none in particular
+};
+
+/// The first to blame, else the lowest rank there is.
+Target target_of(const Scene& scene, const Ruling& ruling) {
+  for (int rank : ruling.ranks) {
+    if (const SeenRank* seen = scene.find(rank)) return {seen->host->host, seen->flight->pid};
+  }
+  if (!ruling.hosts.empty()) return {*ruling.hosts.begin(), 0};
+  if (!scene.ranks.empty()) return {scene.ranks.front().host->host, scene.ranks.front().flight->pid};
+  return {};
+}
+
+std::string ps(const Target& target) { return fmt::format("ps -o pid,stat,wchan:20,etime,cmd -p {}", target.pid); }
+std::string stacks(const Target& target) {
+  return fmt::format("gdb -p {} -batch -ex \"thread apply all bt\"", target.pid);
+}
+
+}  // namespace
+
+std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling) {
+  std::vector<std::string> next;
+  const Target target = target_of(scene, ruling);
+  const auto there = [&](const std::string& command) {
+    if (!target.host.empty()) next.push_back(on(scene, target.host, command));
+  };
+  const bool process = target.pid > 0;
+  switch (ruling.verdict) {
+    case Verdict::hw_fault:
+      there("dmesg -T | grep -iE \"xid|aer|mlx5|link\" | tail");
+      there("ip -s link");
+      if (ruling.sentence.find("GPU") != std::string::npos) there("nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT");
+      break;
+    case Verdict::host_unreachable:
+      if (!target.host.empty()) next.push_back("ping -c 3 " + safe_host(target.host));
+      if (ruling.sentence.find("MTU") != std::string::npos && !target.host.empty()) {
+        next.push_back("ping -c 3 -M do -s 1472 " + safe_host(target.host));
+      }
+      there("ip -s link; ip route; dmesg -T | tail");
+      break;
+    case Verdict::process_dead:
+      there("dmesg -T | tail -50");
+      if (process) there(fmt::format("coredumpctl list {}", target.pid));
+      break;
+    case Verdict::process_stopped:
+      if (process) {
+        there(ps(target));
+        there(fmt::format("kill -CONT {}", target.pid));
+      }
+      there("dmesg -T | tail");
+      break;
+    case Verdict::resource:
+      there("df -h /dev/shm; ls -lS /dev/shm | head; free -g; ulimit -a");
+      break;
+    case Verdict::config:
+      there("env | grep -E \"^(NCCL|OMPI|UCX)_\"");
+      break;
+    case Verdict::init_not_joined:
+      there("ps -eo pid,stat,wchan:20,etime,cmd | head -50");
+      break;
+    case Verdict::init_stuck:
+      next.emplace_back("run it again with NCCL_DEBUG=INFO, then: busbar diagnose LOGS");
+      if (process) there(stacks(target));
+      there("ip -br addr; ss -tnp | head -50");
+      break;
+    case Verdict::arg_mismatch:
+    case Verdict::order_mismatch:
+      next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
+      if (process) there(stacks(target));
+      break;
+    case Verdict::slow_not_hung:
+      there("top -b -n 1 | head -20");
+      there("ip -s link");
+      break;
+    case Verdict::rank_lagging:
+      if (process) {
+        there(ps(target));
+        there(stacks(target));
+      }
+      there("top -b -n 1 | head -20; dmesg -T | tail");
+      break;
+    case Verdict::stuck_inside:
+    case Verdict::unknown:
+      if (process) there(stacks(target));
+      there("ip -s link; dmesg -T | tail");
+      break;
+    case Verdict::ok:
+      break;
+  }
+  if (!scene.unheard.empty() && ruling.verdict != Verdict::ok) {
+    next.emplace_back("on each host that did not answer: busbar diagnose --flight /dev/shm");
+  }
+  return next;
+}
+
+}  // namespace busbar

@@ -1,0 +1,156 @@
+#include "common/watch/judge_scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace busbar {
+namespace {
+
+using Condition = SeenRank::Condition;
+
+Seen those(const Scene& scene, Condition condition) {
+  Seen found;
+  for (const SeenRank& seen : scene.ranks) {
+    if (seen.condition == condition) found.push_back(&seen);
+  }
+  return found;
+}
+
+void blame(Ruling& ruling, const Seen& ranks) {
+  ruling.ranks.merge(numbers(ranks));
+  ruling.hosts.merge(hosts_of(ranks));
+}
+
+std::string and_waiting(const Scene& scene, const std::set<int>& blamed) {
+  const std::string wait = waiting(scene, blamed);
+  return wait.empty() ? "" : "; " + wait;
+}
+
+/// What a library's or the suite's own error text says for certain; a victim's "connection closed" says nothing.
+struct Symptom {
+  std::string_view text;
+  Verdict verdict;
+};
+constexpr std::array kSymptoms = {
+    Symptom{"No space left on device", Verdict::resource},
+    Symptom{"Cannot allocate memory", Verdict::resource},
+    Symptom{"out of memory", Verdict::resource},
+    Symptom{"Too many open files", Verdict::resource},
+    Symptom{"failed to extend /dev/shm", Verdict::resource},
+    Symptom{"Duplicate GPU", Verdict::config},
+    Symptom{"mismatched NCCL version", Verdict::config},
+};
+
+Seen complaining(const Scene& scene, Verdict verdict) {
+  Seen found;
+  for (const SeenRank& seen : scene.ranks) {
+    const bool says = std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
+      return symptom.verdict == verdict && seen.flight->error.find(symptom.text) != std::string::npos;
+    });
+    if (says) found.push_back(&seen);
+  }
+  return found;
+}
+
+/// Something on this host failed, so that what is used up there matters.
+bool has_errors(const Scene& scene, const HostEvidence& host) {
+  return std::any_of(scene.ranks.begin(), scene.ranks.end(), [&](const SeenRank& seen) {
+    return seen.host == &host && (!seen.flight->error.empty() || seen.flight->ending == Ending::failed);
+  });
+}
+
+}  // namespace
+
+std::optional<Ruling> find_dead(const Scene& scene) {
+  const Seen dead = those(scene, Condition::lost);
+  if (dead.empty()) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::process_dead;
+  blame(ruling, dead);
+  const bool zombies = std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->process.state == 'Z'; });
+  const bool failed =
+      std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
+  const std::string_view how = failed    ? "ended after an error"
+                               : zombies ? "is dead (a zombie: it ended without a word)"
+                                         : "is gone without a word (killed, or crashed)";
+  std::string sentence = fmt::format("{} {}", who(dead), how);
+  if (dead.size() > 1) {
+    sentence = fmt::format("{} {}", who(dead),
+                           failed ? "ended after an error" : "are gone without a word (killed, or crashed)");
+  }
+  ruling.sentence = sentence + and_waiting(scene, ruling.ranks);
+  for (const SeenRank* seen : dead) {
+    std::string line = fmt::format("{}: {}, last heartbeat {} ago", who({seen}), doing(*seen->flight),
+                                   seconds(seen->flight->heartbeat_age_s));
+    if (!seen->flight->error.empty()) line += ", error: " + seen->flight->error;
+    ruling.evidence.push_back(std::move(line));
+  }
+  return ruling;
+}
+
+std::optional<Ruling> find_stopped(const Scene& scene) {
+  Seen stopped = those(scene, Condition::stopped);
+  const bool frozen = stopped.empty();
+  if (frozen) stopped = those(scene, Condition::frozen);
+  if (stopped.empty()) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::process_stopped;
+  blame(ruling, stopped);
+  const SeenRank& first = *stopped.front();
+  const std::string_view is = stopped.size() == 1 ? "is" : "are";
+  if (!frozen) {
+    const bool traced = first.process.state == 't';
+    ruling.sentence = fmt::format("{} {} {} (state {})", who(stopped), is, traced ? "held by a debugger" : "stopped",
+                                  first.process.state);
+  } else {
+    ruling.sentence = fmt::format("{} {} frozen: no heartbeat for {}, while a neighbour's is fresh", who(stopped), is,
+                                  seconds(first.flight->heartbeat_age_s));
+  }
+  ruling.sentence += and_waiting(scene, ruling.ranks);
+  for (const SeenRank* seen : stopped) {
+    std::string line =
+        fmt::format("{}: state {}, last finished #{}, last heartbeat {} ago", who({seen}), seen->process.state,
+                    last_finished(*seen->flight), seconds(seen->flight->heartbeat_age_s));
+    if (!seen->process.wchan.empty()) line += ", sleeps in " + seen->process.wchan;
+    ruling.evidence.push_back(std::move(line));
+  }
+  return ruling;
+}
+
+std::optional<Ruling> find_resource(const Scene& scene) {
+  Ruling ruling;
+  ruling.verdict = Verdict::resource;
+  const Seen complaints = complaining(scene, Verdict::resource);
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      if (trouble.kind != Trouble::Kind::resource || !has_errors(scene, *host)) continue;
+      ruling.hosts.insert(host->host);
+      ruling.evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
+    }
+  }
+  for (const SeenRank* seen : complaints) {
+    ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
+  }
+  if (ruling.evidence.empty()) return std::nullopt;
+  blame(ruling, complaints);
+  ruling.sentence = ruling.evidence.front() + and_waiting(scene, ruling.ranks);
+  return ruling;
+}
+
+std::optional<Ruling> find_config(const Scene& scene) {
+  const Seen complaints = complaining(scene, Verdict::config);
+  if (complaints.empty()) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::config;
+  blame(ruling, complaints);
+  ruling.sentence = fmt::format("{}: {}", who(complaints), complaints.front()->flight->error);
+  for (const SeenRank* seen : complaints) {
+    ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
+  }
+  return ruling;
+}
+
+}  // namespace busbar

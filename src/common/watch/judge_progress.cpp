@@ -1,0 +1,194 @@
+#include "common/base/units.h"
+#include "common/watch/judge_scene.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace busbar {
+namespace {
+
+using Stage = Progress::Stage;
+using Condition = SeenRank::Condition;
+using Occasion = HangEvidence::Occasion;
+
+/// Those whose place tells something: a rank that ended in good order is behind nobody.
+Seen placed(const Scene& scene) {
+  Seen ranks;
+  for (const SeenRank& seen : scene.ranks) {
+    if (seen.flight->ending != Ending::good) ranks.push_back(&seen);
+  }
+  return ranks;
+}
+
+std::map<Progress, Seen> levels_of(const Scene& scene) {
+  std::map<Progress, Seen> levels;
+  for (const SeenRank* seen : placed(scene)) levels[seen->progress].push_back(seen);
+  return levels;
+}
+
+/// Collectives in which nobody can leave before all have entered.
+bool synchronizes(const FlightState& f) {
+  constexpr std::array kRooted = {"broadcast", "reduce", "gather", "scatter", "sendrecv"};
+  return f.call && std::find(kRooted.begin(), kRooted.end(), f.call->collective) == kRooted.end();
+}
+
+/// What the process does in words: "in the timed loop, state R".
+std::string process_words(const SeenRank& seen) {
+  std::string text = doing(*seen.flight);
+  if (seen.process.state != '?') text += fmt::format(", state {}", seen.process.state);
+  if (!seen.process.wchan.empty()) text += " in " + seen.process.wchan;
+  return text;
+}
+
+/// What is remarkable on the hosts of those ranks, first of all a starved CPU.
+std::vector<std::string> notices(const Seen& ranks) {
+  std::vector<std::string> texts;
+  std::set<const HostEvidence*> hosts;
+  for (const SeenRank* seen : ranks) hosts.insert(seen->host);
+  for (const HostEvidence* host : hosts) {
+    for (const Trouble& trouble : host->troubles) texts.push_back(host->host + ": " + trouble.text);
+  }
+  std::stable_partition(texts.begin(), texts.end(),
+                        [](const std::string& text) { return text.find("CPU") != std::string::npos; });
+  return texts;
+}
+
+void blame(Ruling& ruling, const Seen& ranks) {
+  ruling.ranks.merge(numbers(ranks));
+  ruling.hosts.merge(hosts_of(ranks));
+  constexpr std::size_t kMost = 8;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) {
+    const FlightState& f = *ranks[i]->flight;
+    ruling.evidence.push_back(fmt::format("{}: {}, since {}, last heartbeat {} ago", who({ranks[i]}),
+                                          process_words(*ranks[i]), seconds(f.idle_s), seconds(f.heartbeat_age_s)));
+  }
+}
+
+std::string unheard_words(const Scene& scene) {
+  std::string text;
+  if (!scene.unheard.empty()) text += fmt::format("; {} not heard from", rank_words(scene.unheard));
+  if (!scene.recordless.empty()) text += fmt::format("; {} left no record", rank_words(scene.recordless));
+  return text;
+}
+
+std::string count_words(std::size_t n) { return fmt::format("{} rank{}", n, n == 1 ? "" : "s"); }
+
+Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) {
+  Ruling ruling;
+  ruling.verdict = Verdict::rank_lagging;
+  blame(ruling, behind);
+  const FlightState& f = *behind.front()->flight;
+  const FlightState& there = *largest.front()->flight;
+  if (inside(there) && f.entered < there.entered) {
+    ruling.sentence =
+        fmt::format("{} never entered {}, in which {} wait{}: {}", who(behind), operation(*there.call, there.entered),
+                    count_words(largest.size()), largest.size() == 1 ? "s" : "", process_words(*behind.front()));
+  } else {
+    ruling.sentence = fmt::format("{} {} behind: {}; {} {} at: {}", who(behind), behind.size() == 1 ? "is" : "are",
+                                  process_words(*behind.front()), count_words(largest.size()),
+                                  largest.size() == 1 ? "is" : "are", doing(there));
+  }
+  const std::vector<std::string> remarks = notices(behind);
+  if (!remarks.empty()) ruling.sentence += "; " + remarks.front();
+  ruling.evidence.insert(ruling.evidence.end(), remarks.begin(), remarks.end());
+  ruling.sentence += unheard_words(scene);
+  return ruling;
+}
+
+/// Most ranks are at the lowest place and few beyond it.
+std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const Seen& ahead) {
+  const FlightState& f = *most.front()->flight;
+  if (!inside(f) || !synchronizes(f)) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::rank_lagging;
+  blame(ruling, ahead);
+  ruling.sentence = fmt::format(
+      "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
+      ahead.size() == 1 ? "is" : "are", operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
+  ruling.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
+  ruling.sentence += unheard_words(scene);
+  return ruling;
+}
+
+}  // namespace
+
+std::optional<Ruling> find_slow(const Scene& scene) {
+  constexpr double kMoving_s = 5;
+  constexpr double kTraffic = 256 * 1024;
+  const HangEvidence& evidence = *scene.evidence;
+  Seen moving;
+  for (const SeenRank& seen : scene.ranks) {
+    const bool runs = seen.condition == Condition::running && seen.process.life != ProcessState::Life::gone;
+    if (runs && seen.flight->idle_s < kMoving_s && seen.flight->heartbeat_age_s < kMoving_s) moving.push_back(&seen);
+  }
+  std::vector<std::string> busy;
+  for (const HostEvidence* host : scene.reached) {
+    if (host->net_bytes_per_s > kTraffic) {
+      busy.push_back(fmt::format("{}: {}/s over its network", host->host,
+                                 format_bytes(static_cast<std::uint64_t>(std::min(host->net_bytes_per_s, 1e15)))));
+    }
+  }
+  if (evidence.occasion != Occasion::slow_limit && moving.empty() && busy.empty()) return std::nullopt;
+  if (evidence.occasion == Occasion::files && moving.empty()) return std::nullopt;
+  Ruling ruling;
+  const bool live = evidence.occasion == Occasion::files;
+  ruling.verdict = live ? Verdict::ok : Verdict::slow_not_hung;
+  ruling.evidence = busy;
+  if (!moving.empty()) {
+    ruling.sentence =
+        fmt::format("{}: {} of {} ranks advanced within the last {:.0f} s",
+                    live ? "the job moves" : "slow, but it moves", moving.size(), scene.ranks.size(), kMoving_s);
+  } else if (!busy.empty()) {
+    ruling.sentence = fmt::format("slow, but data move: {}", busy.front());
+  } else {
+    ruling.sentence = "slow, but it moved lately";
+  }
+  if (const std::string wait = waiting(scene, {}); !wait.empty()) ruling.sentence += "; " + wait;
+  return ruling;
+}
+
+std::optional<Ruling> find_lagging(const Scene& scene) {
+  const std::map<Progress, Seen> levels = levels_of(scene);
+  if (levels.size() < 2) return std::nullopt;
+  std::size_t total = 0;
+  const Seen* largest = nullptr;
+  Seen above;
+  for (const auto& [progress, ranks] : levels) {
+    total += ranks.size();
+    if (largest == nullptr || ranks.size() >= largest->size()) largest = &ranks;
+    if (progress != levels.begin()->first) above.insert(above.end(), ranks.begin(), ranks.end());
+  }
+  const Seen& lowest = levels.begin()->second;
+  if (2 * lowest.size() <= total) {
+    return rule_behind(scene, lowest, &lowest == largest ? std::prev(levels.end())->second : *largest);
+  }
+  if (auto ruling = rule_ahead(scene, lowest, above)) return ruling;
+  return std::nullopt;
+}
+
+std::optional<Ruling> find_stuck_inside(const Scene& scene) {
+  const std::map<Progress, Seen> levels = levels_of(scene);
+  if (levels.empty()) return std::nullopt;
+  const Seen* largest = nullptr;
+  std::size_t total = 0;
+  for (const auto& [progress, ranks] : levels) {
+    total += ranks.size();
+    if (largest == nullptr || ranks.size() > largest->size()) largest = &ranks;
+  }
+  Ruling ruling;
+  ruling.verdict = Verdict::stuck_inside;
+  const FlightState& f = *largest->front()->flight;
+  const std::string where = inside(f) ? operation(*f.call, f.entered) : doing(f);
+  ruling.sentence = levels.size() == 1
+                        ? fmt::format("all {} rank{} {} inside {}, and none comes out", total, total == 1 ? "" : "s",
+                                      total == 1 ? "is" : "are", where)
+                        : fmt::format("{} of {} ranks are inside {}, the others past it as its kind allows",
+                                      largest->size(), total, where);
+  ruling.sentence += unheard_words(scene);
+  return ruling;
+}
+
+}  // namespace busbar

@@ -1,0 +1,159 @@
+#include "common/watch/judge_scene.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace busbar {
+namespace {
+
+using Condition = SeenRank::Condition;
+using Life = ProcessState::Life;
+using Occasion = HangEvidence::Occasion;
+
+constexpr double kSilent_s = 10;  ///< a watcher beats every half second
+constexpr double kFresh_s = 3;
+
+Progress progress_of(const FlightState& f) {
+  using Stage = Progress::Stage;
+  const auto at = [&](Stage stage) { return Progress{f.entered, stage}; };
+  if (inside(f)) return at(Stage::inside);
+  switch (f.phase) {
+    case Phase::starting:
+      return at(Stage::starting);
+    case Phase::mpi_init:
+      return at(Stage::mpi_init);
+    case Phase::initialization:
+      // `busbar compare` opens further communicators between operations.
+      return at(f.entered == 0 ? Stage::initialization : Stage::with_others);
+    case Phase::allocating:
+    case Phase::preparing:
+    case Phase::output:
+    case Phase::resting:
+      return at(Stage::own_work);
+    case Phase::timed_loop:
+    case Phase::checking:
+      return at(Stage::before_call);
+    case Phase::agreeing:
+      return at(Stage::with_others);
+    case Phase::finishing:
+    case Phase::mpi_finalize:
+    case Phase::ended:
+      return at(Stage::finishing);
+  }
+  return at(Stage::with_others);
+}
+
+bool is_zombie(const ProcessState& process) { return process.state == 'Z' || process.state == 'X'; }
+
+/// Gone by /proc. One whose heart beat a moment ago lives in another pid namespace, unless the job is being ended.
+bool is_gone(const SeenRank& seen, Occasion occasion) {
+  if (is_zombie(seen.process)) return true;
+  if (seen.process.life != Life::gone) return false;
+  constexpr double kBeat_s = 1.5;
+  return occasion == Occasion::terminated || occasion == Occasion::files || seen.flight->heartbeat_age_s > kBeat_s ||
+         seen.flight->ending != Ending::none;
+}
+
+Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occasion) {
+  if (is_gone(seen, occasion)) {
+    const Ending ending = seen.flight->ending;
+    return ending == Ending::none || ending == Ending::failed ? Condition::lost : Condition::ended;
+  }
+  if (seen.process.state == 'T' || seen.process.state == 't') return Condition::stopped;
+  if (seen.flight->ending != Ending::none) return Condition::ended;
+  if (seen.flight->heartbeat_age_s > kSilent_s && neighbour_fresh) return Condition::frozen;
+  return Condition::running;
+}
+
+/// Where a whole job was killed at once, nobody in particular was lost: only those that fell silent before the others.
+void forgive_common_end(std::vector<SeenRank>& ranks) {
+  const auto left = [](const SeenRank& seen) {
+    return seen.condition == Condition::lost || seen.condition == Condition::ended;
+  };
+  if (ranks.size() < 2 || !std::all_of(ranks.begin(), ranks.end(), left)) return;
+  double newest = HUGE_VAL;
+  for (const SeenRank& seen : ranks) newest = std::min(newest, seen.flight->heartbeat_age_s);
+  const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
+  if (!std::all_of(ranks.begin(), ranks.end(), unexplained)) return;
+  for (SeenRank& seen : ranks) {
+    if (seen.flight->ending == Ending::none && seen.flight->heartbeat_age_s - newest < kFresh_s) {
+      seen.condition = Condition::ended;
+    }
+  }
+}
+
+/// RAS watches the processes of its communicators over sockets of its own.
+void believe_ras(const HangEvidence& evidence, std::vector<SeenRank>& ranks) {
+  for (const RasEvidence& ras : evidence.ras) {
+    for (const std::int64_t pid : ras.dead_pids) {
+      const auto same = [&](const SeenRank& seen) { return seen.flight->pid == pid; };
+      if (std::count_if(ranks.begin(), ranks.end(), same) != 1) continue;
+      SeenRank& seen = *std::find_if(ranks.begin(), ranks.end(), same);
+      const bool unknown = seen.process.life == Life::unknown && seen.flight->ending == Ending::none;
+      if (unknown && seen.flight->heartbeat_age_s > kSilent_s) seen.condition = Condition::lost;
+    }
+  }
+}
+
+std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
+  std::map<int, SeenRank> by_rank;
+  for (const HostEvidence& host : evidence.hosts) {
+    double freshest = HUGE_VAL;
+    for (const RankEvidence& r : host.ranks) {
+      const bool gone = r.process.life == Life::gone || r.flight.ending != Ending::none;
+      if (!gone) freshest = std::min(freshest, r.flight.heartbeat_age_s);
+    }
+    for (const RankEvidence& r : host.ranks) {
+      SeenRank seen{r.flight.rank, &host, &r.flight, r.process, Condition::running, progress_of(r.flight)};
+      seen.condition = condition_of(seen, freshest < kFresh_s, evidence.occasion);
+      // Of two records of one rank (files of two jobs) the younger counts.
+      const auto [at, added] = by_rank.try_emplace(seen.rank, seen);
+      if (!added && seen.flight->heartbeat_age_s < at->second.flight->heartbeat_age_s) at->second = seen;
+    }
+  }
+  std::vector<SeenRank> ranks;
+  for (const auto& [rank, seen] : by_rank) ranks.push_back(seen);
+  forgive_common_end(ranks);
+  believe_ras(evidence, ranks);
+  return ranks;
+}
+
+/// Expected ranks without a record.
+void find_absent(Scene& scene) {
+  constexpr int kMost = 1 << 22;  // no job has more, and a damaged file may say anything
+  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+  std::set<std::string> answered;
+  for (const HostEvidence* host : scene.reached) answered.insert(host->host);
+  std::size_t at = 0;
+  for (int rank = 0; rank < std::min(scene.nprocs, kMost); ++rank) {
+    while (at < scene.ranks.size() && scene.ranks[at].rank < rank) ++at;
+    if (at < scene.ranks.size() && scene.ranks[at].rank == rank) continue;
+    const bool known = static_cast<std::size_t>(rank) < host_of.size() && answered.contains(host_of[rank]);
+    (known ? scene.recordless : scene.unheard).push_back(rank);
+  }
+}
+
+}  // namespace
+
+const SeenRank* Scene::find(int rank) const {
+  const auto at =
+      std::lower_bound(ranks.begin(), ranks.end(), rank, [](const SeenRank& s, int wanted) { return s.rank < wanted; });
+  return at != ranks.end() && at->rank == rank ? &*at : nullptr;
+}
+
+Scene make_scene(const HangEvidence& evidence) {
+  Scene scene;
+  scene.evidence = &evidence;
+  scene.ranks = see_ranks(evidence);
+  for (const HostEvidence& host : evidence.hosts) {
+    (host.reached || !host.ranks.empty() ? scene.reached : scene.unreached).push_back(&host);
+  }
+  scene.nprocs = std::max(evidence.nprocs, static_cast<int>(evidence.host_of_rank.size()));
+  if (scene.nprocs == 0) {
+    for (const SeenRank& seen : scene.ranks) scene.nprocs = std::max(scene.nprocs, seen.flight->nprocs);
+  }
+  find_absent(scene);
+  return scene;
+}
+
+}  // namespace busbar

@@ -1,0 +1,122 @@
+#pragma once
+
+#include "common/watch/evidence.h"
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+// What the files judge_*.cpp share; nothing else includes it.
+
+/// How far a rank got: the later in the program, the greater.
+struct Progress {
+  enum class Stage : std::uint8_t {
+    starting,
+    mpi_init,
+    initialization,
+    inside,       ///< operation `entered`
+    own_work,     ///< it has left it and works by itself: nobody else can hold it up
+    with_others,  ///< control traffic of the processes
+    before_call,  ///< at a step whose first operation has not begun
+    finishing,
+  };
+  std::uint64_t entered = 0;
+  Stage stage = Stage::starting;
+  auto operator<=>(const Progress&) const = default;
+};
+
+/// A rank whose record was read.
+struct SeenRank {
+  enum class Condition : std::uint8_t {
+    running,  ///< as far as is known
+    stopped,  ///< by a signal or a debugger
+    frozen,   ///< its watcher is silent while that of a neighbour is not
+    lost,     ///< its process is gone without a good ending, and nobody ended it
+    ended,    ///< gone too, but by its own watchdog, a signal or in good order
+  };
+  int rank = 0;
+  const HostEvidence* host = nullptr;
+  const FlightState* flight = nullptr;
+  ProcessState process;
+  Condition condition = Condition::running;
+  Progress progress;
+};
+
+/// The evidence in the order in which it is judged.
+struct Scene {
+  const HangEvidence* evidence = nullptr;
+  std::vector<SeenRank> ranks;  ///< ascending, each once
+  std::vector<const HostEvidence*> reached;
+  std::vector<const HostEvidence*> unreached;
+  int nprocs = 0;
+  std::vector<int> unheard;     ///< their host was not reached, or is not known
+  std::vector<int> recordless;  ///< their host answered, but has no record of them
+
+  const SeenRank* find(int rank) const;
+};
+
+Scene make_scene(const HangEvidence& evidence);
+
+/// What one of the looks at a scene found.
+struct Ruling {
+  Verdict verdict = Verdict::unknown;
+  std::string sentence;
+  std::set<int> ranks;
+  std::set<std::string> hosts;
+  std::vector<std::string> evidence;
+};
+
+using Seen = std::vector<const SeenRank*>;
+
+// The looks, in the order of Verdict.
+std::optional<Ruling> find_hardware_fault(const Scene& scene);
+std::optional<Ruling> find_unreachable(const Scene& scene);
+std::optional<Ruling> find_dead(const Scene& scene);
+std::optional<Ruling> find_stopped(const Scene& scene);
+std::optional<Ruling> find_resource(const Scene& scene);
+std::optional<Ruling> find_config(const Scene& scene);
+std::optional<Ruling> find_not_joined(const Scene& scene);
+std::optional<Ruling> find_init_stuck(const Scene& scene);
+std::optional<Ruling> find_call_mismatch(const Scene& scene);  ///< arguments or order
+std::optional<Ruling> find_slow(const Scene& scene);
+std::optional<Ruling> find_lagging(const Scene& scene);
+std::optional<Ruling> find_stuck_inside(const Scene& scene);
+
+/// Ranks that do the same, the largest group first, those to blame behind.
+std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blamed);
+/// What did not answer.
+std::vector<std::string> missing_evidence(const Scene& scene);
+/// Commands to try.
+std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling);
+
+// Words.
+
+/// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
+bool inside(const FlightState& flight);
+/// The last operation that it surely left.
+std::uint64_t last_finished(const FlightState& flight);
+/// "all_reduce #412, 64 MiB float sum".
+std::string operation(const CalledOperation& call, std::uint64_t number);
+/// "inside all_reduce #412, 64 MiB float sum, timed loop".
+std::string doing(const FlightState& flight);
+/// "rank 13 on node3 (pid 4242)"; "ranks 12-15 on node3"; "20 ranks (0-19) on 5 hosts".
+std::string who(const Seen& ranks);
+/// "rank 3", "ranks 3,4", "20 ranks (0-19)".
+std::string rank_words(std::span<const int> ranks);
+/// "15 ranks wait in all_reduce #412, 64 MiB float sum", of the ranks that are not `blamed`; empty where there are
+/// none.
+std::string waiting(const Scene& scene, const std::set<int>& blamed);
+/// Fewer than 10 s with a digit.
+std::string seconds(double time_s);
+std::set<int> numbers(const Seen& ranks);
+std::set<std::string> hosts_of(const Seen& ranks);
+
+}  // namespace busbar
