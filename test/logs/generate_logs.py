@@ -17,7 +17,7 @@ def bulk(folder, nbytes, nranks=16, version="2.28.9", layout="merged", seed=1):
     """A healthy job with so many calls that its log has about `nbytes`."""
     job = Job(version, nranks, seed, p2p=False)
     round_of_calls = job.calls
-    rounds = max(1, nbytes // (nranks * len(round_of_calls) * 230))
+    rounds = max(1, nbytes // sum(call.comm.nranks * 190 for call in round_of_calls))
 
     class Repeated:  # as long as asked without being held
         def __iter__(self):
