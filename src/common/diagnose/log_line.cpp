@@ -1,5 +1,6 @@
 #include "common/diagnose/log_line.h"
 
+#include "common/diagnose/kernel_line.h"
 #include "common/diagnose/log_calls.h"
 #include "common/diagnose/log_chatter.h"
 #include "common/diagnose/log_init.h"
@@ -9,6 +10,7 @@
 #include "common/diagnose/log_settings.h"
 #include "common/diagnose/log_transport.h"
 #include "common/diagnose/log_warnings.h"
+#include "common/diagnose/torch_line.h"
 
 #include <cstddef>
 #include <string_view>
@@ -57,8 +59,18 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
   return false;
 }
 
+/// Whether it is worth the effort to look for PyTorch or a kernel in a line: by one word that their lines have.
+bool may_be_torch(std::string_view line) { return find_word(line, "NCCL", 3) != kNone; }
+
+bool may_be_kernel(std::string_view line) {
+  return line.starts_with('[') || line.starts_with('<') || line.starts_with("kern") ||
+         find_word(line, " kernel:", 1) != kNone || find_word(line, "NVRM", 1) != kNone;
+}
+
 /// A line without any prefix.
 void parse_bare(std::string_view line, LogLine& result) {
+  if (may_be_torch(line) && parse_torch_line(line, result)) return;
+  if (may_be_kernel(line) && parse_kernel_line(line, result)) return;
   const std::size_t at = find_orphan(line);
   if (at != kNone) {
     const std::string_view text = line.substr(at);
@@ -76,12 +88,11 @@ void parse_bare(std::string_view line, LogLine& result) {
 
 LogLine parse_log_line(std::string_view line) {
   LogLine result;
-  const LogPrefix prefix = split_log_prefix(without_end(line));
+  const LogPrefix prefix = split_log_prefix(without_end(line), result.origin);
   if (prefix.level == LogLevel::none) {
     parse_bare(prefix.text, result);
     return result;
   }
-  result.origin = prefix.origin;
   if (prefix.level == LogLevel::warn) {
     result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
   } else if (!parse_message(prefix.text, result.fact)) {

@@ -18,11 +18,12 @@ struct Mark {
 };
 
 LogLevel level_after(std::string_view text) {
-  if (text.starts_with(" INFO")) return LogLevel::info;
-  if (text.starts_with(" WARN")) return LogLevel::warn;
-  if (text.starts_with(" CALL")) return LogLevel::call;
-  if (text.starts_with(" TRACE")) return LogLevel::trace;
-  if (text.starts_with(" version ")) return LogLevel::version;
+  LogScan scan{text};
+  if (scan.take(" INFO")) return LogLevel::info;
+  if (scan.take(" WARN")) return LogLevel::warn;
+  if (scan.take(" CALL")) return LogLevel::call;
+  if (scan.take(" TRACE")) return LogLevel::trace;
+  if (scan.take(" version ")) return LogLevel::version;
   return LogLevel::none;
 }
 
@@ -134,8 +135,7 @@ void take_timestamp(std::string_view& before, LogOrigin& origin) {
 }
 
 /// What stands before the mark: decoration, timestamp, host, device, place in the source, from its end.
-void take_origin(std::string_view before, LogPrefix& prefix) {
-  LogOrigin& origin = prefix.origin;
+void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) {
   before = without_blanks_behind(before);
   if (prefix.level == LogLevel::warn) take_place(before, prefix);
   if (prefix.level == LogLevel::trace) {  // "[dev] 12.345 function:line NCCL TRACE"
@@ -152,8 +152,7 @@ void take_origin(std::string_view before, LogPrefix& prefix) {
 }
 
 /// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but a launcher's mark may stand before it.
-bool is_prefix(const LogPrefix& prefix) {
-  const LogOrigin& origin = prefix.origin;
+bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
   if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
   return std::string_view(":>)|").find(origin.decoration.back()) != kNone;
 }
@@ -180,16 +179,17 @@ std::string_view find_iso_timestamp(std::string_view text) {
   return {};
 }
 
-LogPrefix split_log_prefix(std::string_view line) {
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   LogPrefix prefix;
   const Mark mark = find_mark(line);
   prefix.level = mark.level;
   if (mark.level != LogLevel::none) {
     prefix.text = without_blanks(line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
-    take_origin(line.substr(0, mark.begin), prefix);
-    if (mark.level == LogLevel::version || is_prefix(prefix)) return prefix;
+    take_origin(line.substr(0, mark.begin), prefix, origin);
+    if (mark.level == LogLevel::version || is_prefix(prefix, origin)) return prefix;
+    origin = {};
   }
-  return {.origin = {}, .level = LogLevel::none, .file = {}, .function = {}, .text = line};
+  return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
 }
 
 }  // namespace busbar
