@@ -1,14 +1,11 @@
 #include "common/cluster/nvml.h"
 
-#include <dlfcn.h>
-
-#include <memory>
+#include "common/cluster/nvml_library.h"
 
 namespace busbar {
 namespace {
 
-// NVML's stable C interface, as its documentation gives it: a result of 0 is success.
-using Result = int;
+using Result = NvmlResult;
 
 struct Nvml {
   Result (*init)() = nullptr;
@@ -18,29 +15,18 @@ struct Nvml {
   const char* (*error_string)(Result result) = nullptr;
 };
 
-struct CloseLibrary {
-  void operator()(void* handle) const { dlclose(handle); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
-
-template <class Function>
-bool find(const Library& library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library.get(), name));
-  return function != nullptr;
-}
-
-bool find_all(const Library& library, Nvml& nvml) {
-  return find(library, "nvmlInit_v2", nvml.init) && find(library, "nvmlShutdown", nvml.shutdown) &&
-         find(library, "nvmlSystemGetDriverVersion", nvml.driver_version) &&
-         find(library, "nvmlDeviceGetCount_v2", nvml.device_count) &&
-         find(library, "nvmlErrorString", nvml.error_string);
+bool find_all(const NvmlLibrary& library, Nvml& nvml) {
+  return find_in(library, "nvmlInit_v2", nvml.init) && find_in(library, "nvmlShutdown", nvml.shutdown) &&
+         find_in(library, "nvmlSystemGetDriverVersion", nvml.driver_version) &&
+         find_in(library, "nvmlDeviceGetCount_v2", nvml.device_count) &&
+         find_in(library, "nvmlErrorString", nvml.error_string);
 }
 
 }  // namespace
 
 NvmlFacts ask_nvml(const std::string& library_name) {
   NvmlFacts facts;
-  const Library library(dlopen(library_name.c_str(), RTLD_NOW | RTLD_LOCAL));
+  const NvmlLibrary library = open_nvml(library_name);
   if (library == nullptr) {
     facts.problem = library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
     return facts;

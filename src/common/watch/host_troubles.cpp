@@ -1,6 +1,8 @@
 #include "common/base/units.h"
 #include "common/cluster/cgroup.h"
 #include "common/cluster/memory.h"
+#include "common/diagnose/kernel_line.h"
+#include "common/watch/gpu_troubles.h"
 #include "common/watch/host_counters.h"
 #include "common/watch/local_evidence.h"
 
@@ -118,6 +120,26 @@ void look_at_files(std::vector<Trouble>& troubles, const fs::path& root) {
   troubles.push_back({Kind::resource, fmt::format("file descriptors are used up: {} of {}", open, limit.rlim_cur)});
 }
 
+/// What the kernel wrote since `before`; without one nothing, because its log may be years old.
+void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, const fs::path& root) {
+  const auto from = before.find(std::string(kKernelSequence));
+  if (from == before.end()) return;
+  constexpr std::size_t kMost = 16;
+  for (const KernelLine& line : kernel_lines(from->second, root)) {
+    const std::string text = "[0.0] " + line.text;  // as dmesg prints it
+    LogLine parsed;
+    if (!parse_kernel_line(text, parsed)) continue;
+    const auto* event = std::get_if<KernelEvent>(&parsed.fact);
+    if (event == nullptr || troubles.size() >= kMost) continue;
+    // A link that is down for good is found by its state; one that came back may have done no harm.
+    const bool hardware = event->what == KernelEvent::What::aer ||
+                          (event->what == KernelEvent::What::xid && is_hardware_xid(event->number));
+    const bool memory = event->what == KernelEvent::What::out_of_memory;
+    const Kind kind = hardware ? Kind::hardware : memory ? Kind::resource : Kind::notice;
+    troubles.push_back({kind, fmt::format("kernel: {}", line.text.substr(0, 200))});
+  }
+}
+
 template <class Look>
 void try_to(Look&& look) {
   try {
@@ -138,6 +160,12 @@ std::vector<Trouble> host_troubles(const Counters& counters_before, const fs::pa
   try_to([&] { look_at_shared_memory(troubles, root); });
   try_to([&] { look_at_memory(troubles, root); });
   try_to([&] { look_at_files(troubles, root); });
+  try_to([&] { look_at_kernel(troubles, counters_before, root); });
+  try_to([&] {
+    if (root != "/") return;  // NVML knows this machine only
+    const std::vector<Trouble> gpus = ask_gpu_troubles();
+    troubles.insert(troubles.end(), gpus.begin(), gpus.end());
+  });
   return troubles;
 }
 
