@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// What NCCL's RAS service said, whichever format it was in. Texts are as they came.
+struct RasAnswer {
+  struct Process {
+    std::int64_t pid = -1;
+    std::string host;
+    std::string gpus;
+  };
+  /// Ranks of a communicator that launched the same number of an operation.
+  struct Group {
+    std::int64_t launched = 0;
+    int size = 0;
+    std::vector<int> ranks;  ///< empty: not listed
+    bool operator==(const Group&) const = default;
+  };
+  struct Counts {
+    std::string op;  ///< "AllReduce"; empty before 2.26, which counts all together
+    std::vector<Group> groups;
+    bool operator==(const Counts&) const = default;
+  };
+  struct Communicator {
+    std::string id;
+    int size = -1;
+    std::vector<int> missing;    ///< ranks
+    std::vector<Counts> counts;  ///< where ranks differ
+    std::vector<std::string> notes;
+  };
+
+  bool known = false;  ///< the text is RAS's
+  std::string version;
+  std::vector<Process> dead;    ///< by RAS: it had no connection for 60 s
+  std::vector<Process> silent;  ///< gave no data in time
+  std::vector<Communicator> communicators;
+  int timeouts = 0;
+  std::int64_t launched = -1;  ///< operations launched by all ranks; -1: not told
+};
+
+/// The text of 2.24 on. Reads what it can of anything.
+RasAnswer parse_ras_text(std::string_view text);
+
+/// The JSON of 2.28.7 on, also that of 2.28.9 that lacks a comma exactly where a rank is missing, also cut. Reads what
+/// it can of anything: that is why it is not read by a library that insists on JSON.
+RasAnswer parse_ras_json(std::string_view text);
+
+}  // namespace busbar
