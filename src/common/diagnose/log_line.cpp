@@ -43,7 +43,7 @@ std::size_t find_orphan(std::string_view line) {
     at = find_word(line, " Bytes -> Algo ", 7);
     if (at == kNone) return kNone;
     while (at > 0 && is_digit(line[at - 1])) --at;
-    if (at < 2 || line.substr(at - 2, 2) != ": ") return at;
+    if (at < 3 || line.substr(at - 2, 2) != ": " || is_digit(line[at - 3])) return at;  // "0: " is srun's
     at -= 2;
   }
   while (at > 0 && is_name(line[at - 1])) --at;
@@ -88,14 +88,16 @@ void parse_bare(std::string_view line, LogLine& result) {
 
 LogLine parse_log_line(std::string_view line) {
   LogLine result;
-  const LogPrefix prefix = split_log_prefix(without_end(line), result.origin);
+  line = without_end(line);
+  const LogPrefix prefix = split_log_prefix(line, result.origin);
   if (prefix.level == LogLevel::none) {
-    parse_bare(prefix.text, result);
+    parse_bare(line, result);
     return result;
   }
   if (prefix.level == LogLevel::warn) {
     result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
   } else if (!parse_message(prefix.text, result.fact)) {
+    if (prefix.level == LogLevel::version) return {.origin = {}, .fact = OtherLine{.nccl = false, .text = line}};
     const bool known = prefix.level != LogLevel::info || is_chatter(prefix.text);
     result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = known};
   }
