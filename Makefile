@@ -13,8 +13,8 @@ choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_H
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test-deps test test-asan bench experiments lint-deps lint format \
-        bundle-deps bundle clean
+.PHONY: all help deps configure build-all run test-deps test test-asan bench experiments faults soak lint-deps lint \
+        format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -55,6 +55,12 @@ bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (
 experiments: deps build-all  ## Measure the statistics on this machine, half an hour (ARGS='aa peers', OSU=DIR IMB=DIR)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' OSU='$(OSU)' IMB='$(IMB)' \
 	  scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
+
+faults: test-deps all  ## Every fault on virtual hosts, and what the watchdog says, 20 minutes (ARGS='--only stop,kill')
+	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
+
+soak: test-deps all  ## No false alarm in 20 runs on busy cores, then each fault three times: an hour
+	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 20 --repeat 3 $(ARGS)
 
 test-deps lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)

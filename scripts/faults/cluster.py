@@ -1,0 +1,140 @@
+"""The virtual cluster, and one job on it, from inside a sandbox of scripts/vcluster."""
+
+import glob
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+VCLUSTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vcluster", "vcluster")
+RUN = "/run/vcluster"
+PATIENCE_S = 5  # for a launcher whose ranks are all gone
+DAEMONS = {"mpirun": "orted", "salloc": "orted", "srun": "slurmstepd"}
+PROGRAM = "all_reduce_perf"
+
+
+def vcluster(*words, check=True):
+    done = subprocess.run([VCLUSTER, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    if check and done.returncode != 0:
+        raise SystemExit(done.stderr) if done.returncode == 77 else RuntimeError(f"vcluster {words}: {done.stderr}")
+    return done.stdout
+
+
+def until(true, limit_s, step_s=0.05):
+    """Whether it came true in time."""
+    end = time.monotonic() + limit_s
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(step_s)
+    return True
+
+
+def kill(pid, how):
+    try:
+        os.kill(pid, how)
+    except ProcessLookupError:
+        pass
+
+
+class Cluster:
+    def __init__(self, nhosts, launcher, rate="1gbit"):
+        self.launcher = launcher
+        self.hosts = [f"node{i}" for i in range(nhosts)]
+        vcluster("up", nhosts, rate)
+        if launcher != "mpirun":
+            vcluster("slurm", "start")
+
+    def pids(self, host, name=""):
+        return [int(word) for word in vcluster("pids", host, name).split()]
+
+    def ranks(self, host):
+        return sorted(self.pids(host, PROGRAM))
+
+    def rank(self, rank):
+        """The process of a rank, two of which are on each host."""
+        for pid in self.ranks(f"node{rank // 2}"):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if re.search(rb"(^|\0)(OMPI_COMM_WORLD_RANK|SLURM_PROCID|PMIX_RANK)=%d\0" % rank, file.read()):
+                    return pid
+        raise RuntimeError(f"rank {rank} is not there")
+
+    def daemon(self, host):
+        return self.pids(host, DAEMONS[self.launcher])
+
+    def root(self, host):
+        """The host's files."""
+        with open(f"{RUN}/{host}/holder", encoding="utf-8") as file:
+            return f"/proc/{file.read().strip()}/root"
+
+    def records(self, host):
+        folders = ("/dev/shm", f"{RUN}/tmp")
+        return [path for folder in folders for path in glob.glob(f"{self.root(host)}{folder}/busbar.*")]
+
+    def sent(self):
+        return int(re.search(r"tx_bytes=(\d+)", vcluster("counters"))[1])
+
+    def all_ranks(self):
+        return [(pid, host) for host in self.hosts for pid in self.ranks(host)]
+
+    def left(self):
+        """What a job that is over left on the hosts. Not what is the launcher's or the library's own: a daemon that is
+        cut off waits for its master, and Open MPI's segments stay after a SIGKILL."""
+        found = [f"process {pid} on {host}" for pid, host in self.all_ranks()]
+        for host in self.hosts:
+            found += [f"{os.path.basename(path)} on {host}" for path in self.records(host)]
+            for line in vcluster("exec", host, "ss", "-Htlnp").splitlines():
+                if PROGRAM in line:
+                    found.append(f"a socket on {host}: {line.split()[3]}")
+        return found
+
+
+class Job:
+    """A job whose stderr is read with the time of each line."""
+
+    def __init__(self, cluster, program, options, folder, env=None):
+        nhosts = len(cluster.hosts)
+        launch = {"mpirun": ["mpirun", "-np", 2 * nhosts],
+                  "salloc": ["salloc", "-Q", "-N", nhosts, "-n", 2 * nhosts, "--ntasks-per-node=2", "mpirun"],
+                  "srun": ["srun", "--mpi=pmix", "-N", nhosts, "-n", 2 * nhosts, "--ntasks-per-node=2"]}
+        command = [VCLUSTER, *map(str, launch[cluster.launcher]), program, "--backend", "mpi", *options]
+        self.cluster = cluster
+        self.lines = []
+        self.begun = time.monotonic()
+        self.process = subprocess.Popen(command, cwd=folder, env=dict(os.environ, **(env or {})), text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        errors="replace")
+        self.out = []
+        self.readers = [threading.Thread(target=self.read, args=(self.process.stdout, self.out), daemon=True),
+                        threading.Thread(target=self.read, args=(self.process.stderr, self.lines), daemon=True)]
+        for reader in self.readers:
+            reader.start()
+
+    @staticmethod
+    def read(stream, lines):
+        for line in stream:
+            lines.append((time.monotonic(), line.rstrip("\n")))
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def wait(self, limit_s):
+        """The exit code; None, and the launcher ended, where it goes on without any rank, or for too long."""
+        begun, alone = time.monotonic(), None
+        while not self.ended() and time.monotonic() - begun < limit_s:
+            alone = None if self.cluster.all_ranks() else alone or time.monotonic()
+            if alone and time.monotonic() - alone > PATIENCE_S:
+                break
+            time.sleep(0.2)
+        code = self.process.poll()
+        if code is None:
+            self.process.send_signal(signal.SIGTERM)
+            if not until(self.ended, 3):
+                self.process.kill()
+            self.process.wait()
+        for reader in self.readers:
+            reader.join(2)
+        return code if code is None or code >= 0 else 128 - code

@@ -1,0 +1,163 @@
+"""The faults: how each is made, and what busbar must make of it. Two ranks on each host: 4 and 5 are on node2."""
+
+import dataclasses
+import os
+import signal
+import time
+
+from cluster import kill, vcluster
+
+LIMIT_S = 6  # -T of the jobs
+ENDLESS = ("-b", "1M", "-e", "1M", "-n", "100", "-N", "0")
+SHORT = ("-b", "1M", "-e", "1M", "-n", "40", "-N", "2")
+# By default Open MPI's launcher waits 499 s for a host that is silent.
+KEEPALIVE = {"OMPI_MCA_oob_tcp_keepalive_time": "3", "OMPI_MCA_oob_tcp_keepalive_intvl": "1",
+             "OMPI_MCA_oob_tcp_keepalive_probes": "2"}
+# Recursive doubling over two ranks a host never pairs node1 with node2.
+RING = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "4"}
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    what: str  # for the table
+    inject: object = None  # called with the cluster when the job is under way
+    before: object = None  # called with the cluster before the job is started
+    options: tuple = ENDLESS
+    env: dict = dataclasses.field(default_factory=dict)
+    repair: object = None  # called with the cluster when the job is over; then ranks that could not end must
+    hosts: int = 4
+    rate: str = "1gbit"
+    limit_s: float = LIMIT_S
+    verdicts: tuple = ()  # any of them is right; none: no verdict may be given
+    ranks: tuple = ()
+    blamed_hosts: tuple = ()
+    codes: tuple = (4,)  # the launcher's own where it sees the fault itself
+    launcher_waits: bool = False  # it may go on without any rank: a daemon of its own cannot be reached
+    wait_s: float = 60  # for the end of the job
+
+    def quiet(self):
+        return not self.verdicts
+
+
+def stop(rank):
+    return lambda cluster: kill(cluster.rank(rank), signal.SIGSTOP)
+
+
+def crash(rank):
+    return lambda cluster: kill(cluster.rank(rank), signal.SIGKILL)
+
+
+def command(*words):
+    return lambda cluster: vcluster(*words)
+
+
+def kill_daemon(host):
+    def inject(cluster):
+        for pid in cluster.daemon(host):
+            kill(pid, signal.SIGKILL)
+    return inject
+
+
+def kill_ranks(host):
+    def inject(cluster):
+        for pid in cluster.ranks(host):
+            kill(pid, signal.SIGKILL)
+    return inject
+
+
+def stop_ranks(host):
+    def inject(cluster):
+        for pid in cluster.ranks(host):
+            kill(pid, signal.SIGSTOP)
+    return inject
+
+
+def stop_and_terminate(rank):
+    """As by a user or a scheduler who waits no longer."""
+    def inject(cluster):
+        kill(cluster.rank(rank), signal.SIGSTOP)
+        time.sleep(2)
+        for pid in cluster.pids("node0", "mpirun"):
+            kill(pid, signal.SIGTERM)
+    return inject
+
+
+def flap(host, times, down_s):
+    def inject(_):
+        for _ in range(times):
+            vcluster("link", host, "down")
+            time.sleep(down_s)
+            vcluster("link", host, "up")
+            time.sleep(1)
+    return inject
+
+
+def busy(rank, kind):
+    return ("--inject", f"rank={rank},op=60,kind={kind}")
+
+
+NODE2 = ("node2",)
+FAULTS = [
+    Fault("healthy", "none", options=SHORT, codes=(0,)),
+    Fault("slow_link", "a link at a tenth", command("rate", "node2", "both", "100mbit"), options=SHORT, codes=(0,)),
+    Fault("slow_link_tx", "a link at a tenth, sending only", command("rate", "node2", "tx", "100mbit"), options=SHORT,
+          codes=(0,)),
+    Fault("slow_link_rx", "a link at a tenth, receiving only", command("rate", "node2", "rx", "100mbit"),
+          options=SHORT, codes=(0,)),
+    Fault("slow_operation", "a link at a fiftieth: one operation takes 3 x the limit",
+          before=command("rate", "node2", "both", "20mbit"), options=("-b", "16M", "-e", "16M", "-n", "1", "-w", "0",
+                                                                      "-c", "0"),
+          verdicts=("SLOW_NOT_HUNG",), codes=(0,), wait_s=120),
+    Fault("flapping_link", "a link down for 2 s, three times", flap("node2", 3, 2), options=SHORT, limit_s=15,
+          codes=(0,)),
+    Fault("link_down", "a link down for good", command("link", "node2", "down"), verdicts=("HOST_UNREACHABLE",),
+          blamed_hosts=NODE2, launcher_waits=True),
+    Fault("link_down_keepalive", "the same, seen by mpirun after 5 s", command("link", "node2", "down"), env=KEEPALIVE,
+          verdicts=("HOST_UNREACHABLE",), blamed_hosts=NODE2, codes=(4, 205, 1, 137, 143)),
+    Fault("link_down_8", "a link down for good, 8 hosts", command("link", "node2", "down"), hosts=8, rate="500mbit",
+          verdicts=("HOST_UNREACHABLE",), blamed_hosts=NODE2, launcher_waits=True),
+    Fault("power_cut", "a host loses power", command("powercut", "node2"), verdicts=("HOST_UNREACHABLE",),
+          blamed_hosts=NODE2, launcher_waits=True),
+    Fault("cut", "two hosts cut from each other", command("cut", "node1", "node2"), env=RING,
+          verdicts=("HOST_UNREACHABLE",), blamed_hosts=("node1", "node2")),
+    Fault("mtu", "MTU 600 on one host of 1500", command("mtu", "node2", "600"), verdicts=("HOST_UNREACHABLE",),
+          blamed_hosts=NODE2, launcher_waits=True),
+    Fault("stop", "a rank stopped", stop(5), verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
+    Fault("stop_term", "a rank stopped, the job ended by SIGTERM 2 s later", stop_and_terminate(5),
+          verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2, codes=(1, 143, 4, 137)),
+    Fault("stop_0", "rank 0 stopped", stop(0), verdicts=("PROCESS_STOPPED",), ranks=(0,), blamed_hosts=("node0",)),
+    Fault("stop_8", "a rank stopped, 8 hosts", stop(13), hosts=8, rate="500mbit", verdicts=("PROCESS_STOPPED",),
+          ranks=(13,), blamed_hosts=("node6",)),
+    Fault("stop_host", "all ranks of a host stopped", stop_ranks("node2"),
+          verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2),
+    Fault("freeze_host", "all processes of a host stopped", command("freeze", "node2"),
+          verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, launcher_waits=True,
+          wait_s=30, repair=command("thaw", "node2")),
+    Fault("kill", "a rank killed", crash(5), verdicts=("PROCESS_DEAD",), ranks=(5,), blamed_hosts=NODE2,
+          codes=(137,)),
+    Fault("kill_0", "rank 0 killed", crash(0), verdicts=("PROCESS_DEAD",), ranks=(0,), blamed_hosts=("node0",),
+          codes=(137,)),
+    Fault("kill_host_ranks", "all ranks of a host killed", kill_ranks("node2"), verdicts=("PROCESS_DEAD",),
+          ranks=(4, 5), blamed_hosts=NODE2, codes=(137,)),
+    Fault("kill_daemon", "a host's daemon killed", kill_daemon("node2"), verdicts=("PROCESS_DEAD", "HOST_UNREACHABLE"),
+          ranks=(4, 5), blamed_hosts=NODE2, codes=(205, 1, 137)),
+    Fault("cpu", "a host's ranks limited to 5 % of a core", command("cpu", "node2", "5"), options=SHORT, codes=(0,),
+          wait_s=120),
+    Fault("late", "a rank late by 4 s", options=(*SHORT, *busy(5, "late:4s")), codes=(0,)),
+    Fault("too_late", "a rank late by 60 s", options=(*ENDLESS, *busy(5, "late:60s")), verdicts=("RANK_LAGGING",),
+          ranks=(5,), blamed_hosts=NODE2),
+    Fault("skip", "a rank skips an operation", options=(*ENDLESS, *busy(5, "skip")),
+          verdicts=("RANK_LAGGING", "ORDER_MISMATCH"), ranks=(5,), blamed_hosts=NODE2),
+    Fault("count", "a rank calls with another count", options=(*ENDLESS, *busy(5, "count")),
+          verdicts=("ARG_MISMATCH",), ranks=(5,), blamed_hosts=NODE2),
+    Fault("dtype", "a rank calls with another type", options=(*ENDLESS, *busy(5, "dtype")),
+          verdicts=("ARG_MISMATCH",), ranks=(5,), blamed_hosts=NODE2),
+    Fault("op", "a rank calls with another operation", options=(*ENDLESS, *busy(5, "op")),
+          verdicts=("ARG_MISMATCH",), ranks=(5,), blamed_hosts=NODE2),
+    Fault("full_shm", "/dev/shm full on one host", before=command("shm", "node2", "full"), options=SHORT, codes=(0,)),
+    Fault("tiny_shm", "/dev/shm of 8 KiB on one host", before=command("shm", "node2", "8k"), options=SHORT, codes=(0,)),
+    Fault("full_shm_stop", "/dev/shm full on one host, a rank there stopped", stop(5),
+          before=command("shm", "node2", "full"), verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
+]
+BY_NAME = {fault.name: fault for fault in FAULTS}

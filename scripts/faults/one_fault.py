@@ -1,0 +1,172 @@
+"""One fault on one job, inside a sandbox of its own: `one_fault.py BUILD FAULT LAUNCHER` prints what came of it as
+one line of JSON. Started by run_faults.py."""
+
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from cluster import RUN, Cluster, Job, until, vcluster
+from fault_list import BY_NAME
+
+FOLDER = f"{RUN}/job"
+VERDICT = re.compile(r"\b(HW_FAULT|HOST_UNREACHABLE|PROCESS_DEAD|PROCESS_STOPPED|RESOURCE|CONFIG|INIT_NOT_JOINED|"
+                     r"INIT_STUCK|ARG_MISMATCH|ORDER_MISMATCH|SLOW_NOT_HUNG|RANK_LAGGING|STUCK_INSIDE|UNKNOWN)\b")
+FINDING = ("verdict", "sentence", "ranks", "hosts")
+MOVING = 8 * 2**20  # bytes sent by a host whose ranks are past their initialisation
+
+
+def hang_files(cluster):
+    folders = [FOLDER] + [f"{cluster.root(host)}{RUN}/tmp" for host in cluster.hosts]
+    return sorted(path for folder in folders for path in glob.glob(f"{folder}/hang-*.json"))
+
+
+def spoken(job):
+    """The report as it was printed: (when, verdict, lines)."""
+    ours = [(when, line) for when, line in job.lines if line.startswith("busbar: ")]
+    for i, (when, line) in enumerate(ours):
+        found = VERDICT.search(line)
+        if found:
+            return when, found[1], [text for _, text in ours[i:]]
+    return None
+
+
+def records_tell(cluster, busbar):
+    """What `busbar diagnose --flight` makes of the records that stayed on all hosts."""
+    gathered = f"{RUN}/flights"
+    os.makedirs(gathered, exist_ok=True)
+    for host in cluster.hosts:
+        for path in cluster.records(host):
+            shutil.copy2(path, gathered)
+    if not os.listdir(gathered):
+        return None
+    done = subprocess.run([busbar, "diagnose", "--json", "--flight", gathered], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return {"verdict": f"(diagnose: exit code {done.returncode})", "text": done.stdout + done.stderr}
+
+
+def start(cluster, fault, build, result):
+    program = os.path.join(os.path.abspath(build), "all_reduce_perf" + os.environ.get("BUSBAR_NAME_SUFFIX", ""))
+    before = cluster.sent()
+    # The launcher's own limit is the last resort.
+    job = Job(cluster, program, ["-T", str(fault.limit_s), *fault.options], FOLDER, fault.env)
+    # With -N 0 the job never ends by itself; what starts within it starts when data move.
+    moving = until(lambda: cluster.sent() - before > MOVING or job.ended(), 60)
+    if (not moving or job.ended()) and fault.inject:
+        job.wait(0)
+        return None
+    result["start_s"] = round(time.monotonic() - job.begun, 1)
+    return job
+
+
+def judge(fault, result):
+    """What is not as it must be."""
+    wrong = []
+    verdict = result["verdict"]
+    if fault.quiet():
+        if verdict:
+            wrong.append(f"a false alarm: {verdict}")
+    elif verdict not in fault.verdicts:
+        wrong.append(f"{verdict or 'no verdict'} instead of {' or '.join(fault.verdicts)}")
+    else:
+        if fault.ranks and sorted(result["ranks"]) != sorted(fault.ranks):
+            wrong.append(f"ranks {result['ranks']} instead of {list(fault.ranks)}")
+        if fault.blamed_hosts and sorted(result["hosts"]) != sorted(fault.blamed_hosts):
+            wrong.append(f"hosts {result['hosts']} instead of {list(fault.blamed_hosts)}")
+        if result["report_s"] is not None and result["report_s"] > fault.limit_s + 10:
+            wrong.append(f"reported after {result['report_s']} s")
+    if result["code"] is None:
+        if not fault.launcher_waits:
+            wrong.append("the launcher did not end")
+    elif result["launcher"] == "srun":  # it makes codes of its own
+        if (result["code"] == 0) != (0 in fault.codes):
+            wrong.append(f"exit code {result['code']}")
+    elif result["code"] not in fault.codes:
+        wrong.append(f"exit code {result['code']}")
+    if result["gone_s"] is None:
+        wrong.append("ranks that did not end")
+    elif 0 not in fault.codes and not fault.repair and result["gone_s"] > fault.limit_s + 15:
+        wrong.append(f"the last rank ended after {result['gone_s']} s")
+    if result["left"]:
+        wrong.append("left: " + ", ".join(result["left"]))
+    return wrong
+
+
+def run(fault, launcher, build):
+    busbar = os.path.join(os.path.abspath(build), "busbar" + os.environ.get("BUSBAR_NAME_SUFFIX", ""))
+    result = {"fault": fault.name, "launcher": launcher, "retries": 0}
+    cluster = Cluster(fault.hosts, launcher, fault.rate)
+    os.makedirs(FOLDER)
+    if fault.before:
+        fault.before(cluster)
+    job = start(cluster, fault, build, result)
+    if job is None and launcher == "srun":  # MPI_Init crashes under srun now and then
+        result["retries"] = 1
+        job = start(cluster, fault, build, result)
+    if job is None:
+        raise RuntimeError("the job did not start")
+    injected = time.monotonic()
+    if fault.inject:
+        fault.inject(cluster)
+    result["code"] = job.wait(fault.wait_s)
+    result["end_s"] = round(time.monotonic() - injected, 1)
+    if fault.repair:
+        fault.repair(cluster)
+    # A host that is cut off ends its ranks by itself.
+    gone = until(lambda: not cluster.all_ranks(), fault.limit_s + 20)
+    result["gone_s"] = round(time.monotonic() - injected, 1) if gone else None
+
+    files = hang_files(cluster)
+    said = spoken(job)
+    result["report_s"] = round(said[0] - injected, 1) if said else None
+    result.update(verdict=None, ranks=[], hosts=[], by=None)
+    if files:
+        with open(files[0], encoding="utf-8") as file:
+            document = json.load(file)
+        result.update({key: document[key] for key in FINDING}, by="report")
+    elif said:
+        result.update(verdict=said[1], by="report")
+    result["files"] = len(files)
+    result["records"] = {host: len(cluster.records(host)) for host in cluster.hosts if cluster.records(host)}
+    if result["records"]:
+        flight = records_tell(cluster, busbar)
+        result["flight"] = flight
+        if not result["verdict"] and not fault.quiet() and flight:
+            result.update({key: flight.get(key, []) for key in FINDING}, by="--flight")
+    # Records stay where somebody else ended the job, for `busbar diagnose --flight`; all else goes.
+    kept = "" if result["code"] in (0, 4) else "busbar."
+    result["left"] = [what for what in cluster.left() if not (kept and what.startswith(kept))]
+    result["wrong"] = judge(fault, result)
+    result["said"] = said[2] if said else []
+    result["output"] = [line for _, line in job.lines][-60:]
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build")
+    parser.add_argument("fault", choices=BY_NAME)
+    parser.add_argument("launcher", choices=("mpirun", "salloc", "srun"))
+    parser.add_argument("--busy", type=int, default=0, help="loops that contend for the CPU meanwhile")
+    arguments = parser.parse_args()
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(arguments.busy)]
+    try:
+        result = run(BY_NAME[arguments.fault], arguments.launcher, arguments.build)
+    finally:
+        for loop in loops:
+            loop.kill()
+    print(json.dumps(result))
+    sys.stdout.flush()
+    vcluster("hosts", check=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Every fault that busbar must name, on virtual hosts: the table fault x launcher x verdict x seconds as Markdown on
+stdout, progress on stderr. Each fault has a sandbox of its own (scripts/vcluster). `make faults` and `make soak` run
+it.
+
+Ends with 0 where all came out as it must, with 1 where something did not, with 77 where there can be no sandbox."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+from cluster import VCLUSTER
+from fault_list import BY_NAME, FAULTS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SKIPPED = 77
+LIMIT_S = 300
+MARK = "<!-- by scripts/faults/run_faults.py -->"
+# srun's own start of MPI is flaky where salloc's is not: it shows that the exit codes and the end are right.
+UNDER_SRUN = ("healthy", "stop", "kill", "link_down")
+
+
+def run(build, fault, launcher, busy=0):
+    """What one_fault.py says, or why it said nothing."""
+    command = [VCLUSTER, "sandbox", sys.executable, os.path.join(HERE, "one_fault.py"), build, fault, launcher,
+               "--busy", str(busy)]
+    done = subprocess.run(["timeout", "-k", "5", str(LIMIT_S + 30)] + command,
+                          env=dict(os.environ, VC_LIMIT=str(LIMIT_S)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False)
+    if "SKIPPED" in done.stderr:
+        return {"skipped": done.stderr.strip().splitlines()[-1]}
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
+        return {"fault": fault, "launcher": launcher, "wrong": [f"no result (exit code {done.returncode}): "
+                                                                f"{done.stderr.strip()[-2000:]}"]}
+
+
+def seconds(value):
+    return "" if value is None else f"{value:.1f}"
+
+
+def row(result):
+    fault = BY_NAME[result["fault"]]
+    if "verdict" not in result:
+        return [fault.what, result["launcher"], "", "", "", "", "", "", "**no:** " + result["wrong"][0][:80]]
+    blamed = [f"rank {rank}" for rank in result["ranks"]] + result["hosts"]
+    return [fault.what, result["launcher"] + (" (retried)" if result["retries"] else ""), result["verdict"] or "none",
+            ", ".join(blamed), result["by"] or "", seconds(result["report_s"]), seconds(result["end_s"]),
+            "" if result["code"] is None else str(result["code"]),
+            "yes" if not result["wrong"] else "**no:** " + "; ".join(result["wrong"])]
+
+
+HEADER = ["fault", "launcher", "verdict", "named", "by", "report [s]", "end [s]", "exit code", "as it must be"]
+
+
+def table(results):
+    lines = ["| " + " | ".join(HEADER) + " |", "|" + " --- |" * len(HEADER)]
+    lines += ["| " + " | ".join(row(result)) + " |" for result in results]
+    return "\n".join(lines)
+
+
+def write_between_marks(path, text):
+    with open(path, encoding="utf-8") as file:
+        parts = file.read().split(MARK)
+    if len(parts) != 3:
+        sys.exit(f"{path} needs two lines {MARK}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{parts[0]}{MARK}\n\n{text}\n{MARK}{parts[2]}")
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    return f"{models[0] if models else 'unknown processor'}, {len(os.sched_getaffinity(0))} cores, " \
+           f"Linux {os.uname().release}, load {os.getloadavg()[0]:.1f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default="build", help="folder of the executables (build)")
+    parser.add_argument("--launchers", default="mpirun,salloc,srun")
+    parser.add_argument("--only", default="", help="faults, with commas between; there are: " + " ".join(BY_NAME))
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--soak", type=int, default=0, metavar="N",
+                        help="first N healthy runs while other work takes every core, then each fault --repeat times")
+    parser.add_argument("--write", metavar="FILE", help="put the table between the two marks of this file")
+    parser.add_argument("--details", metavar="FILE", help="all that is known of each run, a line of JSON each")
+    arguments = parser.parse_args()
+
+    runs = [("healthy", "mpirun", 2 * len(os.sched_getaffinity(0)))] * arguments.soak
+    names = arguments.only.split(",") if arguments.only else [fault.name for fault in FAULTS]
+    for name in names:
+        for launcher in arguments.launchers.split(","):
+            if launcher != "srun" or name in UNDER_SRUN:
+                runs += [(name, launcher, 0)] * arguments.repeat
+    results, begun = [], time.monotonic()
+    for name, launcher, busy in runs:
+        result = run(arguments.build, name, launcher, busy)
+        if "skipped" in result:
+            print(f"{name} under {launcher}: {result['skipped']}", file=sys.stderr)
+            continue
+        results.append(result)
+        print(" | ".join(row(result)), file=sys.stderr, flush=True)
+        if arguments.details:
+            with open(arguments.details, "a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    if not results:
+        sys.exit(SKIPPED)
+    bad = sum(bool(result["wrong"]) for result in results)
+    retries = sum(result.get("retries", 0) for result in results)
+    text = f"{table(results)}\n\n{len(results)} runs in {time.monotonic() - begun:.0f} s, {bad} not as they must be, " \
+           f"{retries} tried again under srun. {machine()}.\n"
+    print(text)
+    if arguments.write:
+        write_between_marks(arguments.write, text)
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
