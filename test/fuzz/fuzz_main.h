@@ -125,7 +125,6 @@ inline int run(int argc, char** argv) {
 #ifdef BUSBAR_LIBFUZZER
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // libFuzzer's empty input is a null pointer, which memcpy may not be given.
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its bytes are our text
   const std::string_view input =
       size == 0 ? std::string_view("") : std::string_view(reinterpret_cast<const char*>(data), size);
   if (!fuzz::try_one(input, "libFuzzer's input")) std::abort();
