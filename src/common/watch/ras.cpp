@@ -59,14 +59,10 @@ std::string who(const RasAnswer::Group& group) {
   return fmt::format("rank{} {}", group.ranks.size() == 1 ? "" : "s", compress_ranks(group.ranks));
 }
 
-const RasAnswer::Counts* same_counts(const RasAnswer& answer, const std::string& id, const std::string& op) {
-  for (const RasAnswer::Communicator& c : answer.communicators) {
-    if (c.id != id) continue;
-    for (const RasAnswer::Counts& counts : c.counts) {
-      if (counts.op == op) return &counts;
-    }
-  }
-  return nullptr;
+const RasAnswer::Communicator* same_communicator(const RasAnswer& answer, const std::string& id) {
+  const auto found = std::find_if(answer.communicators.begin(), answer.communicators.end(),
+                                  [&](const RasAnswer::Communicator& c) { return c.id == id; });
+  return found != answer.communicators.end() ? &*found : nullptr;
 }
 
 class Evidence {
@@ -95,6 +91,8 @@ class Evidence {
   }
 
  private:
+  enum class Seen { once, twice, changed };
+
   template <typename... T>
   void say(fmt::format_string<T...> text, T&&... values) {
     if (evidence_.lines.size() < kMostLines) {
@@ -116,16 +114,17 @@ class Evidence {
       std::sort(c.missing.begin(), c.missing.end());
       say("communicator {}: rank{} {} missing", c.id, c.missing.size() == 1 ? "" : "s", compress_ranks(c.missing));
     }
+    const RasAnswer::Communicator* before = same_communicator(earlier_, c.id);
     for (RasAnswer::Counts& counts : c.counts) {
-      const RasAnswer::Counts* before = same_counts(earlier_, c.id, counts.op);
-      const bool confirmed = before != nullptr && *before == counts;
+      const bool same =
+          before != nullptr && std::find(before->counts.begin(), before->counts.end(), counts) != before->counts.end();
       fill_in_the_rest(counts, c);
-      tell_counts(c.id, counts, confirmed);
+      tell_counts(c.id, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
     }
     for (const std::string& note : c.notes) say("communicator {}: {}", c.id, note);
   }
 
-  void tell_counts(const std::string& id, RasAnswer::Counts& counts, bool confirmed) {
+  void tell_counts(const std::string& id, RasAnswer::Counts& counts, Seen seen) {
     auto& groups = counts.groups;
     if (groups.size() < 2) return;
     std::sort(groups.begin(), groups.end(),
@@ -134,15 +133,15 @@ class Evidence {
     std::string text = fmt::format("communicator {}:", id);
     for (const RasAnswer::Group& group : groups) {
       text += fmt::format(" {} launched {} {},", who(group), op, group.launched);
-      if (confirmed && group.launched < groups.back().launched) {
+      if (seen == Seen::twice && group.launched < groups.back().launched) {
         evidence_.lagging_ranks.insert(evidence_.lagging_ranks.end(), group.ranks.begin(), group.ranks.end());
       }
     }
     text.pop_back();
     say("{}{}", text,
-        confirmed        ? "; the same in both answers"
-        : earlier_.known ? "; not the same in the answer before, so it moves"
-                         : "; one answer only, so it may be passing");
+        seen == Seen::twice     ? "; the same in both answers"
+        : seen == Seen::changed ? "; not the same in the answer before, so it moves"
+                                : "; one answer only, so it may be passing");
   }
 
   void tell_movement() {
