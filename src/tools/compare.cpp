@@ -54,14 +54,14 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   prepare_ompi_variation();
   std::vector<Emitted> emitted;
   CompareArguments arguments;
-  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step) {
+  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
     const std::optional<ConfigFile> file = agree_on_config_file(world, before.config_file);
     collectively(world, "reading the options", [&] {
       arguments = read_compare_arguments(argc, argv, file, ::getenv);
       check_in_one_job(arguments.options);
     });
     return run_compare_job({argv, static_cast<std::size_t>(argc)}, arguments.options, arguments.configured.config,
-                           oversubscribed, world, wrap, step, emitted);
+                           oversubscribed, world, wrap, step, watchdog, emitted);
   };
   const int code = run_session(argc, argv, launch, command_line_timeout_s(before.line), work);
   // MPI is over: what follows are jobs of their own.

@@ -82,7 +82,7 @@ std::string dry_run_lines(const Target& target, const Whereabouts& where) {
 class CompareJob {
  public:
   CompareJob(const CompareOptions& options, const Config& config, const Comm& world, const WrapVariant& wrap,
-             Backend& baseline, Rounds& rounds, const Rounds::Settings& settings, std::string& step,
+             Backend& baseline, Rounds& rounds, const Rounds::Settings& settings, std::string& step, Watchdog& watchdog,
              std::function<void(const Comparison&)> finished)
       : options_(options),
         config_(config),
@@ -92,6 +92,7 @@ class CompareJob {
         rounds_(rounds),
         settings_(settings),
         step_(step),
+        watchdog_(watchdog),
         finished_(std::move(finished)) {}
 
   void run(const std::list<Target>& targets) {
@@ -102,10 +103,13 @@ class CompareJob {
  private:
   void run(const Target& target) {
     std::vector<OpenedVariant> opened(1);
+    std::vector<std::unique_ptr<Watchdog::Attached>> watched;
     for (std::size_t v = 1; v < target.variants.size(); ++v) {
       step_ = fmt::format("opening a communicator for {}", target.variants[v].label);
+      watchdog_.begin(Phase::initialization, step_);
       opened.push_back(open_variant(target.variants[v], *target.collective, config_, world_, world_));
       if (wrap_ && opened[v].backend) opened[v].backend = wrap_(std::move(opened[v].backend), target.variants[v]);
+      if (opened[v].backend) watched.push_back(watchdog_.attach(*opened[v].backend));
     }
     for (const std::vector<Case>& table : tables_of(target.plan)) {
       Comparison comparison = empty_comparison(target);
@@ -170,6 +174,7 @@ class CompareJob {
   Rounds& rounds_;
   const Rounds::Settings& settings_;
   std::string& step_;
+  Watchdog& watchdog_;
   std::function<void(const Comparison&)> finished_;
   std::size_t cases_left_ = 0;
 };
@@ -194,10 +199,10 @@ RunInfo describe_compare(std::span<char*> args, const Config& config, const Back
 
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
                          const std::string& oversubscribed, const Comm& world, const WrapVariant& wrap,
-                         std::string& step, std::vector<Emitted>& emitted) {
-  Watchdog watchdog(config.timeout_s, world.rank(), hostname());
+                         std::string& step, Watchdog& watchdog, std::vector<Emitted>& emitted) {
+  watchdog.set_timeout(config.timeout_s);
   step = "initialization";
-  watchdog.begin(step);
+  watchdog.begin(Phase::initialization, step);
   const int nnodes = count_nodes(world);
   on_process0(world, [&] {
     check_emission(options);  // it alone writes, maybe where no other host can
@@ -210,6 +215,8 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   OpenedBackend opened = open_backend(config, world, world);
   if (wrap) opened.backend = wrap(std::move(opened.backend), {.label = "default", .settings = {}});
   Backend& baseline = *opened.backend;
+  const auto watched = watchdog.attach(baseline);
+  if (baseline.name() == "nccl") watchdog.use_ras();
   const std::list<Target> targets = prepare(options, config, baseline, world);
 
   Rounds::Settings settings{.delta = options.delta,
@@ -243,11 +250,14 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   }
 
   step = "allocating buffers";
-  watchdog.begin(step);
-  const FailJob fail = [&](std::exception_ptr failure) { fail_job(failure, world.rank(), step); };
+  watchdog.begin(Phase::allocating, step);
+  const FailJob fail = [&](std::exception_ptr failure) {
+    watchdog.failing();
+    fail_job(failure, world.rank(), step);
+  };
   Rounds rounds(baseline, largest, world, config, settings, std::move(local_ranks), watchdog, fail,
                 [&](const std::string& text) { reporter.progress(text); });
-  CompareJob job(options, config, world, wrap, baseline, rounds, settings, step,
+  CompareJob job(options, config, world, wrap, baseline, rounds, settings, step, watchdog,
                  [&](const Comparison& comparison) { reporter.add(comparison); });
   job.run(targets);
   ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;

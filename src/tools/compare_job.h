@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/cluster/comm.h"
+#include "common/watch/watchdog.h"
 #include "tools/compare_emit.h"
 #include "tools/compare_options.h"
 
@@ -21,6 +22,6 @@ using WrapVariant = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backe
 /// aborted.
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
                          const std::string& oversubscribed, const Comm& world, const WrapVariant& wrap,
-                         std::string& step, std::vector<Emitted>& emitted);
+                         std::string& step, Watchdog& watchdog, std::vector<Emitted>& emitted);
 
 }  // namespace busbar

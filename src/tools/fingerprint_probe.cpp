@@ -61,9 +61,11 @@ ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& fo
 int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const std::optional<OmpiChoice>& forced,
                           int calls) {
   if (forced) prepare_ompi_variation();
-  return run_session(argc, argv, detect_launch(), 0, [&](const Comm& world, const std::string&, std::string& step) {
-    return probe(world, c, forced.value_or(OmpiChoice{}), calls, step);
-  });
+  return run_session(argc, argv, detect_launch(), 0,
+                     [&](const Comm& world, const std::string&, std::string& step, Watchdog& watchdog) {
+                       watchdog.rest();  // whoever launched the probe has a limit for it
+                       return probe(world, c, forced.value_or(OmpiChoice{}), calls, step);
+                     });
 }
 
 }  // namespace busbar

@@ -36,12 +36,12 @@ int run(const Launch& launch, int argc, char** argv, std::string_view collective
     return code_of(ExitCode::good);
   }
   relaunch_if_alone(launch, line, argc, argv);
-  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step) {
+  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
     const std::optional<ConfigFile> file = agree_on_config_file(world, line.config_file);
     Configured configured;
     collectively(world, "reading the options", [&] { configured = configure(line, file, ::getenv); });
     return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name), configured,
-                        oversubscribed, world, wrap, step);
+                        oversubscribed, world, wrap, step, watchdog);
   };
   return run_session(argc, argv, launch, command_line_timeout_s(line), work);
 }

@@ -83,18 +83,20 @@ ExitCode verdict(const Summary& summary) {
 }  // namespace
 
 ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Configured& configured,
-                      const std::string& oversubscribed, const Comm& world, const WrapBackend& wrap,
-                      std::string& step) {
+                      const std::string& oversubscribed, const Comm& world, const WrapBackend& wrap, std::string& step,
+                      Watchdog& watchdog) {
   const Config& config = configured.config;
-  Watchdog watchdog(config.timeout_s, world.rank(), hostname());
+  watchdog.set_timeout(config.timeout_s);
   step = "initialization";
-  watchdog.begin(step);
+  watchdog.begin(Phase::initialization, step);
 
   const int color = collectively_get(world, "splitting", [&] { return split_color(config.split, world.rank()); });
   const Comm group = world.split(color);
   OpenedBackend opened = open_backend(config, world, group);
   if (wrap) opened.backend = wrap(std::move(opened.backend));
   Backend& backend = *opened.backend;
+  const auto watched = watchdog.attach(backend);
+  if (backend.name() == "nccl") watchdog.use_ras();
 
   const Traffic traffic = agree_on_traffic(world, collective, config);
   const Backend::MemoryLimit limit = least_memory(world, backend, collective);
@@ -124,9 +126,12 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   on_process0(world, [&] { reporter.begin(); });
 
   step = "allocating buffers";
-  watchdog.begin(step);
+  watchdog.begin(Phase::allocating, step);
   const std::string* under_way = &step;
-  const FailJob fail = [&](std::exception_ptr failure) { fail_job(failure, world.rank(), *under_way); };
+  const FailJob fail = [&](std::exception_ptr failure) {
+    watchdog.failing();
+    fail_job(failure, world.rank(), *under_way);
+  };
   Totals totals;
   std::optional<Disturbance> disturbance;
   // What a failed runner was doing is what the message must say; the backend goes down before the exception does.
@@ -150,7 +155,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
     Runner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail);
     guarded(runner, [&] { totals = run_cycles(runner, config, plan, reporter); });
   }
-  watchdog.begin("finishing");
+  watchdog.begin(Phase::finishing, "finishing");
   Summary summary = totals.summary(config);
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/cluster/comm.h"
+#include "common/watch/watchdog.h"
 #include "tools/perf.h"
 
 #include <span>
@@ -14,6 +15,7 @@ namespace busbar {
 /// `step` says at every moment what is under way, for the message of a failure; throws AgreedError where all processes
 /// fail alike, anything else where the job must be aborted.
 ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Configured& configured,
-                      const std::string& oversubscribed, const Comm& world, const WrapBackend& wrap, std::string& step);
+                      const std::string& oversubscribed, const Comm& world, const WrapBackend& wrap, std::string& step,
+                      Watchdog& watchdog);
 
 }  // namespace busbar

@@ -3,11 +3,11 @@
 #include "common/base/read_file.h"
 #include "common/cluster/collectively.h"
 #include "common/cluster/session.h"
-#include "common/watch/watchdog.h"
+#include "common/report/hang_json.h"
+#include "tools/watch_session.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 
 namespace busbar {
@@ -25,28 +25,30 @@ void say(const std::string& text) {
 int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work) {
   const std::string oversubscribed = repair_oversubscription(launch);
   // Outlives the session: finalizing can hang as well as starting.
-  Watchdog watchdog(timeout_s, std::max(launch.rank, 0), hostname());
-  watchdog.begin("MPI_Init");
+  Watchdog watchdog(timeout_s, watched_owner(launch, argc, argv), hang_json);
+  watchdog.begin(Phase::mpi_init, "MPI_Init");
   Session session(&argc, &argv);
-  watchdog.rest();
   const Comm& world = session.world();
+  watchdog.begin(Phase::initialization, "connecting the watchers");
   std::string step = "starting";
   const auto finish = [&](ExitCode code) {
-    watchdog.begin("MPI_Finalize");
+    watchdog.begin(Phase::mpi_finalize, "MPI_Finalize");
     return code_of(code);
   };
   try {
+    connect_watchers(world, watchdog);
     if (world.rank() == 0) {
       const std::string warning = separate_worlds_warning(launch, world.size());
       if (!warning.empty()) say("warning: " + warning);
     }
-    return finish(work(world, oversubscribed, step));
+    return finish(work(world, oversubscribed, step, watchdog));
   } catch (const AgreedError& e) {
     if (world.rank() == 0) say(fmt::format("error: {}", e.what()));
     return finish(e.code());
   } catch (const std::exception& e) {
     const Error* known = dynamic_cast<const Error*>(&e);
     say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), step, e.what()));
+    watchdog.failing();
     abort_job(known != nullptr ? known->code() : ExitCode::internal);
   }
 }

@@ -4,6 +4,7 @@
 #include "common/base/options.h"
 #include "common/cluster/comm.h"
 #include "common/cluster/launcher.h"
+#include "common/watch/watchdog.h"
 
 #include <functional>
 #include <optional>
@@ -14,13 +15,14 @@ namespace busbar {
 /// What a job does between MPI's start and end. `oversubscribed`: the header's sentence about too few cores, or empty.
 /// `step` says at every moment what is under way, for the message of a failure; throws AgreedError where all processes
 /// fail alike, anything else where the job must be aborted.
-using JobWork = std::function<ExitCode(const Comm& world, const std::string& oversubscribed, std::string& step)>;
+using JobWork = std::function<ExitCode(const Comm& world, const std::string& oversubscribed, std::string& step,
+                                       Watchdog& watchdog)>;
 
 /// Starts MPI, does the work and ends MPI; every failure becomes one message and the process's exit code, or the end of
-/// the whole job. `timeout_s`: -T, for start and end.
+/// the whole job. `timeout_s`: --hang-timeout as the command line has it: a file's comes later.
 int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work);
 
-/// -T as the command line has it: MPI itself must come up within it, before a --config can be read.
+/// --hang-timeout as the command line has it: MPI itself must come up within it, before a --config can be read.
 double command_line_timeout_s(const CommandLine& line);
 
 /// The --config file on every process; process 0 alone reads it, so that a bad one fails alike everywhere. Nothing

@@ -74,6 +74,17 @@ class Case(unittest.TestCase):
         self.assertEqual(result.code, 0, str(result))
         return result
 
+    def hangs(self, result, verdict, *words):
+        """One report of the watchdog with this verdict and these words, and its exit code."""
+        self.assertEqual(result.code, 4, str(result))
+        reports = [line for line in result.errors() if line.startswith("busbar: hang: ")]
+        self.assertEqual(len(reports), 1, str(result))
+        self.assertTrue(reports[0].startswith(f"busbar: hang: {verdict}: "), str(result))
+        text = "\n".join(result.errors())
+        for word in words:
+            self.assertIn(word, text)
+        return result
+
     def fails(self, result, code, *words):
         """One message of ours with these words, and this exit code."""
         self.assertEqual(result.code, code, str(result))

@@ -122,7 +122,7 @@ class Failing(Case):
         for collective, call, step in (("all_reduce", 0, "timed loop"), ("all_gather", 1, "check"),
                                        ("broadcast", 3, "check")):
             with self.subTest(collective):
-                self.fails(faulty(collective, f"stall:{RANK}:{call}", "-T", "3"), 4, step, collective, "3 s")
+                self.hangs(faulty(collective, f"stall:{RANK}:{call}", "-T", "3"), "STUCK_INSIDE", step, collective)
 
 
 if __name__ == "__main__":

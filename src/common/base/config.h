@@ -44,7 +44,7 @@ struct Config {
   int root = 0;
   int blocking = 0;
   bool stream_null = false;
-  double timeout_s = 0;  ///< 0: none
+  double timeout_s = -1;  ///< of a step without progress; -1: chosen by step, 0: none
   int cudagraph = 0;
   bool report_cputime = false;
   bool report_timestamps = false;

@@ -49,7 +49,7 @@ Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const
       config_(config),
       settings_(settings),
       local_ranks_(local_ranks),
-      watchdog_(watchdog),
+      steps_(watchdog, baseline),
       fail_(fail),
       tell_(std::move(tell)),
       arena_(baseline, capacity, static_cast<std::size_t>(config.unalign) * sizeof(double)),
@@ -57,12 +57,6 @@ Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const
       clock_(world),
       sampler_(world, clock_, std::move(fail)),
       clock_read_s_(clock_read_cost(world)) {}
-
-void Rounds::begin(const Collective& collective, const Case& row_case, const std::string& what) {
-  step_ =
-      fmt::format("{}, {}, {}", describe(collective, row_case), settings_.in_place ? "in place" : "out of place", what);
-  watchdog_.begin(step_);
-}
 
 /// The first call of a forced setting is where a library refuses it. Only launched, never waited for: a rank that was
 /// refused launches nothing, and its peers would wait for ever. False: the communicator is gone.
@@ -72,9 +66,7 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
     collectively(world_, "trying the setting", [&] {
       std::exception_ptr failure;
       std::mutex mutex;
-      const auto launch = [&](int lane) {
-        backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
-      };
+      const auto launch = [&](int lane) { backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane)); };
       run_on_lanes(backend.lanes(), launch, [&](std::exception_ptr e) {
         const std::lock_guard lock(mutex);
         failure = e;
@@ -123,8 +115,14 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
   std::vector<std::size_t> active;
   for (std::size_t v = 0; v < variants.size(); ++v) {
     VariantCell& cell = compared.variants[v];
-    begin(collective, row_case, fmt::format("checking {}", variants[v].label));
-    tell_(step_);
+    const std::string what = fmt::format("checking {}", variants[v].label);
+    steps_.begin(collective, row_case, settings_.in_place,
+                 {.phase = Phase::checking,
+                  .what = what,
+                  .calls = 3,
+                  .bytes = 4.0 * static_cast<double>(workload.message_bytes()),
+                  .communicator = static_cast<int>(v)});
+    tell_(steps_.current());
     racers[v].backend = v == 0 ? &baseline_ : opened[v].backend.get();
     cell.why_not = v == 0 ? "" : opened[v].why_not;
     if (!cell.why_not.empty()) continue;
@@ -140,12 +138,16 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
   // Without a sound baseline there is nothing to compare with.
   if (active.empty() || active.front() != 0) return compared;
 
-  begin(collective, row_case, "preparing data");
+  steps_.begin(collective, row_case, settings_.in_place,
+               {.phase = Phase::preparing,
+                .what = "preparing data",
+                .bytes = 2.0 * static_cast<double>(workload.message_bytes() * workload.slots())});
   baseline_verifier_.prepare_timed(workload);
-  begin(collective, row_case, "rounds");
+  const StepWork work{.phase = Phase::timed_loop, .what = "rounds", .calls = 0, .seconds = budget_s};
+  steps_.begin(collective, row_case, settings_.in_place, work);
   shape_batches(racers, active, workload, budget_s);
   race(compared, racers, std::move(active), workload, deadline_s);
-  watchdog_.rest();
+  steps_.rest();
   return compared;
 }
 
@@ -201,11 +203,13 @@ void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size
 
 void Rounds::race(ComparedCase& compared, std::vector<Racer>& racers, std::vector<std::size_t> active,
                   const Workload& workload, double deadline_s) {
-  const std::string step = step_;
+  const double left_s = std::max(0.0, deadline_s - now_s_);
   for (int round = 0; round < kLooks.back(); ++round) {
-    watchdog_.begin(step);
-    tell_(fmt::format("{}: round {} of at most {}", step, round + 1, kLooks.back()));
+    tell_(fmt::format("{}: round {} of at most {}", steps_.current(), round + 1, kLooks.back()));
     for (std::size_t v : round_order(settings_.seed, case_number_, round, active)) {
+      steps_.begin(
+          *workload.operation().collective, compared.row_case, settings_.in_place,
+          {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
       const Batch batch = sampler_.measure(*racers[v].backend, workload, racers[v].shape);
       compared.variants[v].rounds_s.push_back(positive(median(batch.time_s)));
       now_s_ = batch.now_s;

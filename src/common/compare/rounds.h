@@ -5,7 +5,7 @@
 #include "common/compare/verdicts.h"
 #include "common/measure/sampler.h"
 #include "common/measure/verify.h"
-#include "common/watch/watchdog.h"
+#include "common/measure/watched_steps.h"
 
 #include <functional>
 #include <memory>
@@ -61,7 +61,7 @@ class Rounds {
   double now_s() const { return now_s_; }
 
   /// The step under way, for the message of a failure.
-  const std::string& step() const { return step_; }
+  const std::string& step() const { return steps_.current(); }
 
  private:
   struct Racer {
@@ -69,7 +69,6 @@ class Rounds {
     BatchShape shape;
   };
 
-  void begin(const Collective& collective, const Case& row_case, const std::string& what);
   bool try_out(Backend& backend, const Workload& workload, VariantCell& cell);
   void check(Backend& backend, const Workload& workload, VariantCell& cell);
   void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
@@ -82,7 +81,7 @@ class Rounds {
   const Config& config_;
   Settings settings_;
   std::vector<RankInfo> local_ranks_;
-  Watchdog& watchdog_;
+  WatchedSteps steps_;
   FailJob fail_;
   Tell tell_;
   Arena arena_;
@@ -92,7 +91,6 @@ class Rounds {
   double clock_read_s_;
   double now_s_ = 0;
   std::uint64_t case_number_ = 0;
-  std::string step_;
 };
 
 }  // namespace busbar

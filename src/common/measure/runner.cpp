@@ -3,12 +3,18 @@
 #include "common/base/timestamp.h"
 #include "common/measure/trace_range.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace busbar {
 namespace {
+
+/// Operations that one lane launches from warm-up to the end of the loop.
+std::uint64_t timed_calls(const Config& config) {
+  const auto loop = static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
+  // A captured loop is launched once to try it, and counts as one operation each time it is replayed.
+  return static_cast<std::uint64_t>(config.warmup_iters) + loop +
+         (config.cudagraph > 0 ? static_cast<std::uint64_t>(config.cudagraph) + 1 : 0);
+}
 
 std::size_t slots_wanted(const Config& config) {
   const auto operations = static_cast<std::size_t>(config.iters) * static_cast<std::size_t>(config.agg_iters);
@@ -23,7 +29,7 @@ Runner::Runner(Backend& backend, const Comm& world, const Config& config, const 
       world_(world),
       config_(config),
       plan_(plan),
-      watchdog_(watchdog),
+      steps_(watchdog, backend),
       fail_(std::move(fail)),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
       verifier_(backend, std::move(local_ranks)) {}
@@ -38,14 +44,12 @@ Row Runner::run(const Case& row_case, int cycle) {
   const Operation op{plan_.collective, row_case.problem, row_case.dtype, row_case.op, false};
   row.note = backend_.note(op).value_or("");
   row.timestamp = local_timestamp();
-  watchdog_.rest();
+  steps_.rest();
   return row;
 }
 
-void Runner::begin(const Case& row_case, bool in_place, const char* what) {
-  step_ =
-      fmt::format("{}, {}, {}", describe(*plan_.collective, row_case), in_place ? "in place" : "out of place", what);
-  watchdog_.begin(step_);
+void Runner::begin(const Case& row_case, bool in_place, const StepWork& work) {
+  steps_.begin(*plan_.collective, row_case, in_place, work);
 }
 
 HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
@@ -56,22 +60,30 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   }
   const Workload workload(backend_, arena_, *plan_.collective, row_case, in_place, config_.unalign,
                           slots_wanted(config_));
-  begin(row_case, in_place, "preparing data");
+  const double slot_bytes = 2.0 * static_cast<double>(workload.message_bytes());
+  const double all_bytes = slot_bytes * static_cast<double>(workload.slots());
+  begin(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
   verifier_.prepare_timed(workload);
 
-  begin(row_case, in_place, "timed loop");
+  begin(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
   const LoopTimes times = time_operations(backend_, world_, config_, workload, fail_);
   half.time_s = combine(config_.average, world_, times.time_s);
   half.cpu_time_s = combine(config_.average, world_, times.cpu_time_s);
   if (config_.per_iter_timing) gather_iterations(times, half);
+  steps_.measured(row_case, half.time_s);
   set_bandwidths(*plan_.collective, row_case.problem, half.time_s, half);
 
   if (config_.check > 0) {
-    begin(row_case, in_place, "check");
+    const auto rounds = static_cast<std::uint64_t>(config_.check);
+    begin(row_case, in_place,
+          {.phase = Phase::checking,
+           .what = "check",
+           .calls = rounds,
+           .bytes = all_bytes + 2 * slot_bytes * static_cast<double>(rounds)});
     check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
   }
   if (config_.show_algo && !row.algorithm) {
-    begin(row_case, in_place, "asking what runs");
+    begin(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
     row.algorithm = observe_operation(backend_, workload, fail_);
   }
   return half;

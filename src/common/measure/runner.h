@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/measure/check_half.h"
-#include "common/watch/watchdog.h"
+#include "common/measure/watched_steps.h"
 
 namespace busbar {
 
@@ -17,22 +17,21 @@ class Runner {
   Row run(const Case& row_case, int cycle);
 
   /// The step under way, for the message of a failure.
-  const std::string& step() const { return step_; }
+  const std::string& step() const { return steps_.current(); }
 
  private:
   HalfResult run_half(const Case& row_case, bool in_place, Row& row);
   void gather_iterations(const LoopTimes& times, HalfResult& half) const;
-  void begin(const Case& row_case, bool in_place, const char* what);
+  void begin(const Case& row_case, bool in_place, const StepWork& work);
 
   Backend& backend_;
   const Comm& world_;
   const Config& config_;
   const Plan& plan_;
-  Watchdog& watchdog_;
+  WatchedSteps steps_;
   FailJob fail_;
   Arena arena_;
   Verifier verifier_;
-  std::string step_;
 };
 
 }  // namespace busbar

@@ -5,8 +5,6 @@
 #include "common/cluster/session.h"
 #include "common/measure/trace_range.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -31,6 +29,11 @@ std::size_t calls_of(const BatchShape& shape) {
 }
 
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 20e-3 : 10e-3; }
+
+/// What is written before a batch, or compared after it.
+double data_bytes(const Workload& workload) {
+  return 2.0 * static_cast<double>(workload.message_bytes()) * static_cast<double>(workload.slots());
+}
 
 std::size_t kept_per_cell(const Plan& plan) {
   return std::clamp<std::size_t>(kKeptSamples / std::max<std::size_t>(2 * plan.cases.size(), 1), 1024, 65536);
@@ -65,7 +68,7 @@ StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config
       config_(config),
       plan_(plan),
       local_ranks_(local_ranks),
-      watchdog_(watchdog),
+      steps_(watchdog, backend),
       fail_(fail),
       events_(std::move(events)),
       cadence_(resolve(config.cadence, backend)),
@@ -102,7 +105,7 @@ void StatRunner::run() {
     active = std::move(unfinished);
     keep_clock();
   }
-  watchdog_.rest();
+  steps_.rest();
 }
 
 void StatRunner::keep_clock() {
@@ -137,10 +140,8 @@ Workload StatRunner::workload_of(const Entry& entry, std::size_t calls) const {
   return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
 }
 
-void StatRunner::begin(const Entry& entry, const char* what) {
-  step_ = fmt::format("{}, {}, {}", describe(*plan_.collective, plan_.cases[entry.row]),
-                      entry.in_place ? "in place" : "out of place", what);
-  watchdog_.begin(step_);
+void StatRunner::begin(const Entry& entry, const StepWork& work) {
+  steps_.begin(*plan_.collective, plan_.cases[entry.row], entry.in_place, work);
 }
 
 HalfResult& StatRunner::half_of(const Entry& entry) {
@@ -151,10 +152,13 @@ void StatRunner::visit(Entry& entry) {
   const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
   const double before_s = now_s_;
   const Workload workload = workload_of(entry, kMaxSlots);
-  begin(entry, "preparing data");
+  begin(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(workload)});
   verifier_.prepare_timed(workload);
   if (pass_ == 1) begin_cell(entry, workload);
-  begin(entry, "timed batch");
+  begin(entry, {.phase = Phase::timed_loop,
+                .what = "timed batch",
+                .calls = calls_of(entry.cell.shape),
+                .seconds = batch_time_s(backend_)});
   const Batch batch = sampler_.measure(backend_, workload, entry.cell.shape);
   now_s_ = batch.now_s;
   entry.cell.add(batch, now_s_ - before_s, monitor_.canary().spin_s);
@@ -163,9 +167,11 @@ void StatRunner::visit(Entry& entry) {
 }
 
 void StatRunner::begin_cell(Entry& entry, const Workload& workload) {
-  begin(entry, "warm-up");
   const double left_s = std::max(0.0, config_.max_time_s - now_s_);
-  entry.cell.warm = warm_up(sampler_, backend_, workload, cadence_, std::min(config_.cell_time_s, left_s) / 4);
+  const double limit_s = std::min(config_.cell_time_s, left_s) / 4;
+  begin(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
+  entry.cell.warm = warm_up(sampler_, backend_, workload, cadence_, limit_s);
+  steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s);
   const int least = out_of_time() ? 1 : kLeastSamples;
   entry.cell.shape =
       shape_for(entry.cell.warm.call_s, clock_read_s_, batch_time_s(backend_), least, kMostSamples, cadence_);
@@ -175,11 +181,15 @@ void StatRunner::check(Entry& entry, const Workload& workload) {
   HalfResult& half = half_of(entry);
   Row& row = rows_[entry.row];
   if (config_.check > 0) {
-    begin(entry, "check");
+    const auto rounds = static_cast<std::uint64_t>(config_.check);
+    begin(entry, {.phase = Phase::checking,
+                  .what = "check",
+                  .calls = rounds,
+                  .bytes = data_bytes(workload) * static_cast<double>(rounds + 1)});
     check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
   }
   if (config_.show_algo && !row.algorithm) {
-    begin(entry, "asking what runs");
+    begin(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
     row.algorithm = observe_operation(backend_, workload, fail_);
   }
 }

@@ -3,8 +3,8 @@
 #include "common/measure/check_half.h"
 #include "common/measure/disturbance.h"
 #include "common/measure/stat_cell.h"
+#include "common/measure/watched_steps.h"
 #include "common/statistics/random.h"
-#include "common/watch/watchdog.h"
 
 #include <functional>
 #include <optional>
@@ -32,7 +32,7 @@ class StatRunner {
   /// with as few calls as possible once --max-time is over: every row has a number and a checked result.
   void run();
 
-  const std::string& step() const { return step_; }
+  const std::string& step() const { return steps_.current(); }
   /// What disturbed the run. Collective.
   Disturbance disturbance() { return monitor_.finish(); }
 
@@ -53,7 +53,7 @@ class StatRunner {
   void keep_clock();
   /// With one slot per call at most.
   Workload workload_of(const Entry& entry, std::size_t calls) const;
-  void begin(const Entry& entry, const char* what);
+  void begin(const Entry& entry, const StepWork& work);
   HalfResult& half_of(const Entry& entry);
   std::vector<RankTimes> gather_ranks(const StatCell& cell) const;
   bool out_of_time() const { return now_s_ >= config_.max_time_s; }
@@ -63,7 +63,7 @@ class StatRunner {
   const Config& config_;
   const Plan& plan_;
   std::vector<RankInfo> local_ranks_;
-  Watchdog& watchdog_;
+  WatchedSteps steps_;
   FailJob fail_;
   StatEvents events_;
   Cadence cadence_;
@@ -83,7 +83,6 @@ class StatRunner {
   double clock_checked_s_ = 0;
   int cells_done_ = 0;
   int pass_ = 0;
-  std::string step_;
 };
 
 /// What `automatic` means on this backend.

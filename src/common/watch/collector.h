@@ -11,7 +11,9 @@ namespace busbar {
 // What watchers ask each other.
 inline constexpr std::string_view kAskEvidence = "evidence";  ///< the host as encode() writes it; begins a closer look
 inline constexpr std::string_view kAlarm = "alarm";           ///< somebody's limit is over: collect
-inline constexpr std::string_view kStop = "stop";             ///< leave with exit code 4
+inline constexpr std::string_view kFailing =
+    "failing";                                     ///< the job is about to end because of an error, told by others
+inline constexpr std::string_view kStop = "stop";  ///< leave with exit code 4
 
 /// Evidence of all hosts. `quick`: 300 ms, as they stand; else about 6 s, the hosts looking at themselves and at each
 /// other in between. Hosts that do not answer through any of their processes are unreached. Any thread; blocks.

@@ -13,9 +13,10 @@ constexpr std::chrono::milliseconds kProbeLimit{2000};
 
 }  // namespace
 
-std::vector<RankEvidence> read_local_ranks(const std::string& jobid) {
+std::vector<RankEvidence> read_local_ranks(const JobView& view) {
   std::vector<RankEvidence> ranks;
-  for (FlightState& flight : read_flights(flight_folders(), jobid)) {
+  for (FlightState& flight : read_flights(flight_folders(), view.jobid)) {
+    if (flight.host != view.host) continue;
     const ProcessState process = process_state(flight);
     ranks.push_back({std::move(flight), process});
   }
@@ -77,7 +78,7 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   HostEvidence host;
   host.host = view.host;
   host.reached = true;
-  host.ranks = read_local_ranks(view.jobid);
+  host.ranks = read_local_ranks(view);
   const std::lock_guard lock(mutex_);
   host.net_bytes_per_s = net_bytes_per_s_;
   host.troubles = troubles_;

@@ -13,8 +13,9 @@
 
 namespace busbar {
 
-/// The flight records of this job on this host, each with what /proc says about its process.
-std::vector<RankEvidence> read_local_ranks(const std::string& jobid);
+/// The flight records of this job on this host (containers of several hosts may share a folder), each with what /proc
+/// says about its process.
+std::vector<RankEvidence> read_local_ranks(const JobView& view);
 
 /// Looks at this host in a thread of its own, because what it asks (NVML, sysfs, other hosts) can take long or never
 /// answer; its findings can be read at any time.

@@ -1,66 +1,155 @@
 #include "common/watch/watchdog.h"
 
-#include "common/base/error.h"
+#include "common/watch/watchdog_impl.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <utility>
 
 namespace busbar {
+namespace {
 
-Watchdog::Watchdog(double timeout_s, int rank, std::string host)
-    : timeout_s_(timeout_s), rank_(rank), host_(std::move(host)) {
-  if (timeout_s_ > 0) thread_ = std::thread([this] { watch(); });
+sigset_t sigterm_only() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  return set;
 }
 
-Watchdog::~Watchdog() {
-  if (!thread_.joinable()) return;
+/// Where the environment has no name for the job: the processes of one host share a parent.
+std::string jobid_until_agreed() {
+  std::string jobid = environment_jobid();
+  return jobid.empty() ? fmt::format("parent{}", getppid()) : jobid;
+}
+
+std::shared_ptr<FlightRecord> make_record(const std::string& jobid, const JobView& job, const std::string& command) {
+  return std::make_shared<FlightRecord>(FlightOwner{jobid, job.host, job.rank, job.nprocs, command});
+}
+
+}  // namespace
+
+Watchdog::Impl::Impl(double timeout, const Owner& owner, Json the_json)
+    : json(std::move(the_json)), timeout_s(timeout) {
+  job.jobid = jobid_until_agreed();
+  job.host = owner.host;
+  job.rank = owner.rank;
+  job.nprocs = owner.nprocs;
+  job.local_size = owner.local_size;
+  command = owner.command;
+  record = make_record(job.jobid, job, command);
+  (void)remove_old_flights(flight_folders());
+  // Blocked before any other thread begins, so that one of them alone takes it.
+  const sigset_t set = sigterm_only();
+  pthread_sigmask(SIG_BLOCK, &set, &mask_before);
+  sigterm_thread = std::thread([this] { wait_for_sigterm(); });
+  server = std::make_unique<PeerServer>(PeerServer::Hooks{
+      .handle = [this](std::string_view request) { return handle(request); }, .tick = [this] { tick(); }});
+}
+
+Watchdog::Impl::~Impl() {
+  stopping = true;
+  server.reset();
+  if (collector.joinable()) collector.join();
+  if (ras_thread.joinable()) ras_thread.join();
+  pthread_kill(sigterm_thread.native_handle(), SIGTERM);
+  sigterm_thread.join();
+  pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+  record->end(Ending::good);
+}
+
+std::shared_ptr<FlightRecord> Watchdog::Impl::current_record() {
+  const std::lock_guard lock(mutex);
+  return record;
+}
+
+JobView Watchdog::Impl::view() {
+  const std::lock_guard lock(mutex);
+  return job;
+}
+
+Watchdog::Watchdog(double timeout_s, const Owner& owner, Json json)
+    : impl_(std::make_unique<Impl>(timeout_s, owner, std::move(json))) {}
+
+Watchdog::~Watchdog() = default;
+
+void Watchdog::set_timeout(double timeout_s) { impl_->timeout_s = timeout_s; }
+
+void Watchdog::use_ras() { impl_->has_ras = true; }
+
+const std::string& Watchdog::jobid() const { return impl_->job.jobid; }
+
+PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token) {
+  const std::string ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
   {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    const std::lock_guard lock(impl_->mutex);
+    impl_->job.token = token;
+    impl_->job.rank = rank;
   }
-  changed_.notify_all();
-  thread_.join();
+  const std::uint16_t port = impl_->server->listen(ip, token);
+  return {rank, impl_->job.host, ip, port};
 }
 
-void Watchdog::begin(std::string step) {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    step_ = std::move(step);
-    ++generation_;
+void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers) {
+  const std::lock_guard lock(impl_->mutex);
+  JobView& job = impl_->job;
+  const std::string before = std::exchange(job.jobid, jobid);
+  job.nprocs = static_cast<int>(peers.size());
+  job.hosts = group_by_host(peers);
+  job.peers = std::move(peers);
+  job.local_size = static_cast<int>(job.hosts[job.host_index()].size());
+  if (before != jobid || impl_->record->state().rank != job.rank) {
+    impl_->record = make_record(jobid, job, impl_->command);
   }
-  changed_.notify_all();
+  impl_->record->set_nprocs(job.nprocs);
 }
 
-void Watchdog::rest() { begin({}); }
-
-void Watchdog::watch() {
-  // Later ranks wait a little longer, so that one message is printed and not one per rank.
-  const double patience_s = rank_ == 0 ? 0 : std::min(2 + 0.05 * rank_, 10.0);
-  const std::chrono::duration<double> limit(timeout_s_ + patience_s);
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    const unsigned long seen = generation_;
-    const auto moved = [&] { return stopping_ || generation_ != seen; };
-    if (step_.empty()) {
-      changed_.wait(lock, moved);
-    } else if (!changed_.wait_for(lock, limit, moved)) {
-      expire(step_);
-    }
-  }
+std::unique_ptr<Watchdog::Attached> Watchdog::attach(Backend& backend) {
+  return std::make_unique<Attached>(*impl_, backend);
 }
 
-void Watchdog::expire(const std::string& step) const {
-  const std::string text = fmt::format(
-      "busbar: error: rank {} on {}: {} did not finish within {:g} s (-T); the job ends with exit code {}\n", rank_,
-      host_, step, timeout_s_, static_cast<int>(ExitCode::timeout));
-  // write and _exit, not fputs and exit: the main thread may hold any lock.
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(static_cast<int>(ExitCode::timeout));
-  _exit(static_cast<int>(ExitCode::timeout));
+Watchdog::Attached::Attached(Impl& impl, Backend& backend) : impl_(impl), backend_(backend) {
+  const std::lock_guard lock(impl_.mutex);
+  impl_.backends.push_back(&backend_);
+  backend_.count_operations(impl_.record->lanes());
+}
+
+Watchdog::Attached::~Attached() {
+  const std::lock_guard lock(impl_.mutex);
+  impl_.backends.remove(&backend_);
+}
+
+void Watchdog::begin(Phase phase, std::string_view step) {
+  const double asked_s = impl_->timeout_s;
+  const double limit_s = asked_s == kAutomaticLimit ? start_limit_s(impl_->job.nprocs) : asked_s;
+  impl_->record->begin(phase, step, nullptr, 0, limit_s);
+}
+
+void Watchdog::begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
+                     double expected_s) {
+  const double asked_s = impl_->timeout_s;
+  const double limit_s = asked_s == kAutomaticLimit ? step_limit_s(expected_s) : asked_s;
+  impl_->record->begin(phase, step, &call, calls, limit_s);
+}
+
+void Watchdog::rest() { impl_->record->begin(Phase::resting, "nothing", nullptr, 0, 0); }
+
+void Watchdog::failing() {
+  impl_->record->end(Ending::failed);
+  impl_->record->keep();
+  const JobView view = impl_->view();
+  // One process of each other host, so that the hosts do not look for a culprit when the launcher ends them.
+  std::vector<PeerAddress> told;
+  for (const std::vector<int>& host : view.hosts) told.push_back(view.peers[host.front()]);
+  if (told.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(impl_->record->path(), ignored);
+    return;
+  }
+  (void)ask_peers(told, view.token, kFailing, std::chrono::milliseconds(200));
 }
 
 }  // namespace busbar

@@ -1,42 +1,82 @@
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include "common/backends/backend.h"
+#include "common/watch/flight_record.h"
+#include "common/watch/job_view.h"
+#include "common/watch/limits.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
-#include <thread>
+#include <string_view>
+#include <vector>
 
 namespace busbar {
 
-/// Ends the job when a step takes longer than -T allows: a thread of its own that never calls MPI or CUDA, because the
-/// main thread may be stuck inside them. On expiry it prints one message with rank, host and step and leaves with exit
-/// code 4; the launcher then ends the other ranks. Rank 0 speaks first, the others only if it does not.
+/// Keeps this process's flight record and ends the job when it hangs. A thread of its own, which never calls MPI or
+/// CUDA, beats, serves other processes' watchers and sees to the limits; where a step's limit passes without any
+/// progress, the lowest living rank of the lowest living host collects what all hosts know, prints one report, writes
+/// it as JSON and ends all processes with exit code 4. A job that still moves is reported as slow once, and ended only
+/// at slow_limit_s. On SIGTERM the report comes at once if a rank is dead or stopped.
 class Watchdog {
  public:
-  /// timeout_s <= 0: watches nothing and starts no thread.
-  Watchdog(double timeout_s, int rank, std::string host);
+  /// A finding as JSON text (common/report/hang_json.h, which the watchdog does not know).
+  using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
+  struct Owner {
+    int rank = 0;        ///< as the launcher says; 0 without one
+    int nprocs = 0;      ///< 0: not known
+    int local_size = 0;  ///< 0: not known
+    std::string host;
+    std::string command;
+  };
+
+  /// Before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all.
+  Watchdog(double timeout_s, const Owner& owner, Json json);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
 
-  /// The step now under way, until the next call; each step has the whole time.
-  void begin(std::string step);
+  void set_timeout(double timeout_s);
+  /// NCCL runs: its RAS service may know more.
+  void use_ras();
 
+  const std::string& jobid() const;
+
+  /// Opens this process's listener on the job's interface; what the others must know of it. Throws Error.
+  PeerAddress listen(int rank, bool one_host, const std::string& token);
+  /// From now on it can talk to all. `jobid`: agreed.
+  void connect(const std::string& jobid, std::vector<PeerAddress> peers);
+
+  /// Counts the backend's operations in the record, asks it for errors, aborts it when the job is ended.
+  class Attached;
+  [[nodiscard]] std::unique_ptr<Attached> attach(Backend& backend);
+
+  /// The step now under way, until the next call; each has the whole time.
+  void begin(Phase phase, std::string_view step);
+  /// One that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
+  void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls, double expected_s);
   /// Nothing is under way that could hang.
   void rest();
 
- private:
-  void watch();
-  [[noreturn]] void expire(const std::string& step) const;
+  /// This process is about to end the job because of an error of its own: nobody needs to ask why it is gone.
+  void failing();
 
-  double timeout_s_;
-  int rank_;
-  std::string host_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string step_;  ///< empty: at rest
-  unsigned long generation_ = 0;
-  bool stopping_ = false;
-  std::thread thread_;
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class Watchdog::Attached {
+ public:
+  Attached(Impl& impl, Backend& backend);
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+  ~Attached();
+
+ private:
+  Impl& impl_;
+  Backend& backend_;
 };
 
 }  // namespace busbar

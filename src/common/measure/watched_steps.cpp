@@ -1,0 +1,35 @@
+#include "common/measure/watched_steps.h"
+
+#include "common/measure/check_half.h"
+
+#include <fmt/format.h>
+
+namespace busbar {
+
+WatchedSteps::WatchedSteps(Watchdog& watchdog, const Backend& backend)
+    : watchdog_(watchdog), expected_(assumed_busbw(backend.name())) {}
+
+void WatchedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
+  // A slow core compares its slowest type a little faster than this.
+  constexpr double kDataRate = 0.2e9;  // [B/s]
+  step_ = fmt::format("{}, {}, {}", describe(collective, row_case), in_place ? "in place" : "out of place", work.what);
+  const Operation op{&collective, row_case.problem, row_case.dtype, row_case.op, in_place};
+  const double calls_s = static_cast<double>(work.calls) * expected_.operation_s(static_cast<double>(row_case.nbytes));
+  watchdog_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
+                  calls_s + work.bytes / kDataRate + work.seconds);
+}
+
+CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int communicator) {
+  CalledOperation called;
+  called.communicator = communicator;
+  called.collective = op.collective->name;
+  called.count = op.problem.count;
+  called.dtype = name(op.dtype);
+  called.op = op.op ? name(*op.op) : "none";
+  called.root = op.collective->has_root ? op.problem.root : -1;
+  called.nbytes = nbytes;
+  called.in_place = op.in_place;
+  return called;
+}
+
+}  // namespace busbar

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "common/measure/plan.h"
+#include "common/watch/limits.h"
+#include "common/watch/watchdog.h"
+
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// What a step of a row takes, for its time limit.
+struct StepWork {
+  Phase phase = Phase::preparing;
+  std::string_view what;    ///< "timed loop"
+  std::uint64_t calls = 0;  ///< operations
+  double bytes = 0;         ///< filled or compared
+  double seconds = 0;       ///< beside those
+  int communicator = 0;     ///< the variant's number in comparisons
+};
+
+/// Names the steps of a run, for messages, and tells the watchdog of each what it calls and how long that should take.
+class WatchedSteps {
+ public:
+  WatchedSteps(Watchdog& watchdog, const Backend& backend);
+
+  void begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work);
+  /// One operation of the case takes so long: what the next one's limit is scaled from.
+  void measured(const Case& row_case, double time_s) {
+    expected_.measured(static_cast<double>(row_case.nbytes), time_s);
+  }
+  void rest() { watchdog_.rest(); }
+
+  /// "all_reduce of 64 MiB float sum, in place, timed loop".
+  const std::string& current() const { return step_; }
+
+ private:
+  Watchdog& watchdog_;
+  ExpectedTime expected_;
+  std::string step_;
+};
+
+/// How this process calls a row's operations.
+CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int communicator);
+
+}  // namespace busbar

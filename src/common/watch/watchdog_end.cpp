@@ -1,0 +1,112 @@
+#include "common/watch/hang_report.h"
+#include "common/watch/local_evidence.h"
+#include "common/watch/movement.h"
+#include "common/watch/watchdog_impl.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+namespace busbar {
+namespace {
+
+/// The records of this job on this host whose owners cannot remove them, or all.
+void remove_records(const JobView& view, bool all) {
+  const std::string prefix = fmt::format("busbar.{}.", getuid());
+  for (const std::filesystem::path& folder : flight_folders()) {
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+      if (!at->path().filename().string().starts_with(prefix)) continue;
+      const std::optional<FlightState> flight = read_flight(at->path());
+      if (!flight || flight->jobid != view.jobid || flight->host != view.host) continue;
+      std::error_code ignored;
+      if (all || !is_lively({*flight, process_state(*flight)})) std::filesystem::remove(at->path(), ignored);
+    }
+  }
+}
+
+/// Whether no lower rank of this host speaks or has spoken.
+bool is_first_to_end(const JobView& view) {
+  const std::vector<RankEvidence> ranks = read_local_ranks(view);
+  return std::none_of(ranks.begin(), ranks.end(), [&](const RankEvidence& rank) {
+    return rank.flight.rank < view.rank && (is_lively(rank) || rank.flight.ending == Ending::signalled);
+  });
+}
+
+}  // namespace
+
+void Watchdog::Impl::leave() {
+  // Whoever comes second waits for the first to end the process.
+  ending = true;
+  while (leaving.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const JobView now = view();
+  const std::shared_ptr<FlightRecord> own = current_record();
+  own->end(Ending::hung);
+  // Aborting waits for libraries that may never answer.
+  std::atomic<bool> aborted{false};
+  std::thread([this, &aborted] {
+    const std::lock_guard lock(mutex);
+    for (Backend* backend : backends) backend->abort();
+    aborted = true;
+  }).detach();
+  for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (!keep_records) {
+    remove_records(now, false);
+    std::error_code ignored;
+    std::filesystem::remove(own->path(), ignored);
+  }
+  _exit(static_cast<int>(ExitCode::timeout));
+}
+
+void Watchdog::Impl::wait_for_sigterm() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  int number = 0;
+  while (sigwait(&set, &number) != 0) {
+  }
+  if (stopping) return;
+  // leave() ends the process within two seconds, with its own code.
+  if (ending) std::this_thread::sleep_for(std::chrono::seconds(3));
+  terminated();
+  // By the signal's own default, so that whoever waits sees it.
+  current_record()->keep();
+  std::signal(SIGTERM, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  kill(getpid(), SIGTERM);
+}
+
+/// A launcher that ends the job gives about a second before SIGKILL.
+void Watchdog::Impl::terminated() {
+  constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
+  const JobView now = view();
+  if (failed_elsewhere) {
+    remove_records(now, true);
+    return;
+  }
+  if (now.host_index() != 0 || !is_first_to_end(now)) {
+    // Its server goes on answering meanwhile.
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    current_record()->end(Ending::signalled);
+    return;
+  }
+  HangEvidence evidence = collect(now, observer, true, {});
+  evidence.occasion = HangEvidence::Occasion::terminated;
+  evidence.idle_s = job_idle_s(evidence);
+  evidence.limit_s = current_record()->state().limit_s;
+  const HangFinding finding = judge(evidence);
+  // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
+  const bool is_plain = finding.ranks.empty() && finding.hosts.empty() && evidence.idle_s < kQuiet;
+  if (is_plain) {
+    const std::string text = hang_report(evidence, finding);
+    write_to_stderr(text.substr(0, text.find('\n') + 1));
+  } else {
+    report(now, evidence, finding, true);
+  }
+  current_record()->end(Ending::signalled);
+}
+
+}  // namespace busbar

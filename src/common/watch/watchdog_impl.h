@@ -1,0 +1,88 @@
+#pragma once
+
+#include "common/watch/collector.h"
+#include "common/watch/flight_record.h"
+#include "common/watch/watchdog.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace busbar {
+
+/// The parts of a Watchdog: the main thread's side in watchdog.cpp, the watcher's in watchdog_tick.cpp, what a hang
+/// leads to in watchdog_hang.cpp, the end of the process in watchdog_end.cpp.
+struct Watchdog::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(double timeout, const Owner& owner, Json json);
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
+
+  // The server's thread, which must not block.
+  void tick();
+  bool look_at(const FlightState& me);
+  void look_early();
+  std::string handle(std::string_view request);
+
+  // A thread of its own, while it runs.
+  void investigate();
+  bool another_investigates(const JobView& view, const FlightState& me);
+  void decide(const JobView& view, const FlightState& me, HangEvidence& evidence);
+  void ask_ras_again();
+  void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud);
+
+  // The end.
+  void wait_for_sigterm();
+  void terminated();
+  [[noreturn]] void leave();
+
+  std::shared_ptr<FlightRecord> current_record();
+  JobView view();
+  void postpone(double seconds);
+
+  Json json;
+  std::string command;
+  std::atomic<double> timeout_s;
+  sigset_t mask_before{};
+
+  std::mutex mutex;                      ///< over what follows
+  std::shared_ptr<FlightRecord> record;  ///< written by the main thread, which needs no lock to read the pointer
+  JobView job;
+  std::list<Backend*> backends;
+  std::vector<RasEvidence> ras;
+  std::string earlier_ras;
+
+  HostObserver observer;
+  bool looked_early = false;
+  std::atomic<Clock::time_point> next_look{Clock::time_point{}};
+  std::atomic<Clock::time_point> deferred{Clock::time_point{}};  ///< since when another one is to collect; 0: not
+  std::atomic<bool> has_ras{false};
+  std::atomic<bool> alarmed{false};
+  std::atomic<bool> slow_told{false};
+  std::atomic<bool> investigating{false};
+  std::atomic<bool> failed_elsewhere{false};
+  std::atomic<bool> keep_records{false};
+  std::atomic<bool> ending{false};  ///< the verdict is spoken: a launcher's SIGTERM only hastens what is under way
+  std::atomic<bool> leaving{false};
+  std::atomic<bool> stopping{false};
+  std::thread collector;
+  std::thread ras_thread;
+  std::thread sigterm_thread;
+  std::unique_ptr<PeerServer> server;  ///< last: its thread uses everything above
+};
+
+inline constexpr std::chrono::milliseconds kRasLimit{3000};
+
+/// Not through stdio, whose locks the main thread may hold.
+void write_to_stderr(std::string_view text);
+
+}  // namespace busbar
