@@ -118,24 +118,48 @@ std::vector<std::string> group_lines(const HangFinding& finding, const Places& p
   return shown;
 }
 
+/// Few ranks one by one, many as a list; hosts where no rank says where.
 std::vector<std::string> blame_lines(const HangFinding& finding, const Places& places) {
   std::vector<std::string> lines;
   constexpr std::size_t kEach = 8;
-  if (finding.ranks.size() <= kEach) {
+  const bool known = std::all_of(finding.ranks.begin(), finding.ranks.end(), [&](int rank) {
+    const auto found = places.find(rank);
+    return found != places.end() && found->second.pid != 0;
+  });
+  if (finding.ranks.size() == 1 || (known && finding.ranks.size() <= kEach)) {
     for (int rank : finding.ranks) lines.push_back(place_words(places, rank));
-  } else {
-    lines.push_back(fmt::format("{} ranks: {}", finding.ranks.size(), short_list(finding.ranks)));
+    if (!lines.empty()) return lines;
   }
-  if (finding.ranks.empty() || finding.ranks.size() > kEach) {
-    const auto some = std::min<std::size_t>(finding.hosts.size(), kEach);
-    if (some > 0) {
-      lines.push_back(
-          fmt::format("host{}: {}{}", finding.hosts.size() == 1 ? "" : "s",
-                      fmt::join(finding.hosts.begin(), finding.hosts.begin() + static_cast<long>(some), ", "),
-                      finding.hosts.size() > some ? ", ..." : ""));
-    }
+  std::string line;
+  if (!finding.ranks.empty()) line = fmt::format("{} ranks ({})", finding.ranks.size(), short_list(finding.ranks));
+  if (!finding.hosts.empty()) {
+    const std::size_t shown = std::min(finding.hosts.size(), kEach);
+    const std::vector<std::string> some(finding.hosts.begin(),
+                                        finding.hosts.begin() + static_cast<std::ptrdiff_t>(shown));
+    const std::string more =
+        finding.hosts.size() > shown ? fmt::format(" and {} more", finding.hosts.size() - shown) : "";
+    line += fmt::format("{}host{} {}{}", line.empty() ? "" : " on ", finding.hosts.size() == 1 ? "" : "s",
+                        fmt::join(some, ", "), more);
   }
+  if (!line.empty()) lines.push_back(line);
   return lines;
+}
+
+/// "job 4711: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; told by rank 0 on node0".
+std::string circumstances(const HangEvidence& evidence) {
+  std::string text = evidence.jobid.empty() ? "" : fmt::format("job {}: ", evidence.jobid);
+  text += evidence.nprocs > 0 ? fmt::format("{} rank{}", evidence.nprocs, evidence.nprocs == 1 ? "" : "s")
+                              : "an unknown number of ranks";
+  text += fmt::format(" on {} host{}", evidence.hosts.size(), evidence.hosts.size() == 1 ? "" : "s");
+  const auto reached = std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
+                                     [](const HostEvidence& host) { return host.reached; });
+  if (static_cast<std::size_t>(reached) < evidence.hosts.size()) text += fmt::format(", {} of them reached", reached);
+  if (evidence.idle_s > 0) text += fmt::format("; nothing has advanced for {}", format_duration(evidence.idle_s));
+  const bool limited =
+      evidence.occasion == HangEvidence::Occasion::limit || evidence.occasion == HangEvidence::Occasion::slow_limit;
+  if (limited && evidence.limit_s > 0) text += fmt::format("; the limit is {}", format_duration(evidence.limit_s));
+  if (!evidence.reporter.empty()) text += fmt::format("; told by {}", evidence.reporter);
+  return text;
 }
 
 /// Equal errors of the library once, with the ranks that report them.
@@ -175,6 +199,7 @@ std::string hang_report(const HangEvidence& evidence, const HangFinding& finding
   Lines lines;
   const Places places = places_of(evidence);
   lines.add(0, fmt::format("{}: {}: {}", occasion_word(evidence.occasion), name(finding.verdict), finding.sentence));
+  lines.add(2, circumstances(evidence));
   lines.block("to blame", blame_lines(finding, places));
   lines.block("what the ranks were doing", group_lines(finding, places));
   lines.block("evidence", finding.evidence);

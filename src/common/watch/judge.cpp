@@ -17,6 +17,12 @@ constexpr std::array kLooks = {
     find_not_joined,     find_init_stuck,  find_call_mismatch, find_slow,    find_lagging,  find_stuck_inside,
 };
 
+/// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".
+std::string during(const FlightState& f) {
+  if (inside(f)) return fmt::format("{}, {}", operation(*f.call, f.entered), name(f.phase));
+  return std::string(name(f.phase));
+}
+
 /// Ended from outside while it moved, there is nothing to explain.
 std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
@@ -29,8 +35,8 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   }
   if (running > 0 && moving == 0) return std::nullopt;
   Ruling ruling;
-  const std::string step = scene.ranks.empty() ? "an unknown step" : doing(*scene.ranks.front().flight);
-  ruling.sentence = fmt::format("the job was ended from outside (SIGTERM) during: {}; {}", step,
+  const std::string step = scene.ranks.empty() ? "an unknown step" : during(*scene.ranks.front().flight);
+  ruling.sentence = fmt::format("the job was ended from outside (SIGTERM) during {}; {}", step,
                                 running == 0        ? "no rank left a record"
                                 : moving == running ? std::string("all ranks were moving")
                                                     : fmt::format("{} of {} ranks were moving", moving, running));
@@ -66,6 +72,7 @@ Ruling nothing_known(const Scene& scene) {
 /// What other looks found, and what is remarkable on the hosts: secondary, but it may be the reader's clue.
 void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::vector<std::string>& lines) {
   for (std::size_t i = 1; i < found.size(); ++i) {
+    if (found[i].verdict == Verdict::init_stuck) continue;  // what those do who wait for the others
     const bool adds = !is_last_resort(found[i].verdict) ||
                       (found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging);
     if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
@@ -73,6 +80,35 @@ void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::ve
   for (const HostEvidence* host : scene.reached) {
     for (const Trouble& trouble : host->troubles) lines.push_back(fmt::format("{}: {}", host->host, trouble.text));
   }
+}
+
+/// Where all watchers of a host are silent, none of its processes is to blame, but the host is starved.
+void add_starved(const Scene& scene, std::vector<std::string>& lines) {
+  constexpr double kLate_s = 10;
+  if (scene.evidence->occasion == HangEvidence::Occasion::files) return;
+  std::map<const HostEvidence*, double> freshest;
+  for (const SeenRank& seen : scene.ranks) {
+    const double age_s = seen.condition == SeenRank::Condition::running ? seen.flight->heartbeat_age_s : 0;
+    const auto [at, added] = freshest.try_emplace(seen.host, age_s);
+    if (!added) at->second = std::min(at->second, age_s);
+  }
+  for (const auto& [host, age_s] : freshest) {
+    if (age_s < kLate_s) continue;
+    lines.push_back(fmt::format("{}: all its watchers have been silent for {}: its processors are starved", host->host,
+                                seconds(age_s)));
+  }
+}
+
+/// By their lowest ranks, as people number them: node2 before node10.
+std::vector<std::string> in_order(const Scene& scene, std::set<std::string> hosts) {
+  std::vector<std::string> ordered;
+  const auto take = [&](const std::string& host) {
+    if (hosts.erase(host) > 0) ordered.push_back(host);
+  };
+  for (const std::string& host : scene.evidence->host_of_rank) take(host);
+  for (const HostEvidence& host : scene.evidence->hosts) take(host.host);
+  ordered.insert(ordered.end(), hosts.begin(), hosts.end());
+  return ordered;
 }
 
 void drop_repeats(std::vector<std::string>& lines) {
@@ -91,9 +127,10 @@ HangFinding judge(const HangEvidence& evidence) {
   finding.verdict = ruling.verdict;
   finding.sentence = ruling.sentence;
   finding.ranks.assign(ruling.ranks.begin(), ruling.ranks.end());
-  finding.hosts.assign(ruling.hosts.begin(), ruling.hosts.end());
+  finding.hosts = in_order(scene, ruling.hosts);
   finding.evidence = ruling.evidence;
   add_secondary(scene, found, finding.evidence);
+  add_starved(scene, finding.evidence);
   drop_repeats(finding.evidence);
   finding.groups = group_ranks(scene, ruling.ranks);
   finding.missing = missing_evidence(scene);

@@ -132,6 +132,20 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
   return ruling;
 }
 
+/// Hosts whose silence tells something. Processes that leave when their job is ended do not leave together: a port that
+/// is closed already is no fault then, unless nothing else explains the end and only few hosts are like that.
+std::vector<const HostEvidence*> silent_hosts(const Scene& scene) {
+  if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return scene.unreached;
+  std::vector<const HostEvidence*> closed, silent;
+  for (const HostEvidence* host : scene.unreached) {
+    (host->why_not.find("refused") != std::string::npos ? closed : silent).push_back(host);
+  }
+  const bool somebody_lost = std::any_of(scene.ranks.begin(), scene.ranks.end(),
+                                         [](const SeenRank& seen) { return seen.condition == Condition::lost; });
+  if (silent.empty() && !somebody_lost && 2 * closed.size() < scene.evidence->hosts.size()) return closed;
+  return silent;
+}
+
 }  // namespace
 
 std::optional<Ruling> find_hardware_fault(const Scene& scene) {
@@ -151,7 +165,7 @@ std::optional<Ruling> find_hardware_fault(const Scene& scene) {
   }
   ruling.sentence = texts.front();
   if (texts.size() > 1) ruling.sentence += fmt::format(" (and {} more)", texts.size() - 1);
-  if (const std::string wait = waiting(scene, {}); !wait.empty()) ruling.sentence += "; " + wait;
+  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
   ruling.evidence = std::move(texts);
   return ruling;
 }
@@ -161,11 +175,11 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::host_unreachable;
   std::vector<std::string> names;
-  for (const HostEvidence* host : scene.unreached) {
-    // Processes that leave when the job is ended do not leave together: a port that is closed already is no fault.
-    const bool closed = host->why_not.find("refused") != std::string::npos;
-    if (scene.evidence->occasion == HangEvidence::Occasion::terminated && closed) continue;
-    ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not.empty() ? "no answer" : host->why_not));
+  std::string first_reason;
+  for (const HostEvidence* host : silent_hosts(scene)) {
+    const std::string reason = host->why_not.empty() ? "nothing came back" : host->why_not;
+    if (names.empty()) first_reason = reason;
+    ruling.evidence.push_back(fmt::format("{}: {}", host->host, reason));
     names.push_back(host->host);
   }
   if (names.empty()) return find_cut_pairs(scene);
@@ -177,21 +191,21 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
     return ruling;
   }
   ruling.hosts.insert(names.begin(), names.end());
-  ruling.sentence =
-      names.size() == 1
-          ? fmt::format("host {} does not answer: {}", host_and_ranks(scene, names.front()),
-                        scene.unreached.front()->why_not.empty()
-                            ? "nothing came back"
-                            : ruling.evidence.front().substr(names.front().size() + 2))
-          : fmt::format(
-                "{} of {} hosts do not answer: {}", names.size(), scene.evidence->hosts.size(),
-                fmt::join(names.begin(), names.begin() + std::min<long>(4, static_cast<long>(names.size())), ", "));
-  if (names.size() > 4) ruling.sentence += ", ...";
+  if (names.size() == 1) {
+    ruling.sentence = fmt::format("host {} does not answer: {}", host_and_ranks(scene, names.front()), first_reason);
+  } else {
+    constexpr std::size_t kFew = 4;
+    const std::vector<std::string> some(names.begin(),
+                                        names.begin() + static_cast<std::ptrdiff_t>(std::min(kFew, names.size())));
+    ruling.sentence = fmt::format("{} of {} hosts do not answer: {}{}", names.size(), scene.evidence->hosts.size(),
+                                  fmt::join(some, ", "), names.size() > kFew ? ", ..." : "");
+  }
   const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
   for (std::size_t r = 0; r < host_of.size(); ++r) {
     if (ruling.hosts.contains(host_of[r])) ruling.ranks.insert(static_cast<int>(r));
   }
-  if (const std::string wait = waiting(scene, ruling.ranks); !wait.empty()) ruling.sentence += "; " + wait;
+  if (const std::string wait = waiting(scene, ruling.ranks, ruling.hosts.size() == 1 ? "it" : "them"); !wait.empty())
+    ruling.sentence += "; " + wait;
   for (const auto& [pair, result] : probes(scene)) {
     if (result == Result::ok || !ruling.hosts.contains(pair.second)) continue;
     ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(result)));

@@ -55,7 +55,7 @@ std::optional<Ruling> find_not_joined(const Scene& scene) {
   }
   if (!behind.empty()) {
     if (!sentence.empty()) sentence += "; ";
-    sentence += fmt::format("{} {} not come to it: {}", who(behind), behind.size() == 1 ? "has" : "have",
+    sentence += fmt::format("{} {} not come to it, {}", who(behind), behind.size() == 1 ? "has" : "have",
                             doing(*behind.front()->flight));
   }
   const std::size_t waiters = scene.ranks.size() - behind.size();
@@ -76,12 +76,12 @@ std::optional<Ruling> find_init_stuck(const Scene& scene) {
   const FlightState& f = *still.front()->flight;
   const std::string where = doing(f);
   if (through.empty()) {
-    ruling.sentence = fmt::format("all {} rank{} heard from {} inside {}", still.size(), still.size() == 1 ? "" : "s",
+    ruling.sentence = fmt::format("all {} rank{} heard from {} {}", still.size(), still.size() == 1 ? "" : "s",
                                   still.size() == 1 ? "is" : "are", where);
   } else {
     ruling.ranks = numbers(still);
     ruling.hosts = hosts_of(still);
-    ruling.sentence = fmt::format("{} {} still in {}; {} other{} left it", who(still), still.size() == 1 ? "is" : "are",
+    ruling.sentence = fmt::format("{} {} still {}; {} other{} left it", who(still), still.size() == 1 ? "is" : "are",
                                   where, through.size(), through.size() == 1 ? "" : "s");
   }
   ruling.sentence += unheard_words(scene);

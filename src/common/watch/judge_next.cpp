@@ -42,6 +42,28 @@ std::string stacks(const Target& target) {
   return fmt::format("gdb -p {} -batch -ex \"thread apply all bt\"", target.pid);
 }
 
+/// From both ends where two are to blame, else towards the one.
+void add_network(const Scene& scene, const Ruling& ruling, std::vector<std::string>& next) {
+  if (ruling.hosts.empty()) return;
+  const std::string& a = *ruling.hosts.begin();
+  const std::string& b = *ruling.hosts.rbegin();
+  const bool pair = ruling.hosts.size() == 2;
+  const bool mtu = ruling.sentence.find("MTU") != std::string::npos;
+  const auto probe = [&](const std::string& to) {
+    return mtu ? fmt::format("tracepath -n {}", safe_host(to)) : fmt::format("ping -c 3 {}", safe_host(to));
+  };
+  if (pair) {
+    next.push_back(on(scene, a, probe(b)));
+    next.push_back(on(scene, b, probe(a)));
+  } else {
+    next.push_back(probe(a));
+  }
+  for (const std::string* host : {&a, &b}) {
+    next.push_back(on(scene, *host, mtu ? "ip link | grep mtu" : "ip -s link; ip route; dmesg -T | tail"));
+    if (!pair) break;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling) {
@@ -58,11 +80,7 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
       if (ruling.sentence.find("GPU") != std::string::npos) there("nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT");
       break;
     case Verdict::host_unreachable:
-      if (!target.host.empty()) next.push_back("ping -c 3 " + safe_host(target.host));
-      if (ruling.sentence.find("MTU") != std::string::npos && !target.host.empty()) {
-        next.push_back("ping -c 3 -M do -s 1472 " + safe_host(target.host));
-      }
-      there("ip -s link; ip route; dmesg -T | tail");
+      add_network(scene, ruling, next);
       break;
     case Verdict::process_dead:
       there("dmesg -T | tail -50");
@@ -105,8 +123,13 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
       }
       there("top -b -n 1 | head -20; dmesg -T | tail");
       break;
-    case Verdict::stuck_inside:
     case Verdict::unknown:
+      if (scene.evidence->occasion == HangEvidence::Occasion::terminated) {
+        next.emplace_back("the launcher's and the scheduler's output say who ended it");
+        break;
+      }
+      [[fallthrough]];
+    case Verdict::stuck_inside:
       if (process) there(stacks(target));
       there("ip -s link; dmesg -T | tail");
       break;

@@ -25,7 +25,7 @@ void blame(Ruling& ruling, const Seen& ranks) {
 }
 
 std::string and_waiting(const Scene& scene, const std::set<int>& blamed) {
-  const std::string wait = waiting(scene, blamed);
+  const std::string wait = waiting(scene, blamed, blamed.size() == 1 ? "it" : "them");
   return wait.empty() ? "" : "; " + wait;
 }
 
@@ -62,31 +62,48 @@ bool has_errors(const Scene& scene, const HostEvidence& host) {
   });
 }
 
+/// Those that fell silent first, and of these the ones that said nothing: an error may come from losing a peer.
+Seen first_lost(const Seen& lost) {
+  constexpr double kTogether_s = 3;
+  double oldest = 0;
+  for (const SeenRank* seen : lost) oldest = std::max(oldest, seen->flight->heartbeat_age_s);
+  Seen first, silent;
+  for (const SeenRank* seen : lost) {
+    if (seen->flight->heartbeat_age_s < oldest - kTogether_s) continue;
+    first.push_back(seen);
+    if (seen->flight->ending == Ending::none) silent.push_back(seen);
+  }
+  return silent.empty() ? first : silent;
+}
+
 }  // namespace
 
 std::optional<Ruling> find_dead(const Scene& scene) {
-  const Seen dead = those(scene, Condition::lost);
-  if (dead.empty()) return std::nullopt;
+  const Seen lost = those(scene, Condition::lost);
+  if (lost.empty()) return std::nullopt;
+  const Seen dead = first_lost(lost);
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
   blame(ruling, dead);
-  const bool zombies = std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->process.state == 'Z'; });
   const bool failed =
       std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
-  const std::string_view how = failed    ? "ended after an error"
-                               : zombies ? "is dead (a zombie: it ended without a word)"
-                                         : "is gone without a word (killed, or crashed)";
-  std::string sentence = fmt::format("{} {}", who(dead), how);
-  if (dead.size() > 1) {
-    sentence = fmt::format("{} {}", who(dead),
-                           failed ? "ended after an error" : "are gone without a word (killed, or crashed)");
-  }
-  ruling.sentence = sentence + and_waiting(scene, ruling.ranks);
-  for (const SeenRank* seen : dead) {
+  const bool zombie = dead.front()->process.state == 'Z';
+  const std::string_view how = failed            ? "ended after an error"
+                               : dead.size() > 1 ? "are gone without a word (killed, or crashed)"
+                               : zombie          ? "is dead (a zombie: killed, or crashed)"
+                                                 : "is gone without a word (killed, or crashed)";
+  ruling.sentence = fmt::format("{} {}", who(dead), how) + and_waiting(scene, ruling.ranks);
+  for (const SeenRank* seen : first_few(dead)) {
     std::string line = fmt::format("{}: {}, last heartbeat {} ago", who({seen}), doing(*seen->flight),
                                    seconds(seen->flight->heartbeat_age_s));
     if (!seen->flight->error.empty()) line += ", error: " + seen->flight->error;
     ruling.evidence.push_back(std::move(line));
+  }
+  for (const SeenRank* seen : lost) {
+    if (ruling.ranks.contains(seen->rank) || ruling.evidence.size() > 16) continue;
+    ruling.evidence.push_back(fmt::format("{} ended later, last heartbeat {} ago{}", who({seen}),
+                                          seconds(seen->flight->heartbeat_age_s),
+                                          seen->flight->error.empty() ? "" : ", error: " + seen->flight->error));
   }
   return ruling;
 }
@@ -110,7 +127,7 @@ std::optional<Ruling> find_stopped(const Scene& scene) {
                                   seconds(first.flight->heartbeat_age_s));
   }
   ruling.sentence += and_waiting(scene, ruling.ranks);
-  for (const SeenRank* seen : stopped) {
+  for (const SeenRank* seen : first_few(stopped)) {
     std::string line =
         fmt::format("{}: state {}, last finished #{}, last heartbeat {} ago", who({seen}), seen->process.state,
                     last_finished(*seen->flight), seconds(seen->flight->heartbeat_age_s));
@@ -131,7 +148,7 @@ std::optional<Ruling> find_resource(const Scene& scene) {
       ruling.evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
     }
   }
-  for (const SeenRank* seen : complaints) {
+  for (const SeenRank* seen : first_few(complaints)) {
     ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
   }
   if (ruling.evidence.empty()) return std::nullopt;
@@ -147,7 +164,7 @@ std::optional<Ruling> find_config(const Scene& scene) {
   ruling.verdict = Verdict::config;
   blame(ruling, complaints);
   ruling.sentence = fmt::format("{}: {}", who(complaints), complaints.front()->flight->error);
-  for (const SeenRank* seen : complaints) {
+  for (const SeenRank* seen : first_few(complaints)) {
     ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
   }
   return ruling;

@@ -43,27 +43,28 @@ std::string process_words(const SeenRank& seen) {
   return text;
 }
 
-/// What is remarkable on the hosts of those ranks, first of all a starved CPU.
-std::vector<std::string> notices(const Seen& ranks) {
-  std::vector<std::string> texts;
-  std::set<const HostEvidence*> hosts;
-  for (const SeenRank* seen : ranks) hosts.insert(seen->host);
-  for (const HostEvidence* host : hosts) {
-    for (const Trouble& trouble : host->troubles) texts.push_back(host->host + ": " + trouble.text);
+/// What slows the hosts of those ranks down; empty where nothing is known to.
+std::string slowness(const Seen& ranks) {
+  for (const SeenRank* seen : ranks) {
+    for (const Trouble& trouble : seen->host->troubles) {
+      const bool slow =
+          trouble.text.find("CPU") != std::string::npos || trouble.text.find("throttled") != std::string::npos;
+      if (slow) return fmt::format("{}: {}", seen->host->host, trouble.text);
+    }
   }
-  std::stable_partition(texts.begin(), texts.end(),
-                        [](const std::string& text) { return text.find("CPU") != std::string::npos; });
-  return texts;
+  constexpr double kLate_s = 3;
+  const SeenRank& first = *ranks.front();
+  const bool late = first.condition == Condition::running && first.flight->heartbeat_age_s > kLate_s;
+  return late ? "its watcher is late too: it gets little CPU" : "";
 }
 
 void blame(Ruling& ruling, const Seen& ranks) {
   ruling.ranks.merge(numbers(ranks));
   ruling.hosts.merge(hosts_of(ranks));
-  constexpr std::size_t kMost = 8;
-  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) {
-    const FlightState& f = *ranks[i]->flight;
-    ruling.evidence.push_back(fmt::format("{}: {}, since {}, last heartbeat {} ago", who({ranks[i]}),
-                                          process_words(*ranks[i]), seconds(f.idle_s), seconds(f.heartbeat_age_s)));
+  for (const SeenRank* seen : first_few(ranks)) {
+    const FlightState& f = *seen->flight;
+    ruling.evidence.push_back(fmt::format("{}: {}, for {}, last heartbeat {} ago", who({seen}), process_words(*seen),
+                                          seconds(f.idle_s), seconds(f.heartbeat_age_s)));
   }
 }
 
@@ -74,8 +75,6 @@ std::string unheard_words(const Scene& scene) {
   return text;
 }
 
-std::string count_words(std::size_t n) { return fmt::format("{} rank{}", n, n == 1 ? "" : "s"); }
-
 Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) {
   Ruling ruling;
   ruling.verdict = Verdict::rank_lagging;
@@ -83,17 +82,16 @@ Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) 
   const FlightState& f = *behind.front()->flight;
   const FlightState& there = *largest.front()->flight;
   if (inside(there) && f.entered < there.entered) {
-    ruling.sentence =
-        fmt::format("{} never entered {}, in which {} wait{}: {}", who(behind), operation(*there.call, there.entered),
-                    count_words(largest.size()), largest.size() == 1 ? "s" : "", process_words(*behind.front()));
+    ruling.sentence = fmt::format("{} never entered {}, in which {} wait{}; {} {} {}", who(behind),
+                                  operation(*there.call, there.entered), count_words(largest.size()),
+                                  largest.size() == 1 ? "s" : "", behind.size() == 1 ? "it" : "they",
+                                  behind.size() == 1 ? "is" : "are", process_words(*behind.front()));
   } else {
-    ruling.sentence = fmt::format("{} {} behind: {}; {} {} at: {}", who(behind), behind.size() == 1 ? "is" : "are",
+    ruling.sentence = fmt::format("{} {} behind, {}; {} {} {}", who(behind), behind.size() == 1 ? "is" : "are",
                                   process_words(*behind.front()), count_words(largest.size()),
                                   largest.size() == 1 ? "is" : "are", doing(there));
   }
-  const std::vector<std::string> remarks = notices(behind);
-  if (!remarks.empty()) ruling.sentence += "; " + remarks.front();
-  ruling.evidence.insert(ruling.evidence.end(), remarks.begin(), remarks.end());
+  if (const std::string slow = slowness(behind); !slow.empty()) ruling.sentence += "; " + slow;
   ruling.sentence += unheard_words(scene);
   return ruling;
 }
@@ -110,6 +108,24 @@ std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const See
       ahead.size() == 1 ? "is" : "are", operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
   ruling.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
   ruling.sentence += unheard_words(scene);
+  return ruling;
+}
+
+/// Seen from the processes all are at the same operation; NCCL's own counters, read twice, say whose GPU is behind.
+std::optional<Ruling> rule_by_ras(const Scene& scene) {
+  Seen behind;
+  for (const RasEvidence& ras : scene.evidence->ras) {
+    for (const int rank : ras.lagging_ranks) {
+      const SeenRank* seen = scene.find(rank);
+      if (seen != nullptr && std::find(behind.begin(), behind.end(), seen) == behind.end()) behind.push_back(seen);
+    }
+  }
+  if (behind.empty() || 2 * behind.size() > scene.ranks.size()) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::rank_lagging;
+  blame(ruling, behind);
+  ruling.sentence = fmt::format("{} {} behind by the counters of NCCL's RAS; the processes themselves are all {}",
+                                who(behind), behind.size() == 1 ? "is" : "are", doing(*behind.front()->flight));
   return ruling;
 }
 
@@ -144,9 +160,9 @@ std::optional<Ruling> find_slow(const Scene& scene) {
   } else if (!busy.empty()) {
     ruling.sentence = fmt::format("slow, but data move: {}", busy.front());
   } else {
-    ruling.sentence = "slow, but it moved lately";
+    ruling.sentence = "slow: it moved until lately";
   }
-  if (const std::string wait = waiting(scene, {}); !wait.empty()) ruling.sentence += "; " + wait;
+  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
   return ruling;
 }
 
@@ -172,6 +188,7 @@ std::optional<Ruling> find_lagging(const Scene& scene) {
 std::optional<Ruling> find_stuck_inside(const Scene& scene) {
   const std::map<Progress, Seen> levels = levels_of(scene);
   if (levels.empty()) return std::nullopt;
+  if (auto ruling = rule_by_ras(scene); ruling && levels.size() == 1) return ruling;
   const Seen* largest = nullptr;
   std::size_t total = 0;
   for (const auto& [progress, ranks] : levels) {
@@ -181,11 +198,11 @@ std::optional<Ruling> find_stuck_inside(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::stuck_inside;
   const FlightState& f = *largest->front()->flight;
-  const std::string where = inside(f) ? operation(*f.call, f.entered) : doing(f);
+  const std::string where = inside(f) ? "inside " + operation(*f.call, f.entered) : doing(f);
   ruling.sentence = levels.size() == 1
-                        ? fmt::format("all {} rank{} {} inside {}, and none comes out", total, total == 1 ? "" : "s",
+                        ? fmt::format("all {} rank{} {} {}, and none comes out", total, total == 1 ? "" : "s",
                                       total == 1 ? "is" : "are", where)
-                        : fmt::format("{} of {} ranks are inside {}, the others past it as its kind allows",
+                        : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows",
                                       largest->size(), total, where);
   ruling.sentence += unheard_words(scene);
   return ruling;

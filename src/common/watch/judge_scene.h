@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,17 +106,21 @@ bool inside(const FlightState& flight);
 std::uint64_t last_finished(const FlightState& flight);
 /// "all_reduce #412, 64 MiB float sum".
 std::string operation(const CalledOperation& call, std::uint64_t number);
-/// "inside all_reduce #412, 64 MiB float sum, timed loop".
+/// "inside all_reduce #412, 64 MiB float sum, timed loop", "in agreement (on the time), after operation #412".
 std::string doing(const FlightState& flight);
 /// "rank 13 on node3 (pid 4242)"; "ranks 12-15 on node3"; "20 ranks (0-19) on 5 hosts".
 std::string who(const Seen& ranks);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".
 std::string rank_words(std::span<const int> ranks);
-/// "15 ranks wait in all_reduce #412, 64 MiB float sum", of the ranks that are not `blamed`; empty where there are
-/// none.
-std::string waiting(const Scene& scene, const std::set<int>& blamed);
-/// Fewer than 10 s with a digit.
+/// "15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty where
+/// there is none. `whom` empty: "15 ranks are in ...".
+std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom);
+/// "1 rank", "15 ranks".
+std::string count_words(std::size_t ranks);
+/// "9.5 s", "31 s".
 std::string seconds(double time_s);
+/// As many as a report can name one by one.
+Seen first_few(const Seen& ranks);
 std::set<int> numbers(const Seen& ranks);
 std::set<std::string> hosts_of(const Seen& ranks);
 

@@ -26,8 +26,9 @@ std::string doing(const FlightState& f) {
   if (f.call && (f.phase == Phase::timed_loop || f.phase == Phase::checking)) {
     return fmt::format("before {}, {}", operation(*f.call, f.entered + 1), name(f.phase));
   }
-  std::string text(name(f.phase));
-  if (!f.step.empty() && f.step != text) text += fmt::format(" ({})", f.step);
+  const std::string phase(name(f.phase));
+  std::string text = f.phase == Phase::starting ? "starting" : f.phase == Phase::ended ? "at its end" : "in " + phase;
+  if (!f.step.empty() && f.step != phase) text += fmt::format(" ({})", f.step);
   if (f.entered > 0) text += fmt::format(", after operation #{}", f.entered);
   return text;
 }
@@ -56,7 +57,7 @@ std::string who(const Seen& ranks) {
   return fmt::format("{} on {}", words, fmt::join(hosts, ", "));
 }
 
-std::string waiting(const Scene& scene, const std::set<int>& blamed) {
+std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom) {
   std::map<Progress, Seen> groups;
   for (const SeenRank& seen : scene.ranks) {
     const bool waits = seen.condition == SeenRank::Condition::running && !blamed.contains(seen.rank);
@@ -67,13 +68,21 @@ std::string waiting(const Scene& scene, const std::set<int>& blamed) {
                                         [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   const Seen& ranks = largest->second;
   const FlightState& f = *ranks.front()->flight;
-  const std::string where = inside(f) ? operation(*f.call, f.entered) : doing(f);
-  return fmt::format("{} rank{} wait{} in {}", ranks.size(), ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "s" : "",
-                     where);
+  const std::string where = inside(f) ? "in " + operation(*f.call, f.entered) : doing(f);
+  const bool one = ranks.size() == 1;
+  if (whom.empty()) return fmt::format("{} {} {}", count_words(ranks.size()), one ? "is" : "are", where);
+  return fmt::format("{} wait{} for {} {}", count_words(ranks.size()), one ? "s" : "", whom, where);
 }
+
+std::string count_words(std::size_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 std::string seconds(double time_s) {
   return time_s < 10 ? fmt::format("{:.1f} s", time_s) : fmt::format("{:.0f} s", time_s);
+}
+
+Seen first_few(const Seen& ranks) {
+  constexpr std::size_t kFew = 8;
+  return {ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), kFew))};
 }
 
 std::set<int> numbers(const Seen& ranks) {
