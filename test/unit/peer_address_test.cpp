@@ -144,6 +144,10 @@ TEST_CASE("this host's own interfaces are found", "[peers]") {
     loopback = a.loopback && a.up && a.prefix_bits == 8;
   }
   CHECK(loopback);
+  CHECK(interface_of("127.0.0.1") == "lo");
+  CHECK(interface_of("192.0.2.77").empty());
+  CHECK(interface_mtu("lo") >= 1500);
+  CHECK(interface_mtu("no-such-thing") == 0);
   CHECK(route_source("127.0.0.1") == "127.0.0.1");
   CHECK(route_source("no address").empty());
 }

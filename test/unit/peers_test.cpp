@@ -5,11 +5,13 @@
 #include "common/watch/peers.h"
 
 #include "common/base/error.h"
+#include "common/watch/peer_connections.h"
 #include "common/watch/peer_socket.h"
 
 #include <catch2/catch.hpp>
 #include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -238,6 +240,27 @@ TEST_CASE("probing tells a path that loses what is large", "[peers]") {
   over = true;
   answers.join();
   CHECK(probes[0].result == Result::large_lost);
+}
+
+TEST_CASE("a host that has begun to lose what is large keeps a large echo to itself", "[peers]") {
+  Frozen host;
+  std::atomic<bool> over = false;
+  PeerConnections connections(Socket(dup(host.listener().fd())), kToken, [] { return true; });
+  std::thread serves([&] {
+    while (!over) {
+      std::vector<pollfd> events;
+      (void)connections.add_events(events);
+      poll(events.data(), events.size(), 10);
+      connections.serve(
+          events, [](std::string_view) { return "served"; }, [] {});
+    }
+  });
+  const auto probes = probe_peers(std::span(&host.address(), 1), kToken, milliseconds(1000));
+  const PeerReply reply = ask_one(host.address(), std::string(1000, 'x'));
+  over = true;
+  serves.join();
+  CHECK(probes[0].result == Result::large_lost);
+  CHECK(reply.text == "served");
 }
 
 TEST_CASE("a request may come in pieces, and the client may end its own direction first", "[peers]") {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 
 #include <array>
@@ -39,6 +40,20 @@ std::vector<InterfaceAddress> interface_addresses() {
   }
   freeifaddrs(list);
   return addresses;
+}
+
+std::string interface_of(const std::string& ip) {
+  for (const InterfaceAddress& address : interface_addresses()) {
+    if (address.ip == ip) return address.name;
+  }
+  return {};
+}
+
+int interface_mtu(const std::string& name) {
+  const Socket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return socket.open() && ioctl(socket.fd(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
 }
 
 std::string route_source(const std::string& ip) {

@@ -28,6 +28,12 @@ struct InterfaceAddress {
 /// Those of this host, in the system's order.
 std::vector<InterfaceAddress> interface_addresses();
 
+/// The name of the interface with that address; empty where there is none.
+std::string interface_of(const std::string& ip);
+
+/// Of an interface, now [bytes]; 0 where it is not known.
+int interface_mtu(const std::string& name);
+
 /// The address from which this host would send to `ip`; empty where there is no way. Nothing is sent.
 std::string route_source(const std::string& ip);
 

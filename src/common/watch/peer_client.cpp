@@ -23,8 +23,6 @@ using Result = PeerProbe::Result;
 
 constexpr std::size_t kMostConnections = 256;
 constexpr milliseconds kMeanwhile{250};  // half of what is promised
-constexpr std::size_t kSmallEcho = 64;   // with its header below 400 bytes: passes any path
-constexpr std::size_t kLargeEcho = 32 * 1024;
 
 Result result_of(int error) {
   switch (error) {

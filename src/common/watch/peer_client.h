@@ -25,8 +25,8 @@ std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::
                                  std::chrono::milliseconds limit, const std::function<void()>& meanwhile = {});
 
 /// How this host reaches each of them, in the order of `peers`: connects, sends a few bytes, then 32 KiB, and wants
-/// them back. Any thread. `limit` is for all of it; below two seconds a busy path may be called timed_out or
-/// large_lost.
+/// them back; a peer whose interface's MTU has shrunk since it began to listen keeps the 32 KiB. Any thread. `limit` is
+/// for all of it; below two seconds a busy path may be called timed_out or large_lost.
 std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std::string& token,
                                    std::chrono::milliseconds limit, const std::function<void()>& meanwhile = {});
 

@@ -109,9 +109,18 @@ bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   const PeerInput request = parse_request(connection.in, token_);
   connection.trusted = request.trusted;
   if (request.state != PeerInput::State::whole) return request.state == PeerInput::State::incomplete;
+  return answer(connection, request, handle);
+}
+
+bool PeerConnections::answer(Connection& connection, const PeerInput& request, const Handle& handle) {
   try {
-    const bool echo = request.kind == PeerKind::echo;
-    connection.out = reply_bytes(echo ? std::string(request.payload) : handle(request.payload));
+    if (request.kind == PeerKind::message) {
+      connection.out = reply_bytes(handle(request.payload));
+    } else if (request.payload.size() > kSmallEcho && segments_shrank_()) {
+      return true;  // no answer until the client leaves
+    } else {
+      connection.out = reply_bytes(request.payload);
+    }
   } catch (...) {
     return false;
   }

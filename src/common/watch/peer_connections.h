@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -24,7 +25,10 @@ class PeerConnections {
   static constexpr std::size_t kMost = 64;
   static constexpr std::chrono::seconds kPatience{5};  ///< for a whole connection
 
-  PeerConnections(Socket listener, std::string token) : listener_(std::move(listener)), token_(std::move(token)) {}
+  /// `segments_shrank`: whether packets as large as when the job began no longer reach this host. Then large echoes
+  /// stay unanswered: a new connection agrees on smaller segments and would hide what the job's older ones suffer from.
+  PeerConnections(Socket listener, std::string token, std::function<bool()> segments_shrank)
+      : listener_(std::move(listener)), token_(std::move(token)), segments_shrank_(std::move(segments_shrank)) {}
 
   /// Adds what to poll for; returns when to come back at the latest.
   Clock::time_point add_events(std::vector<pollfd>& events);
@@ -48,10 +52,12 @@ class PeerConnections {
   void accept_new();
   bool go_on(Connection& connection, const Handle& handle);
   bool receive(Connection& connection, const Handle& handle);
+  bool answer(Connection& connection, const PeerInput& request, const Handle& handle);
   void drop(Connection& connection);
 
   Socket listener_;
   std::string token_;
+  std::function<bool()> segments_shrank_;
   std::vector<Connection> connections_;
   std::size_t polled_ = 0;            ///< of connections_, in the order of the events
   Clock::time_point accept_again_{};  ///< not before: no descriptors were left

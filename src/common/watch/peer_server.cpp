@@ -1,6 +1,7 @@
 #include "common/watch/peer_server.h"
 
 #include "common/base/error.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_connections.h"
 #include "common/watch/peer_socket.h"
 
@@ -49,6 +50,15 @@ class SignalsBlocked {
 
 [[noreturn]] void fail(const std::string& what) {
   throw Error(ExitCode::not_possible, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+/// Whether the MTU of the interface with that address is lower than now, when the job begins.
+std::function<bool()> mtu_watch(const std::string& ip) {
+  const std::string name = interface_of(ip);
+  return [name, at_first = interface_mtu(name)] {
+    const int mtu = interface_mtu(name);
+    return mtu > 0 && mtu < at_first;
+  };
 }
 
 int milliseconds_until(Clock::time_point when) {
@@ -164,7 +174,7 @@ std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token
   {
     const std::lock_guard lock(impl_->mutex);
     if (std::exchange(impl_->listened, true)) throw Error(ExitCode::internal, "the watcher listens already");
-    impl_->opened.emplace(std::move(listener), token);
+    impl_->opened.emplace(std::move(listener), token, mtu_watch(ip));
   }
   impl_->ring();
   return port;

@@ -18,6 +18,9 @@ inline constexpr std::size_t kTokenLength = 32;
 inline constexpr std::size_t kRequestHeader = 12 + kTokenLength;
 inline constexpr std::size_t kReplyHeader = 8;
 
+inline constexpr std::size_t kSmallEcho = 64;  ///< with its header below 400 bytes: passes any path
+inline constexpr std::size_t kLargeEcho = 32 * 1024;
+
 enum class PeerKind : std::uint8_t {
   message,  ///< for the handler
   echo,     ///< the server itself sends the payload back
