@@ -7,6 +7,8 @@
 #include "common/compare/open_variant.h"
 #include "common/compare/refine.h"
 #include "common/measure/check_half.h"
+#include "common/measure/injected_backend.h"
+#include "common/measure/paranoid.h"
 #include "common/measure/stat_runner.h"
 #include "common/report/compare_reporter.h"
 #include "tools/perf_setup.h"
@@ -83,7 +85,7 @@ class CompareJob {
  public:
   CompareJob(const CompareOptions& options, const Config& config, const Comm& world, const WrapVariant& wrap,
              Backend& baseline, Rounds& rounds, const Rounds::Settings& settings, std::string& step, Watchdog& watchdog,
-             std::function<void(const Comparison&)> finished)
+             const Injector& injector, std::function<void(const Comparison&)> finished)
       : options_(options),
         config_(config),
         world_(world),
@@ -93,6 +95,7 @@ class CompareJob {
         settings_(settings),
         step_(step),
         watchdog_(watchdog),
+        injector_(injector),
         finished_(std::move(finished)) {}
 
   void run(const std::list<Target>& targets) {
@@ -109,6 +112,7 @@ class CompareJob {
       watchdog_.begin(Phase::initialization, step_);
       opened.push_back(open_variant(target.variants[v], *target.collective, config_, world_, world_));
       if (wrap_ && opened[v].backend) opened[v].backend = wrap_(std::move(opened[v].backend), target.variants[v]);
+      opened[v].backend = injector_.around(std::move(opened[v].backend));
       if (opened[v].backend) watched.push_back(watchdog_.attach(*opened[v].backend));
     }
     for (const std::vector<Case>& table : tables_of(target.plan)) {
@@ -175,6 +179,7 @@ class CompareJob {
   const Rounds::Settings& settings_;
   std::string& step_;
   Watchdog& watchdog_;
+  const Injector& injector_;
   std::function<void(const Comparison&)> finished_;
   std::size_t cases_left_ = 0;
 };
@@ -214,6 +219,13 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   });
   OpenedBackend opened = open_backend(config, world, world);
   if (wrap) opened.backend = wrap(std::move(opened.backend), {.label = "default", .settings = {}});
+  const Injector injector(config.dry_run ? std::nullopt : config.inject, world.rank());
+  collectively(world, "checking --inject", [&] {
+    for (const Collective* collective : options.collectives) {
+      injector.check(world.size() * static_cast<int>(opened.backend->local_ranks().size()), *collective);
+    }
+  });
+  opened.backend = injector.around(std::move(opened.backend));
   Backend& baseline = *opened.backend;
   const auto watched = watchdog.attach(baseline);
   if (baseline.name() == "nccl") watchdog.use_ras();
@@ -229,6 +241,8 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   settings.seed = info.seed;
   info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
   if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
+  for (std::string& remark : injector.remarks()) info.remarks.push_back(std::move(remark));
+  if (config.paranoid) info.remarks.push_back(paranoid_remark());
   std::size_t largest = 0;
   for (const Target& target : targets) {
     largest = std::max(largest, largest_message(target.plan));
@@ -257,7 +271,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   };
   Rounds rounds(baseline, largest, world, config, settings, std::move(local_ranks), watchdog, fail,
                 [&](const std::string& text) { reporter.progress(text); });
-  CompareJob job(options, config, world, wrap, baseline, rounds, settings, step, watchdog,
+  CompareJob job(options, config, world, wrap, baseline, rounds, settings, step, watchdog, injector,
                  [&](const Comparison& comparison) { reporter.add(comparison); });
   job.run(targets);
   ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;

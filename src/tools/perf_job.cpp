@@ -5,6 +5,8 @@
 #include "common/base/units.h"
 #include "common/cluster/collectively.h"
 #include "common/cluster/session.h"
+#include "common/measure/injected_backend.h"
+#include "common/measure/paranoid.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/report/reporter.h"
@@ -94,6 +96,11 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   const Comm group = world.split(color);
   OpenedBackend opened = open_backend(config, world, group);
   if (wrap) opened.backend = wrap(std::move(opened.backend));
+  const Injector injector(config.dry_run ? std::nullopt : config.inject, world.rank());
+  collectively(world, "checking --inject", [&] {
+    injector.check(world.size() * static_cast<int>(opened.backend->local_ranks().size()), collective);
+  });
+  opened.backend = injector.around(std::move(opened.backend));
   Backend& backend = *opened.backend;
   const auto watched = watchdog.attach(backend);
   if (backend.name() == "nccl") watchdog.use_ras();
@@ -105,6 +112,8 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
   info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
   if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
+  for (std::string& remark : injector.remarks()) info.remarks.push_back(std::move(remark));
+  if (config.paranoid) info.remarks.push_back(paranoid_remark());
   if (config.topology) {
     for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
   }

@@ -110,9 +110,10 @@ TEST_CASE("the default in the help is the default", "[base][options]") {
 TEST_CASE("every setting changes the configuration", "[base][options]") {
   // A value other than the default for each: a setter that writes to another field, or to none, shows.
   const std::map<std::string_view, std::string> other{
-      {"op", "prod"},      {"datatype", "half"}, {"output_file", "a.json"}, {"csv", "a.csv"},
-      {"placement", "in"}, {"backend", "mpi"},   {"sizes", "8,1K"},         {"cta_policy", "0"},
-      {"rel-ci", "3%"},    {"epochs", "30"},     {"cadence", "stream"}};
+      {"op", "prod"},    {"datatype", "half"}, {"output_file", "a.json"},
+      {"csv", "a.csv"},  {"placement", "in"},  {"backend", "mpi"},
+      {"sizes", "8,1K"}, {"cta_policy", "0"},  {"inject", "rank=0,op=1,kind=skip"},
+      {"rel-ci", "3%"},  {"epochs", "30"},     {"cadence", "stream"}};
   std::vector<Config> seen{Config{}};
   for (const Option& option : all_options()) {
     if (option.set == nullptr) continue;

@@ -171,6 +171,11 @@ class Backend {
   LaneCounter& counter(int lane) noexcept {
     return counters_[std::min(static_cast<std::size_t>(lane), counters_.size() - 1)];
   }
+  /// The number of the last operation that the lane launched.
+  std::uint64_t entered(int lane) const noexcept {
+    const std::size_t at = std::min(static_cast<std::size_t>(lane), counters_.size() - 1);
+    return counters_[at].entered.load(std::memory_order_relaxed);
+  }
 
  private:
   LaneCounter own_counter_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collectives/collective.h"
+#include "common/base/injection.h"
 
 #include <cstdint>
 #include <optional>
@@ -63,6 +64,8 @@ struct Config {
   bool topology = false;  ///< show who is bound where, and each GPU's and NIC's locality
   int ranks_per_gpu = 1;
   std::string config_file;
+  std::optional<Injection> inject;  ///< breaks one rank on purpose
+  bool paranoid = false;            ///< ranks compare their calls before each case
 
   bool stat = false;        ///< the statistical mode; what follows needs it
   double rel_ci = 0.01;     ///< half width of the median's interval over the median at which a cell is done

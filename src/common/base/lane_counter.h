@@ -12,6 +12,9 @@ struct alignas(64) LaneCounter {
 
   /// One more. Not an atomic increment: that would cost twenty cycles and no second thread writes.
   void count() noexcept { entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+  /// One less: what was counted is not called after all.
+  void uncount() noexcept { entered.store(entered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed); }
 };
 
 /// Lanes beyond this one share the last counter.

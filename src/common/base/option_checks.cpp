@@ -85,6 +85,8 @@ void validate(const Config& config) {
           "-I 1 does not work with -G: a graph has no points between its iterations; leave out one of them");
   require(config.blocking != 3 || config.cudagraph == 0,
           "-z 3 does not work with -G: a barrier between iterations cannot be in a graph; leave out one of them");
+  require(!config.inject || config.cudagraph == 0,
+          "--inject does not work with -G: a graph cannot change between its operations; leave out one of them");
   require(config.ranks_per_gpu == 1 || (config.nthreads == 1 && config.ngpus == 1),
           "--ranks-per-gpu needs one rank per process: leave out -t and -g and start more processes");
   require(config.csv.empty() || config.csv != config.output_file, "--csv and -J name the same file");

@@ -130,6 +130,8 @@ void set_seconds(Config& config, Text text) {
   config.*field = parse_duration(text);
 }
 
+void set_inject(Config& config, Text text) { config.inject = parse_injection(text); }
+
 void set_rel_ci(Config& config, Text text) {
   const double value = parse_fraction(text);
   if (value <= 0 || value >= 1) reject(text, "a width between 0 and 100%, such as 1%");
@@ -208,6 +210,8 @@ constexpr std::array kOptions{
     Option{0, "dry-run", "", "", "print the plan and the memory it needs, measure nothing", false, set_switch<&C::dry_run>},
     Option{0, "topology", "", "", "show who is bound where, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
     Option{0, "hang-timeout", "SECONDS", "(by step)", "the same as -T", false, set_timeout},
+    Option{0, "paranoid", "", "", "before each case all ranks compare what they are about to call; exit code 6 where one deviates", false, set_switch<&C::paranoid>},
+    Option{0, "inject", "FAULT", "(none)", "break one rank on purpose, to test alarms: rank=3,op=42,kind= one of skip late:5s count dtype op stop kill crash flip drop double shift overrun", true, set_inject},
     Option{0, "stat", "", "", "statistical mode: sample until the median is known to --rel-ci; adds median, +-CI%, p99, samples and why it stopped", false, set_switch<&C::stat>},
     Option{0, "rel-ci", "X%", "1%", "with --stat: half width of the 95 % interval at which a cell is done", false, set_rel_ci},
     Option{0, "min-time", "SECONDS", "0", "with --stat: time each cell at least so long", false, set_seconds<&C::min_time_s>},

@@ -4,6 +4,7 @@
 #include "common/cluster/collectively.h"
 #include "common/measure/check_half.h"
 #include "common/measure/lanes.h"
+#include "common/measure/paranoid.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/random.h"
 
@@ -56,7 +57,12 @@ Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const
       baseline_verifier_(baseline, std::move(local_ranks)),
       clock_(world),
       sampler_(world, clock_, std::move(fail)),
-      clock_read_s_(clock_read_cost(world)) {}
+      clock_read_s_(clock_read_cost(world)) {
+  if (!config.paranoid) return;
+  sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
+    compare_calls(world_, config_, b, op, calls, step_);
+  });
+}
 
 /// The first call of a forced setting is where a library refuses it. Only launched, never waited for: a rank that was
 /// refused launches nothing, and its peers would wait for ever. False: the communicator is gone.
@@ -128,6 +134,9 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
     if (!cell.why_not.empty()) continue;
     cell.why_not = why_not(variants[v], workload.operation(), settings_.where).value_or("");
     if (!cell.why_not.empty()) continue;
+    // Tried out, checked, and asked what runs.
+    const int calls = (racers[v].backend->asynchronous() ? 1 : 0) + (config_.check > 0 ? 1 : 0) + 1;
+    compare_calls(world_, config_, *racers[v].backend, workload.operation(), static_cast<std::uint64_t>(calls), step_);
     if (!try_out(*racers[v].backend, workload, cell)) {
       opened[v].why_not = cell.why_not;
       continue;

@@ -63,6 +63,14 @@ void add_config(Hash& hash, const Config& c) {
   hash.add(c.per_rank);
   hash.add(c.show_algo);
   hash.add(c.show_prediction);
+  hash.add(c.paranoid);
+  hash.add(c.inject.has_value());
+  if (c.inject) {
+    hash.add(c.inject->rank);
+    hash.add(c.inject->operation);
+    hash.add(c.inject->kind);
+    hash.add(c.inject->late_s);
+  }
   // Whether these are asked for decides whether ranks gather what they report.
   hash.add(!c.output_file.empty());
   hash.add(!c.csv.empty());

@@ -1,12 +1,20 @@
 #include "common/measure/runner.h"
 
 #include "common/base/timestamp.h"
+#include "common/measure/paranoid.h"
 #include "common/measure/trace_range.h"
 
 #include <algorithm>
 
 namespace busbar {
 namespace {
+
+/// Operations of one placement of a row: warm-up, timed loop, checks, and the one that is asked what runs.
+std::uint64_t operations_of(const Config& config, bool observed) {
+  const auto timed = static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
+  return static_cast<std::uint64_t>(config.warmup_iters) + timed + static_cast<std::uint64_t>(config.check) +
+         (observed ? 1 : 0);
+}
 
 /// Operations that one lane launches from warm-up to the end of the loop.
 std::uint64_t timed_calls(const Config& config) {
@@ -64,6 +72,8 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   const double all_bytes = slot_bytes * static_cast<double>(workload.slots());
   begin(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
   verifier_.prepare_timed(workload);
+  compare_calls(world_, config_, backend_, workload.operation(),
+                operations_of(config_, config_.show_algo && !row.algorithm), step_);
 
   begin(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
   const LoopTimes times = time_operations(backend_, world_, config_, workload, fail_);

@@ -23,6 +23,19 @@ bool timed_by_device(const Backend& backend, Cadence cadence) {
   return cadence == Cadence::stream && backend.asynchronous();
 }
 
+/// Settling calls bundled as samples are.
+int settling_samples(const BatchShape& shape) {
+  return (shape.settle + shape.calls_per_sample - 1) / shape.calls_per_sample;
+}
+
+/// Operations that a lane launches in a batch.
+std::uint64_t operations_of(const Backend& backend, const BatchShape& shape) {
+  const int settle =
+      timed_by_device(backend, shape.cadence) ? shape.settle : settling_samples(shape) * shape.calls_per_sample;
+  return static_cast<std::uint64_t>(settle) +
+         static_cast<std::uint64_t>(shape.samples) * static_cast<std::uint64_t>(shape.calls_per_sample);
+}
+
 /// One lane's share of a batch. The lanes meet in `local`, the processes in `barrier`, which only lane 0 may touch.
 class LaneBatch {
  public:
@@ -37,7 +50,7 @@ class LaneBatch {
     times.entry.resize(shape_.samples);
     times.exit.resize(shape_.samples);
     const bool isolated = shape_.cadence == Cadence::isolated;
-    for (int i = -settling(); i < shape_.samples; ++i) {
+    for (int i = -settling_samples(shape_); i < shape_.samples; ++i) {
       if (isolated) meet();
       const Clock::time_point entry = Clock::now();
       for (int call = 0; call < shape_.calls_per_sample; ++call) launch_one();
@@ -50,9 +63,6 @@ class LaneBatch {
   }
 
  private:
-  /// Settling calls bundled as samples are.
-  int settling() const { return (shape_.settle + shape_.calls_per_sample - 1) / shape_.calls_per_sample; }
-
   LaneTimes run_by_device() {
     LaneTimes times;
     times.device_s.resize(shape_.samples);
@@ -128,6 +138,7 @@ Sampler::Sampler(const Comm& world, const GlobalClock& clock, FailJob fail)
     : world_(world), clock_(clock), fail_(std::move(fail)), barrier_(world), start_(Clock::now()) {}
 
 Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchShape& shape) {
+  if (before_batch_) before_batch_(backend, workload.operation(), operations_of(backend, shape));
   const Clock::time_point begin = Clock::now();
   std::barrier<> local(backend.lanes());
   std::vector<LaneTimes> lanes(backend.lanes());

@@ -5,6 +5,8 @@
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace busbar {
@@ -36,6 +38,10 @@ class Sampler {
  public:
   Sampler(const Comm& world, const GlobalClock& clock, FailJob fail);
 
+  /// Called before each batch, outside of all times, with what it will launch and how often.
+  using BeforeBatch = std::function<void(const Backend& backend, const Operation& op, std::uint64_t calls)>;
+  void before_batches(BeforeBatch call) { before_batch_ = std::move(call); }
+
   /// Collective over `world`, with the same arguments. A failure inside must end the job.
   Batch measure(Backend& backend, const Workload& workload, const BatchShape& shape);
 
@@ -45,6 +51,7 @@ class Sampler {
   FailJob fail_;
   DisseminationBarrier barrier_;
   Clock::time_point start_;
+  BeforeBatch before_batch_;
 };
 
 /// What a sample is over the ranks, in words: "last in to last out" where all ranks share a clock, else "the slowest

@@ -3,6 +3,7 @@
 #include "common/base/records.h"
 #include "common/base/timestamp.h"
 #include "common/cluster/session.h"
+#include "common/measure/paranoid.h"
 #include "common/measure/trace_range.h"
 
 #include <algorithm>
@@ -79,7 +80,12 @@ StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config
       sampler_(world, clock_, std::move(fail)),
       monitor_(world),
       clock_read_s_(clock_read_cost(world)),
-      random_(seed) {}
+      random_(seed) {
+  if (!config.paranoid) return;
+  sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
+    compare_calls(world_, config_, b, op, calls, step_);
+  });
+}
 
 void StatRunner::run() {
   plan_cells();
@@ -180,6 +186,9 @@ void StatRunner::begin_cell(Entry& entry, const Workload& workload) {
 void StatRunner::check(Entry& entry, const Workload& workload) {
   HalfResult& half = half_of(entry);
   Row& row = rows_[entry.row];
+  const bool observed = config_.show_algo && !row.algorithm;
+  compare_calls(world_, config_, backend_, workload.operation(),
+                static_cast<std::uint64_t>(config_.check) + (observed ? 1 : 0), step_);
   if (config_.check > 0) {
     const auto rounds = static_cast<std::uint64_t>(config_.check);
     begin(entry, {.phase = Phase::checking,
@@ -188,7 +197,7 @@ void StatRunner::check(Entry& entry, const Workload& workload) {
                   .bytes = data_bytes(workload) * static_cast<double>(rounds + 1)});
     check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
   }
-  if (config_.show_algo && !row.algorithm) {
+  if (observed) {
     begin(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
     row.algorithm = observe_operation(backend_, workload, fail_);
   }

@@ -1,0 +1,214 @@
+#include "common/measure/injected_backend.h"
+
+#include "common/backends/wrapped_backend.h"
+#include "common/base/error.h"
+#include "common/measure/data_faults.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+namespace busbar {
+
+using Kind = Injection::Kind;
+
+struct Injector::Fault {
+  Injection injection;
+  std::atomic<bool> done{false};
+  std::atomic<bool> armed{false};            ///< this process drives the rank
+  std::atomic<std::uint64_t> operations{0};  ///< that the process had made at the end
+
+  explicit Fault(const Injection& i) : injection(i) {}
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
+  /// An alarm that stayed silent because nothing happened is no proof.
+  ~Fault() {
+    if (!armed || done) return;
+    fmt::print(stderr, "busbar: warning: --inject: nothing was broken: rank {} made {} operations, op={} never came\n",
+               injection.rank, operations.load(), injection.operation);
+  }
+};
+
+namespace {
+
+DataFault data_fault(Kind kind) {
+  switch (kind) {
+    case Kind::drop:
+      return DataFault::drop;
+    case Kind::doubled:
+      return DataFault::doubled;
+    case Kind::shift:
+      return DataFault::shift;
+    case Kind::overrun:
+      return DataFault::overrun;
+    default:
+      return DataFault::flip;
+  }
+}
+
+/// What a process does that breaks before the operation.
+void suffer(const Injection& injection) {
+  if (injection.kind == Kind::late) std::this_thread::sleep_for(std::chrono::duration<double>(injection.late_s));
+  if (injection.kind == Kind::stop) kill(getpid(), SIGSTOP);
+  if (injection.kind == Kind::kill) kill(getpid(), SIGKILL);
+  if (injection.kind != Kind::crash) return;
+  // MPI libraries catch it to print a stack, and some then wait.
+  std::signal(SIGSEGV, SIG_DFL);
+  raise(SIGSEGV);
+}
+
+class InjectedBackend final : public WrappedBackend {
+ public:
+  InjectedBackend(std::unique_ptr<Backend> backend, std::shared_ptr<Injector::Fault> fault, int local)
+      : WrappedBackend(std::move(backend)),
+        fault_(std::move(fault)),
+        injection_(fault_->injection),
+        per_lane_(std::max<int>(1, static_cast<int>(local_ranks().size()) / lanes())),
+        local_(local) {}
+  InjectedBackend(const InjectedBackend&) = delete;
+  InjectedBackend& operator=(const InjectedBackend&) = delete;
+  ~InjectedBackend() override { fault_->operations = std::max(fault_->operations.load(), entered(lane())); }
+
+  void fill(int local, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override {
+    pattern_ = pattern;
+    inner().fill(local, pattern, rank, first, count, dst);
+  }
+  void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) override {
+    pattern_ = pattern;
+    inner().fill_neutral(local, pattern, count, dst);
+  }
+
+  void group_begin(int lane) override {
+    if (lane == this->lane()) in_group_ = true;
+    inner().group_begin(lane);
+  }
+  void group_end(int lane) override {
+    inner().group_end(lane);
+    if (lane != this->lane()) return;
+    in_group_ = false;
+    if (!pending_) return;
+    inner().synchronize(lane);
+    spoil_result(data_fault(injection_.kind), inner(), pending_->op, pending_->buffers, local_);
+    pending_.reset();
+  }
+
+  void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override {
+    if (lane != this->lane() || entered(lane) != injection_.operation || fault_->done.exchange(true)) {
+      inner().enqueue(lane, op, buffers);
+    } else if (changes_data(injection_.kind)) {
+      enqueue_spoilt(lane, op, buffers);
+    } else if (changes_call(injection_.kind)) {
+      inner().enqueue(lane, changed(op), buffers);
+    } else {
+      // It has not entered the operation yet, and its record must not say so.
+      counter(lane).uncount();
+      if (injection_.kind == Kind::skip) return;
+      suffer(injection_);
+      count(lane);
+      inner().enqueue(lane, op, buffers);
+    }
+  }
+
+  Operation as_called(const Operation& op, std::uint64_t calls) const override {
+    const std::uint64_t before = entered(lane());
+    const bool among_them = injection_.operation > before && injection_.operation - before <= calls;
+    return among_them && !fault_->done && changes_call(injection_.kind) ? changed(op) : op;
+  }
+
+ private:
+  struct Pending {
+    Operation op;
+    Buffers buffers;
+  };
+
+  int lane() const { return local_ / per_lane_; }
+
+  void enqueue_spoilt(int lane, const Operation& op, std::span<const Buffers> buffers) {
+    const DataFault fault = data_fault(injection_.kind);
+    const Buffers& mine = buffers[static_cast<std::size_t>(local_ - lane * per_lane_)];
+    // Earlier operations may still read what is spoilt now. Inside a group nothing is launched that one could wait for.
+    if (!in_group_) inner().synchronize(lane);
+    spoil_contribution(fault, inner(), pattern_, op, mine, local_);
+    inner().enqueue(lane, op, buffers);
+    if (in_group_) {
+      pending_ = Pending{op, mine};
+      return;
+    }
+    inner().synchronize(lane);
+    spoil_result(fault, inner(), op, mine, local_);
+  }
+
+  /// The call that this rank makes instead. Fewer elements, never more: there is no room for them.
+  Operation changed(const Operation& op) const {
+    Operation other = op;
+    if (injection_.kind == Kind::count && op.problem.count > 0) --other.problem.count;
+    if (injection_.kind == Kind::dtype) {
+      for (const DType dtype : kAllDTypes) {
+        if (dtype == op.dtype || size_of(dtype) != size_of(op.dtype)) continue;
+        other.dtype = dtype;
+        if (!inner().why_unsupported(other)) return other;
+      }
+      return op;
+    }
+    if (injection_.kind == Kind::op && op.op) {
+      for (const Op instead : {Op::max, Op::sum, Op::min, Op::prod}) {
+        other.op = instead;
+        if (instead != *op.op && !inner().why_unsupported(other)) return other;
+      }
+      return op;
+    }
+    return other;
+  }
+
+  std::shared_ptr<Injector::Fault> fault_;
+  const Injection& injection_;
+  int per_lane_;
+  int local_;  ///< the rank's place in local_ranks()
+  Pattern pattern_;
+  bool in_group_ = false;
+  std::optional<Pending> pending_;
+};
+
+}  // namespace
+
+Injector::Injector(const std::optional<Injection>& injection, int process) : process_(process) {
+  if (injection) fault_ = std::make_shared<Fault>(*injection);
+}
+
+void Injector::check(int nranks, const Collective& collective) const {
+  if (!fault_) return;
+  const Injection& injection = fault_->injection;
+  if (injection.rank >= nranks) {
+    throw Error(ExitCode::bad_config,
+                nranks == 1 ? fmt::format("--inject: there is no rank {}: the job has one rank, 0", injection.rank)
+                            : fmt::format("--inject: there is no rank {}: the job has ranks 0 to {}", injection.rank,
+                                          nranks - 1));
+  }
+  if (!collective.has_op && (injection.kind == Kind::op || injection.kind == Kind::doubled)) {
+    throw Error(ExitCode::bad_config, fmt::format("--inject: kind={} needs a collective that reduces, {} does not: try "
+                                                  "kind=count, or drop",
+                                                  name(injection.kind), collective.name));
+  }
+}
+
+std::unique_ptr<Backend> Injector::around(std::unique_ptr<Backend> backend) const {
+  if (!fault_ || backend == nullptr) return backend;
+  const int nlocal = static_cast<int>(backend->local_ranks().size());
+  const int local = fault_->injection.rank - process_ * nlocal;
+  if (local < 0 || local >= nlocal) return backend;
+  fault_->armed = true;
+  return std::make_unique<InjectedBackend>(std::move(backend), fault_, local);
+}
+
+std::vector<std::string> Injector::remarks() const {
+  if (!fault_) return {};
+  return {fmt::format("WARNING: {} (--inject): what follows is no measurement", describe(fault_->injection))};
+}
+
+}  // namespace busbar

@@ -1,0 +1,143 @@
+#include "common/measure/paranoid.h"
+
+#include "common/base/environment.h"
+#include "common/base/error.h"
+#include "common/base/records.h"
+#include "common/cluster/session.h"
+#include "common/watch/hang_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace busbar {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments arguments_of(const Operation& op) {
+  Arguments arguments{std::string(op.collective->name), fmt::format("count {}", op.problem.count),
+                      fmt::format("type {}", name(op.dtype)), op.op ? fmt::format("op {}", name(*op.op)) : "no op",
+                      op.in_place ? "in place" : "out of place"};
+  if (op.collective->has_root) arguments.push_back(fmt::format("root {}", op.problem.root));
+  return arguments;
+}
+
+/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): the same on every machine, as std::hash need not be.
+std::int64_t hash(const Arguments& arguments) {
+  std::uint64_t value = 0xcbf29ce484222325ull;
+  for (const char c : pack_record(arguments)) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return static_cast<std::int64_t>(value);
+}
+
+bool all_equal(const Comm& world, const Arguments& arguments) {
+  const std::int64_t mine = hash(arguments);
+  std::int64_t both[2] = {mine, ~mine};  // the largest of ~x is ~ the smallest x
+  world.max(both);
+  return both[0] == ~both[1];
+}
+
+/// Who calls the same.
+struct Party {
+  Arguments arguments;
+  std::vector<int> ranks;
+  std::set<std::string> hosts;
+};
+
+/// The largest first; of equal ones that with the lowest rank.
+std::vector<Party> parties_of(std::span<const AnnouncedCall> calls, int group) {
+  std::vector<Party> parties;
+  for (const AnnouncedCall& call : calls) {
+    if (call.group != group) continue;
+    auto at =
+        std::find_if(parties.begin(), parties.end(), [&](const Party& p) { return p.arguments == call.arguments; });
+    if (at == parties.end()) at = parties.insert(at, Party{call.arguments, {}, {}});
+    at->ranks.push_back(call.rank);
+    at->hosts.insert(call.host);
+  }
+  std::stable_sort(parties.begin(), parties.end(),
+                   [](const Party& a, const Party& b) { return a.ranks.size() > b.ranks.size(); });
+  return parties;
+}
+
+/// The arguments at which the parties differ.
+std::vector<std::size_t> differences(const std::vector<Party>& parties) {
+  std::vector<std::size_t> at;
+  for (std::size_t i = 0; i < parties.front().arguments.size(); ++i) {
+    const auto differs = [&](const Party& p) {
+      return p.arguments.size() <= i || p.arguments[i] != parties.front().arguments[i];
+    };
+    if (std::any_of(parties.begin(), parties.end(), differs)) at.push_back(i);
+  }
+  return at;
+}
+
+std::string with(const Party& party, const std::vector<std::size_t>& at) {
+  std::vector<std::string> words;
+  for (const std::size_t i : at) {
+    if (i < party.arguments.size()) words.push_back(party.arguments[i]);
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string who(const Party& party) {
+  std::string text = fmt::format("rank{} {}", party.ranks.size() == 1 ? "" : "s", compress_ranks(party.ranks));
+  if (party.hosts.size() > 4) return text + fmt::format(" on {} hosts", party.hosts.size());
+  return text + fmt::format(" on {}", fmt::join(party.hosts, ", "));
+}
+
+std::string sentence(const std::vector<Party>& parties) {
+  const std::vector<std::size_t> at = differences(parties);
+  const bool majority = parties[0].ranks.size() > parties[1].ranks.size();
+  std::vector<std::string> deviants;
+  for (std::size_t i = majority ? 1 : 0; i < parties.size() && deviants.size() < 4; ++i) {
+    const char* calls = parties[i].ranks.size() == 1 ? "is" : "are";
+    deviants.push_back(fmt::format("{} {} about to call with {}", who(parties[i]), calls, with(parties[i], at)));
+  }
+  std::string text = fmt::format("{}", fmt::join(deviants, "; "));
+  if (!majority) return text + "; there is no majority";
+  const std::size_t others = parties[0].ranks.size();
+  return text +
+         fmt::format("; the other{} with {}", others == 1 ? "" : fmt::format(" {}", others), with(parties[0], at));
+}
+
+AnnouncedCall unpack(const std::string& packed) {
+  const std::vector<std::string> fields = unpack_records(packed).at(0);
+  return {std::stoi(fields.at(0)), fields.at(1), std::stoi(fields.at(2)), {fields.begin() + 3, fields.end()}};
+}
+
+}  // namespace
+
+std::string deviation(std::span<const AnnouncedCall> calls, std::string_view step) {
+  std::set<int> groups;
+  for (const AnnouncedCall& call : calls) groups.insert(call.group);
+  for (const int group : groups) {
+    const std::vector<Party> parties = parties_of(calls, group);
+    if (parties.size() < 2) continue;
+    return fmt::format("ARG_MISMATCH in {}: {} (found by --paranoid before anybody called)", step, sentence(parties));
+  }
+  return {};
+}
+
+void compare_calls(const Comm& world, const Config& config, const Backend& backend, const Operation& op,
+                   std::uint64_t calls, const std::string& step) {
+  if (!config.paranoid) return;
+  const Arguments mine = arguments_of(backend.as_called(op, calls));
+  if (all_equal(world, mine)) return;
+  const int nlocal = static_cast<int>(backend.local_ranks().size());
+  std::vector<std::string> record{std::to_string(world.rank() * nlocal), hostname(),
+                                  std::to_string(split_color(config.split, world.rank()))};
+  record.insert(record.end(), mine.begin(), mine.end());
+  const std::vector<std::string> packed = world.gather(pack_record(record));
+  std::vector<AnnouncedCall> announced;
+  std::transform(packed.begin(), packed.end(), std::back_inserter(announced), unpack);
+  const std::string wrong = world.broadcast(deviation(announced, step), 0);
+  // Empty where only groups differ, which have problems of their own.
+  if (!wrong.empty()) throw AgreedError(ExitCode::invalid_use, wrong);
+}
+
+std::string paranoid_remark() { return "--paranoid: before each case all ranks compare what they are about to call"; }
+
+}  // namespace busbar
