@@ -121,15 +121,16 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
   std::vector<std::size_t> active;
   for (std::size_t v = 0; v < variants.size(); ++v) {
     VariantCell& cell = compared.variants[v];
+    racers[v].backend = v == 0 ? &baseline_ : opened[v].backend.get();
     const std::string what = fmt::format("checking {}", variants[v].label);
     steps_.begin(collective, row_case, settings_.in_place,
                  {.phase = Phase::checking,
                   .what = what,
                   .calls = 3,
                   .bytes = 4.0 * static_cast<double>(workload.message_bytes()),
-                  .communicator = static_cast<int>(v)});
+                  .communicator = static_cast<int>(v),
+                  .backend = racers[v].backend});
     tell_(steps_.current());
-    racers[v].backend = v == 0 ? &baseline_ : opened[v].backend.get();
     cell.why_not = v == 0 ? "" : opened[v].why_not;
     if (!cell.why_not.empty()) continue;
     cell.why_not = why_not(variants[v], workload.operation(), settings_.where).value_or("");

@@ -7,13 +7,15 @@
 namespace busbar {
 
 WatchedSteps::WatchedSteps(Watchdog& watchdog, const Backend& backend)
-    : watchdog_(watchdog), expected_(assumed_busbw(backend.name())) {}
+    : watchdog_(watchdog), backend_(backend), expected_(assumed_busbw(backend.name())) {}
 
 void WatchedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
   // A slow core compares its slowest type a little faster than this.
   constexpr double kDataRate = 0.2e9;  // [B/s]
   step_ = fmt::format("{}, {}, {}", describe(collective, row_case), in_place ? "in place" : "out of place", work.what);
-  const Operation op{&collective, row_case.problem, row_case.dtype, row_case.op, in_place};
+  const Backend& backend = work.backend != nullptr ? *work.backend : backend_;
+  const Operation op =
+      backend.as_called({&collective, row_case.problem, row_case.dtype, row_case.op, in_place}, work.calls);
   const double calls_s = static_cast<double>(work.calls) * expected_.operation_s(static_cast<double>(row_case.nbytes));
   watchdog_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
                   calls_s + work.bytes / kDataRate + work.seconds);

@@ -12,11 +12,12 @@ namespace busbar {
 /// What a step of a row takes, for its time limit.
 struct StepWork {
   Phase phase = Phase::preparing;
-  std::string_view what;    ///< "timed loop"
-  std::uint64_t calls = 0;  ///< operations
-  double bytes = 0;         ///< filled or compared
-  double seconds = 0;       ///< beside those
-  int communicator = 0;     ///< the variant's number in comparisons
+  std::string_view what;             ///< "timed loop"
+  std::uint64_t calls = 0;           ///< operations
+  double bytes = 0;                  ///< filled or compared
+  double seconds = 0;                ///< beside those
+  int communicator = 0;              ///< the variant's number in comparisons
+  const Backend* backend = nullptr;  ///< the variant's; null: the run's own
 };
 
 /// Names the steps of a run, for messages, and tells the watchdog of each what it calls and how long that should take.
@@ -36,6 +37,7 @@ class WatchedSteps {
 
  private:
   Watchdog& watchdog_;
+  const Backend& backend_;
   ExpectedTime expected_;
   std::string step_;
 };
