@@ -1,0 +1,582 @@
+// Would catch: a secondary symptom that becomes the verdict, a healthy rank or host that is blamed, a culprit that is
+// not, a minority taken for the majority, evidence that breaks the judge.
+
+#include "common/watch/evidence.h"
+#include "hang_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace busbar;
+using Catch::Contains;
+
+namespace {
+
+using Ranks = std::vector<int>;
+using Names = std::vector<std::string>;
+using Occasion = HangEvidence::Occasion;
+using Result = PeerProbe::Result;
+
+bool has_line(const Names& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+void check(const HangEvidence& job, Verdict verdict, const Ranks& ranks, const Names& hosts) {
+  const HangFinding finding = judge(job);
+  INFO(finding.sentence);
+  CHECK(name(finding.verdict) == name(verdict));
+  CHECK(finding.ranks == ranks);
+  CHECK(finding.hosts == hosts);
+}
+
+/// All hosts reach all others, but for these.
+void probe_all(HangEvidence& job, const std::vector<std::pair<int, int>>& failing, Result result) {
+  for (std::size_t from = 0; from < job.hosts.size(); ++from) {
+    if (!job.hosts[from].reached) continue;
+    for (std::size_t to = 0; to < job.hosts.size(); ++to) {
+      if (from == to) continue;
+      const std::pair<int, int> pair{static_cast<int>(from), static_cast<int>(to)};
+      const bool fails = std::find(failing.begin(), failing.end(), pair) != failing.end();
+      job.hosts[from].probes.push_back({job.hosts[to].host, fails ? result : Result::ok});
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all ranks inside the same operation are stuck inside it, and nobody is to blame", "[judge]") {
+  const HangFinding finding = judge(stuck_job(16, 4));
+  CHECK(finding.verdict == Verdict::stuck_inside);
+  CHECK(finding.sentence == "all 16 ranks are inside all_reduce #412, 64 MiB float sum, and none comes out");
+  CHECK(finding.ranks.empty());
+  CHECK(finding.hosts.empty());
+  REQUIRE(finding.groups.size() == 1);
+  CHECK(finding.groups[0].ranks.size() == 16);
+  CHECK(finding.groups[0].doing == "inside all_reduce #412, 64 MiB float sum, timed loop");
+  CHECK(finding.missing.empty());
+  CHECK_FALSE(finding.next.empty());
+}
+
+TEST_CASE("a stopped rank is named with its pid, and where the others wait for it", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  stop_rank(rank_of(job, 13));
+  check(job, Verdict::process_stopped, {13}, {"node3"});
+  const HangFinding finding = judge(job);
+  CHECK(finding.sentence ==
+        "rank 13 on node3 (pid 4013) is stopped (state T); 15 ranks wait for it in all_reduce #412, 64 MiB float sum");
+  REQUIRE(finding.groups.size() == 2);
+  CHECK(finding.groups[0].ranks == Ranks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15});
+  CHECK_FALSE(finding.groups[0].blamed);
+  CHECK(finding.groups[1].ranks == Ranks{13});
+  CHECK(finding.groups[1].blamed);
+  CHECK(finding.groups[1].doing == "stopped (T), last finished #411");
+  CHECK(has_line(finding.next, "ssh node3 'ps -o pid,stat,wchan:20,etime,cmd -p 4013'"));
+  rank_of(job, 13).process.state = 't';
+  CHECK_THAT(judge(job).sentence, Contains("held by a debugger (state t)"));
+}
+
+TEST_CASE("a stopped rank that is also behind and mute on the network is stopped, nothing else", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  stop_rank(rank_of(job, 4));
+  rank_of(job, 4).flight.entered = 410;
+  // The process that listens for node2 is the one that cannot answer.
+  probe_all(job, {{0, 2}, {1, 2}, {3, 2}}, Result::timed_out);
+  check(job, Verdict::process_stopped, {4}, {"node2"});
+}
+
+TEST_CASE("a rank whose heartbeat is old while its neighbour's is fresh is frozen", "[judge]") {
+  HangEvidence job = stuck_job(8, 4);
+  rank_of(job, 6).flight.heartbeat_age_s = 14;
+  rank_of(job, 6).process.state = 'D';
+  check(job, Verdict::process_stopped, {6}, {"node1"});
+  CHECK_THAT(judge(job).sentence, Contains("frozen") && Contains("14 s"));
+  // 9 s are a busy host.
+  rank_of(job, 6).flight.heartbeat_age_s = 9;
+  check(job, Verdict::stuck_inside, {}, {});
+}
+
+TEST_CASE("where all watchers of a host are late the host is starved and no rank is blamed", "[judge]") {
+  HangEvidence job = stuck_job(8, 4);
+  for (int rank : {4, 5, 6, 7}) rank_of(job, rank).flight.heartbeat_age_s = 14;
+  check(job, Verdict::stuck_inside, {}, {});
+  CHECK(has_line(judge(job).evidence, "node1: all its watchers have been silent for 14 s"));
+}
+
+TEST_CASE("a dead rank is named; those that wait, and those its host's port refuses, are not", "[judge]") {
+  HangEvidence job = stuck_job(4, 1);
+  kill_rank(rank_of(job, 2), 31);
+  probe_all(job, {{0, 2}, {1, 2}, {3, 2}}, Result::refused);
+  check(job, Verdict::process_dead, {2}, {"node2"});
+  CHECK_THAT(judge(job).sentence, Contains("rank 2 on node2 (pid 4002) is gone without a word") &&
+                                      Contains("3 ranks wait for it in all_reduce #412"));
+}
+
+TEST_CASE("a zombie is dead", "[judge]") {
+  HangEvidence job = stuck_job(4, 4);
+  rank_of(job, 1).process = {ProcessState::Life::gone, 'Z', ""};
+  check(job, Verdict::process_dead, {1}, {"node0"});
+  CHECK_THAT(judge(job).sentence, Contains("zombie"));
+  // Whatever the reader made of it.
+  rank_of(job, 1).process = {ProcessState::Life::alive, 'Z', ""};
+  check(job, Verdict::process_dead, {1}, {"node0"});
+}
+
+TEST_CASE("a rank that said goodbye in good order is not dead", "[judge]") {
+  HangEvidence job = stuck_job(4, 4);
+  kill_rank(rank_of(job, 1), 20);
+  rank_of(job, 1).flight.ending = Ending::good;
+  CHECK(judge(job).verdict != Verdict::process_dead);
+  CHECK(judge(job).ranks.empty());
+}
+
+TEST_CASE("a process of another pid namespace is not dead: its heart beats", "[judge]") {
+  HangEvidence job = stuck_job(4, 4);
+  for_all_ranks(job, [](RankEvidence& r) { r.process = {ProcessState::Life::gone, '?', ""}; });
+  check(job, Verdict::stuck_inside, {}, {});
+}
+
+TEST_CASE("of several dead ranks the first that fell silent is blamed, and not one that lost its peer", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  kill_rank(rank_of(job, 5), 30);
+  kill_rank(rank_of(job, 1), 12);
+  check(job, Verdict::process_dead, {5}, {"node2"});
+  CHECK(has_line(judge(job).evidence, "rank 1 on node0 (pid 4001) ended later"));
+
+  job = stuck_job(8, 2);
+  kill_rank(rank_of(job, 5), 29);
+  kill_rank(rank_of(job, 1), 30);
+  rank_of(job, 1).flight.ending = Ending::failed;
+  rank_of(job, 1).flight.error = "connection reset by peer";
+  check(job, Verdict::process_dead, {5}, {"node2"});
+
+  job = stuck_job(8, 2);
+  kill_rank(rank_of(job, 1), 30);
+  rank_of(job, 1).flight.ending = Ending::failed;
+  rank_of(job, 1).flight.error = "cannot write the file";
+  check(job, Verdict::process_dead, {1}, {"node0"});
+  CHECK_THAT(judge(job).sentence, Contains("ended after an error"));
+}
+
+TEST_CASE("RAS tells of a dead process that /proc does not show", "[judge]") {
+  HangEvidence job = stuck_job(4, 2);
+  rank_of(job, 3).process = {};
+  rank_of(job, 3).flight.heartbeat_age_s = 31;
+  rank_of(job, 2).flight.heartbeat_age_s = 31;
+  rank_of(job, 2).process = {};
+  job.ras.push_back({"node0", true, "", {"1 process is dead"}, {4003}, {}});
+  check(job, Verdict::process_dead, {3}, {"node1"});
+}
+
+TEST_CASE("a host that does not answer is blamed, its ranks are not heard from, and not called dead", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  lose_host(job, 2, "no answer from rank 8 at 198.18.7.3");
+  check(job, Verdict::host_unreachable, {8, 9, 10, 11}, {"node2"});
+  const HangFinding finding = judge(job);
+  CHECK_THAT(finding.sentence, Contains("host node2 (ranks 8-11) does not answer: no answer from rank 8") &&
+                                   Contains("12 ranks wait for it in all_reduce #412"));
+  REQUIRE(finding.groups.size() == 2);
+  CHECK(finding.groups[1].doing == "not heard from");
+  CHECK(has_line(finding.missing, "node2 was not reached"));
+  CHECK(has_line(finding.missing, "no record of ranks 8-11"));
+}
+
+TEST_CASE("who reaches nobody is itself cut off", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  for (std::size_t h : {1, 2, 3}) lose_host(job, h, "no answer");
+  const HangFinding finding = judge(job);
+  CHECK(finding.verdict == Verdict::host_unreachable);
+  CHECK(finding.hosts == Names{"node0"});
+  CHECK_THAT(finding.sentence, Contains("reaches none of the 3 other hosts"));
+}
+
+TEST_CASE("two hosts that do not reach each other are named where a third reaches both", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  probe_all(job, {{1, 2}, {2, 1}}, Result::timed_out);
+  check(job, Verdict::host_unreachable, {}, {"node1", "node2"});
+  CHECK_THAT(judge(job).sentence,
+             Contains("node1 and node2 do not reach each other (no answer)") && Contains("while node0 reaches them"));
+}
+
+TEST_CASE("a way that is cut in one direction is named with the direction", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  probe_all(job, {{2, 1}}, Result::no_route);
+  check(job, Verdict::host_unreachable, {}, {"node1", "node2"});
+  CHECK_THAT(judge(job).sentence, Contains("node2 does not reach node1 (no route), although node1 reaches node2"));
+}
+
+TEST_CASE("a host that stands in all failing pairs is blamed alone", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  probe_all(job, {{0, 3}, {1, 3}, {2, 3}, {3, 0}, {3, 1}, {3, 2}}, Result::timed_out);
+  check(job, Verdict::host_unreachable, {}, {"node3"});
+}
+
+TEST_CASE("small messages that pass and large ones that do not are a matter of the MTU", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  probe_all(job, {{0, 3}, {1, 3}, {2, 3}, {3, 0}, {3, 1}, {3, 2}}, Result::large_lost);
+  check(job, Verdict::host_unreachable, {}, {"node3"});
+  CHECK_THAT(judge(job).sentence,
+             Contains("small messages pass, 32 KiB do not: the MTU differs on the way between node3"));
+  job = stuck_job(2, 1);
+  probe_all(job, {{0, 1}}, Result::large_lost);
+  check(job, Verdict::host_unreachable, {}, {"node0", "node1"});
+}
+
+TEST_CASE("a fault of the hardware comes before everything, the rest is kept as evidence", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.hosts[3].troubles.push_back({Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN, it was up before"});
+  lose_host(job, 1, "no answer");
+  kill_rank(rank_of(job, 5), 20);
+  check(job, Verdict::hw_fault, {6, 7}, {"node3"});
+  const HangFinding finding = judge(job);
+  CHECK_THAT(finding.sentence, Contains("node3: mlx5_3 port 1 is DOWN"));
+  CHECK(has_line(finding.evidence, "also HOST_UNREACHABLE: host node1"));
+  CHECK(has_line(finding.evidence, "also PROCESS_DEAD: rank 5"));
+}
+
+TEST_CASE("what is used up is a verdict only where something failed there", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.hosts[1].troubles.push_back({Trouble::Kind::resource, "/dev/shm is full: 0 B of 64 MiB are free"});
+  check(job, Verdict::stuck_inside, {}, {});
+  CHECK(has_line(judge(job).evidence, "node1: /dev/shm is full"));
+  rank_of(job, 3).flight.error = "cannot open the shared segment";
+  CHECK(judge(job).verdict == Verdict::resource);
+  CHECK(judge(job).hosts == Names{"node1"});
+
+  job = stuck_job(8, 2);
+  rank_of(job, 3).flight.error = "Error: failed to extend /dev/shm/nccl-abc to 9637892 bytes";
+  check(job, Verdict::resource, {3}, {"node1"});
+  // What a victim says is no cause.
+  rank_of(job, 3).flight.error = "Connection closed by remote peer";
+  check(job, Verdict::stuck_inside, {}, {});
+}
+
+TEST_CASE("a wrong setting that the library names is a verdict", "[judge]") {
+  HangEvidence job = stuck_job(4, 4);
+  rank_of(job, 1).flight.error = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000";
+  check(job, Verdict::config, {1}, {"node0"});
+}
+
+TEST_CASE("a rank without a record on a host that answered has not joined", "[judge][init]") {
+  HangEvidence job = stuck_job(16, 4);
+  for_all_ranks(job, [](RankEvidence& r) { put_into(r, Phase::mpi_init, 0); });
+  job.hosts[1].ranks.pop_back();
+  check(job, Verdict::init_not_joined, {7}, {"node1"});
+  CHECK(judge(job).sentence == "rank 7 did not start: no record of it on node1; 15 ranks wait in MPI_Init");
+  CHECK_FALSE(has_line(judge(job).evidence, "INIT_STUCK"));
+}
+
+TEST_CASE("a rank that has not come to MPI_Init, or not left it, has not joined", "[judge][init]") {
+  HangEvidence job = stuck_job(8, 4);
+  for_all_ranks(job, [](RankEvidence& r) { put_into(r, Phase::mpi_init, 0); });
+  put_into(rank_of(job, 5), Phase::starting, 0);
+  check(job, Verdict::init_not_joined, {5}, {"node1"});
+  for_all_ranks(job, [](RankEvidence& r) { put_into(r, Phase::initialization, 0); });
+  put_into(rank_of(job, 2), Phase::mpi_init, 0);
+  check(job, Verdict::init_not_joined, {2}, {"node0"});
+}
+
+TEST_CASE("ranks of hosts that nobody asked are not called missing", "[judge][init]") {
+  // In MPI_Init a watcher knows its own host only.
+  HangEvidence job = stuck_job(8, 4);
+  for_all_ranks(job, [](RankEvidence& r) { put_into(r, Phase::mpi_init, 0); });
+  job.hosts.pop_back();
+  job.host_of_rank.clear();
+  check(job, Verdict::init_stuck, {}, {});
+  const HangFinding finding = judge(job);
+  CHECK_THAT(finding.sentence,
+             Contains("all 4 ranks heard from are in MPI_Init") && Contains("ranks 4-7 not heard from"));
+  CHECK(has_line(finding.missing, "no record of ranks 4-7 came"));
+}
+
+TEST_CASE("some that are still in it while others left it are named", "[judge][init]") {
+  HangEvidence job = stuck_job(8, 4);
+  for_all_ranks(job, [](RankEvidence& r) { put_into(r, Phase::agreeing, 0); });
+  put_into(rank_of(job, 6), Phase::initialization, 0);
+  check(job, Verdict::init_stuck, {6}, {"node1"});
+}
+
+TEST_CASE("arguments that differ are told with the majority's", "[judge][calls]") {
+  HangEvidence job = stuck_job(16, 4);
+  rank_of(job, 9).flight.call->dtype = "double";
+  rank_of(job, 9).flight.call->count = 5;
+  check(job, Verdict::arg_mismatch, {9}, {"node2"});
+  CHECK_THAT(judge(job).sentence,
+             Contains("count 5 instead of 16777216, dtype double instead of float, as 15 ranks do"));
+  for (const char* field : {"op", "root", "in_place", "collective"}) {
+    job = stuck_job(16, 4);
+    CalledOperation& call = *rank_of(job, 9).flight.call;
+    const std::string what = field;
+    if (what == "op") call.op = "max";
+    if (what == "root") call.root = 2;
+    if (what == "in_place") call.in_place = true;
+    if (what == "collective") call.collective = "broadcast";
+    check(job, Verdict::arg_mismatch, {9}, {"node2"});
+  }
+}
+
+TEST_CASE("arguments that differ are found where the mismatch let a rank run ahead", "[judge][calls]") {
+  HangEvidence job = stuck_job(16, 4);
+  rank_of(job, 9).flight.call->count = 5;
+  rank_of(job, 9).flight.entered = 415;
+  check(job, Verdict::arg_mismatch, {9}, {"node2"});
+}
+
+TEST_CASE("of two equal halves neither is blamed", "[judge][calls]") {
+  HangEvidence job = stuck_job(4, 2);
+  for (int rank : {0, 1}) rank_of(job, rank).flight.call->op = "max";
+  check(job, Verdict::arg_mismatch, {}, {});
+  CHECK_THAT(judge(job).sentence,
+             Contains("ranks 0,1 on node0 call") && Contains("ranks 2,3 on node1 call") && Contains("no majority"));
+}
+
+TEST_CASE("calls on different communicators at one number are a matter of order", "[judge][calls]") {
+  HangEvidence job = stuck_job(16, 4);
+  rank_of(job, 3).flight.call->communicator = 1;
+  check(job, Verdict::order_mismatch, {3}, {"node0"});
+}
+
+TEST_CASE("two steps taken in opposite orders are a matter of order", "[judge][calls]") {
+  HangEvidence job = stuck_job(8, 4);
+  for_all_ranks(job, [](RankEvidence& r) {
+    r.flight.finished = {{Phase::output, "", 0, 380, 60, 59}, {Phase::timed_loop, "all_gather", 1024, 400, 59, 45}};
+  });
+  FlightState& odd = rank_of(job, 6).flight;
+  odd.finished = {{Phase::output, "", 0, 380, 60, 59}, {Phase::timed_loop, "all_reduce", 1 << 26, 400, 59, 45}};
+  odd.call->collective = "all_gather";
+  odd.call->nbytes = 1024;
+  check(job, Verdict::order_mismatch, {6}, {"node1"});
+}
+
+TEST_CASE("a rank that the others went past is behind, and what it does is told", "[judge][progress]") {
+  HangEvidence job = stuck_job(16, 4);
+  rank_of(job, 9).flight.entered = 411;
+  rank_of(job, 9).process = {ProcessState::Life::alive, 'R', ""};
+  check(job, Verdict::rank_lagging, {9}, {"node2"});
+  CHECK(judge(job).sentence ==
+        "rank 9 on node2 (pid 4009) never entered all_reduce #412, 64 MiB float sum, in which 15 ranks wait; it is "
+        "inside all_reduce #411, 64 MiB float sum, timed loop, state R");
+  job.hosts[2].troubles.push_back({Trouble::Kind::notice, "CPU starved: a quota held processes back for 12 s"});
+  CHECK_THAT(judge(job).sentence, Contains("node2: CPU starved"));
+}
+
+TEST_CASE("of several that are behind the most behind is blamed", "[judge][progress]") {
+  HangEvidence job = stuck_job(16, 4);
+  rank_of(job, 4).flight.entered = 411;
+  rank_of(job, 9).flight.entered = 408;
+  check(job, Verdict::rank_lagging, {9}, {"node2"});
+}
+
+TEST_CASE("a rank at work of its own while the others wait for each other holds them up", "[judge][progress]") {
+  HangEvidence job = stuck_job(8, 4);
+  for_all_ranks(job, [](RankEvidence& r) { put_into(r, Phase::agreeing, 420); });
+  put_into(rank_of(job, 0), Phase::output, 420);
+  check(job, Verdict::rank_lagging, {0}, {"node0"});
+}
+
+TEST_CASE("one that is past what all others wait in left it out", "[judge][progress]") {
+  HangEvidence job = stuck_job(16, 4);
+  put_into(rank_of(job, 9), Phase::agreeing, 412);
+  check(job, Verdict::rank_lagging, {9}, {"node2"});
+  CHECK_THAT(judge(job).sentence, Contains("past all_reduce #412") && Contains("15 ranks still wait"));
+  CHECK(has_line(judge(job).evidence, "the majority and the highest number disagree"));
+}
+
+TEST_CASE("the root of a broadcast may be past it", "[judge][progress]") {
+  HangEvidence job = stuck_job(16, 4);
+  for_all_ranks(job, [](RankEvidence& r) {
+    r.flight.call->collective = "broadcast";
+    r.flight.call->root = 0;
+  });
+  rank_of(job, 0).flight.entered = 415;
+  check(job, Verdict::stuck_inside, {}, {});
+}
+
+TEST_CASE("of two ranks the one behind is blamed", "[judge][progress]") {
+  HangEvidence job = stuck_job(2, 1);
+  rank_of(job, 1).flight.entered = 411;
+  check(job, Verdict::rank_lagging, {1}, {"node1"});
+}
+
+TEST_CASE("RAS names who lags where all processes stand alike", "[judge][progress]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.ras.push_back({"node0", true, "", {"rank 5 is behind"}, {}, {5, 77}});
+  check(job, Verdict::rank_lagging, {5}, {"node1"});
+}
+
+TEST_CASE("what still moves is slow, not hung, unless something earlier holds", "[judge][slow]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.hosts[1].net_bytes_per_s = 1e6;
+  check(job, Verdict::slow_not_hung, {}, {});
+  job.hosts[1].net_bytes_per_s = 2e5;
+  check(job, Verdict::stuck_inside, {}, {});
+  rank_of(job, 2).flight.idle_s = 0.2;
+  check(job, Verdict::slow_not_hung, {}, {});
+  stop_rank(rank_of(job, 5));
+  check(job, Verdict::process_stopped, {5}, {"node1"});
+  job = stuck_job(8, 4);
+  job.occasion = Occasion::slow_limit;
+  check(job, Verdict::slow_not_hung, {}, {});
+}
+
+TEST_CASE("a slow job names who is behind, as evidence", "[judge][slow]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.occasion = Occasion::slow_limit;
+  rank_of(job, 3).flight.entered = 400;
+  check(job, Verdict::slow_not_hung, {}, {});
+  CHECK(has_line(judge(job).evidence, "also RANK_LAGGING: rank 3"));
+}
+
+TEST_CASE("a job that is ended from outside while it moves is nobody's fault", "[judge][terminated]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.1; });
+  check(job, Verdict::unknown, {}, {});
+  CHECK(judge(job).sentence ==
+        "the job was ended from outside (SIGTERM) during all_reduce #412, 64 MiB float sum, "
+        "timed loop; all ranks were moving");
+  // Ended while it hung, it is judged like any other.
+  job = stuck_job(8, 4);
+  job.occasion = Occasion::terminated;
+  rank_of(job, 5).flight.entered = 400;
+  check(job, Verdict::rank_lagging, {5}, {"node1"});
+}
+
+TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[judge][terminated]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.8; });
+  kill_rank(rank_of(job, 5), 0.9);
+  rank_of(job, 2).flight.ending = Ending::signalled;
+  kill_rank(rank_of(job, 2), 0.4);
+  lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
+  check(job, Verdict::process_dead, {5}, {"node2"});
+}
+
+TEST_CASE("a host whose processes are gone when the launcher ends the job lost its daemon", "[judge][terminated]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.8; });
+  lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
+  check(job, Verdict::host_unreachable, {6, 7}, {"node3"});
+  // Most of them closed already: they are merely faster than this one.
+  lose_host(job, 2, "connection refused from rank 4 at 198.18.7.3");
+  CHECK(judge(job).verdict == Verdict::unknown);
+}
+
+TEST_CASE("records after a SIGKILL of all blame nobody, but tell who was behind", "[judge][files]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.occasion = Occasion::files;
+  for_all_ranks(job, [](RankEvidence& r) { kill_rank(r, 3600); });
+  check(job, Verdict::stuck_inside, {}, {});
+  rank_of(job, 2).flight.entered = 411;
+  check(job, Verdict::rank_lagging, {2}, {"node0"});
+  // The one that was stopped fell silent long before.
+  rank_of(job, 6).flight.heartbeat_age_s = 3660;
+  check(job, Verdict::process_dead, {6}, {"node1"});
+}
+
+TEST_CASE("records of a job that runs tell that it moves", "[judge][files]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.occasion = Occasion::files;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.1; });
+  check(job, Verdict::ok, {}, {});
+}
+
+TEST_CASE("one of 4096 is found and the groups stay few", "[judge]") {
+  HangEvidence job = stuck_job(4096, 8);
+  rank_of(job, 2345).flight.entered = 411;
+  const HangFinding finding = judge(job);
+  CHECK(finding.verdict == Verdict::rank_lagging);
+  CHECK(finding.ranks == Ranks{2345});
+  CHECK(finding.hosts == Names{"node293"});
+  CHECK(finding.groups.size() == 2);
+}
+
+TEST_CASE("where nothing is known nothing is blamed", "[judge]") {
+  check(HangEvidence{}, Verdict::unknown, {}, {});
+  CHECK_FALSE(judge(HangEvidence{}).sentence.empty());
+  HangEvidence silent;
+  silent.nprocs = 4;
+  silent.hosts.resize(2);
+  silent.hosts[0].host = "node0";
+  silent.hosts[1].host = "node1";
+  check(silent, Verdict::unknown, {}, {});
+  CHECK(has_line(judge(silent).missing, "node1 was not reached"));
+}
+
+TEST_CASE("names from outside do not become commands", "[judge]") {
+  HangEvidence job = stuck_job(4, 2);
+  job.hosts[1].host = "x; rm -rf ~";
+  for (RankEvidence& r : job.hosts[1].ranks) stop_rank(r);
+  for (const std::string& command : judge(job).next) CHECK_THAT(command, !Contains("rm -rf"));
+}
+
+TEST_CASE("whatever the evidence, the judge answers, and blames none but ranks of the job", "[judge][property]") {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto age = [&] { return below(3) == 0 ? 1e9 * below(1000) : 0.1 * below(400); };
+  for (int round = 0; round < 3000; ++round) {
+    const int nprocs = 1 + below(12);
+    HangEvidence job = stuck_job(nprocs, 1 + below(4));
+    job.occasion = static_cast<Occasion>(below(4));
+    if (below(8) == 0) job.host_of_rank.clear();
+    if (below(8) == 0) job.nprocs = below(20);
+    std::set<int> known;
+    for (HostEvidence& host : job.hosts) {
+      if (below(10) == 0) host.reached = false;
+      if (below(20) == 0) host.ranks.clear();
+      if (below(6) == 0) host.net_bytes_per_s = 1e3 * below(1000);
+      if (below(12) == 0) host.troubles.push_back({static_cast<Trouble::Kind>(below(3)), "something"});
+      for (int p = below(4); p > 0; --p) {
+        host.probes.push_back({"node" + std::to_string(below(6)), static_cast<Result>(below(5))});
+      }
+      for (RankEvidence& r : host.ranks) {
+        FlightState& f = r.flight;
+        if (below(30) == 0) f.rank = below(40);
+        if (below(4) == 0) f.entered = static_cast<std::uint64_t>(below(500));
+        if (below(8) == 0) f.step_first = static_cast<std::uint64_t>(below(500));
+        if (below(4) == 0) f.phase = static_cast<Phase>(below(13));
+        if (below(6) == 0) f.call.reset();
+        if (f.call && below(10) == 0) f.call->collective = below(2) == 0 ? "broadcast" : "";
+        if (f.call && below(10) == 0) f.call->communicator = below(3);
+        if (below(4) == 0) f.heartbeat_age_s = age();
+        if (below(4) == 0) f.idle_s = age();
+        if (below(10) == 0) f.ending = static_cast<Ending>(below(5));
+        if (below(10) == 0) f.error = below(2) == 0 ? "out of memory" : "?";
+        if (below(8) == 0) r.process.life = static_cast<ProcessState::Life>(below(3));
+        if (below(8) == 0) r.process.state = "RSDTtZX?"[below(8)];
+        for (int s = below(4); s > 0; --s) {
+          f.finished.push_back({static_cast<Phase>(below(13)), below(2) == 0 ? "all_reduce" : "",
+                                static_cast<std::uint64_t>(below(3)), static_cast<std::uint64_t>(below(500)), 1, 1});
+        }
+        known.insert(f.rank);
+      }
+    }
+    if (below(10) == 0) job.ras.push_back({"node0", below(2) == 0, "", {}, {4000 + below(20)}, {below(20)}});
+    for (int rank = 0; rank < std::max<int>(job.nprocs, static_cast<int>(job.host_of_rank.size())); ++rank) {
+      known.insert(rank);
+    }
+    const HangFinding finding = judge(job);
+    REQUIRE_FALSE(finding.sentence.empty());
+    for (int rank : finding.ranks) REQUIRE(known.contains(rank));
+    std::set<std::string> hosts;
+    for (const HostEvidence& host : job.hosts) {
+      hosts.insert(host.host);
+      for (const PeerProbe& probe : host.probes) hosts.insert(probe.host);
+    }
+    for (const std::string& host : finding.hosts) REQUIRE(hosts.contains(host));
+    // Every rank that is known does one thing.
+    std::multiset<int> grouped;
+    for (const RankGroup& group : finding.groups) {
+      REQUIRE_FALSE(group.ranks.empty());
+      grouped.insert(group.ranks.begin(), group.ranks.end());
+    }
+    REQUIRE(grouped.size() == std::set<int>(grouped.begin(), grouped.end()).size());
+  }
+}
