@@ -201,8 +201,9 @@ std::string complaint_about_file(Random& random) {
     if (below(random, 8) == 0) line += std::string(below(random, 3u << 20), 'x');
     while (!line.empty() && line[0] == '\0') line.erase(0, 1);
     for (char& c : line) c = c == '\n' ? ' ' : c;
-    text += line + (left > 1 || below(random, 2) == 0 ? "\n" : "");
-    if (left > 1 || text.back() == '\n' || !line.empty()) want.push_back(line.substr(0, LineReader::kMaxLine));
+    const bool ended = left > 1 || below(random, 2) == 0;
+    text += line + (ended ? "\n" : "");
+    if (ended || !line.empty()) want.push_back(line.substr(0, LineReader::kMaxLine));
   }
   const int fd = ::memfd_create("fuzz", 0);
   if (fd < 0 || ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) return "no memory";
