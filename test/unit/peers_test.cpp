@@ -36,7 +36,7 @@ using Result = PeerProbe::Result;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kAmple{20'000};  // ends only what is broken
-constexpr milliseconds kBrief{300};     // for peers that never answer, where waiting is the point
+constexpr milliseconds kBrief{700};     // for peers that never answer, where waiting is the point
 
 const std::string kToken = "00112233445566778899aabbccddeeff";
 const std::string kOther = "10112233445566778899aabbccddeeff";
@@ -193,7 +193,7 @@ TEST_CASE("frozen peers in front do not keep those behind them from being asked"
 TEST_CASE("who asks goes on with other things meanwhile", "[peers]") {
   Frozen frozen;
   int calls = 0;
-  (void)ask_peers(std::span(&frozen.address(), 1), kToken, "hello", milliseconds(800), [&] { ++calls; });
+  (void)ask_peers(std::span(&frozen.address(), 1), kToken, "hello", milliseconds(600), [&] { ++calls; });
   CHECK(calls >= 1);
 }
 
@@ -209,40 +209,15 @@ TEST_CASE("probing tells who answers", "[peers]") {
   Frozen frozen;
   std::vector<PeerAddress> peers{alive.address(), frozen.address(), nobody()};
   peers[0].host = "alpha";
-  const auto probes = probe_peers(peers, kToken, milliseconds(1000));
+  const auto probes = probe_peers(peers, kToken, milliseconds(1500));
   CHECK(probes[0].host == "alpha");
   CHECK(probes[0].result == Result::ok);
   CHECK(probes[1].result == Result::timed_out);
   CHECK(probes[2].result == Result::refused);
 }
 
-TEST_CASE("probing tells a path that loses what is large", "[peers]") {
-  // In place of such a path: a peer that answers what is below 400 bytes and lets all else lie.
-  Frozen peer;
-  std::atomic<bool> over = false;
-  std::thread answers([&] {
-    std::vector<Socket> kept;
-    while (!over) {
-      pollfd one{peer.listener().fd(), POLLIN, 0};
-      if (poll(&one, 1, 10) <= 0) continue;
-      Socket socket(accept4(peer.listener().fd(), nullptr, nullptr, SOCK_CLOEXEC));
-      std::array<char, 4096> chunk{};
-      const ssize_t n = recv(socket.fd(), chunk.data(), chunk.size(), 0);
-      if (n > 0 && n < 400) {
-        const std::string reply =
-            reply_bytes(parse_request(std::string_view(chunk.data(), static_cast<std::size_t>(n)), kToken).payload);
-        (void)send(socket.fd(), reply.data(), reply.size(), MSG_NOSIGNAL);
-      }
-      kept.push_back(std::move(socket));
-    }
-  });
-  const auto probes = probe_peers(std::span(&peer.address(), 1), kToken, milliseconds(1500));
-  over = true;
-  answers.join();
-  CHECK(probes[0].result == Result::large_lost);
-}
-
-TEST_CASE("a host that has begun to lose what is large keeps a large echo to itself", "[peers]") {
+TEST_CASE("probing tells where small messages pass and large ones do not", "[peers]") {
+  // A host whose MTU has shrunk keeps large echoes; to who asks that is the same as a path that loses them.
   Frozen host;
   std::atomic<bool> over = false;
   PeerConnections connections(Socket(dup(host.listener().fd())), kToken, [] { return true; });
@@ -255,7 +230,7 @@ TEST_CASE("a host that has begun to lose what is large keeps a large echo to its
           events, [](std::string_view) { return "served"; }, [] {});
     }
   });
-  const auto probes = probe_peers(std::span(&host.address(), 1), kToken, milliseconds(1000));
+  const auto probes = probe_peers(std::span(&host.address(), 1), kToken, milliseconds(2500));
   const PeerReply reply = ask_one(host.address(), std::string(1000, 'x'));
   over = true;
   serves.join();
