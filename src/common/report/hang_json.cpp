@@ -30,6 +30,9 @@ Json finished_json(const FinishedStep& step) {
           {"ended_age_s", json_number(step.ended_age_s)}};
 }
 
+/// A byte that is no letter would be replaced by several.
+std::string letter(char state) { return std::string(1, state > 32 && state < 127 ? state : '?'); }
+
 Json rank_json(const RankEvidence& rank) {
   const FlightState& f = rank.flight;
   Json finished = Json::array();
@@ -43,7 +46,7 @@ Json rank_json(const RankEvidence& rank) {
           {"command", f.command},
           {"started_unix_s", f.started_unix_s},
           {"life", word(kLifeWords, rank.process.life)},
-          {"state", std::string(1, rank.process.state)},
+          {"state", letter(rank.process.state)},
           {"wchan", rank.process.wchan},
           {"heartbeat_age_s", json_number(f.heartbeat_age_s)},
           {"ending", word(kEndingWords, f.ending)},

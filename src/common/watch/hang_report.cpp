@@ -85,37 +85,33 @@ std::string place_words(const Places& places, int rank) {
   return fmt::format("rank {} on {} (pid {})", rank, found->second.host, found->second.pid);
 }
 
+std::string group_line(const RankGroup& group, const Places& places) {
+  if (group.ranks.size() == 1) return fmt::format("{}: {}", place_words(places, group.ranks.front()), group.doing);
+  return fmt::format("{} ranks ({}): {}", group.ranks.size(), short_list(group.ranks), group.doing);
+}
+
+/// The largest groups and those to blame, which stand last: what does not fit is cut between them.
 std::vector<std::string> group_lines(const HangFinding& finding, const Places& places) {
-  std::vector<std::string> shown;
+  const auto blamed = static_cast<std::size_t>(
+      std::count_if(finding.groups.begin(), finding.groups.end(), [](const RankGroup& group) { return group.blamed; }));
+  const std::size_t most_blamed = std::min(blamed, kMostLines / 2);
+  const std::size_t most_others = kMostLines - most_blamed - 1;
+  std::vector<std::string> others, guilty;
   std::size_t left_groups = 0, left_ranks = 0;
-  // Those to blame stand last and must not be cut.
-  std::vector<const RankGroup*> order;
   for (const RankGroup& group : finding.groups) {
-    if (group.blamed) order.push_back(&group);
-  }
-  const std::size_t blamed = std::min(order.size(), kMostLines / 2);
-  std::size_t others = 0;
-  std::vector<std::string> guilty;
-  for (const RankGroup& group : finding.groups) {
-    const std::string line =
-        group.ranks.size() == 1
-            ? fmt::format("{}: {}", place_words(places, group.ranks.front()), group.doing)
-            : fmt::format("{} ranks ({}): {}", group.ranks.size(), short_list(group.ranks), group.doing);
-    const bool fits = group.blamed ? guilty.size() < blamed : others < kMostLines - blamed;
-    if (!fits) {
+    std::vector<std::string>& lines = group.blamed ? guilty : others;
+    if (lines.size() < (group.blamed ? most_blamed : most_others)) {
+      lines.push_back(group_line(group, places));
+    } else {
       ++left_groups;
       left_ranks += group.ranks.size();
-    } else if (group.blamed) {
-      guilty.push_back(line);
-    } else {
-      ++others;
-      shown.push_back(line);
     }
   }
-  if (left_groups > 0)
-    shown.push_back(fmt::format("{} ranks in {} more groups, in the JSON file", left_ranks, left_groups));
-  shown.insert(shown.end(), guilty.begin(), guilty.end());
-  return shown;
+  if (left_groups > 0) {
+    others.push_back(fmt::format("{} ranks in {} more groups, in the JSON file", left_ranks, left_groups));
+  }
+  others.insert(others.end(), guilty.begin(), guilty.end());
+  return others;
 }
 
 /// Few ranks one by one, many as a list; hosts where no rank says where.
@@ -170,9 +166,13 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
       if (!rank.flight.error.empty()) by_text[rank.flight.error].push_back(rank.flight.rank);
     }
   }
+  std::vector<std::pair<std::string, std::vector<int>>> errors(by_text.begin(), by_text.end());
+  for (auto& [text, ranks] : errors) std::sort(ranks.begin(), ranks.end());
+  std::sort(errors.begin(), errors.end(), [](const auto& a, const auto& b) {
+    return a.second.size() != b.second.size() ? a.second.size() > b.second.size() : a.second < b.second;
+  });
   std::vector<std::string> lines;
-  for (auto& [text, ranks] : by_text) {
-    std::sort(ranks.begin(), ranks.end());
+  for (const auto& [text, ranks] : errors) {
     lines.push_back(fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", short_list(ranks), text));
   }
   return lines;

@@ -2,6 +2,7 @@
 #include "common/watch/judge_scene.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -69,6 +70,25 @@ Ruling nothing_known(const Scene& scene) {
   return ruling;
 }
 
+/// What is the same on many hosts stands once.
+void add_troubles(const Scene& scene, std::vector<std::string>& lines) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> hosts_by_text;
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      std::vector<std::string>& hosts = hosts_by_text[trouble.text];
+      if (hosts.empty()) order.push_back(trouble.text);
+      if (hosts.empty() || hosts.back() != host->host) hosts.push_back(host->host);
+    }
+  }
+  for (const std::string& text : order) {
+    const std::vector<std::string>& hosts = hosts_by_text[text];
+    constexpr std::size_t kFew = 3;
+    lines.push_back(hosts.size() <= kFew ? fmt::format("{}: {}", fmt::join(hosts, ", "), text)
+                                         : fmt::format("{} hosts ({}, ...): {}", hosts.size(), hosts.front(), text));
+  }
+}
+
 /// What other looks found, and what is remarkable on the hosts: secondary, but it may be the reader's clue.
 void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::vector<std::string>& lines) {
   for (std::size_t i = 1; i < found.size(); ++i) {
@@ -77,9 +97,7 @@ void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::ve
                       (found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging);
     if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
   }
-  for (const HostEvidence* host : scene.reached) {
-    for (const Trouble& trouble : host->troubles) lines.push_back(fmt::format("{}: {}", host->host, trouble.text));
-  }
+  add_troubles(scene, lines);
 }
 
 /// Where all watchers of a host are silent, none of its processes is to blame, but the host is starved.

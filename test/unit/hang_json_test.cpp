@@ -1,0 +1,179 @@
+// Would catch: evidence that a hang file loses, numbers that JSON does not have, a cut or foreign file that is believed
+// or that ends the reader in anything but an Error.
+
+#include "common/report/hang_json.h"
+
+#include "common/base/error.h"
+#include "hang_fixture.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+using namespace busbar;
+using Json = nlohmann::json;
+
+namespace {
+
+/// Every field away from its default.
+HangEvidence rich_job() {
+  HangEvidence job = stuck_job(4, 2);
+  job.occasion = HangEvidence::Occasion::terminated;
+  FlightState& f = rank_of(job, 1).flight;
+  f.pid_start = std::numeric_limits<std::uint64_t>::max();
+  f.started_unix_s = 1763700000;
+  f.ending = Ending::signalled;
+  f.error = "remote \"error\" \\ \n in two lines";
+  f.finished = {{Phase::checking, "all_gather", 1 << 20, 399, 12.5, 11.25}, {Phase::output, "", 0, 400, 11, 10}};
+  f.call->communicator = 3;
+  f.call->root = 2;
+  f.call->in_place = true;
+  put_into(rank_of(job, 2), Phase::agreeing, 412);
+  rank_of(job, 2).process = {ProcessState::Life::gone, 'Z', ""};
+  job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}, {Trouble::Kind::notice, "late"}};
+  job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost}};
+  job.hosts[1].net_bytes_per_s = -1;
+  job.hosts.emplace_back();
+  job.hosts.back().host = "node2";
+  job.hosts.back().why_not = "no route";
+  job.ras.push_back({"node0", true, "", {"a line"}, {4001, -1}, {1, 2}});
+  job.ras.push_back({"node1", false, "silent", {}, {}, {}});
+  return job;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)read_hang_json(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what was written is read again, all of it", "[hang_json]") {
+  const HangEvidence job = rich_job();
+  const std::string text = hang_json(job, judge(job));
+  const HangEvidence back = read_hang_json(text);
+  // The text holds every field by the test below; equal texts are equal evidence.
+  CHECK(hang_json(back, judge(back)) == text);
+  CHECK(back.occasion == job.occasion);
+  CHECK(back.host_of_rank == job.host_of_rank);
+  CHECK(back.hosts.at(1).net_bytes_per_s == -1);
+  CHECK(back.hosts.at(0).net_bytes_per_s == 100);
+  CHECK_FALSE(back.hosts.at(2).reached);
+  const FlightState& was = job.hosts[0].ranks[1].flight;
+  const FlightState& is = back.hosts.at(0).ranks.at(1).flight;
+  CHECK(is.pid_start == was.pid_start);
+  CHECK(is.call == was.call);
+  CHECK(is.error == was.error);
+  CHECK(is.finished.at(0).begun_age_s == 12.5);
+  CHECK(is.ending == Ending::signalled);
+  CHECK_FALSE(back.hosts.at(1).ranks.at(0).flight.call);
+  CHECK(back.hosts.at(1).ranks.at(0).process.state == 'Z');
+  CHECK(back.ras.at(0).dead_pids == std::vector<std::int64_t>{4001, -1});
+}
+
+TEST_CASE("the file's keys are those that scripts rely on", "[hang_json]") {
+  HangEvidence job = stuck_job(4, 2);
+  stop_rank(rank_of(job, 3));
+  const Json json = Json::parse(hang_json(job, judge(job)));
+  CHECK(json.at("schema") == 1);
+  CHECK(json.at("kind") == "hang");
+  CHECK(json.at("verdict") == "PROCESS_STOPPED");
+  CHECK(json.at("sentence") ==
+        "rank 3 on node1 (pid 4003) is stopped (state T); 3 ranks wait for it in all_reduce #412, 64 MiB float sum");
+  CHECK(json.at("ranks") == Json::array({3}));
+  CHECK(json.at("hosts") == Json::array({"node1"}));
+  CHECK(json.at("occasion") == "limit");
+  CHECK(json.at("jobid") == "job1");
+  CHECK(json.at("reporter") == "rank 0 on node0");
+  CHECK(json.at("nprocs") == 4);
+  CHECK(json.at("limit_s") == 30.0);
+  CHECK(json.at("idle_s") == 31.0);
+  CHECK(json.at("groups").at(1) ==
+        Json({{"ranks", {3}}, {"doing", "stopped (T), last finished #411"}, {"blamed", true}}));
+  CHECK(json.at("evidence").is_array());
+  CHECK(json.at("missing").is_array());
+  CHECK(json.at("next").size() == 3);
+  const Json& rank = json.at("observed").at("hosts").at(1).at("ranks").at(1);
+  for (const char* key :
+       {"rank",    "nprocs",     "host",       "jobid",           "pid",     "pid_start", "command", "started_unix_s",
+        "life",    "state",      "wchan",      "heartbeat_age_s", "ending",  "phase",     "step",    "call",
+        "entered", "step_first", "step_calls", "step_age_s",      "limit_s", "idle_s",    "error",   "finished"}) {
+    INFO(key);
+    CHECK(rank.contains(key));
+  }
+  CHECK(rank.at("phase") == "timed_loop");
+  CHECK(rank.at("call").at("nbytes") == 1 << 26);
+  CHECK(rank.at("error").is_null());
+}
+
+TEST_CASE("what JSON cannot say is null, and bytes that are no text are replaced", "[hang_json]") {
+  HangEvidence job = stuck_job(2, 2);
+  job.idle_s = HUGE_VAL;
+  rank_of(job, 1).flight.step_age_s = std::numeric_limits<double>::quiet_NaN();
+  rank_of(job, 1).flight.error = "\xff\xfe";
+  rank_of(job, 1).process.state = '\xff';
+  const std::string text = hang_json(job, judge(job));
+  CHECK(Json::parse(text).at("idle_s").is_null());
+  const HangEvidence back = read_hang_json(text);
+  CHECK(back.idle_s == 0);
+  CHECK(back.hosts.at(0).ranks.at(1).flight.step_age_s == 0);
+}
+
+TEST_CASE("anything else is refused with a reason", "[hang_json]") {
+  using Catch::Contains;
+  CHECK_THAT(error_of(""), Contains("no JSON"));
+  CHECK_THAT(error_of("[1, 2]"), Contains("no hang report"));
+  CHECK_THAT(error_of("{\"kind\": \"hang\"}"), Contains("'schema' is missing"));
+  CHECK_THAT(error_of("{\"kind\": \"hang\", \"schema\": 2}"), Contains("schema 2"));
+  CHECK_THAT(error_of(std::string(100000, '[')), Contains("no JSON"));
+  const HangEvidence job = rich_job();
+  const Json good = Json::parse(hang_json(job, judge(job)));
+  const auto changed = [&](const char* pointer, const Json& value) {
+    Json bad = good;
+    bad[Json::json_pointer(pointer)] = value;
+    return error_of(bad.dump());
+  };
+  CHECK_THAT(changed("/nprocs", -1), Contains("nprocs"));
+  CHECK_THAT(changed("/nprocs", 1e300), Contains("nprocs"));
+  CHECK_THAT(changed("/nprocs", 4000000000U), Contains("nprocs"));
+  CHECK_THAT(changed("/occasion", "tea"), Contains("'occasion' is none of limit, slow_limit, terminated, files"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks/0/rank", -3), Contains("rank"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks/0/phase", 3), Contains("'phase' is no text"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks/0/state", ""), Contains("state"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks/0/call/in_place", 1), Contains("in_place"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks", nullptr), Contains("'ranks' is no list"));
+  CHECK_THAT(changed("/observed/ras/0/dead_pids", Json::array({"x"})), Contains("dead_pids"));
+  CHECK_THAT(changed("/idle_s", "long"), Contains("'idle_s' is no number"));
+}
+
+TEST_CASE("a file cut or bitten anywhere is read or refused, and never breaks the reader or the judge",
+          "[hang_json][property]") {
+  const HangEvidence job = rich_job();
+  const std::string good = hang_json(job, judge(job));
+  std::mt19937 random(3);
+  int refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = good;
+    if (round % 2 == 0) {
+      text.resize(random() % text.size());
+    } else {
+      for (int bites = 0; bites < 3; ++bites) text[random() % text.size()] = static_cast<char>(random());
+    }
+    try {
+      // Not inside CHECK, which would catch the Error.
+      const std::string sentence = judge(read_hang_json(text)).sentence;
+      CHECK_FALSE(sentence.empty());
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 1000);
+}
