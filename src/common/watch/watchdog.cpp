@@ -115,6 +115,7 @@ Watchdog::Attached::Attached(Impl& impl, Backend& backend) : impl_(impl), backen
   const std::lock_guard lock(impl_.mutex);
   impl_.backends.push_back(&backend_);
   backend_.count_operations(impl_.record->lanes());
+  impl_.record->set_lanes(backend_.lanes());
 }
 
 Watchdog::Attached::~Attached() {
