@@ -238,7 +238,16 @@ TEST_CASE("probing tells where small messages pass and large ones do not", "[pee
   CHECK(reply.text == "served");
 }
 
-TEST_CASE("a request may come in pieces, and the client may end its own direction first", "[peers]") {
+TEST_CASE("a client that has ended its own direction still gets the whole reply", "[peers]") {
+  const std::string big(kMaxReply, 'r');
+  PeerServer server({.handle = [&](std::string_view) { return big; }, .tick = {}});
+  Rude client(at(server.listen("127.0.0.1", kToken)));
+  client.say(request_bytes(PeerKind::message, kToken, "hello"));
+  client.say_no_more();
+  CHECK(client.hear().size() == kReplyHeader + kMaxReply);
+}
+
+TEST_CASE("a request may come in pieces", "[peers]") {
   Answering answering;
   const std::string request = request_bytes(PeerKind::message, kToken, "hello");
   Rude slow(answering.address());
@@ -247,7 +256,6 @@ TEST_CASE("a request may come in pieces, and the client may end its own directio
     const int ticks = answering.ticks();
     while (answering.ticks() == ticks) std::this_thread::yield();  // so that pieces are read one by one
   }
-  slow.say_no_more();
   CHECK(parse_reply(slow.hear()).payload == "re: hello");
 }
 
@@ -298,6 +306,25 @@ TEST_CASE("a watcher ticks at once, again and again, when rung, and under load",
   while (busy.ticks() < before + 5) {
     for (const PeerReply& reply : ask_peers(peers, kToken, "hello", kAmple)) REQUIRE(reply.result == Result::ok);
   }
+}
+
+TEST_CASE("between two slow requests there is time for a tick", "[peers]") {
+  constexpr milliseconds kPeriod{2};
+  int in_a_row = 0, most = 0;  // of the server's thread
+  {
+    PeerServer server({.handle =
+                           [&](std::string_view) {
+                             most = std::max(most, ++in_a_row);
+                             const auto begun = std::chrono::steady_clock::now();
+                             while (std::chrono::steady_clock::now() <= begun + kPeriod) std::this_thread::yield();
+                             return std::string("slow");
+                           },
+                       .tick = [&] { in_a_row = 0; },
+                       .period = kPeriod});
+    const std::vector<PeerAddress> peers(40, at(server.listen("127.0.0.1", kToken)));
+    for (const PeerReply& reply : ask_peers(peers, kToken, "hello", kAmple)) CHECK(reply.text == "slow");
+  }
+  CHECK(most == 1);
 }
 
 TEST_CASE("what the hooks throw does not end the watcher", "[peers]") {

@@ -128,9 +128,10 @@ bool PeerConnections::answer(Connection& connection, const PeerInput& request, c
   return !connection.out.empty();
 }
 
-/// Leaves nothing behind in the kernel. A client that wanted the reply has closed by now.
+/// Leaves nothing behind in the kernel, but for the end of a reply that a client in good order still reads.
 void PeerConnections::drop(Connection& connection) {
-  connection.socket.reset_when_closed();
+  const bool answered = !connection.out.empty() && connection.sent == connection.out.size();
+  if (!answered || !connection.half_closed) connection.socket.reset_when_closed();
   connection.socket.close();
 }
 
