@@ -1,0 +1,40 @@
+#pragma once
+
+#include "common/diagnose/call_cycles.h"
+#include "common/diagnose/call_lag.h"
+#include "common/diagnose/job_cast.h"
+#include "common/diagnose/joined_comms.h"
+#include "common/watch/evidence.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// A job's book with everything that several findings need worked out.
+struct LogView {
+  const JobBook &book;
+  std::span<const LogFile> files;
+  std::span<const RasEvidence> ras;
+  JobCast cast;
+  std::vector<JoinedComm> comms;
+  // By communicator:
+  std::vector<CallAlignment> alignments;
+  std::vector<std::optional<Divergence>> divergences;
+  std::vector<std::optional<CallLag>> lags;
+  std::vector<DeadlockCycle> cycles;
+};
+
+LogView view_log(const JobBook &book, std::span<const LogFile> files,
+                 std::span<const RasEvidence> ras);
+
+/// The actors of some of an alignment's streams.
+std::vector<std::uint32_t> actors_of(const CallAlignment &alignment,
+                                     std::span<const std::uint32_t> streams);
+
+/// "4 files", "the file x.log".
+std::string name_files(std::span<const LogFile> files);
+
+} // namespace busbar
