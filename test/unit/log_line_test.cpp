@@ -74,6 +74,8 @@ TEST_CASE("what launchers put in front of a prefix is kept apart from it", "[dia
       {"> ", ">"},                        // quoted in a mail
       {"0: ", "0:"},                      // srun -l
       {"12:", "12:"},
+      {"{\"log\":\"", "{\"log\":\""},  // docker's own files
+      {"[node17:33] ", "[node17:33]"},
       {"[default0]:", "[default0]:"},                       // torchrun --tee
       {"worker_1  | ", "worker_1  |"},                      // docker compose
       {"pod/trainer-0 trainer ", "pod/trainer-0 trainer"},  // kubectl logs --prefix
@@ -155,6 +157,13 @@ TEST_CASE("ends of lines do not matter", "[diagnose][log_line]") {
     const std::string line = kPrefix + "NCCL_IB_HCA set to mlx5_0" + end;
     CHECK(fact_of<EnvSetting>(line).value == "mlx5_0");
   }
+}
+
+TEST_CASE("docker's files are JSON", "[diagnose][log_line]") {
+  const std::string line = "{\"log\":\"" + kPrefix +
+                           "NCCL_IB_HCA set to mlx5_0\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-05T06:16:47.1Z\"}";
+  CHECK(fact_of<EnvSetting>(line).value == "mlx5_0");
+  CHECK(parse_log_line(line).origin.host == "node7");
 }
 
 TEST_CASE("a collective call of 2.4 to 2.30 is read whole", "[diagnose][log_line][calls]") {

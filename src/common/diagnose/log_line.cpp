@@ -8,6 +8,7 @@
 #include "common/diagnose/log_prefix.h"
 #include "common/diagnose/log_scan.h"
 #include "common/diagnose/log_settings.h"
+#include "common/diagnose/log_timestamp.h"
 #include "common/diagnose/log_transport.h"
 #include "common/diagnose/log_warnings.h"
 #include "common/diagnose/torch_line.h"
@@ -20,8 +21,9 @@ namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
 
-/// Without blanks, carriage return and the "\e[0m" of coloured output.
+/// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {
+  if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
   for (;;) {
     while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
     if (!line.ends_with("\x1b[0m")) return line;

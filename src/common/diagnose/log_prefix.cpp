@@ -1,6 +1,7 @@
 #include "common/diagnose/log_prefix.h"
 
 #include "common/diagnose/log_scan.h"
+#include "common/diagnose/log_timestamp.h"
 
 #include <cstddef>
 #include <cstring>
@@ -101,8 +102,8 @@ void take_device(std::string_view& before, LogOrigin& origin) {
   before = without_blanks_behind(before.substr(0, open));
 }
 
-/// What a launcher's decoration ends with where no blank follows: "[1,3]<stdout>:node1".
-bool ends_before_host(char c) { return is_blank(c) || c == ':' || c == ']' || c == '|'; }
+/// What a launcher's decoration ends with where no blank follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
+bool ends_before_host(char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; }
 
 void take_host(std::string_view& before, LogOrigin& origin) {
   std::string_view rest = before;
@@ -123,13 +124,13 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   before = rest.substr(0, begin);
 }
 
-/// NCCL's own "[2026-05-05 06:16:47] " in any format that has a ':' and a digit.
+/// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
 void take_timestamp(std::string_view& before, LogOrigin& origin) {
   const std::string_view text = without_blanks_behind(before);
   const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNone;
   if (open == kNone) return;
   const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
-  if (inside.size() < 5 || inside.find(':') == kNone || inside.find_first_of("0123456789") == kNone) return;
+  if (!has_clock(inside)) return;
   origin.timestamp = inside;
   before = text.substr(0, open);
 }
@@ -158,26 +159,6 @@ bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
 }
 
 }  // namespace
-
-std::string_view find_iso_timestamp(std::string_view text) {
-  constexpr std::string_view kShape = "0000-00-00T00:00:00";
-  for (std::size_t at = 0; at + kShape.size() <= text.size(); ++at) {
-    // Only the '-' in the fifth place is looked for in most places.
-    if (text[at + 4] != '-') continue;
-    std::size_t same = 0;
-    while (same < kShape.size()) {
-      const char want = kShape[same], is = text[at + same];
-      if (want == '0' ? !is_digit(is) : is != want && !(want == 'T' && is == ' ')) break;
-      ++same;
-    }
-    if (same < kShape.size()) continue;
-    std::size_t end = at + same;
-    while (end < text.size() && (is_digit(text[end]) || std::string_view(".,:+-Z").find(text[end]) != kNone)) ++end;
-    while (text[end - 1] == ':' || text[end - 1] == ',') --end;
-    return text.substr(at, end - at);
-  }
-  return {};
-}
 
 LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   LogPrefix prefix;

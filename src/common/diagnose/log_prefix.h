@@ -22,7 +22,4 @@ struct LogPrefix {
 /// Without a prefix: level none and no origin, or level version ("NCCL version 2.x" alone) and a decoration at most.
 LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin);
 
-/// Timestamps as docker, Kubernetes and syslog put them in front of lines, "2026-05-05T06:16:47.123Z"; empty: none.
-std::string_view find_iso_timestamp(std::string_view text);
-
 }  // namespace busbar
