@@ -38,7 +38,7 @@ def run(name, version, nranks, layout, decoration, seed, folder):
         wrong.append(f"verdict {answer.verdict!r}, not {planted.verdict}")
     elif answer.code != planted.exit_code:
         wrong.append(f"exit code {answer.code}, not {planted.exit_code}")
-    else:
+    elif layout != "broken" or not name.startswith("init_stuck"):  # "Connected all rings" may have lost whose it is
         wrong += [f"does not name {' or '.join(group)}" for group in planted.blame
                   if not any(answer.says(words) for words in group)]
     if answer.code < 0 or answer.code > 7 or not answer.json:

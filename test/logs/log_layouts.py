@@ -23,29 +23,34 @@ DECORATIONS = {
 
 
 class Writer:
-    """One of the files. A broken line is one whose beginning got in front of another's line, its end thereafter."""
+    """One of the files. A broken line is one whose beginning got in front of another rank's line, its end thereafter."""
 
     def __init__(self, path, broken=0.0, seed=0, torn=False):
         self.file = open(path, "w", encoding="utf-8", buffering=1 << 20)  # pylint: disable=consider-using-with
         self.random = random.Random(seed)
-        self.broken, self.held, self.torn, self.first = broken, "", torn, torn
+        self.broken, self.torn, self.first = broken, torn, torn
+        self.held = None  # a line to break, if the next one is another rank's: (rank, beginning, end)
 
-    def line(self, text):
+    def line(self, rank, text):
         if self.first and text:
             # The beginning of a log that was rotated away.
             self.first, text = False, text[self.random.randrange(len(text)):]
         if self.held:
-            text, self.held = f"{text}\n{self.held}", ""
-        elif self.broken and "NCCL INFO" in text and self.random.random() < self.broken:
-            head = text.index("NCCL INFO ") + len("NCCL INFO ")
-            self.file.write(text[:head])
-            self.held = text[head:]
-            return
-        self.file.write(text + "\n")
+            whose, head, tail = self.held
+            self.held = None
+            if whose is not rank and text:
+                self.file.write(f"{head}{text}\n{tail}\n")
+                return
+            self.file.write(f"{head}{tail}\n")
+        if self.broken and "NCCL INFO" in text and self.random.random() < self.broken:
+            at = text.index("NCCL INFO ") + len("NCCL INFO ")
+            self.held = (rank, text[:at], text[at:])
+        else:
+            self.file.write(text + "\n")
 
     def close(self):
         if self.held:
-            self.file.write(self.held + "\n")
+            self.file.write(self.held[1] + self.held[2] + "\n")
         if self.torn:
             text = "node0:20000:20000 [0] NCCL INFO Connected to proxy localRank 0 -> connection 0xfd9a68000d20"
             self.file.write(text[:self.random.randrange(1, len(text))])
@@ -85,14 +90,14 @@ def write(planted, folder, layout="per_rank", decoration="none", seed=1):
 
     def stream(rank):
         for seconds, line in RankLog(planted.job, rank, planted.behave(rank)).lines():
-            yield (decorate(rank, seconds) + line) if decorate else line
+            yield rank, (decorate(rank, seconds) + line) if decorate else line
 
     paths = []
     for index, (name, ranks) in enumerate(groups.items()):
         paths.append(os.path.join(folder, name))
         out = Writer(paths[-1], 0.02 if layout == "broken" else 0, seed + index, layout == "cut")
-        for line in (stream(ranks[0]) if len(ranks) == 1 else _merged([stream(r) for r in ranks], rng)):
-            out.line(line)
+        for whose, line in (stream(ranks[0]) if len(ranks) == 1 else _merged([stream(r) for r in ranks], rng)):
+            out.line(whose, line)
         out.close()
     for name, lines in planted.other_files.items():
         paths.append(os.path.join(folder, name))

@@ -65,11 +65,13 @@ def xid(host, second, pid):
             f"(PCI:0000:18:00): 79, pid={pid}, name=python, GPU has fallen off the bus.")
 
 
+TORCH_OPS = {"AllReduce": "ALLREDUCE", "AllGather": "_ALLGATHER_BASE", "ReduceScatter": "_REDUCE_SCATTER_BASE",
+             "Broadcast": "BROADCAST", "Reduce": "REDUCE"}
+
+
 def torch_timeout(old, rank, seq, op, numel, enqueued, completed):
     """What ProcessGroupNCCL's watchdog says, in the words of PyTorch 2.1 or of 2.4 and later."""
-    op = {"AllReduce": "ALLREDUCE", "AllGather": "_ALLGATHER_BASE", "ReduceScatter": "_REDUCE_SCATTER_BASE",
-          "Broadcast": "BROADCAST", "Reduce": "REDUCE"}[op]
-    work = (f"WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran for "
+    work = (f"WorkNCCL(SeqNum={seq}, OpType={TORCH_OPS[op]}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran for "
             f"600{rank % 1000:03d} milliseconds before timing out.")
     if old:
         return [f"[E ProcessGroupNCCL.cpp:475] [Rank {rank}] Watchdog caught collective operation timeout: {work}",

@@ -193,7 +193,7 @@ def stuck_inside(job):
     def behave(rank):
         said = words.torch_timeout(job.shapes.old_torch, rank.rank, seq, call.op, call.count, seq, seq - 1)
         return Behaviour(calls=job.calls[:k + 1], end="none", tail=[(300, "raw", line) for line in said])
-    return Planted(job, "STUCK_INSIDE", behave, [[call.op, call.op.upper()]])
+    return Planted(job, "STUCK_INSIDE", behave, [[call.op, words.TORCH_OPS[call.op]]])
 
 
 def slow_not_hung(job):
