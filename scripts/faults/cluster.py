@@ -102,6 +102,7 @@ class Job:
                   "srun": ["srun", "--mpi=pmix", "-N", nhosts, "-n", 2 * nhosts, "--ntasks-per-node=2"]}
         command = [VCLUSTER, *map(str, launch[cluster.launcher]), program, "--backend", "mpi", *options]
         self.cluster = cluster
+        self.ranks_gone = None  # when the last rank ended, if that was before the launcher did
         self.lines = []
         self.begun = time.monotonic()
         self.process = subprocess.Popen(command, cwd=folder, env=dict(os.environ, **(env or {})), text=True,
@@ -123,10 +124,13 @@ class Job:
 
     def wait(self, limit_s):
         """The exit code; None, and the launcher ended, where it goes on without any rank, or for too long."""
-        begun, alone = time.monotonic(), None
-        while not self.ended() and time.monotonic() - begun < limit_s:
-            alone = None if self.cluster.all_ranks() else alone or time.monotonic()
-            if alone and time.monotonic() - alone > PATIENCE_S:
+        end = time.monotonic() + limit_s
+        while not self.ended() and time.monotonic() < end:
+            if self.cluster.all_ranks():
+                self.ranks_gone = None
+            elif self.ranks_gone is None:
+                self.ranks_gone = time.monotonic()
+            elif time.monotonic() - self.ranks_gone > PATIENCE_S:
                 break
             time.sleep(0.2)
         code = self.process.poll()

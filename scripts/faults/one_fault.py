@@ -22,8 +22,10 @@ MOVING = 8 * 2**20  # bytes sent by a host whose ranks are past their initialisa
 
 
 def hang_files(cluster):
+    """The one that speaks for the job; hosts that are cut off write hang-JOBID.HOST.json to their $TMPDIR."""
     folders = [FOLDER] + [f"{cluster.root(host)}{RUN}/tmp" for host in cluster.hosts]
-    return sorted(path for folder in folders for path in glob.glob(f"{folder}/hang-*.json"))
+    return [path for folder in folders for path in glob.glob(f"{folder}/hang-*.json")
+            if not re.search(r"\.node\d+\.json$", path)]
 
 
 def spoken(job):
@@ -122,7 +124,7 @@ def run(fault, launcher, build):
         fault.repair(cluster)
     # A host that is cut off ends its ranks by itself.
     gone = until(lambda: not cluster.all_ranks(), fault.limit_s + 20)
-    result["gone_s"] = round(time.monotonic() - injected, 1) if gone else None
+    result["gone_s"] = round((job.ranks_gone or time.monotonic()) - injected, 1) if gone else None
 
     files = hang_files(cluster)
     said = spoken(job)
@@ -139,7 +141,7 @@ def run(fault, launcher, build):
     if result["records"]:
         flight = records_tell(cluster, busbar)
         result["flight"] = flight
-        if not result["verdict"] and not fault.quiet() and flight:
+        if result["verdict"] in (None, "UNKNOWN") and not fault.quiet() and flight:
             result.update({key: flight.get(key, []) for key in FINDING}, by="--flight")
     # Records stay where somebody else ended the job, for `busbar diagnose --flight`; all else goes.
     kept = "" if result["code"] in (0, 4) else "busbar."
