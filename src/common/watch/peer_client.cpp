@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 using Result = PeerProbe::Result;
 
 constexpr std::size_t kMostConnections = 256;
+constexpr int kMostAttempts = 3;
 constexpr milliseconds kMeanwhile{250};  // half of what is promised
 
 Result result_of(int error) {
@@ -50,12 +51,17 @@ struct Exchange {
   Clock::time_point begun;
   std::size_t sent = 0;
   std::string in;
+  bool cut = false;  ///< ended by the other side after it was connected
 };
 
 class Asking {
  public:
   Asking(std::span<const PeerAddress> peers, std::string request, Clock::time_point deadline)
-      : peers_(peers), request_(std::move(request)), deadline_(deadline), replies_(peers.size()) {}
+      : peers_(peers),
+        request_(std::move(request)),
+        deadline_(deadline),
+        replies_(peers.size()),
+        attempts_(peers.size(), 0) {}
 
   std::vector<PeerReply> run(const std::function<void()>& meanwhile) {
     Clock::time_point called = Clock::now();
@@ -79,6 +85,7 @@ class Asking {
   void wait_and_serve();
   bool go_on(Exchange& exchange);
   bool receive(Exchange& exchange);
+  bool fail(Exchange& exchange, int error);
   void give_up(const Exchange& exchange);
   void make_room();
   milliseconds patience() const;
@@ -87,6 +94,7 @@ class Asking {
   std::string request_;
   Clock::time_point deadline_;
   std::vector<PeerReply> replies_;
+  std::vector<int> attempts_;
   std::vector<Exchange> under_way_;
   std::size_t next_ = 0;  ///< the first that is not asked yet
   std::size_t room_ = kMostConnections;
@@ -136,7 +144,7 @@ bool Asking::start(std::size_t peer) {
     replies_[peer] = failure(errno);
     return true;
   }
-  under_way_.push_back({peer, std::move(socket), Clock::now(), 0, {}});
+  under_way_.push_back({peer, std::move(socket), Clock::now(), 0, {}, false});
   return true;
 }
 
@@ -151,30 +159,32 @@ void Asking::wait_and_serve() {
   if (next_ < peers_.size() && !under_way_.empty()) until = std::min(until, under_way_.front().begun + patience());
   const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
   if (poll(events.data(), events.size(), static_cast<int>(std::max<std::int64_t>(wait, 1))) <= 0) return;
+  std::vector<std::size_t> again;
   for (std::size_t i = 0; i < under_way_.size(); ++i) {
-    if (events[i].revents != 0 && !go_on(under_way_[i])) under_way_[i].socket.close();
+    Exchange& exchange = under_way_[i];
+    if (events[i].revents == 0 || go_on(exchange)) continue;
+    exchange.socket.close();
+    // Cut off by a watcher too busy to keep it, or because the process has just ended: then the next connection is
+    // refused outright.
+    if (exchange.cut && ++attempts_[exchange.peer] < kMostAttempts) again.push_back(exchange.peer);
   }
   std::erase_if(under_way_, [](const Exchange& exchange) { return !exchange.socket.open(); });
+  for (const std::size_t peer : again) {
+    if (!start(peer)) replies_[peer] = {Result::timed_out, "no socket left to ask again"};
+  }
 }
 
 /// False: it is over, and the reply says how.
 bool Asking::go_on(Exchange& exchange) {
-  PeerReply& reply = replies_[exchange.peer];
   int error = 0;
   socklen_t length = sizeof error;
   getsockopt(exchange.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) {
-    reply = failure(error);
-    return false;
-  }
+  if (error != 0) return fail(exchange, error);
   if (exchange.sent < request_.size()) {
     const ssize_t n =
         send(exchange.socket.fd(), request_.data() + exchange.sent, request_.size() - exchange.sent, MSG_NOSIGNAL);
     if (n > 0) exchange.sent += static_cast<std::size_t>(n);
-    if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) {
-      reply = failure(errno);
-      return false;
-    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) return fail(exchange, errno);
   }
   return receive(exchange);
 }
@@ -184,9 +194,7 @@ bool Asking::receive(Exchange& exchange) {
   std::array<char, 64 * 1024> chunk;  // not cleared: recv says how much of it counts
   const ssize_t n = recv(exchange.socket.fd(), chunk.data(), chunk.size(), 0);
   if (n < 0) {
-    if (errno == EAGAIN || errno == EINTR || errno == ENOTCONN) return true;
-    reply = failure(errno);
-    return false;
+    return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
   }
   exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
   const PeerInput input = parse_reply(exchange.in);
@@ -194,11 +202,19 @@ bool Asking::receive(Exchange& exchange) {
     reply = {Result::ok, std::string(input.payload)};
   } else if (n == 0) {
     reply = {Result::refused, "it closed the connection without an answer"};
+    exchange.cut = true;
   } else if (input.state == PeerInput::State::bad) {
     reply = {Result::refused, "what answers there is no watcher of this job"};
   } else {
     return true;
   }
+  return false;
+}
+
+/// Always false: it is over.
+bool Asking::fail(Exchange& exchange, int error) {
+  replies_[exchange.peer] = failure(error);
+  exchange.cut = error == ECONNRESET || error == EPIPE;
   return false;
 }
 

@@ -13,14 +13,14 @@
 namespace busbar {
 
 struct PeerReply {
-  PeerProbe::Result result = PeerProbe::Result::timed_out;  ///< refused: also where the peer ended
-                                                            ///< before it answered
-  std::string text;                                         ///< where not ok: why, for people
+  PeerProbe::Result result = PeerProbe::Result::timed_out;
+  std::string text;  ///< where not ok: why, for people
 };
 
 /// Asks all at once (at most 256 connections at a time) and waits until all answered or `limit` is over; replies in the
 /// order of `peers`. Where peers are more than connections, those that do not answer give way to those not yet asked.
 /// Any thread. `meanwhile`, where given, is called at least every 500 ms. Throws Error for a request above kMaxRequest.
+/// A peer that cuts the connection is asked up to three times, because it may just be busy; then it counts as refused.
 std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
                                  std::chrono::milliseconds limit, const std::function<void()>& meanwhile = {});
 

@@ -10,9 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A connection without the token is kept at least so long when others wait for its place: a peer that has just
-// connected sends within that.
-constexpr milliseconds kSuspicion{200};
+// A connection that says nothing is kept at least so long when others wait for its place: a peer that has connected
+// sends within that, unless its host is very busy, and then it asks again.
+constexpr milliseconds kSuspicion{1000};
 constexpr milliseconds kLookAgain{50};  // at a listener that cannot be served
 
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -56,13 +56,15 @@ bool PeerConnections::accepting() const {
                                   }));
 }
 
-/// Whoever has not shown the token for longest gives way.
+/// Whoever has said nothing for longest gives way.
 bool PeerConnections::make_room() {
   if (connections_.size() < kMost) return true;
   const Clock::time_point now = Clock::now();
-  // Connections stand in the order in which they came.
-  const auto victim = std::ranges::find_if(
-      connections_, [&](const Connection& c) { return !c.trusted && now >= c.begun + kSuspicion; });
+  // Connections stand in the order in which they came. What has arrived and was not read yet is no silence.
+  const auto victim = std::ranges::find_if(connections_, [&](const Connection& c) {
+    char next = 0;
+    return !c.trusted && now >= c.begun + kSuspicion && recv(c.socket.fd(), &next, 1, MSG_PEEK) <= 0;
+  });
   if (victim == connections_.end()) return false;
   drop(*victim);
   connections_.erase(victim);
