@@ -60,7 +60,7 @@ Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const
       clock_read_s_(clock_read_cost(world)) {
   if (!config.paranoid) return;
   sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
-    compare_calls(world_, config_, b, op, calls, steps_.current());
+    compare_calls(world_, config_, b, op, calls);
   });
 }
 
@@ -137,8 +137,7 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
     if (!cell.why_not.empty()) continue;
     // Tried out, checked, and asked what runs.
     const int calls = (racers[v].backend->asynchronous() ? 1 : 0) + (config_.check > 0 ? 1 : 0) + 1;
-    compare_calls(world_, config_, *racers[v].backend, workload.operation(), static_cast<std::uint64_t>(calls),
-                  steps_.current());
+    compare_calls(world_, config_, *racers[v].backend, workload.operation(), static_cast<std::uint64_t>(calls));
     if (!try_out(*racers[v].backend, workload, cell)) {
       opened[v].why_not = cell.why_not;
       continue;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -29,7 +30,7 @@ struct Injector::Fault {
   Fault& operator=(const Fault&) = delete;
   /// An alarm that stayed silent because nothing happened is no proof.
   ~Fault() {
-    if (!armed || done) return;
+    if (!armed || done || std::uncaught_exceptions() > 0) return;
     fmt::print(stderr, "busbar: warning: --inject: nothing was broken: rank {} made {} operations, op={} never came\n",
                injection.rank, operations.load(), injection.operation);
   }

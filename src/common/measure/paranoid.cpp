@@ -3,6 +3,7 @@
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/records.h"
+#include "common/base/units.h"
 #include "common/cluster/session.h"
 #include "common/watch/hang_report.h"
 
@@ -103,6 +104,13 @@ std::string sentence(const std::vector<Party>& parties) {
          fmt::format("; the other{} with {}", others == 1 ? "" : fmt::format(" {}", others), with(parties[0], at));
 }
 
+/// "all_reduce of 64 KiB float sum, in place".
+std::string describe(const Operation& op) {
+  return fmt::format("{} of {} {}{}{}", op.collective->name, format_bytes(message_bytes(*op.collective, op.problem)),
+                     name(op.dtype), op.op ? fmt::format(" {}", name(*op.op)) : "",
+                     op.in_place ? ", in place" : ", out of place");
+}
+
 AnnouncedCall unpack(const std::string& packed) {
   const std::vector<std::string> fields = unpack_records(packed).at(0);
   return {std::stoi(fields.at(0)), fields.at(1), std::stoi(fields.at(2)), {fields.begin() + 3, fields.end()}};
@@ -110,19 +118,20 @@ AnnouncedCall unpack(const std::string& packed) {
 
 }  // namespace
 
-std::string deviation(std::span<const AnnouncedCall> calls, std::string_view step) {
+std::string deviation(std::span<const AnnouncedCall> calls, std::string_view operation) {
   std::set<int> groups;
   for (const AnnouncedCall& call : calls) groups.insert(call.group);
   for (const int group : groups) {
     const std::vector<Party> parties = parties_of(calls, group);
     if (parties.size() < 2) continue;
-    return fmt::format("ARG_MISMATCH in {}: {} (found by --paranoid before anybody called)", step, sentence(parties));
+    return fmt::format("ARG_MISMATCH in {}: {} (found by --paranoid before anybody called)", operation,
+                       sentence(parties));
   }
   return {};
 }
 
 void compare_calls(const Comm& world, const Config& config, const Backend& backend, const Operation& op,
-                   std::uint64_t calls, const std::string& step) {
+                   std::uint64_t calls) {
   if (!config.paranoid) return;
   const Arguments mine = arguments_of(backend.as_called(op, calls));
   if (all_equal(world, mine)) return;
@@ -133,7 +142,7 @@ void compare_calls(const Comm& world, const Config& config, const Backend& backe
   const std::vector<std::string> packed = world.gather(pack_record(record));
   std::vector<AnnouncedCall> announced;
   std::transform(packed.begin(), packed.end(), std::back_inserter(announced), unpack);
-  const std::string wrong = world.broadcast(deviation(announced, step), 0);
+  const std::string wrong = world.broadcast(deviation(announced, describe(op)), 0);
   // Empty where only groups differ, which have problems of their own.
   if (!wrong.empty()) throw AgreedError(ExitCode::invalid_use, wrong);
 }

@@ -13,10 +13,10 @@
 namespace busbar {
 
 /// --paranoid: all processes compare what they are about to call, `calls` times, before anybody calls it. Where they do
-/// not agree all throw the same AgreedError(invalid_use), which names who deviates. `step`: for the message. Does
+/// not agree all throw the same AgreedError(invalid_use), which names who deviates. Does
 /// nothing without the option. Collective; never between timed operations.
 void compare_calls(const Comm& world, const Config& config, const Backend& backend, const Operation& op,
-                   std::uint64_t calls, const std::string& step);
+                   std::uint64_t calls);
 
 /// The header's line about --paranoid.
 std::string paranoid_remark();
@@ -30,6 +30,6 @@ struct AnnouncedCall {
 };
 
 /// The sentence about those who deviate from the majority of their group; empty where all agree. Pure.
-std::string deviation(std::span<const AnnouncedCall> calls, std::string_view step);
+std::string deviation(std::span<const AnnouncedCall> calls, std::string_view operation);
 
 }  // namespace busbar

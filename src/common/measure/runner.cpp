@@ -73,7 +73,7 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   begin(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
   verifier_.prepare_timed(workload);
   compare_calls(world_, config_, backend_, workload.operation(),
-                operations_of(config_, config_.show_algo && !row.algorithm), steps_.current());
+                operations_of(config_, config_.show_algo && !row.algorithm));
 
   begin(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
   const LoopTimes times = time_operations(backend_, world_, config_, workload, fail_);

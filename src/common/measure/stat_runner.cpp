@@ -83,7 +83,7 @@ StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config
       random_(seed) {
   if (!config.paranoid) return;
   sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
-    compare_calls(world_, config_, b, op, calls, steps_.current());
+    compare_calls(world_, config_, b, op, calls);
   });
 }
 
@@ -188,7 +188,7 @@ void StatRunner::check(Entry& entry, const Workload& workload) {
   Row& row = rows_[entry.row];
   const bool observed = config_.show_algo && !row.algorithm;
   compare_calls(world_, config_, backend_, workload.operation(),
-                static_cast<std::uint64_t>(config_.check) + (observed ? 1 : 0), steps_.current());
+                static_cast<std::uint64_t>(config_.check) + (observed ? 1 : 0));
   if (config_.check > 0) {
     const auto rounds = static_cast<std::uint64_t>(config_.check);
     begin(entry, {.phase = Phase::checking,
