@@ -458,13 +458,17 @@ TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[ju
   check(job, Verdict::process_dead, {5}, {"node2"});
 }
 
-TEST_CASE("a host whose processes are gone when the launcher ends the job lost its daemon", "[judge][terminated]") {
+TEST_CASE("a host that refuses connections has lost its processes", "[judge][terminated]") {
   HangEvidence job = stuck_job(8, 2);
+  lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
+  check(job, Verdict::process_dead, {6, 7}, {"node3"});
+  CHECK_THAT(judge(job).sentence, Contains("no process is left on node3 (ranks 6,7): connection refused"));
+
+  // As when the launcher lost its daemon there and ends the rest.
   job.occasion = Occasion::terminated;
   for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.8; });
-  lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
-  check(job, Verdict::host_unreachable, {6, 7}, {"node3"});
-  // Most of them closed already: they are merely faster than this one.
+  check(job, Verdict::process_dead, {6, 7}, {"node3"});
+  // Most of them are closed already: they are merely faster than this one.
   lose_host(job, 2, "connection refused from rank 4 at 198.18.7.3");
   CHECK(judge(job).verdict == Verdict::unknown);
 }

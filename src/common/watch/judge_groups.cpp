@@ -9,7 +9,7 @@ namespace busbar {
 namespace {
 
 using Condition = SeenRank::Condition;
-using Key = std::tuple<bool, Condition, Progress, Phase, std::string, std::uint64_t, std::string>;
+using Key = std::tuple<bool, Condition, Advance, Phase, std::string, std::uint64_t, std::string>;
 
 std::string_view ended_words(Ending ending) {
   switch (ending) {

@@ -132,17 +132,12 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
   return ruling;
 }
 
-/// Hosts whose silence tells something. Processes that leave when their job is ended do not leave together: a port that
-/// is closed already is no fault then, unless nothing else explains the end and only few hosts are like that.
+/// A host that refuses connections is there, only its processes are not.
 std::vector<const HostEvidence*> silent_hosts(const Scene& scene) {
-  if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return scene.unreached;
-  std::vector<const HostEvidence*> closed, silent;
+  std::vector<const HostEvidence*> silent;
   for (const HostEvidence* host : scene.unreached) {
-    (host->why_not.find("refused") != std::string::npos ? closed : silent).push_back(host);
+    if (!refuses(*host)) silent.push_back(host);
   }
-  const bool somebody_lost = std::any_of(scene.ranks.begin(), scene.ranks.end(),
-                                         [](const SeenRank& seen) { return seen.condition == Condition::lost; });
-  if (silent.empty() && !somebody_lost && 2 * closed.size() < scene.evidence->hosts.size()) return closed;
   return silent;
 }
 

@@ -7,7 +7,7 @@
 namespace busbar {
 namespace {
 
-using Stage = Progress::Stage;
+using Stage = Advance::Stage;
 
 bool in_init(const SeenRank& seen) {
   return seen.progress.stage == Stage::mpi_init || seen.progress.stage == Stage::initialization;

@@ -62,6 +62,31 @@ bool has_errors(const Scene& scene, const HostEvidence& host) {
   });
 }
 
+/// Hosts that answer, but on which no process of the job listens any more. Processes that leave when their job is ended
+/// do not leave together, so that then only few such hosts tell something.
+std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
+  Ruling ruling;
+  ruling.verdict = Verdict::process_dead;
+  for (const HostEvidence* host : scene.unreached) {
+    if (!refuses(*host)) continue;
+    ruling.hosts.insert(host->host);
+    ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
+  }
+  const bool ended = scene.evidence->occasion == HangEvidence::Occasion::terminated;
+  if (ruling.hosts.empty() || (ended && 2 * ruling.hosts.size() >= scene.evidence->hosts.size())) return std::nullopt;
+  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+  for (std::size_t r = 0; r < host_of.size(); ++r) {
+    if (ruling.hosts.contains(host_of[r])) ruling.ranks.insert(static_cast<int>(r));
+  }
+  const std::vector<int> ranks(ruling.ranks.begin(), ruling.ranks.end());
+  const std::string where =
+      ruling.hosts.size() == 1 ? *ruling.hosts.begin() : fmt::format("{} hosts", ruling.hosts.size());
+  ruling.sentence = fmt::format("no process is left on {}{}: connection refused", where,
+                                ranks.empty() ? "" : fmt::format(" ({})", rank_words(ranks)));
+  ruling.sentence += and_waiting(scene, ruling.ranks);
+  return ruling;
+}
+
 /// Those that fell silent first, and of these the ones that said nothing: an error may come from losing a peer.
 Seen first_lost(const Seen& lost) {
   constexpr double kTogether_s = 3;
@@ -80,7 +105,7 @@ Seen first_lost(const Seen& lost) {
 
 std::optional<Ruling> find_dead(const Scene& scene) {
   const Seen lost = those(scene, Condition::lost);
-  if (lost.empty()) return std::nullopt;
+  if (lost.empty()) return find_emptied_hosts(scene);
   const Seen dead = first_lost(lost);
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;

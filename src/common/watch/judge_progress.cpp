@@ -10,7 +10,7 @@
 namespace busbar {
 namespace {
 
-using Stage = Progress::Stage;
+using Stage = Advance::Stage;
 using Condition = SeenRank::Condition;
 using Occasion = HangEvidence::Occasion;
 
@@ -23,8 +23,8 @@ Seen placed(const Scene& scene) {
   return ranks;
 }
 
-std::map<Progress, Seen> levels_of(const Scene& scene) {
-  std::map<Progress, Seen> levels;
+std::map<Advance, Seen> levels_of(const Scene& scene) {
+  std::map<Advance, Seen> levels;
   for (const SeenRank* seen : placed(scene)) levels[seen->progress].push_back(seen);
   return levels;
 }
@@ -167,7 +167,7 @@ std::optional<Ruling> find_slow(const Scene& scene) {
 }
 
 std::optional<Ruling> find_lagging(const Scene& scene) {
-  const std::map<Progress, Seen> levels = levels_of(scene);
+  const std::map<Advance, Seen> levels = levels_of(scene);
   if (levels.size() < 2) return std::nullopt;
   std::size_t total = 0;
   const Seen* largest = nullptr;
@@ -186,7 +186,7 @@ std::optional<Ruling> find_lagging(const Scene& scene) {
 }
 
 std::optional<Ruling> find_stuck_inside(const Scene& scene) {
-  const std::map<Progress, Seen> levels = levels_of(scene);
+  const std::map<Advance, Seen> levels = levels_of(scene);
   if (levels.empty()) return std::nullopt;
   if (auto ruling = rule_by_ras(scene); ruling && levels.size() == 1) return ruling;
   const Seen* largest = nullptr;

@@ -13,9 +13,9 @@ using Occasion = HangEvidence::Occasion;
 constexpr double kSilent_s = 10;  ///< a watcher beats every half second
 constexpr double kFresh_s = 3;
 
-Progress progress_of(const FlightState& f) {
-  using Stage = Progress::Stage;
-  const auto at = [&](Stage stage) { return Progress{f.entered, stage}; };
+Advance progress_of(const FlightState& f) {
+  using Stage = Advance::Stage;
+  const auto at = [&](Stage stage) { return Advance{f.entered, stage}; };
   if (inside(f)) return at(Stage::inside);
   switch (f.phase) {
     case Phase::starting:

@@ -18,7 +18,7 @@ namespace busbar {
 // What the files judge_*.cpp share; nothing else includes it.
 
 /// How far a rank got: the later in the program, the greater.
-struct Progress {
+struct Advance {
   enum class Stage : std::uint8_t {
     starting,
     mpi_init,
@@ -31,7 +31,7 @@ struct Progress {
   };
   std::uint64_t entered = 0;
   Stage stage = Stage::starting;
-  auto operator<=>(const Progress&) const = default;
+  auto operator<=>(const Advance&) const = default;
 };
 
 /// A rank whose record was read.
@@ -48,7 +48,7 @@ struct SeenRank {
   const FlightState* flight = nullptr;
   ProcessState process;
   Condition condition = Condition::running;
-  Progress progress;
+  Advance progress;
 };
 
 /// The evidence in the order in which it is judged.
@@ -100,6 +100,8 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
 
 // Words.
 
+/// Whether nobody listens any more on a host that was not reached, although the host answers.
+bool refuses(const HostEvidence& host);
 /// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
 bool inside(const FlightState& flight);
 /// The last operation that it surely left.

@@ -9,6 +9,8 @@
 
 namespace busbar {
 
+bool refuses(const HostEvidence& host) { return host.why_not.find("refused") != std::string::npos; }
+
 bool inside(const FlightState& flight) { return flight.call && flight.entered > flight.step_first; }
 
 std::uint64_t last_finished(const FlightState& flight) { return inside(flight) ? flight.entered - 1 : flight.entered; }
@@ -58,7 +60,7 @@ std::string who(const Seen& ranks) {
 }
 
 std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom) {
-  std::map<Progress, Seen> groups;
+  std::map<Advance, Seen> groups;
   for (const SeenRank& seen : scene.ranks) {
     const bool waits = seen.condition == SeenRank::Condition::running && !blamed.contains(seen.rank);
     if (waits) groups[seen.progress].push_back(&seen);
