@@ -1,0 +1,109 @@
+"""Catches: a fault that --inject makes and nobody sees, one that breaks more than it says, and a --paranoid that lets
+unequal calls through or ends a healthy run. With -w 0 -n 1 -c 1 a process's operations are 1 timed and 2 checked out of
+place, 3 timed and 4 checked in place."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import suite  # noqa: E402
+from suite import Case, mpirun, perf  # noqa: E402
+
+SMALL = ("-b", "64K", "-e", "64K", "-w", "0", "-n", "1")
+
+
+def inject(fault, *options, collective="all_reduce", nranks=4, size=SMALL):
+    return perf(collective, nranks, *size, "--inject", fault, *options)
+
+
+class Data(Case):
+    def test_wrong_data_are_found_and_the_rank_is_named(self):
+        for kind, cause in (("flip", None), ("drop", "missing_contribution"), ("double", "doubled_contribution"),
+                            ("shift", "shifted"), ("overrun", "guard_overwritten")):
+            with self.subTest(kind):
+                path = self.path(f"{kind}.json")
+                result = inject(f"rank=1,op=2,kind={kind}", "-J", path)
+                self.assertEqual(result.code, 7, str(result))
+                self.assertIn("# WARNING: rank 1 is to", result.out)
+                with open(path, encoding="utf-8") as file:
+                    told = json.load(file)["busbar"]
+                self.assertTrue([r for r in told["remarks"] if r.startswith("WARNING: rank 1 is to")], told["remarks"])
+                wrong = told["wrong"]
+                self.assertTrue(wrong, str(result))
+                if kind in ("drop", "double"):
+                    self.assertEqual({(w["cause"], w["suspect_rank"]) for w in wrong}, {(cause, 1)})
+                else:
+                    self.assertEqual([w["rank"] for w in wrong], [1])
+                    if cause:
+                        self.assertEqual(wrong[0]["cause"], cause)
+
+    def test_a_comparison_finds_wrong_data_too(self):
+        result = mpirun(2, [suite.os.path.join(suite.BUILD, "busbar" + suite.SUFFIX), "compare", "all_reduce", "--vary",
+                            "ompi.algorithm=ring", "--backend", "mpi", "-b", "64K", "-e", "64K", "--max-time", "2",
+                            "--inject", "rank=1,op=1,kind=flip"])
+        self.assertEqual(result.code, 7, str(result))
+
+
+class Process(Case):
+    def test_a_late_rank_delays_its_operation_and_nothing_else(self):
+        result = self.ok(inject("rank=2,op=1,kind=late:400ms", "-a", "3"))
+        row = result.rows()[0]
+        self.assertGreaterEqual(float(row[5]), 400e3, str(result))
+        self.assertLess(float(row[9]), 400e3, str(result))
+
+    def test_a_killed_rank_leaves_the_launchers_code(self):
+        self.assertEqual(inject("rank=1,op=3,kind=kill").code, 128 + 9)
+
+    def test_a_crash_is_one(self):
+        self.assertEqual(inject("rank=1,op=3,kind=crash").code, 128 + 11)
+
+    def test_a_stopped_rank_and_a_skipped_operation_end_at_the_limit(self):
+        for kind in ("stop", "skip"):
+            with self.subTest(kind):
+                result = inject(f"rank=1,op=3,kind={kind}", "-T", "3")
+                self.assertEqual(result.code, 4, str(result))
+                self.assertIn("rank 1", result.err)
+
+    def test_a_fault_that_never_came_is_said_so(self):
+        result = self.ok(inject("rank=1,op=1000,kind=kill"))
+        self.assertIn("nothing was broken: rank 1 made 4 operations, op=1000 never came", result.err)
+
+
+class Paranoid(Case):
+    def deviates(self, result, *words):
+        self.fails(result, 6, "ARG_MISMATCH", "rank 1 on ", *words)
+
+    def test_unequal_arguments_end_all_ranks_alike_before_the_call(self):
+        for kind, *words in (("count", "with count 16383; the other 3 with count 16384"),
+                             ("dtype", "with type ", "the other 3 with type float"),
+                             ("op", "with op max; the other 3 with op sum")):
+            with self.subTest(kind):
+                self.deviates(inject(f"rank=1,op=3,kind={kind}", "--paranoid"), "in place", *words)
+
+    def test_the_statistical_mode_and_comparisons_are_looked_at_too(self):
+        fault = "rank=1,op=100,kind=count"
+        self.deviates(inject(fault, "--paranoid", "--stat", "--max-time", "5"), "count 16383")
+        busbar = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
+        self.deviates(mpirun(3, [busbar, "compare", "all_reduce", "--vary", "ompi.algorithm=ring", "--backend", "mpi",
+                                 "-b", "64K", "-e", "64K", "--max-time", "5", "--paranoid", "--inject", fault]),
+                      "count 16383")
+
+    def test_healthy_ranks_and_groups_show_no_change_but_a_remark(self):
+        for env in ({}, {"NCCL_TESTS_SPLIT": "MOD 2"}):
+            result = self.ok(perf("all_gather", 3, "-b", "1K", "-e", "4K", "-f", "2", "--paranoid", env=env))
+            self.assertEqual(len(result.rows()), 3, str(result))
+            self.assertIn("# --paranoid:", result.out)
+
+
+class Refused(Case):
+    def test_what_cannot_be_broken_is_said_before_anything_runs(self):
+        self.fails(inject("rank=4,op=1,kind=skip"), 255, "there is no rank 4: the job has ranks 0 to 3")
+        self.fails(inject("rank=1,op=1,kind=op", collective="broadcast"), 255, "broadcast does not")
+        self.fails(inject("rank=1,op=1,kind=skpi", nranks=1), 255, "did you mean skip?")
+        self.fails(inject("rank=0,op=1,kind=skip", "-G", "1", nranks=1), 255, "--inject does not work with -G")
+
+
+if __name__ == "__main__":
+    suite.main()
