@@ -148,7 +148,7 @@ void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) 
   if (before.empty()) return;
   take_timestamp(before, origin);
   before = without_blanks(before);
-  if (find_mark(before).level == LogLevel::none) origin.decoration = before;  // else: of another process
+  (find_mark(before).level == LogLevel::none ? origin.decoration : origin.torn) = before;
   if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
 }
 
