@@ -85,6 +85,7 @@ inline bool try_one(std::string_view input, const std::string& how) {
   const std::string wrong = fuzz_one(input);
   if (wrong.empty()) return true;
   std::fprintf(stderr, "%s: %s\n", how.c_str(), wrong.c_str());
+  std::fwrite(input.data(), 1, input.size(), stdout);
   return false;
 }
 

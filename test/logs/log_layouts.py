@@ -23,7 +23,7 @@ DECORATIONS = {
 
 
 class Writer:
-    """One of the files. A broken line is one whose beginning got in front of another rank's line, its end thereafter."""
+    """One of the files. A broken line: its beginning got in front of another rank's line, its end thereafter."""
 
     def __init__(self, path, broken=0.0, seed=0, torn=False):
         self.file = open(path, "w", encoding="utf-8", buffering=1 << 20)  # pylint: disable=consider-using-with

@@ -71,8 +71,8 @@ TORCH_OPS = {"AllReduce": "ALLREDUCE", "AllGather": "_ALLGATHER_BASE", "ReduceSc
 
 def torch_timeout(old, rank, seq, op, numel, enqueued, completed):
     """What ProcessGroupNCCL's watchdog says, in the words of PyTorch 2.1 or of 2.4 and later."""
-    work = (f"WorkNCCL(SeqNum={seq}, OpType={TORCH_OPS[op]}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran for "
-            f"600{rank % 1000:03d} milliseconds before timing out.")
+    work = (f"WorkNCCL(SeqNum={seq}, OpType={TORCH_OPS[op]}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran "
+            f"for 600{rank % 1000:03d} milliseconds before timing out.")
     if old:
         return [f"[E ProcessGroupNCCL.cpp:475] [Rank {rank}] Watchdog caught collective operation timeout: {work}",
                 f"[E ProcessGroupNCCL.cpp:1182] [PG 0 Rank {rank}] Timeout at NCCL work: {seq}, last enqueued NCCL "
