@@ -203,6 +203,8 @@ struct LogOrigin {
   std::string_view timestamp;   ///< as printed; empty: none
   std::string_view decoration;  ///< the launcher's, in front of the prefix: "[1,3]<stdout>:";
                                 ///< says who where NCCL does not
+  /// The beginning of another process's line, whose end follows on the next lines.
+  std::string_view torn;
 };
 
 struct LogLine {
