@@ -211,8 +211,8 @@ static void find_inversions(const JobBook &book, const JobCast &cast,
         continue;
       const auto [first, second] = std::mismatch(
           usual->first.begin(), usual->first.end(), order.begin());
-      const auto text_of = [&](const Place &place) {
-        return call_at(book, comms, *streams.at(actors.front()).at(place.first),
+      const auto text_of = [&, who = actors.front()](const Place &place) {
+        return call_at(book, comms, *streams.at(who).at(place.first),
                        place.first, place.second);
       };
       cycles.push_back(
