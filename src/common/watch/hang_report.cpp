@@ -150,7 +150,7 @@ std::string circumstances(const HangEvidence& evidence) {
   const auto reached = std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
                                      [](const HostEvidence& host) { return host.reached; });
   if (static_cast<std::size_t>(reached) < evidence.hosts.size()) text += fmt::format(", {} of them reached", reached);
-  if (evidence.idle_s > 0) text += fmt::format("; nothing has advanced for {}", format_duration(evidence.idle_s));
+  if (evidence.idle_s >= 1) text += fmt::format("; nothing has advanced for {}", format_duration(evidence.idle_s));
   const bool limited =
       evidence.occasion == HangEvidence::Occasion::limit || evidence.occasion == HangEvidence::Occasion::slow_limit;
   if (limited && evidence.limit_s > 0) text += fmt::format("; the limit is {}", format_duration(evidence.limit_s));

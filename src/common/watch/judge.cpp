@@ -89,12 +89,22 @@ void add_troubles(const Scene& scene, std::vector<std::string>& lines) {
   }
 }
 
+/// In a job that moves somebody is always the last.
+bool stands_still(const Scene& scene, const std::set<int>& ranks) {
+  constexpr double kStill_s = 5;
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const SeenRank* seen = scene.find(rank);
+    return seen != nullptr && seen->flight->idle_s >= kStill_s;
+  });
+}
+
 /// What other looks found, and what is remarkable on the hosts: secondary, but it may be the reader's clue.
 void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::vector<std::string>& lines) {
   for (std::size_t i = 1; i < found.size(); ++i) {
-    if (found[i].verdict == Verdict::init_stuck) continue;  // what those do who wait for the others
-    const bool adds = !is_last_resort(found[i].verdict) ||
-                      (found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging);
+    // What those do who wait for the others, and what needs no explanation any more.
+    if (found[i].verdict == Verdict::init_stuck || found[i].verdict == Verdict::unknown) continue;
+    const bool slow = found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging;
+    const bool adds = !is_last_resort(found[i].verdict) || (slow && stands_still(scene, found[i].ranks));
     if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
   }
   add_troubles(scene, lines);
