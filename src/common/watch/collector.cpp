@@ -18,6 +18,12 @@ struct Asked {
   int rank;
 };
 
+struct Collected {
+  std::size_t own = 0;  ///< this process's host
+  std::vector<HostEvidence> hosts;
+  std::vector<int> speaker;  ///< of each host: who answered last, at first its lowest rank
+};
+
 const char* reason(PeerProbe::Result result) {
   switch (result) {
     case PeerProbe::Result::ok:
@@ -35,18 +41,19 @@ const char* reason(PeerProbe::Result result) {
 
 /// Asks those processes and notes what came; a host that answered is not asked again.
 void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit,
-         const std::function<void()>& meanwhile, std::vector<HostEvidence>& hosts) {
+         const std::function<void()>& meanwhile, Collected& all) {
   if (asked.empty()) return;
   std::vector<PeerAddress> peers;
   for (const Asked& a : asked) peers.push_back(view.peers[a.rank]);
   const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAskEvidence, limit, meanwhile);
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    HostEvidence& host = hosts[asked[i].host];
+    HostEvidence& host = all.hosts[asked[i].host];
     try {
       if (replies[i].result == PeerProbe::Result::ok) {
         host = decode_host(replies[i].text);
         host.reached = true;
         host.why_not.clear();
+        all.speaker[asked[i].host] = asked[i].rank;
         continue;
       }
     } catch (const Error&) {
@@ -57,23 +64,22 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
   }
 }
 
-/// The lowest rank of every other host, and then all ranks of those that did not answer.
-void ask_hosts(const JobView& view, std::size_t own, milliseconds limit, const std::function<void()>& meanwhile,
-               std::vector<HostEvidence>& hosts) {
+/// The speaker of every other host, and then all ranks of those that did not answer.
+void ask_hosts(const JobView& view, Collected& all, milliseconds limit, const std::function<void()>& meanwhile) {
   constexpr std::size_t kMostPerHost = 16;
   std::vector<Asked> first;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    if (h != own) first.push_back({h, view.hosts[h].front()});
+    if (h != all.own) first.push_back({h, all.speaker[h]});
   }
-  ask(view, first, limit, meanwhile, hosts);
+  ask(view, first, limit, meanwhile, all);
   std::vector<Asked> others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    if (h == own || hosts[h].reached) continue;
-    for (std::size_t i = 1; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
-      others.push_back({h, view.hosts[h][i]});
+    if (h == all.own || all.hosts[h].reached) continue;
+    for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
+      if (view.hosts[h][i] != all.speaker[h]) others.push_back({h, view.hosts[h][i]});
     }
   }
-  ask(view, others, limit, meanwhile, hosts);
+  ask(view, others, limit, meanwhile, all);
 }
 
 void wait(milliseconds time, const std::function<void()>& meanwhile) {
@@ -89,21 +95,24 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   evidence.nprocs = view.nprocs;
   evidence.host_of_rank = view.host_of_rank();
   evidence.reporter = fmt::format("rank {} on {}", view.rank, view.host);
-  const auto own_index = static_cast<std::size_t>(view.hosts.empty() ? 0 : view.host_index());
-  evidence.hosts.resize(std::max<std::size_t>(view.hosts.size(), 1));
-  for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    evidence.hosts[h].host = view.peers[view.hosts[h].front()].host;
+  Collected all;
+  all.own = static_cast<std::size_t>(view.hosts.empty() ? 0 : view.host_index());
+  all.hosts.resize(std::max<std::size_t>(view.hosts.size(), 1));
+  for (const std::vector<int>& ranks : view.hosts) {
+    all.hosts[all.speaker.size()].host = view.peers[ranks.front()].host;
+    all.speaker.push_back(ranks.front());
   }
   if (quick) {
-    ask_hosts(view, own_index, milliseconds(150), meanwhile, evidence.hosts);
+    ask_hosts(view, all, milliseconds(150), meanwhile);
   } else {
     own.look_closely(view);
-    ask_hosts(view, own_index, milliseconds(1500), meanwhile, evidence.hosts);
+    ask_hosts(view, all, milliseconds(1500), meanwhile);
     // By now the hosts have looked at themselves and at each other.
     wait(milliseconds(1200), meanwhile);
-    ask_hosts(view, own_index, milliseconds(1200), meanwhile, evidence.hosts);
+    ask_hosts(view, all, milliseconds(1200), meanwhile);
   }
-  evidence.hosts[own_index] = own.evidence(view);
+  all.hosts[all.own] = own.evidence(view);
+  evidence.hosts = std::move(all.hosts);
   return evidence;
 }
 
@@ -127,12 +136,12 @@ bool holds_majority(const JobView& view, const HangEvidence& evidence) {
   return 2 * reached > view.hosts.size() || (2 * reached == view.hosts.size() && evidence.hosts.front().reached);
 }
 
-void stop_others(const JobView& view) {
+void stop_others(const JobView& view, bool keep) {
   std::vector<PeerAddress> others;
   for (const PeerAddress& peer : view.peers) {
     if (peer.rank != view.rank) others.push_back(peer);
   }
-  if (!others.empty()) (void)ask_peers(others, view.token, kStop, milliseconds(1000));
+  if (!others.empty()) (void)ask_peers(others, view.token, keep ? kStopAndKeep : kStop, milliseconds(500));
 }
 
 }  // namespace busbar

@@ -25,6 +25,12 @@ bool is_lively(const RankEvidence& rank) {
   return rank.flight.ending == Ending::none && rank.flight.heartbeat_age_s < kFresh;
 }
 
+bool all_lively(const HangEvidence& evidence) {
+  bool all = true;
+  for_each_rank(evidence, [&](const RankEvidence& rank) { all = all && is_lively(rank); });
+  return all;
+}
+
 std::optional<int> host_reader(std::span<const RankEvidence> ranks) {
   std::optional<int> lowest;
   for (const RankEvidence& rank : ranks) {
@@ -52,10 +58,8 @@ double patience_s(const HangEvidence& evidence) {
 }
 
 bool network_moves(const HangEvidence& evidence) {
-  bool all_lively = true;
-  for_each_rank(evidence, [&](const RankEvidence& rank) { all_lively = all_lively && is_lively(rank); });
-  return all_lively && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
-                                   [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
+  return all_lively(evidence) && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
+                                             [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
 }
 
 }  // namespace busbar

@@ -10,6 +10,9 @@ namespace busbar {
 /// Whether a process can still move: it exists, is not stopped, and its watcher beats.
 bool is_lively(const RankEvidence& rank);
 
+/// Whether every process that was reached can.
+bool all_lively(const HangEvidence& evidence);
+
 /// The rank that speaks for a host: its lowest lively one; nothing where none is.
 std::optional<int> host_reader(std::span<const RankEvidence> ranks);
 

@@ -126,7 +126,8 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
                                                                     static_cast<double>(me.step_calls));
   if (moves && !over) {
     alarmed = false;
-    const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s;
+    // A process that is dead or stopped is not slow: the hang will be told with its name.
+    const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && all_lively(evidence);
     if (slow && !slow_told.exchange(true)) {
       evidence.occasion = HangEvidence::Occasion::slow_limit;
       HangFinding finding = judge(evidence);
@@ -141,7 +142,7 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   keep_records = !aloud;
   ending = true;
   report(now, evidence, judge(evidence), aloud);
-  stop_others(now);
+  stop_others(now, keep_records);
   leave();
 }
 

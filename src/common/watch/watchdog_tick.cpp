@@ -81,7 +81,8 @@ std::string Watchdog::Impl::handle(std::string_view request) {
     failed_elsewhere = true;
     return "noted";
   }
-  if (request == kStop) {
+  if (request == kStop || request == kStopAndKeep) {
+    if (request == kStopAndKeep) keep_records = true;
     ending = true;
     // After the reply.
     std::thread([this] {
