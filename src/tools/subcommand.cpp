@@ -78,6 +78,8 @@ SplitArguments split_arguments(int argc, const char* const* argv, std::span<cons
           throw Error(ExitCode::bad_config, fmt::format("--{} takes no value", name));
         }
         apply(*option, "1");
+      } else if (option->argument.starts_with('[')) {
+        apply(*option, equals == std::string_view::npos ? std::string_view{} : word.substr(equals + 1));
       } else if (equals != std::string_view::npos) {
         apply(*option, word.substr(equals + 1));
       } else {
@@ -98,7 +100,8 @@ std::string own_options_help(std::span<const OwnOption> own) {
   std::string text;
   for (const OwnOption& option : own) {
     std::string left =
-        fmt::format("      --{}{}{}", option.long_name, option.argument.empty() ? "" : " ", option.argument);
+        fmt::format("      --{}{}{}", option.long_name,
+                    option.argument.empty() || option.argument.starts_with('[') ? "" : " ", option.argument);
     if (left.size() + 2 > kHelpColumn) {
       text += left + "\n";
       left.clear();

@@ -23,7 +23,8 @@ std::span<const Subcommand> all_subcommands();
 /// An option of a subcommand, beside those that it shares with the benchmarks.
 struct OwnOption {
   std::string_view long_name;
-  std::string_view argument;                       ///< name of the argument; empty: takes none
+  /// Name of the argument; empty: takes none. "[=NAME]": takes one only behind '=', else is set to nothing.
+  std::string_view argument;
   std::string_view help;                           ///< one line, no full stop
   std::function<void(std::string_view text)> set;  ///< throws Error(bad_config) without naming the option
 };

@@ -1,3 +1,4 @@
+#include "tools/diagnose.h"
 #include "tools/merge.h"
 #include "tools/subcommand.h"
 
@@ -9,6 +10,7 @@ std::span<const Subcommand> all_subcommands() {
   // Without a function: they need ranks, and ranks_subcommands.cpp has it.
   static constexpr std::array kSubcommands{
       Subcommand{"compare", "settings of the library against its own choice: which is faster at which size", nullptr},
+      Subcommand{"diagnose", "what is wrong with a job that hung, failed or is slow, from its logs", &run_diagnose},
       Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", nullptr},
       Subcommand{"merge", "launches of one benchmark as one result, with the interval that only launches give",
                  &run_merge},

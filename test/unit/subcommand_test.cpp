@@ -24,6 +24,7 @@ Seen split(std::vector<const char*> words) {
   const std::vector<OwnOption> own{
       {"vary", "NAME=V", "what to vary", [&](std::string_view t) { seen.set.push_back("vary " + std::string(t)); }},
       {"refine", "", "a switch", [&](std::string_view t) { seen.set.push_back("refine " + std::string(t)); }},
+      {"json", "[=FILE]", "optional", [&](std::string_view t) { seen.set.push_back("json " + std::string(t)); }},
       {"delta", "X%", "a number", [&](std::string_view) { throw Error(ExitCode::bad_config, "not a number"); }},
   };
   words.insert(words.begin(), "busbar");
@@ -75,9 +76,17 @@ TEST_CASE("errors name the option and the nearest one", "[tools][subcommand]") {
   CHECK_THAT(complaint({"--minbyets", "8"}), Contains("did you mean --minbytes?"));
 }
 
+TEST_CASE("an argument that may be left out stands behind '=' only", "[tools][subcommand]") {
+  const Seen seen = split({"--json", "file", "--json=out"});
+  CHECK(seen.set == Words{"json ", "json out"});
+  CHECK(seen.split.words == Words{"file"});
+}
+
 TEST_CASE("the help lists own options at the benchmarks' column", "[tools][subcommand]") {
   const std::vector<OwnOption> own{{"vary", "NAME=V", "what to vary", {}},
                                    {"a-very-long-name-of-an-option", "ARGUMENT", "below", {}}};
+  CHECK(own_options_help(std::vector<OwnOption>{{"json", "[=FILE]", "optional", {}}}) ==
+        "      --json[=FILE]                   optional\n");
   CHECK(own_options_help(own) ==
         "      --vary NAME=V                   what to vary\n"
         "      --a-very-long-name-of-an-option ARGUMENT\n"

@@ -1,0 +1,99 @@
+#include "tools/diagnose_output.h"
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/report/diagnosis_report.h"
+#include "common/report/hang_json.h"
+#include "common/report/report_file.h"
+#include "common/watch/hang_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace busbar {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The hang whose verdict is that of all; nothing where it is the logs'.
+const JudgedHang* decisive(const DiagnoseResult& result) {
+  const Verdict verdict = verdict_of(result);
+  if (result.logs && result.logs->verdict == verdict) return nullptr;
+  const auto found = std::find_if(result.hangs.begin(), result.hangs.end(),
+                                  [&](const JudgedHang& h) { return h.finding.verdict == verdict; });
+  return found != result.hangs.end() ? &*found : nullptr;
+}
+
+std::string others_text(const DiagnoseResult& result) {
+  std::string text;
+  constexpr std::size_t kMost = 20;
+  for (std::size_t i = 0; i < std::min(kMost, result.others.size()); ++i) {
+    text += fmt::format("read {}: {}\n", busbar::quoted(result.others[i].path.string()), result.others[i].what);
+  }
+  if (result.others.size() > kMost) text += fmt::format("read {} more such files\n", result.others.size() - kMost);
+  return text;
+}
+
+std::string dump(const Json& document) { return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+Verdict verdict_of(const DiagnoseResult& result) {
+  Verdict verdict = result.logs ? result.logs->verdict : result.hangs.front().finding.verdict;
+  for (const JudgedHang& hang : result.hangs) verdict = std::min(verdict, hang.finding.verdict);
+  return verdict;
+}
+
+std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
+  std::string text;
+  const JudgedHang* first = decisive(result);
+  if (first != nullptr) text += hang_report(first->evidence, first->finding);
+  if (result.logs) text += (text.empty() ? "" : "\n") + diagnosis_text(*result.logs);
+  for (const JudgedHang& hang : result.hangs) {
+    if (&hang != first) text += "\n" + hang_report(hang.evidence, hang.finding);
+  }
+  if (!result.others.empty()) text += "\n" + others_text(result);
+  if (!unknown) return text;
+  text += result.unknown.empty() ? "\nNCCL's lines were all understood\n"
+                                 : fmt::format("\nnot understood ({} lines shown):\n", result.unknown.size());
+  for (const std::string& line : result.unknown) text += "  " + line + "\n";
+  return text;
+}
+
+std::string diagnose_json(const DiagnoseResult& result) {
+  const JudgedHang* first = decisive(result);
+  Json document = result.logs ? Json::parse(diagnosis_json(*result.logs)) : Json::object();
+  Json hangs = Json::array();
+  for (const JudgedHang& hang : result.hangs) hangs.push_back(Json::parse(hang_json(hang.evidence, hang.finding)));
+  if (first != nullptr) {
+    if (result.logs) document["logs_verdict"] = document.value("verdict", "");
+    document["verdict"] = name(first->finding.verdict);
+    document["sentence"] = first->finding.sentence;
+    document["evidence"] = first->finding.evidence;
+    document["missing"] = first->finding.missing;
+    document["next"] = first->finding.next;
+  }
+  if (!document.contains("files")) document["files"] = Json::array();
+  document["exit_code"] = static_cast<int>(exit_code(verdict_of(result)));
+  document["hangs"] = std::move(hangs);
+  Json others = Json::array();
+  for (const DiagnoseInputs::OtherFile& file : result.others) {
+    others.push_back({{"path", file.path.string()}, {"what", file.what}, {"bytes", file.bytes}});
+  }
+  document["other_files"] = std::move(others);
+  if (!result.unknown.empty()) document["unknown"] = result.unknown;
+  return dump(document);
+}
+
+void write_diagnose_json(const std::string& path, const DiagnoseResult& result) {
+  const std::string name = create_new_file(path, "--json").path;
+  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
+  const int error = replace_file(name, diagnose_json(result));
+  if (error != 0) throw Error(ExitCode::not_possible, fmt::format("--json {}: {}", name, std::strerror(error)));
+}
+
+}  // namespace busbar
