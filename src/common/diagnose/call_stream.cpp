@@ -10,29 +10,24 @@ static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 std::uint8_t Words::id(std::string_view word) {
   for (std::size_t i = 0; i < texts_.size(); ++i) {
-    if (texts_[i] == word)
-      return static_cast<std::uint8_t>(i);
+    if (texts_[i] == word) return static_cast<std::uint8_t>(i);
   }
-  if (texts_.size() == kOther)
-    return kOther;
+  if (texts_.size() == kOther) return kOther;
   std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const unsigned char c : word)
-    hash = (hash ^ c) * 0x100000001b3ULL;
+  for (const unsigned char c : word) hash = (hash ^ c) * 0x100000001b3ULL;
   texts_.emplace_back(word.substr(0, 64));
   hashes_.push_back(hash);
   return static_cast<std::uint8_t>(texts_.size() - 1);
 }
 
-const std::string &Words::text(std::uint8_t id) const {
+const std::string& Words::text(std::uint8_t id) const {
   static const std::string other = "?";
   return id < texts_.size() ? texts_[id] : other;
 }
 
-std::uint64_t Words::hash(std::uint8_t id) const {
-  return id < hashes_.size() ? hashes_[id] : 0;
-}
+std::uint64_t Words::hash(std::uint8_t id) const { return id < hashes_.size() ? hashes_[id] : 0; }
 
-void CallStream::add(const Call &call, const Words &words) {
+void CallStream::add(const Call& call, const Words& words) {
   if (size_ == 0) {
     first_op_count_ = call.op_count;
   } else if (call.op_count != last_op_count_ + 1) {
@@ -45,30 +40,22 @@ void CallStream::add(const Call &call, const Words &words) {
     ring_[size_ % kWindow] = call;
   }
   ++size_;
-  if (!chained_)
-    return;
+  if (!chained_) return;
   chain_ = mix(mix(chain_, call.count ^ words.hash(call.op)),
-               words.hash(call.dtype) + 3 * words.hash(call.redop) +
-                   static_cast<std::uint32_t>(call.root));
-  if (size_ % step_ != 0)
-    return;
+               words.hash(call.dtype) + 3 * words.hash(call.redop) + static_cast<std::uint32_t>(call.root));
+  if (size_ % step_ != 0) return;
   checkpoints_.push_back(chain_);
-  if (checkpoints_.size() < kCheckpoints)
-    return;
-  for (std::size_t i = 0; i < kCheckpoints / 2; ++i)
-    checkpoints_[i] = checkpoints_[2 * i + 1];
+  if (checkpoints_.size() < kCheckpoints) return;
+  for (std::size_t i = 0; i < kCheckpoints / 2; ++i) checkpoints_[i] = checkpoints_[2 * i + 1];
   checkpoints_.resize(kCheckpoints / 2);
   step_ *= 2;
 }
 
-void CallStream::append(const CallStream &later, std::uint32_t when_offset,
-                        const Words &words) {
-  if (later.size_ == 0)
-    return;
+void CallStream::append(const CallStream& later, std::uint32_t when_offset, const Words& words) {
+  if (later.size_ == 0) return;
   if (size_ == 0) {
     *this = later;
-    for (Call &call : ring_)
-      call.when += when_offset;
+    for (Call& call : ring_) call.when += when_offset;
     return;
   }
   const std::uint64_t unseen = later.window_begin();
@@ -76,8 +63,7 @@ void CallStream::append(const CallStream &later, std::uint32_t when_offset,
     // The calls between the two windows are not kept: what comes after them can
     // be compared by the window only.
     chained_ = false;
-    consecutive_ = consecutive_ && later.consecutive_ &&
-                   later.first_op_count_ == last_op_count_ + 1;
+    consecutive_ = consecutive_ && later.consecutive_ && later.first_op_count_ == last_op_count_ + 1;
     const std::uint64_t base = size_;
     ring_.resize(kWindow);
     size_ += unseen;
@@ -95,16 +81,14 @@ void CallStream::append(const CallStream &later, std::uint32_t when_offset,
   }
 }
 
-void CallStream::translate(const std::vector<std::uint8_t> &ids) {
-  for (Call &call : ring_) {
-    for (std::uint8_t *id : {&call.op, &call.dtype, &call.redop})
-      *id = *id < ids.size() ? ids[*id] : Words::kOther;
+void CallStream::translate(const std::vector<std::uint8_t>& ids) {
+  for (Call& call : ring_) {
+    for (std::uint8_t* id : {&call.op, &call.dtype, &call.redop}) *id = *id < ids.size() ? ids[*id] : Words::kOther;
   }
 }
 
 std::size_t CallStream::bytes_held() const {
-  return ring_.capacity() * sizeof(Call) +
-         checkpoints_.capacity() * sizeof(std::uint64_t);
+  return ring_.capacity() * sizeof(Call) + checkpoints_.capacity() * sizeof(std::uint64_t);
 }
 
-} // namespace busbar
+}  // namespace busbar

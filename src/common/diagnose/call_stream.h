@@ -10,17 +10,16 @@ namespace busbar {
 
 /// The few words that calls are made of (operations, datatypes), as numbers.
 class Words {
-public:
-  static constexpr std::uint8_t kOther =
-      255; ///< more words than any NCCL has: hostile input
+ public:
+  static constexpr std::uint8_t kOther = 255;  ///< more words than any NCCL has: hostile input
 
   std::uint8_t id(std::string_view word);
-  const std::string &text(std::uint8_t id) const;
+  const std::string& text(std::uint8_t id) const;
   std::size_t size() const { return texts_.size(); }
   /// Of the text, so that books whose numbers differ can be compared.
   std::uint64_t hash(std::uint8_t id) const;
 
-private:
+ private:
   std::vector<std::string> texts_;
   std::vector<std::uint64_t> hashes_;
 };
@@ -29,13 +28,12 @@ private:
 struct Call {
   std::uint64_t count = 0;
   std::uint32_t op_count = 0;
-  std::uint32_t when = 0; ///< number of the call among all of its process
-  std::int32_t root = -1; ///< -1: has none
+  std::uint32_t when = 0;  ///< number of the call among all of its process
+  std::int32_t root = -1;  ///< -1: has none
   std::uint8_t op = 0, dtype = 0, redop = 0;
 
-  bool agrees(const Call &other) const {
-    return count == other.count && root == other.root && op == other.op &&
-           dtype == other.dtype && redop == other.redop;
+  bool agrees(const Call& other) const {
+    return count == other.count && root == other.root && op == other.op && dtype == other.dtype && redop == other.redop;
   }
 };
 
@@ -44,23 +42,20 @@ struct Call {
 /// doubles as the stream grows, so that two streams can be compared from the
 /// start.
 class CallStream {
-public:
+ public:
   static constexpr std::size_t kWindow = 512;
   static constexpr std::size_t kCheckpoints = 64;
   static constexpr std::uint64_t kFirstStep = 64;
 
-  void add(const Call &call, const Words &words);
+  void add(const Call& call, const Words& words);
   /// What follows in another log of the same rank; `when` of its calls moves on
   /// by `when_offset`.
-  void append(const CallStream &later, std::uint32_t when_offset,
-              const Words &words);
+  void append(const CallStream& later, std::uint32_t when_offset, const Words& words);
 
   std::uint64_t size() const { return size_; }
   std::uint64_t window_begin() const { return size_ - ring_.size(); }
   /// Calls window_begin() to size() - 1.
-  const Call &at(std::uint64_t ordinal) const {
-    return ring_[ordinal % kWindow];
-  }
+  const Call& at(std::uint64_t ordinal) const { return ring_[ordinal % kWindow]; }
   /// Of every call so far the opCount was one more than that of the call
   /// before.
   bool consecutive() const { return consecutive_; }
@@ -69,13 +64,13 @@ public:
   /// The hash of the first `ordinal` calls is checkpoint `ordinal` /
   /// checkpoint_step() - 1.
   std::uint64_t checkpoint_step() const { return step_; }
-  const std::vector<std::uint64_t> &checkpoints() const { return checkpoints_; }
+  const std::vector<std::uint64_t>& checkpoints() const { return checkpoints_; }
 
   /// Renumbers the words of a stream that another book gathered.
-  void translate(const std::vector<std::uint8_t> &ids);
+  void translate(const std::vector<std::uint8_t>& ids);
   std::size_t bytes_held() const;
 
-private:
+ private:
   std::vector<Call> ring_;
   std::vector<std::uint64_t> checkpoints_;
   std::uint64_t size_ = 0;
@@ -84,7 +79,7 @@ private:
   std::uint32_t first_op_count_ = 0;
   std::uint32_t last_op_count_ = 0;
   bool consecutive_ = true;
-  bool chained_ = true; ///< no call is missing in chain_
+  bool chained_ = true;  ///< no call is missing in chain_
 };
 
-} // namespace busbar
+}  // namespace busbar

@@ -12,16 +12,14 @@ namespace busbar {
 
 namespace {
 
-void find_ranges(const LogView &view, LogFindings &findings) {
+void find_ranges(const LogView& view, LogFindings& findings) {
   std::map<std::string, std::vector<std::uint32_t>> wrong;
   for (const std::uint32_t actor : view.cast.speakers) {
-    for (const auto &[name, value] :
-         view.book.processes[view.book.actors[actor].process].env) {
-      if (const auto why = wrong_setting(name, value))
-        wrong[*why].push_back(actor);
+    for (const auto& [name, value] : view.book.processes[view.book.actors[actor].process].env) {
+      if (const auto why = wrong_setting(name, value)) wrong[*why].push_back(actor);
     }
   }
-  for (const auto &[why, actors] : wrong) {
+  for (const auto& [why, actors] : wrong) {
     LogFinding finding;
     finding.verdict = Verdict::config;
     finding.sentence = why;
@@ -32,26 +30,20 @@ void find_ranges(const LogView &view, LogFindings &findings) {
 }
 
 /// Where NCCL took more devices than were named.
-void find_prefixes(const LogView &view, LogFindings &findings) {
-  std::map<std::string, std::string> setting;              // by host
-  std::map<std::string, std::vector<std::string>> devices; // by host
-  for (const Process &process : view.book.processes) {
-    if (const auto hca = process.env.find("NCCL_IB_HCA");
-        hca != process.env.end())
-      setting[process.host] = hca->second;
-    if (const auto used = process.devices.find("IB");
-        used != process.devices.end()) {
-      std::vector<std::string> &names = devices[process.host];
+void find_prefixes(const LogView& view, LogFindings& findings) {
+  std::map<std::string, std::string> setting;               // by host
+  std::map<std::string, std::vector<std::string>> devices;  // by host
+  for (const Process& process : view.book.processes) {
+    if (const auto hca = process.env.find("NCCL_IB_HCA"); hca != process.env.end()) setting[process.host] = hca->second;
+    if (const auto used = process.devices.find("IB"); used != process.devices.end()) {
+      std::vector<std::string>& names = devices[process.host];
       names.clear();
-      for (const NetDevice &device : net_devices(used->second))
-        names.push_back(device.name);
+      for (const NetDevice& device : net_devices(used->second)) names.push_back(device.name);
     }
   }
-  for (const auto &[host, value] : setting) {
-    const std::vector<std::string> taken =
-        taken_by_prefix(value, devices[host]);
-    if (taken.empty())
-      continue;
+  for (const auto& [host, value] : setting) {
+    const std::vector<std::string> taken = taken_by_prefix(value, devices[host]);
+    if (taken.empty()) continue;
     LogFinding finding;
     finding.verdict = Verdict::config;
     finding.sentence = fmt::format(
@@ -59,28 +51,27 @@ void find_prefixes(const LogView &view, LogFindings &findings) {
         "devices in use)",
         host.empty() ? "a host" : host, taken.front(), devices[host].size());
     finding.evidence.push_back("NCCL_IB_HCA=" + value);
-    finding.next.push_back("NCCL_IB_HCA=\"=" + value +
-                           "\" takes exactly those");
+    finding.next.push_back("NCCL_IB_HCA=\"=" + value + "\" takes exactly those");
     findings.push_back(std::move(finding));
     return;
   }
 }
 
-} // namespace
+}  // namespace
 
-void find_in_settings(const LogView &view, LogFindings &findings) {
+void find_in_settings(const LogView& view, LogFindings& findings) {
   find_ranges(view, findings);
   find_prefixes(view, findings);
-  for (const SettingSkew &skew : setting_skews(view, true)) {
-    if (skew.presence)
-      continue; // no proof: not every process prints every setting
+  for (const SettingSkew& skew : setting_skews(view, true)) {
+    if (skew.presence) continue;  // no proof: not every process prints every setting
     LogFinding finding;
     finding.verdict = Verdict::config;
     finding.sentence = skew.text;
-    finding.next.emplace_back("give all ranks the same (mpirun -x, srun "
-                              "--export, the same image on all hosts)");
+    finding.next.emplace_back(
+        "give all ranks the same (mpirun -x, srun "
+        "--export, the same image on all hosts)");
     findings.push_back(std::move(finding));
   }
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -7,29 +7,22 @@
 
 namespace busbar {
 
-static std::string process_key(const LogOrigin &origin, std::size_t file) {
+static std::string process_key(const LogOrigin& origin, std::size_t file) {
   if (!origin.host.empty() && origin.pid >= 0) {
-    return std::string(origin.host.substr(0, 256)) + '\n' +
-           std::to_string(origin.pid);
+    return std::string(origin.host.substr(0, 256)) + '\n' + std::to_string(origin.pid);
   }
-  return '\n' + std::to_string(file) + '\n' +
-         decoration_label(origin.decoration);
+  return '\n' + std::to_string(file) + '\n' + decoration_label(origin.decoration);
 }
 
-std::uint32_t JobBook::find_process(const LogOrigin &origin, std::size_t file,
-                                    std::uint64_t line) {
+std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
   if (last_process_ != kNone) {
-    const Process &last = processes[last_process_];
-    if (!last.anonymous && origin.pid >= 0 && last.pid == origin.pid &&
-        last.host == origin.host)
-      return last_process_;
+    const Process& last = processes[last_process_];
+    if (!last.anonymous && origin.pid >= 0 && last.pid == origin.pid && last.host == origin.host) return last_process_;
   }
   key_ = process_key(origin, file);
   const auto known = process_of.find(key_);
-  if (known != process_of.end())
-    return last_process_ = known->second;
-  if (processes.size() == kMaxProcesses)
-    return last_process_ = 0;
+  if (known != process_of.end()) return last_process_ = known->second;
+  if (processes.size() == kMaxProcesses) return last_process_ = 0;
   Process process;
   process.anonymous = origin.host.empty() || origin.pid < 0;
   process.host = origin.host.substr(0, 256);
@@ -46,40 +39,31 @@ std::uint32_t JobBook::find_process(const LogOrigin &origin, std::size_t file,
 
 std::uint32_t JobBook::find_actor(std::uint32_t process, int dev) {
   for (const std::uint32_t actor : processes[process].actors) {
-    if (actors[actor].dev == dev)
-      return actor;
+    if (actors[actor].dev == dev) return actor;
   }
   // A line without a device is of the process's only one.
-  if (dev < 0 && processes[process].actors.size() == 1)
-    return processes[process].actors.front();
-  if (processes[process].actors.size() == 1 &&
-      actors[processes[process].actors.front()].dev < 0) {
+  if (dev < 0 && processes[process].actors.size() == 1) return processes[process].actors.front();
+  if (processes[process].actors.size() == 1 && actors[processes[process].actors.front()].dev < 0) {
     actors[processes[process].actors.front()].dev = dev;
     return processes[process].actors.front();
   }
-  if (processes[process].actors.size() >= kMaxActorsOfProcess)
-    return processes[process].actors.back();
+  if (processes[process].actors.size() >= kMaxActorsOfProcess) return processes[process].actors.back();
   Actor actor;
   actor.process = process;
   actor.dev = dev;
   actors.push_back(std::move(actor));
-  processes[process].actors.push_back(
-      static_cast<std::uint32_t>(actors.size() - 1));
+  processes[process].actors.push_back(static_cast<std::uint32_t>(actors.size() - 1));
   return processes[process].actors.back();
 }
 
-std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor,
-                                    std::uint64_t pointer) {
-  Process &owner = processes[process];
-  if (instances.size() >= kMaxInstances ||
-      owner.instances.size() >= kMaxInstancesOfProcess) {
+std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer) {
+  Process& owner = processes[process];
+  if (instances.size() >= kMaxInstances || owner.instances.size() >= kMaxInstancesOfProcess) {
     // The oldest that ended makes room; a job that never destroys any loses the
     // newest.
-    const auto ended =
-        std::find_if(owner.instances.begin(), owner.instances.end(),
-                     [&](std::uint32_t one) { return instances[one].ended; });
-    if (ended == owner.instances.end())
-      return owner.instances.empty() ? 0 : owner.instances.back();
+    const auto ended = std::find_if(owner.instances.begin(), owner.instances.end(),
+                                    [&](std::uint32_t one) { return instances[one].ended; });
+    if (ended == owner.instances.end()) return owner.instances.empty() ? 0 : owner.instances.back();
     const std::uint32_t reused = *ended;
     owner.instances.erase(ended);
     owner.instances.push_back(reused);
@@ -97,71 +81,63 @@ std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor,
   instances.push_back(std::move(instance));
   const auto made = static_cast<std::uint32_t>(instances.size() - 1);
   owner.instances.push_back(made);
-  if (last_with_pointer.size() < kMaxInstances)
-    last_with_pointer[pointer] = made;
+  if (last_with_pointer.size() < kMaxInstances) last_with_pointer[pointer] = made;
   return made;
 }
 
-std::uint32_t JobBook::live_instance(std::uint32_t process,
-                                     std::uint64_t pointer) const {
-  const Process &owner = processes[process];
-  for (auto one = owner.instances.rbegin(); one != owner.instances.rend();
-       ++one) {
-    if (instances[*one].pointer == pointer)
-      return instances[*one].ended ? kNone : *one;
+static bool is_orphanage(const Process& process) { return process.anonymous && process.decoration.empty(); }
+
+std::uint32_t JobBook::live_instance(std::uint32_t process, std::uint64_t pointer) {
+  Process& owner = processes[process];
+  for (auto one = owner.instances.rbegin(); one != owner.instances.rend(); ++one) {
+    if (instances[*one].pointer == pointer) return instances[*one].ended ? kNone : *one;
   }
-  if (!owner.anonymous || !owner.decoration.empty())
-    return kNone;
-  // A line whose prefix was torn off, in a log whose other lines have theirs.
+  // Lines whose prefix was torn off, in a log whose other lines have theirs:
+  // theirs are those of the same pointer.
   const auto known = last_with_pointer.find(pointer);
-  if (known == last_with_pointer.end() || instances[known->second].ended)
-    return kNone;
-  return processes[instances[known->second].process].file == owner.file
-             ? known->second
-             : kNone;
+  if (known == last_with_pointer.end() || instances[known->second].ended) return kNone;
+  CommInstance& instance = instances[known->second];
+  Process& other = processes[instance.process];
+  if (instance.process == process || other.file != owner.file) return kNone;
+  if (is_orphanage(owner) && !is_orphanage(other)) return known->second;
+  if (is_orphanage(owner) || !is_orphanage(other)) return kNone;
+  std::erase(other.instances, known->second);
+  owner.instances.push_back(known->second);
+  instance.process = process;
+  instance.actor = owner.actors.front();
+  return known->second;
 }
 
-std::uint32_t JobBook::find_instance(std::uint32_t process, std::uint32_t actor,
-                                     std::uint64_t pointer) {
+std::uint32_t JobBook::find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer) {
   const std::uint32_t known = live_instance(process, pointer);
   return known != kNone ? known : new_instance(process, actor, pointer);
 }
 
 void JobBook::note(std::string_view key, std::string_view value) {
-  if (value.empty() || facts.size() >= kMaxFacts)
-    return;
+  if (value.empty() || facts.size() >= kMaxFacts) return;
   ++facts[{std::string(key.substr(0, 100)), std::string(value.substr(0, 300))}];
 }
 
 std::size_t JobBook::bytes_held() const {
-  std::size_t bytes = processes.capacity() * sizeof(Process) +
-                      actors.capacity() * sizeof(Actor) +
+  std::size_t bytes = processes.capacity() * sizeof(Process) + actors.capacity() * sizeof(Actor) +
                       instances.capacity() * sizeof(CommInstance);
-  for (const CommInstance &instance : instances)
-    bytes += instance.calls.bytes_held();
-  for (const Process &process : processes) {
-    bytes += process.actors.capacity() * sizeof(std::uint32_t) +
-             process.instances.capacity() * sizeof(std::uint32_t);
-    for (const auto &[name, value] : process.env)
-      bytes += name.capacity() + value.capacity() + 64;
+  for (const CommInstance& instance : instances) bytes += instance.calls.bytes_held();
+  for (const Process& process : processes) {
+    bytes += process.actors.capacity() * sizeof(std::uint32_t) + process.instances.capacity() * sizeof(std::uint32_t);
+    for (const auto& [name, value] : process.env) bytes += name.capacity() + value.capacity() + 64;
   }
-  constexpr std::size_t kNode = 128; // of a map, with its texts
-  for (const Actor &actor : actors)
-    bytes += actor.connections.size() * kNode;
-  bytes += (facts.size() + tuning.size() + return_codes.size() +
-            process_of.size() + last_with_pointer.size()) *
-           kNode;
-  return bytes + warnings.records().size() * sizeof(WarningRecord) +
-         torch.states().size() * kNode;
+  constexpr std::size_t kNode = 128;  // of a map, with its texts
+  for (const Actor& actor : actors) bytes += actor.connections.size() * kNode;
+  bytes += (facts.size() + tuning.size() + return_codes.size() + process_of.size() + last_with_pointer.size()) * kNode;
+  return bytes + warnings.records().size() * sizeof(WarningRecord) + torch.states().size() * kNode;
 }
 
-std::string transport_name(const Connection &connection) {
+std::string transport_name(const Connection& connection) {
   std::string name(connection.transport.substr(0, 32));
   if (connection.transport == "NET") {
     name += '/';
     name += connection.network.substr(0, 64);
-    if (connection.gdr)
-      name += "/GDRDMA";
+    if (connection.gdr) name += "/GDRDMA";
   } else if (!connection.detail.empty()) {
     name += '/';
     name += connection.detail.substr(0, 64);
@@ -169,4 +145,4 @@ std::string transport_name(const Connection &connection) {
   return name;
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -1,4 +1,5 @@
 #include "common/diagnose/job_book.h"
+#include "common/diagnose/log_line.h"
 #include "common/diagnose/net_devices.h"
 
 #include <algorithm>
@@ -6,52 +7,76 @@
 
 namespace busbar {
 
-void JobBook::add(const LogLine &line, std::size_t file, std::uint64_t number) {
+static constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn one comes, or never
+
+// "node1:7:7 [0] NCCL INFO node2:8:8 [1] NCCL INFO ...": what the first was about to say comes without a prefix.
+void JobBook::remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number) {
+  const LogLine beginning = parse_log_line(prefix);
+  if (beginning.origin.pid < 0) return;
+  torn_.process = find_process(beginning.origin, file, number);
+  torn_.actor = find_actor(torn_.process, beginning.origin.dev);
+  torn_.file = file;
+  torn_.line = number;
+}
+
+bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number) {
+  if (torn_.file != file || number - torn_.line > kTornReach || text.size() > 4096) return false;
+  const std::string whole = "NCCL INFO " + std::string(text);
+  const LogLine line = parse_log_line(whole);
+  if (std::holds_alternative<OtherLine>(line.fact)) return false;
+  add(line, file, number);
+  return true;
+}
+
+void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   From from{line.origin, file, number, kNone, kNone};
-  if (const auto *other = std::get_if<OtherLine>(&line.fact);
-      other != nullptr && !other->nccl) {
-    take(*other, from);
+  if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
+    if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) take(*other, from);
     return;
   }
   ++understood;
-  if (const auto *work = std::get_if<TorchWork>(&line.fact)) {
+  if (const auto* work = std::get_if<TorchWork>(&line.fact)) {
     take(*work, from);
     return;
   }
-  if (const auto *event = std::get_if<KernelEvent>(&line.fact)) {
+  if (const auto* event = std::get_if<KernelEvent>(&line.fact)) {
     take(*event, from);
     return;
   }
   ++nccl_lines;
-  from.process = find_process(line.origin, file, number);
-  from.actor = find_actor(from.process, line.origin.dev);
+  if (!line.origin.torn.empty()) remember_torn(line.origin.torn, file, number);
+  const bool nameless = line.origin.host.empty() && line.origin.pid < 0 && line.origin.dev < 0;
+  if (nameless && torn_.process != kNone && torn_.file == file && number - torn_.line <= kTornReach) {
+    from.process = torn_.process;
+    from.actor = torn_.actor;
+    torn_.process = kNone;
+  } else {
+    from.process = find_process(line.origin, file, number);
+    from.actor = find_actor(from.process, line.origin.dev);
+  }
   actors[from.actor].cut = false;
-  std::visit([&](const auto &fact) { take(fact, from); }, line.fact);
+  std::visit([&](const auto& fact) { take(fact, from); }, line.fact);
 }
 
 static bool has_root(std::string_view op) {
-  return op == "Broadcast" || op == "Reduce" || op == "Gather" ||
-         op == "Scatter" || op == "Bcast";
+  return op == "Broadcast" || op == "Reduce" || op == "Gather" || op == "Scatter" || op == "Bcast";
 }
 
-static bool reduces(std::string_view op) {
-  return op.find("Reduce") != std::string_view::npos;
-}
+static bool reduces(std::string_view op) { return op.find("Reduce") != std::string_view::npos; }
 
-void JobBook::take(const CollCall &call, From &from) {
+void JobBook::take(const CollCall& call, From& from) {
   std::uint32_t index = last_instance_;
-  if (index == kNone || instances[index].pointer != call.comm ||
-      instances[index].process != from.process || instances[index].ended) {
+  if (index == kNone || instances[index].pointer != call.comm || instances[index].process != from.process ||
+      instances[index].ended) {
     index = find_instance(from.process, from.actor, call.comm);
     last_instance_ = index;
   }
-  CommInstance &instance = instances[index];
+  CommInstance& instance = instances[index];
   instance.used = true;
-  if (instance.nranks < 0)
-    instance.nranks = call.nranks;
-  Process &process = processes[instance.process];
+  if (instance.nranks < 0) instance.nranks = call.nranks;
+  Process& process = processes[instance.process];
   const std::uint32_t when = process.calls++;
-  Actor &actor = actors[instance.actor];
+  Actor& actor = actors[instance.actor];
   actor.last_call_file = from.file;
   actor.last_call_line = from.line;
   if (call.op == "Send") {
@@ -70,61 +95,43 @@ void JobBook::take(const CollCall &call, From &from) {
   kept.dtype = words.id(call.dtype);
   // A user's own reduction is a handle: its number may differ from rank to
   // rank.
-  const bool handle =
-      call.redop.size() > 1 && call.redop[0] >= '0' && call.redop[0] <= '9';
+  const bool handle = call.redop.size() > 1 && call.redop[0] >= '0' && call.redop[0] <= '9';
   kept.redop = words.id(!reduces(call.op) ? "" : handle ? "user" : call.redop);
   kept.root = has_root(call.op) ? static_cast<std::int32_t>(call.root) : -1;
   instance.calls.add(kept, words);
 }
 
-static bool another(const CommInstance &instance, const InitEvent &event) {
-  if (instance.comm_id != 0 && event.comm_id != 0 &&
-      instance.comm_id != event.comm_id)
-    return true;
-  if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank)
-    return true;
-  if (instance.nranks >= 0 && event.nranks >= 0 &&
-      instance.nranks != event.nranks)
-    return true;
-  return !event.complete && event.function != "bootstrapSplit" &&
-         (instance.completed || instance.used);
+static bool another(const CommInstance& instance, const InitEvent& event) {
+  if (instance.comm_id != 0 && event.comm_id != 0 && instance.comm_id != event.comm_id) return true;
+  if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank) return true;
+  if (instance.nranks >= 0 && event.nranks >= 0 && instance.nranks != event.nranks) return true;
+  return !event.complete && event.function != "bootstrapSplit" && (instance.completed || instance.used);
 }
 
-void JobBook::take(const InitEvent &event, From &from) {
-  if (from.origin.dev < 0 && event.cuda_dev >= 0)
-    from.actor = find_actor(from.process, event.cuda_dev);
-  std::uint32_t index =
-      event.comm != 0 ? live_instance(from.process, event.comm) : kNone;
+void JobBook::take(const InitEvent& event, From& from) {
+  if (from.origin.dev < 0 && event.cuda_dev >= 0) from.actor = find_actor(from.process, event.cuda_dev);
+  std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNone;
   if (index == kNone || another(instances[index], event)) {
     index = new_instance(from.process, from.actor, event.comm);
   }
-  CommInstance &instance = instances[index];
-  if (instance.calls.size() == 0 && instance.sends + instance.receives == 0)
-    instance.announced = true;
+  CommInstance& instance = instances[index];
+  if (instance.calls.size() == 0 && instance.sends + instance.receives == 0) instance.announced = true;
   instance.actor = from.actor;
-  if (event.rank >= 0)
-    instance.rank = event.rank;
-  if (event.nranks >= 0)
-    instance.nranks = event.nranks;
-  if (event.comm_id != 0)
-    instance.comm_id = event.comm_id;
-  if (!event.function.empty())
-    instance.function = event.function.substr(0, 64);
-  if (event.color != -1)
-    instance.color = event.color;
+  if (event.rank >= 0) instance.rank = event.rank;
+  if (event.nranks >= 0) instance.nranks = event.nranks;
+  if (event.comm_id != 0) instance.comm_id = event.comm_id;
+  if (!event.function.empty()) instance.function = event.function.substr(0, 64);
+  if (event.color != -1) instance.color = event.color;
   if (event.parent != 0 && instance.parent == 0) {
     instance.parent = event.parent;
     instance.parent_instance = live_instance(from.process, event.parent);
-    if (instance.parent_instance != kNone)
-      instances[instance.parent_instance].used = true;
+    if (instance.parent_instance != kNone) instances[instance.parent_instance].used = true;
   }
   actors[from.actor].instance = index;
   // 2.3 and 2.4 announce a communicator without an end; START is printed
   // from 2.18.3 on, with all its fields.
-  const bool oldest =
-      event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
-  if (event.function == "bootstrapSplit" || (oldest && !event.complete))
-    return;
+  const bool oldest = event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
+  if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
   if (event.complete) {
     instance.completed = true;
     instance.stage = InitStage::complete;
@@ -134,33 +141,26 @@ void JobBook::take(const InitEvent &event, From &from) {
   }
 }
 
-void JobBook::take(const CommShape &shape, From &from) {
+void JobBook::take(const CommShape& shape, From& from) {
   std::uint32_t index = live_instance(from.process, shape.comm);
-  if (index == kNone)
-    index = new_instance(from.process, from.actor, shape.comm);
-  CommInstance &instance = instances[index];
-  if (instance.calls.size() == 0)
-    instance.announced = true;
-  if (shape.rank >= 0)
-    instance.rank = shape.rank;
-  if (shape.nranks >= 0)
-    instance.nranks = shape.nranks;
-  if (shape.nnodes >= 0)
-    instance.nnodes = shape.nnodes;
-  if (instance.stage != InitStage::complete)
-    instance.stage = std::max(instance.stage, InitStage::bootstrap);
+  if (index == kNone) index = new_instance(from.process, from.actor, shape.comm);
+  CommInstance& instance = instances[index];
+  if (instance.calls.size() == 0) instance.announced = true;
+  if (shape.rank >= 0) instance.rank = shape.rank;
+  if (shape.nranks >= 0) instance.nranks = shape.nranks;
+  if (shape.nnodes >= 0) instance.nnodes = shape.nnodes;
+  if (instance.stage != InitStage::complete) instance.stage = std::max(instance.stage, InitStage::bootstrap);
   actors[from.actor].instance = index;
 }
 
-void JobBook::take(const Connection &connection, From &from) {
-  Actor &actor = actors[from.actor];
+void JobBook::take(const Connection& connection, From& from) {
+  Actor& actor = actors[from.actor];
   const std::string via = transport_name(connection);
   note("transport", via);
   if (actor.instance != kNone) {
-    CommInstance &instance = instances[actor.instance];
+    CommInstance& instance = instances[actor.instance];
     instance.stage = std::max(instance.stage, InitStage::connect);
-    instance.last_connection = std::to_string(connection.src) + " -> " +
-                               std::to_string(connection.dst) + " via " + via;
+    instance.last_connection = std::to_string(connection.src) + " -> " + std::to_string(connection.dst) + " via " + via;
   }
   const std::tuple key{actor.instance, connection.src, connection.dst, via};
   const auto known = actor.connections.find(key);
@@ -171,92 +171,75 @@ void JobBook::take(const Connection &connection, From &from) {
   }
 }
 
-void JobBook::take(const Connected &connected, From &from) {
-  const Actor &actor = actors[from.actor];
+void JobBook::take(const Connected& connected, From& from) {
+  const Actor& actor = actors[from.actor];
   if (actor.instance != kNone) {
-    CommInstance &instance = instances[actor.instance];
+    CommInstance& instance = instances[actor.instance];
     const bool rings = connected.what == Connected::What::rings;
-    instance.stage =
-        std::max(instance.stage, rings ? InitStage::rings : InitStage::trees);
+    instance.stage = std::max(instance.stage, rings ? InitStage::rings : InitStage::trees);
   }
   switch (connected.what) {
-  case Connected::What::rings:
-    note("connected", "rings");
-    break;
-  case Connected::What::trees:
-    note("connected", "trees");
-    break;
-  case Connected::What::nvls:
-    note("connected", "nvls");
-    note("nvls", "on");
-    break;
+    case Connected::What::rings:
+      note("connected", "rings");
+      break;
+    case Connected::What::trees:
+      note("connected", "trees");
+      break;
+    case Connected::What::nvls:
+      note("connected", "nvls");
+      note("nvls", "on");
+      break;
   }
-  if (connected.pxn >= 0)
-    note("ring_pxn", std::to_string(connected.pxn));
-  if (connected.gdr >= 0)
-    note("ring_gdr", std::to_string(connected.gdr));
+  if (connected.pxn >= 0) note("ring_pxn", std::to_string(connected.pxn));
+  if (connected.gdr >= 0) note("ring_gdr", std::to_string(connected.gdr));
 }
 
-void JobBook::take(const InitTimings &timings, From &from) {
-  Actor &actor = actors[from.actor];
+void JobBook::take(const InitTimings& timings, From& from) {
+  Actor& actor = actors[from.actor];
   if (actor.hint_rank < 0) {
     actor.hint_rank = timings.rank;
     actor.hint_nranks = timings.nranks;
   }
-  if (timings.total > actor.timings.total)
-    actor.timings = timings;
+  if (timings.total > actor.timings.total) actor.timings = timings;
 }
 
-void JobBook::take(const BootstrapTimings &timings, From &from) {
-  Actor &actor = actors[from.actor];
-  if (timings.total > actor.bootstrap.total)
-    actor.bootstrap = timings;
-  if (actor.instance == kNone)
-    return;
-  InitStage &stage = instances[actor.instance].stage;
+void JobBook::take(const BootstrapTimings& timings, From& from) {
+  Actor& actor = actors[from.actor];
+  if (timings.total > actor.bootstrap.total) actor.bootstrap = timings;
+  if (actor.instance == kNone) return;
+  InitStage& stage = instances[actor.instance].stage;
   stage = std::max(stage, InitStage::bootstrap);
 }
 
-void JobBook::take(const Warning &warning, From &from) {
-  const WarningRule &rule = warnings.add(warning, from.origin.timestamp,
-                                         from.actor, from.file, from.line);
-  Actor &actor = actors[from.actor];
-  if (rule.kind == WarningKind::harmless)
-    return;
+void JobBook::take(const Warning& warning, From& from) {
+  const WarningRule& rule = warnings.add(warning, from.origin.timestamp, from.actor, from.file, from.line);
+  Actor& actor = actors[from.actor];
+  if (rule.kind == WarningKind::harmless) return;
   ++actor.warnings;
   const bool victim = rule.kind == WarningKind::victim;
-  if (victim)
-    ++actor.victim_warnings;
-  if (!victim && rule.kind != WarningKind::unreachable &&
-      rule.kind != WarningKind::hardware)
-    return;
-  for (const std::string &address : addresses_in(warning.text)) {
-    if (named_peers.size() < kMaxFacts)
-      ++named_peers[{rule.kind, address}];
+  if (victim) ++actor.victim_warnings;
+  if (!victim && rule.kind != WarningKind::unreachable && rule.kind != WarningKind::hardware) return;
+  for (const std::string& address : addresses_in(warning.text)) {
+    if (named_peers.size() < kMaxFacts) ++named_peers[{rule.kind, address}];
   }
 }
 
-void JobBook::take(const ReturnCode &code, From &from) {
+void JobBook::take(const ReturnCode& code, From& from) {
   ++actors[from.actor].failures;
-  if (return_codes.size() < kMaxFacts)
-    ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
+  if (return_codes.size() < kMaxFacts) ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
 }
 
-void JobBook::take(const TorchWork &work, From &from) {
-  torch.add(work, from.file, from.line);
-}
+void JobBook::take(const TorchWork& work, From& from) { torch.add(work, from.file, from.line); }
 
-void JobBook::take(const CommEnd &end, From &from) {
+void JobBook::take(const CommEnd& end, From& from) {
   const std::uint32_t index = find_instance(from.process, from.actor, end.comm);
-  CommInstance &instance = instances[index];
-  if (instance.rank < 0)
-    instance.rank = end.rank;
+  CommInstance& instance = instances[index];
+  if (instance.rank < 0) instance.rank = end.rank;
   instance.used = instance.used || !end.abort;
   instance.ended = true;
   instance.aborted = end.abort;
-  if (end.abort)
-    ++actors[instance.actor].failures;
+  if (end.abort) ++actors[instance.actor].failures;
   note("communicators_ended", end.abort ? "abort" : "destroy");
 }
 
-} // namespace busbar
+}  // namespace busbar

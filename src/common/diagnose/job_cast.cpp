@@ -9,53 +9,44 @@
 
 namespace busbar {
 
-const std::string &host_of(const JobBook &book, std::uint32_t actor) {
+const std::string& host_of(const JobBook& book, std::uint32_t actor) {
   return book.processes[book.actors[actor].process].host;
 }
 
 // The rank in the largest communicator is the rank in the job.
-static std::vector<int> ranks_by_communicators(const JobBook &book) {
+static std::vector<int> ranks_by_communicators(const JobBook& book) {
   std::vector<int> ranks(book.actors.size(), -1);
   std::vector<int> sizes(book.actors.size(), -1);
-  for (const CommInstance &instance : book.instances) {
-    if (instance.rank < 0 || instance.actor == kNone ||
-        instance.nranks <= sizes[instance.actor])
-      continue;
+  for (const CommInstance& instance : book.instances) {
+    if (instance.rank < 0 || instance.actor == kNone || instance.nranks <= sizes[instance.actor]) continue;
     sizes[instance.actor] = instance.nranks;
     ranks[instance.actor] = instance.rank;
   }
   return ranks;
 }
 
-static bool is_speaker(const JobBook &book, std::uint32_t index) {
-  const Actor &actor = book.actors[index];
-  const Process &process = book.processes[actor.process];
-  if (!process.anonymous)
-    return true;
-  return actor.dev >= 0 || actor.warnings > 0 || !actor.connections.empty() ||
-         !process.instances.empty() || actor.hint_rank >= 0;
+static bool is_speaker(const JobBook& book, std::uint32_t index) {
+  const Actor& actor = book.actors[index];
+  const Process& process = book.processes[actor.process];
+  if (!process.anonymous) return true;
+  return actor.dev >= 0 || actor.warnings > 0 || !actor.connections.empty() || !process.instances.empty() ||
+         actor.hint_rank >= 0;
 }
 
-static std::string name_actor(const JobBook &book, const JobCast &cast,
-                              std::uint32_t index,
+static std::string name_actor(const JobBook& book, const JobCast& cast, std::uint32_t index,
                               std::span<const LogFile> files) {
-  const Actor &actor = book.actors[index];
-  const Process &process = book.processes[actor.process];
+  const Actor& actor = book.actors[index];
+  const Process& process = book.processes[actor.process];
   std::string place = process.host;
-  if (process.pid >= 0)
-    place += fmt::format("{}pid {}", place.empty() ? "" : ", ", process.pid);
+  if (process.pid >= 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", process.pid);
   if (process.actors.size() > 1 || process.anonymous) {
-    if (actor.dev >= 0)
-      place += fmt::format("{}device {}", place.empty() ? "" : ", ", actor.dev);
+    if (actor.dev >= 0) place += fmt::format("{}device {}", place.empty() ? "" : ", ", actor.dev);
   }
   if (cast.rank_of[index] >= 0) {
-    return fmt::format("rank {}{}", cast.rank_of[index],
-                       place.empty() ? "" : " (" + place + ")");
+    return fmt::format("rank {}{}", cast.rank_of[index], place.empty() ? "" : " (" + place + ")");
   }
-  if (place.empty() && !process.decoration.empty())
-    place = process.decoration;
-  if (place.empty() && process.file < files.size())
-    place = "of " + files[process.file].path.filename().string();
+  if (place.empty() && !process.decoration.empty()) place = process.decoration;
+  if (place.empty() && process.file < files.size()) place = "of " + files[process.file].path.filename().string();
   return "process " + (place.empty() ? "without a name" : place);
 }
 
@@ -64,49 +55,36 @@ namespace {
 /// Ranks that NCCL's own lines do not tell, from what stands around them; each
 /// way is said once.
 class RankGuess {
-public:
-  RankGuess(const JobBook &book, std::span<const LogFile> files, JobCast &cast)
+ public:
+  RankGuess(const JobBook& book, std::span<const LogFile> files, JobCast& cast)
       : book_(book), files_(files), cast_(cast) {}
 
   void guess() {
     std::map<std::size_t, int> speakers_of_file;
-    for (const std::uint32_t actor : cast_.speakers)
-      ++speakers_of_file[process(actor).file];
+    for (const std::uint32_t actor : cast_.speakers) ++speakers_of_file[process(actor).file];
     std::size_t decorated = 0, named = 0;
     for (const std::uint32_t actor : cast_.speakers) {
-      if (cast_.rank_of[actor] >= 0)
-        continue;
-      int rank = process(actor).actors.size() == 1
-                     ? decoration_rank(process(actor).decoration)
-                     : -1;
+      if (cast_.rank_of[actor] >= 0) continue;
+      int rank = process(actor).actors.size() == 1 ? decoration_rank(process(actor).decoration) : -1;
       if (take(actor, rank)) {
         ++decorated;
         continue;
       }
       const std::size_t file = process(actor).file;
-      rank = speakers_of_file[file] == 1 && file < files_.size()
-                 ? file_name_rank(files_[file].path.filename().string())
-                 : -1;
-      if (take(actor, rank))
-        ++named;
+      rank = speakers_of_file[file] == 1 && file < files_.size() ? file_name_rank(files_[file].path.filename().string())
+                                                                 : -1;
+      if (take(actor, rank)) ++named;
     }
-    if (decorated > 0)
-      cast_.notes.push_back(
-          fmt::format("ranks of {} processes are the launcher's", decorated));
-    if (named > 0)
-      cast_.notes.push_back(fmt::format(
-          "ranks of {} processes are from the names of their files", named));
+    if (decorated > 0) cast_.notes.push_back(fmt::format("ranks of {} processes are the launcher's", decorated));
+    if (named > 0) cast_.notes.push_back(fmt::format("ranks of {} processes are from the names of their files", named));
     guess_by_device();
   }
 
-private:
-  const Process &process(std::uint32_t actor) const {
-    return book_.processes[book_.actors[actor].process];
-  }
+ private:
+  const Process& process(std::uint32_t actor) const { return book_.processes[book_.actors[actor].process]; }
 
   bool take(std::uint32_t actor, int rank) {
-    if (rank < 0 || cast_.actor_of.count(rank) > 0)
-      return false;
+    if (rank < 0 || cast_.actor_of.count(rank) > 0) return false;
     cast_.rank_of[actor] = rank;
     cast_.actor_of[rank] = actor;
     return true;
@@ -116,53 +94,40 @@ private:
   void guess_by_device() {
     std::set<int> devices;
     for (const std::uint32_t actor : cast_.speakers) {
-      if (cast_.rank_of[actor] >= 0 || book_.actors[actor].dev < 0)
-        return;
-      if (!devices.insert(book_.actors[actor].dev).second)
-        return;
+      if (cast_.rank_of[actor] >= 0 || book_.actors[actor].dev < 0) return;
+      if (!devices.insert(book_.actors[actor].dev).second) return;
     }
-    if (cast_.hosts.size() > 1 || devices.empty())
-      return;
-    for (const std::uint32_t actor : cast_.speakers)
-      take(actor, book_.actors[actor].dev);
-    cast_.notes.emplace_back(
-        "ranks are taken to be the numbers of the devices");
+    if (cast_.hosts.size() > 1 || devices.empty()) return;
+    for (const std::uint32_t actor : cast_.speakers) take(actor, book_.actors[actor].dev);
+    cast_.notes.emplace_back("ranks are taken to be the numbers of the devices");
   }
 
-  const JobBook &book_;
+  const JobBook& book_;
   std::span<const LogFile> files_;
-  JobCast &cast_;
+  JobCast& cast_;
 };
 
-} // namespace
+}  // namespace
 
-JobCast cast_job(const JobBook &book, std::span<const LogFile> files) {
+JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
   JobCast cast;
   cast.rank_of = ranks_by_communicators(book);
-  for (const Process &process : book.processes) {
-    if (!process.host.empty())
-      cast.hosts.insert(process.host);
-    for (const std::string &address : process.addresses)
-      cast.host_of_address.emplace(address, process.host);
+  for (const Process& process : book.processes) {
+    if (!process.host.empty()) cast.hosts.insert(process.host);
+    for (const std::string& address : process.addresses) cast.host_of_address.emplace(address, process.host);
   }
-  for (const CommInstance &instance : book.instances)
-    cast.nranks = std::max(cast.nranks, instance.nranks);
+  for (const CommInstance& instance : book.instances) cast.nranks = std::max(cast.nranks, instance.nranks);
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    if (!is_speaker(book, actor))
-      continue;
-    if (cast.rank_of[actor] < 0)
-      cast.rank_of[actor] = book.actors[actor].hint_rank;
+    if (!is_speaker(book, actor)) continue;
+    if (cast.rank_of[actor] < 0) cast.rank_of[actor] = book.actors[actor].hint_rank;
     cast.nranks = std::max(cast.nranks, book.actors[actor].hint_nranks);
     cast.speakers.push_back(actor);
-    if (cast.rank_of[actor] >= 0)
-      cast.actor_of.emplace(cast.rank_of[actor], actor);
+    if (cast.rank_of[actor] >= 0) cast.actor_of.emplace(cast.rank_of[actor], actor);
   }
   RankGuess(book, files, cast).guess();
-  std::stable_sort(cast.speakers.begin(), cast.speakers.end(),
-                   [&](std::uint32_t a, std::uint32_t b) {
-                     return static_cast<unsigned>(cast.rank_of[a]) <
-                            static_cast<unsigned>(cast.rank_of[b]);
-                   });
+  std::stable_sort(cast.speakers.begin(), cast.speakers.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return static_cast<unsigned>(cast.rank_of[a]) < static_cast<unsigned>(cast.rank_of[b]);
+  });
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
     cast.name_of.push_back(name_actor(book, cast, actor, files));
   }
@@ -170,25 +135,19 @@ JobCast cast_job(const JobBook &book, std::span<const LogFile> files) {
 }
 
 std::string list_ranks(std::span<const int> ranks) {
-  if (ranks.empty())
-    return "no rank";
+  if (ranks.empty()) return "no rank";
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  if (sorted.size() == 1)
-    return fmt::format("rank {}", sorted.front());
+  if (sorted.size() == 1) return fmt::format("rank {}", sorted.front());
   std::string list = compress_ranks(sorted);
   constexpr std::size_t kLong = 120;
-  if (list.size() <= kLong)
-    return "ranks " + list;
-  return fmt::format("{} ranks ({},...)", sorted.size(),
-                     list.substr(0, list.rfind(',', kLong)));
+  if (list.size() <= kLong) return "ranks " + list;
+  return fmt::format("{} ranks ({},...)", sorted.size(), list.substr(0, list.rfind(',', kLong)));
 }
 
-std::string list_actors(const JobCast &cast,
-                        std::span<const std::uint32_t> actors) {
-  if (actors.size() == 1)
-    return cast.name_of[actors.front()];
+std::string list_actors(const JobCast& cast, std::span<const std::uint32_t> actors) {
+  if (actors.size() == 1) return cast.name_of[actors.front()];
   std::vector<int> ranks;
   std::string others;
   std::size_t unnamed = 0;
@@ -199,11 +158,9 @@ std::string list_actors(const JobCast &cast,
       others += (others.empty() ? "" : "; ") + cast.name_of[actor];
     }
   }
-  if (unnamed > 4)
-    others += fmt::format(" and {} more", unnamed - 4);
-  if (ranks.empty())
-    return others.empty() ? "nobody" : others;
+  if (unnamed > 4) others += fmt::format(" and {} more", unnamed - 4);
+  if (ranks.empty()) return others.empty() ? "nobody" : others;
   return list_ranks(ranks) + (others.empty() ? "" : "; " + others);
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -15,4 +15,4 @@ std::string decoration_label(std::string_view decoration);
 /// The rank in a file's name: "rank_3.log", "rank-03.txt", "nccl.r3". -1: none.
 int file_name_rank(std::string_view name);
 
-} // namespace busbar
+}  // namespace busbar

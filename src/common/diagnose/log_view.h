@@ -15,7 +15,7 @@ namespace busbar {
 
 /// A job's book with everything that several findings need worked out.
 struct LogView {
-  const JobBook &book;
+  const JobBook& book;
   std::span<const LogFile> files;
   std::span<const RasEvidence> ras;
   JobCast cast;
@@ -27,14 +27,12 @@ struct LogView {
   std::vector<DeadlockCycle> cycles;
 };
 
-LogView view_log(const JobBook &book, std::span<const LogFile> files,
-                 std::span<const RasEvidence> ras);
+LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras);
 
 /// The actors of some of an alignment's streams.
-std::vector<std::uint32_t> actors_of(const CallAlignment &alignment,
-                                     std::span<const std::uint32_t> streams);
+std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams);
 
 /// "4 files", "the file x.log".
 std::string name_files(std::span<const LogFile> files);
 
-} // namespace busbar
+}  // namespace busbar

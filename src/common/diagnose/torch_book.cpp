@@ -12,9 +12,8 @@ static std::string group_name(std::string_view group) {
   return std::string(group.substr(0, std::min<std::size_t>(rank, 100)));
 }
 
-void merge_torch_state(TorchState &state, const TorchState &other) {
-  if (other.timed_out_seq >= 0 &&
-      (state.timed_out_seq < 0 || other.timed_out_seq < state.timed_out_seq)) {
+void merge_torch_state(TorchState& state, const TorchState& other) {
+  if (other.timed_out_seq >= 0 && (state.timed_out_seq < 0 || other.timed_out_seq < state.timed_out_seq)) {
     state.timed_out_seq = other.timed_out_seq;
     state.op = other.op;
     state.numel_in = other.numel_in;
@@ -27,11 +26,9 @@ void merge_torch_state(TorchState &state, const TorchState &other) {
   state.last_completed = std::max(state.last_completed, other.last_completed);
 }
 
-void TorchBook::add(const TorchWork &work, std::size_t file,
-                    std::uint64_t line) {
+void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line) {
   const std::pair<std::string, int> key{group_name(work.group), work.rank};
-  if (states_.size() >= kStates && states_.find(key) == states_.end())
-    return;
+  if (states_.size() >= kStates && states_.find(key) == states_.end()) return;
   TorchState told;
   if (work.what == TorchWork::What::timed_out) {
     told.timed_out_seq = work.seq;
@@ -47,11 +44,10 @@ void TorchBook::add(const TorchWork &work, std::size_t file,
   merge_torch_state(states_[key], told);
 }
 
-void TorchBook::merge(const TorchBook &other) {
-  for (const auto &[key, state] : other.states_) {
-    if (states_.size() < kStates || states_.find(key) != states_.end())
-      merge_torch_state(states_[key], state);
+void TorchBook::merge(const TorchBook& other) {
+  for (const auto& [key, state] : other.states_) {
+    if (states_.size() < kStates || states_.find(key) != states_.end()) merge_torch_state(states_[key], state);
   }
 }
 
-} // namespace busbar
+}  // namespace busbar

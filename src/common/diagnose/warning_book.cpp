@@ -5,11 +5,9 @@
 
 namespace busbar {
 
-static void note_actor(WarningRecord &record, std::uint32_t actor) {
-  const auto place =
-      std::lower_bound(record.actors.begin(), record.actors.end(), actor);
-  if (place != record.actors.end() && *place == actor)
-    return;
+static void note_actor(WarningRecord& record, std::uint32_t actor) {
+  const auto place = std::lower_bound(record.actors.begin(), record.actors.end(), actor);
+  if (place != record.actors.end() && *place == actor) return;
   if (record.actors.size() < WarningBook::kActors) {
     record.actors.insert(place, actor);
   } else {
@@ -17,23 +15,18 @@ static void note_actor(WarningRecord &record, std::uint32_t actor) {
   }
 }
 
-const WarningRule &WarningBook::add(const Warning &warning,
-                                    std::string_view timestamp,
-                                    std::uint32_t actor, std::size_t file,
-                                    std::uint64_t line) {
-  const WarningRule &rule = classify_warning(warning.file, warning.text);
+const WarningRule& WarningBook::add(const Warning& warning, std::string_view timestamp, std::uint32_t actor,
+                                    std::size_t file, std::uint64_t line) {
+  const WarningRule& rule = classify_warning(warning.file, warning.text);
   std::string shape = warning_shape(warning.text);
-  auto record =
-      std::find_if(records_.begin(), records_.end(),
-                   [&](const auto &one) { return one.shape == shape; });
+  auto record = std::find_if(records_.begin(), records_.end(), [&](const auto& one) { return one.shape == shape; });
   if (record == records_.end()) {
     if (records_.size() == kRecords) {
       ++not_kept_;
       return rule;
     }
     std::string where(warning.file.substr(0, 200));
-    if (!warning.function.empty())
-      where += " (" + std::string(warning.function.substr(0, 100)) + ")";
+    if (!warning.function.empty()) where += " (" + std::string(warning.function.substr(0, 100)) + ")";
     records_.push_back({.rule = &rule,
                         .shape = std::move(shape),
                         .example = std::string(warning.text.substr(0, 500)),
@@ -55,17 +48,14 @@ const WarningRule &WarningBook::add(const Warning &warning,
   return rule;
 }
 
-void WarningBook::merge(WarningBook &&other,
-                        const std::vector<std::uint32_t> &actors) {
+void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& actors) {
   not_kept_ += other.not_kept_;
-  for (WarningRecord &later : other.records_) {
-    for (std::uint32_t &actor : later.actors)
-      actor = actors[actor];
+  for (WarningRecord& later : other.records_) {
+    for (std::uint32_t& actor : later.actors) actor = actors[actor];
     later.actor = actors[later.actor];
     std::sort(later.actors.begin(), later.actors.end());
     auto record =
-        std::find_if(records_.begin(), records_.end(),
-                     [&](const auto &one) { return one.shape == later.shape; });
+        std::find_if(records_.begin(), records_.end(), [&](const auto& one) { return one.shape == later.shape; });
     if (record == records_.end()) {
       if (records_.size() == kRecords) {
         not_kept_ += later.times;
@@ -81,9 +71,8 @@ void WarningBook::merge(WarningBook &&other,
     }
     record->times += later.times;
     record->actors_more += later.actors_more;
-    for (const std::uint32_t actor : later.actors)
-      note_actor(*record, actor);
+    for (const std::uint32_t actor : later.actors) note_actor(*record, actor);
   }
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -12,11 +12,11 @@ namespace busbar {
 
 /// Warnings of one shape.
 struct WarningRecord {
-  const WarningRule *rule = nullptr;
-  std::string shape, example, where, timestamp; ///< of the first
-  std::uint32_t actor = 0;                      ///< the first that said it
-  std::vector<std::uint32_t> actors; ///< the first kActors that said it
-  std::uint64_t actors_more = 0;     ///< lines of others
+  const WarningRule* rule = nullptr;
+  std::string shape, example, where, timestamp;  ///< of the first
+  std::uint32_t actor = 0;                       ///< the first that said it
+  std::vector<std::uint32_t> actors;             ///< the first kActors that said it
+  std::uint64_t actors_more = 0;                 ///< lines of others
   std::uint64_t times = 0;
   std::size_t file = 0;
   std::uint64_t line = 0;
@@ -25,22 +25,21 @@ struct WarningRecord {
 /// Warnings grouped by shape; at most kRecords groups, what comes later is
 /// counted.
 class WarningBook {
-public:
+ public:
   static constexpr std::size_t kRecords = 512;
   static constexpr std::size_t kActors = 8192;
 
-  const WarningRule &add(const Warning &warning, std::string_view timestamp,
-                         std::uint32_t actor, std::size_t file,
+  const WarningRule& add(const Warning& warning, std::string_view timestamp, std::uint32_t actor, std::size_t file,
                          std::uint64_t line);
   /// `actors`: this book's number of each actor of the other.
-  void merge(WarningBook &&other, const std::vector<std::uint32_t> &actors);
+  void merge(WarningBook&& other, const std::vector<std::uint32_t>& actors);
 
-  const std::vector<WarningRecord> &records() const { return records_; }
+  const std::vector<WarningRecord>& records() const { return records_; }
   std::uint64_t not_kept() const { return not_kept_; }
 
-private:
+ private:
   std::vector<WarningRecord> records_;
   std::uint64_t not_kept_ = 0;
 };
 
-} // namespace busbar
+}  // namespace busbar

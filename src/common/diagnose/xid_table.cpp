@@ -24,19 +24,15 @@ static constexpr auto kXids = std::to_array<XidMeaning>({
      "graphics engine exception: a kernel accessed memory wrongly, rarely "
      "hardware",
      kProgram},
-    {31,
-     "GPU memory page fault: a program accessed an address that is not mapped",
-     kProgram},
+    {31, "GPU memory page fault: a program accessed an address that is not mapped", kProgram},
     {32, "invalid or corrupted push buffer stream: PCIe or driver", kPower},
     {38, "driver firmware error", kReset},
     {43, "GPU stopped processing for a program's fault", kProgram},
-    {45, "preemptive clean-up: a program ended, or an earlier error ended it",
-     "the first XID by time"},
+    {45, "preemptive clean-up: a program ended, or an earlier error ended it", "the first XID by time"},
     {48, "double bit ECC error", kReset},
     {61, "internal microcontroller breakpoint", kReset},
     {62, "internal microcontroller halt", kReset},
-    {63, "ECC page retirement or row remapping recorded",
-     "reset the GPU when the job is over"},
+    {63, "ECC page retirement or row remapping recorded", "reset the GPU when the job is over"},
     {64, "ECC page retirement or row remapping failed", kReset},
     {66, "illegal access by the driver", kProgram},
     {68, "video processor exception", kProgram},
@@ -44,8 +40,7 @@ static constexpr auto kXids = std::to_array<XidMeaning>({
     {74, "NVLink error", kLink},
     {79, "GPU has fallen off the bus", kPower},
     {92, "high rate of single bit ECC errors", kReset},
-    {94, "contained ECC error: the program is lost, the GPU goes on",
-     "restart the job; reset the GPU when it is over"},
+    {94, "contained ECC error: the program is lost, the GPU goes on", "restart the job; reset the GPU when it is over"},
     {95, "uncontained ECC error", kReset},
     {109, "context switch timeout", kReset},
     {110, "security fault", kReset},
@@ -63,22 +58,19 @@ static constexpr auto kXids = std::to_array<XidMeaning>({
     {148, "NVLink NVLPW error", kLink},
     {149, "NVLink NETIR error", kLink},
     {150, "NVLink MSE error", kLink},
-    {154, "the GPU needs a recovery action",
-     "nvidia-smi -q says which: reset, reboot or drain"},
+    {154, "the GPU needs a recovery action", "nvidia-smi -q says which: reset, reboot or drain"},
     {155, "NVLink error", kLink},
     {156, "resource retired", kReset},
     {157, "resource retirement failed", kReset},
     {158, "GPU fatal timeout", kReset},
 });
 
-static constexpr XidMeaning kUnknownXid{
-    -1, "not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
+static constexpr XidMeaning kUnknownXid{-1, "not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
 
-const XidMeaning &xid_meaning(int number) {
+const XidMeaning& xid_meaning(int number) {
   const auto found =
-      std::find_if(kXids.begin(), kXids.end(),
-                   [&](const XidMeaning &one) { return one.number == number; });
+      std::find_if(kXids.begin(), kXids.end(), [&](const XidMeaning& one) { return one.number == number; });
   return found == kXids.end() ? kUnknownXid : *found;
 }
 
-} // namespace busbar
+}  // namespace busbar

@@ -13,6 +13,6 @@ struct XidMeaning {
 };
 
 /// Of numbers that the table lacks: a general one.
-const XidMeaning &xid_meaning(int number);
+const XidMeaning& xid_meaning(int number);
 
-} // namespace busbar
+}  // namespace busbar

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kSchema = 1;
 
-Json communicators_json(const Diagnosis &diagnosis) {
+Json communicators_json(const Diagnosis& diagnosis) {
   Json list = Json::array();
-  for (const Diagnosis::Init &init : diagnosis.communicators) {
+  for (const Diagnosis::Init& init : diagnosis.communicators) {
     list.push_back({{"name", init.name},
                     {"id", json_text_or_null(init.id)},
                     {"heuristic", init.heuristic},
@@ -26,9 +26,9 @@ Json communicators_json(const Diagnosis &diagnosis) {
   return list;
 }
 
-Json lags_json(const Diagnosis &diagnosis) {
+Json lags_json(const Diagnosis& diagnosis) {
   Json list = Json::array();
-  for (const Diagnosis::Lag &lag : diagnosis.lags) {
+  for (const Diagnosis::Lag& lag : diagnosis.lags) {
     list.push_back({{"rank", lag.rank < 0 ? Json(nullptr) : Json(lag.rank)},
                     {"who", lag.who},
                     {"communicator", lag.communicator},
@@ -39,9 +39,9 @@ Json lags_json(const Diagnosis &diagnosis) {
   return list;
 }
 
-Json warnings_json(const Diagnosis &diagnosis) {
+Json warnings_json(const Diagnosis& diagnosis) {
   Json list = Json::array();
-  for (const Diagnosis::WarningGroup &warning : diagnosis.warnings) {
+  for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
     list.push_back({{"shape", warning.shape},
                     {"example", warning.example},
                     {"who", warning.who},
@@ -53,9 +53,9 @@ Json warnings_json(const Diagnosis &diagnosis) {
   return list;
 }
 
-Json files_json(const Diagnosis &diagnosis) {
+Json files_json(const Diagnosis& diagnosis) {
   Json list = Json::array();
-  for (const LogFile &file : diagnosis.files) {
+  for (const LogFile& file : diagnosis.files) {
     list.push_back({{"path", file.path.string()},
                     {"bytes", file.bytes},
                     {"lines", file.lines},
@@ -66,18 +66,14 @@ Json files_json(const Diagnosis &diagnosis) {
   return list;
 }
 
-} // namespace
+}  // namespace
 
-std::string diagnosis_json(const Diagnosis &diagnosis) {
+std::string diagnosis_json(const Diagnosis& diagnosis) {
   Json facts = Json::array();
-  for (const auto &[key, value] : diagnosis.facts)
-    facts.push_back({{"key", key}, {"value", value}});
+  for (const auto& [key, value] : diagnosis.facts) facts.push_back({{"key", key}, {"value", value}});
   Json transports = Json::array();
-  for (const Diagnosis::HostPair &pair : diagnosis.transports) {
-    transports.push_back({{"from", pair.from},
-                          {"to", pair.to},
-                          {"via", pair.via},
-                          {"connections", pair.connections}});
+  for (const Diagnosis::HostPair& pair : diagnosis.transports) {
+    transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
   }
   return dump_json({{"schema", kSchema},
                     {"verdict", name(diagnosis.verdict)},
@@ -97,4 +93,4 @@ std::string diagnosis_json(const Diagnosis &diagnosis) {
                     {"files", files_json(diagnosis)}});
 }
 
-} // namespace busbar
+}  // namespace busbar
