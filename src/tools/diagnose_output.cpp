@@ -28,13 +28,22 @@ const JudgedHang* decisive(const DiagnoseResult& result) {
   return found != result.hangs.end() ? &*found : nullptr;
 }
 
-std::string others_text(const DiagnoseResult& result) {
-  std::string text;
-  constexpr std::size_t kMost = 20;
-  for (std::size_t i = 0; i < std::min(kMost, result.others.size()); ++i) {
-    text += fmt::format("read {}: {}\n", busbar::quoted(result.others[i].path.string()), result.others[i].what);
+/// Which files the claims rest on: nobody can tell what is in those that were not given.
+std::string files_text(const DiagnoseResult& result) {
+  constexpr std::size_t kMost = 16;
+  std::vector<std::string> lines;
+  for (const DiagnoseInputs::OtherFile& file : result.others) {
+    lines.push_back(fmt::format("{}: {}", busbar::quoted(file.path.string()), file.what));
   }
-  if (result.others.size() > kMost) text += fmt::format("read {} more such files\n", result.others.size() - kMost);
+  if (result.logs) {
+    for (const LogFile& file : result.logs->files) {
+      lines.push_back(fmt::format("{}: {} lines, {} of NCCL{}", busbar::quoted(file.path.string()), file.lines,
+                                  file.nccl_lines, file.trouble.empty() ? "" : "; " + file.trouble));
+    }
+  }
+  std::string text = "\nFiles read\n";
+  for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) text += "  " + lines[i] + "\n";
+  if (lines.size() > kMost) text += fmt::format("  and {} more, all in --json\n", lines.size() - kMost);
   return text;
 }
 
@@ -56,7 +65,7 @@ std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
   for (const JudgedHang& hang : result.hangs) {
     if (&hang != first) text += "\n" + hang_report(hang.evidence, hang.finding);
   }
-  if (!result.others.empty()) text += "\n" + others_text(result);
+  text += files_text(result);
   if (!unknown) return text;
   text += result.unknown.empty() ? "\nNCCL's lines were all understood\n"
                                  : fmt::format("\nnot understood ({} lines shown):\n", result.unknown.size());

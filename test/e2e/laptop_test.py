@@ -48,7 +48,11 @@ class Laptop(suite.Case):
         self.assertTrue([name for name in libraries(RANKS) if HIDDEN.match(name)])
 
     def test_what_needs_no_ranks_runs_there(self):
-        for words in (["--help"], ["--version"], ["merge", "--help"]):
+        log = self.write("rank0.log", "a:1:1 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n")
+        done = self.without_mpi(BUSBAR, "diagnose", log)
+        self.assertIn("rank0.log", done.out, str(done))
+        self.assertIn(done.code, (0, 6), str(done))
+        for words in (["--help"], ["--version"], ["merge", "--help"], ["diagnose", "--help"]):
             with self.subTest(words=words):
                 self.assertIn("busbar", self.ok(self.without_mpi(BUSBAR, *words)).out)
 

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""The bugs these would catch: an exit code that does not fit the verdict, a pipe, device, binary or missing file that
+hangs or crashes `busbar diagnose`, JSON that is none, evidence beside the logs (RAS, kernel, flight records, PyTorch)
+that is not taken for what it is, and a verdict that says nothing of what was read.
+
+What verdict a log of NCCL deserves is asked by synthetic_logs_test.py and golden_logs_test.py.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import suite
+
+BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
+NRANKS = 4
+
+
+def init(rank, *, complete=True, nranks=NRANKS):
+    """A rank's log of its start, as NCCL 2.28.9 writes it, one process per rank."""
+    prefix = f"node{rank // 2}:{1000 + rank}:{1000 + rank} [0] "
+    comm = (f"ncclCommInitRank comm 0x5{rank}0 rank {rank} nranks {nranks} cudaDev 0 nvmlDev 0 busId 1000 "
+            "commId 0xabcdef0123456789 - Init ")
+    lines = [prefix + "NCCL INFO NCCL version 2.28.9+cuda13.0", prefix + "NCCL INFO " + comm + "START"]
+    if complete:
+        lines.append(prefix + "NCCL INFO " + comm + "COMPLETE")
+    return lines
+
+
+def call(rank, number, *, op="AllReduce", count=1024):
+    prefix = f"node{rank // 2}:{1000 + rank}:{1000 + rank} [0] "
+    return (f"{prefix}NCCL INFO {op}: opCount {number:x} sendbuff 0x1 recvbuff 0x2 count {count} datatype 7 op 0 "
+            f"root 0 comm 0x5{rank}0 [nranks={NRANKS}] stream 0x3")
+
+
+def destroy(rank):
+    prefix = f"node{rank // 2}:{1000 + rank}:{1000 + rank} [0] "
+    return f"{prefix}NCCL INFO comm 0x5{rank}0 rank {rank} nranks {NRANKS} cudaDev 0 busId 1000 - Destroy COMPLETE"
+
+
+def good_job():
+    return {rank: init(rank) + [call(rank, n) for n in range(5)] + [destroy(rank)] for rank in range(NRANKS)}
+
+
+RAS = """NCCL version 2.25.1 compiled with CUDA 12.8
+
+Job summary
+===========
+
+Communicators... (0.05s)
+=============
+
+Errors
+======
+
+DEAD
+  1 job process is considered dead (unreachable via the RAS network)
+  Process 1003 on node 10.0.0.2 managing GPU 1
+"""
+XID = "Sep 01 12:00:00 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n"
+TORCH = ("[rank{rank}]:[E813 12:25:30.948355712 ProcessGroupNCCL.cpp:670] [Rank {rank}] Watchdog caught collective "
+         "operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) "
+         "ran for 600029 milliseconds before timing out.\n"
+         "[rank{rank}]:[E813 12:25:30.948455712 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  "
+         "failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {seq}, last completed "
+         "work: {done}\n")
+
+
+class DiagnoseCase(suite.Case):
+    def diagnose(self, *words, **settings):
+        return suite.execute([BUSBAR, "diagnose", *words], **settings)
+
+    def job(self, lines_of_rank, folder="job"):
+        os.mkdir(self.path(folder))
+        for rank, lines in lines_of_rank.items():
+            self.write(f"{folder}/rank{rank}.log", "\n".join(lines) + "\n")
+        return self.path(folder)
+
+    def verdict(self, result, verdict, code):
+        """Of text and of JSON output alike."""
+        self.assertEqual(result.code, code, str(result))
+        self.assertIn(verdict, result.out, str(result))
+        return result
+
+
+class Verdicts(DiagnoseCase):
+    def test_each_kind_of_verdict_has_its_exit_code(self):
+        lagging = good_job()
+        for rank, lines in lagging.items():
+            lines.pop()
+            if rank != 2:
+                lines.append(call(rank, 5))
+        mismatched = good_job()
+        for rank, lines in mismatched.items():
+            lines[-1] = call(rank, 5, count=2048 if rank == 1 else 1024)
+        full = {rank: init(rank, complete=False) for rank in range(NRANKS)}
+        full[1].append("[2026-01-02 03:04:05] node0:1001:1001 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to "
+                       "extend /dev/shm/nccl-abcdef to 33030532 bytes, error: No space left on device (28)")
+        for name, job, verdict, code in (
+                ("ok", good_job(), "OK", 0), ("lagging", lagging, "RANK_LAGGING", 4),
+                ("mismatched", mismatched, "ARG_MISMATCH", 4), ("full", full, "RESOURCE", 3),
+                ("empty", {0: ["hello"]}, "UNKNOWN", 6)):
+            with self.subTest(name=name):
+                folder = self.job(job, name)
+                told = self.verdict(self.diagnose(folder), verdict, code)
+                self.assertIn("rank0.log", told.out)
+                document = json.loads(self.diagnose("--json", folder).out)
+                self.assertEqual(document["verdict"], verdict)
+                self.assertEqual(document["exit_code"], code)
+                self.assertEqual(len(document["files"]), len(job))
+
+    def test_a_dead_process_by_ras_goes_before_what_the_logs_say(self):
+        lagging = {rank: init(rank) + [call(rank, n) for n in range(5 if rank == 3 else 6)] for rank in range(NRANKS)}
+        folder = self.job(lagging)
+        self.verdict(self.diagnose(folder), "RANK_LAGGING", 4)
+        ras = self.write("ras.txt", RAS)
+        told = self.verdict(self.diagnose(folder, ras), "PROCESS_DEAD", 3)
+        self.assertIn("1003", told.out)
+        self.assertIn("answer of NCCL's RAS service", told.out)
+        self.verdict(self.diagnose(ras), "PROCESS_DEAD", 3)
+
+    def test_broken_hardware_by_the_kernels_log_goes_before_everything(self):
+        folder = self.job(good_job())
+        dmesg, ras = self.write("dmesg.txt", XID), self.write("ras.txt", RAS)
+        told = self.verdict(self.diagnose(folder, dmesg, ras), "HW_FAULT", 3)
+        self.assertIn("79", told.out)
+
+    def test_pytorchs_watchdog_is_enough_where_there_is_no_log_of_nccl(self):
+        job = {rank: [TORCH.format(rank=rank, seq=7, op="ALLREDUCE", numel=8, done=6)] for rank in range(NRANKS - 1)}
+        job[3] = [TORCH.format(rank=3, seq=5, op="ALLREDUCE", numel=8, done=4)]
+        told = self.diagnose(self.job(job))
+        self.assertEqual(told.code, 4, str(told))
+        self.assertRegex(told.out, r"rank 3\b")
+
+    def test_a_flight_record_left_behind_names_the_rank_that_was_killed(self):
+        folder = self.path("records")
+        os.mkdir(folder)
+        env = {"TMPDIR": folder}
+        done = suite.perf("all_reduce", 3, "-b", "8", "-e", "8", "-n", "200", "--inject", "rank=1,op=42,kind=kill",
+                          env=env)
+        self.assertNotEqual(done.code, 0, str(done))
+        told = self.diagnose("--flight", "/dev/shm", env=env)
+        self.verdict(told, "PROCESS_DEAD", 3)
+        self.assertRegex(told.out, r"rank 1\b")
+        document = json.loads(self.diagnose("--flight", "/dev/shm", "--json").out)
+        self.assertEqual(document["verdict"], "PROCESS_DEAD")
+        self.assertIn(1, document["hangs"][0]["ranks"])
+        jobid = document["hangs"][0]["jobid"]
+        self.addCleanup(self.remove_records, jobid)
+        self.assertEqual(self.diagnose("--flight", "/dev/shm", "--job", jobid).code, 3)
+        # The report as a file is evidence again, and so are the records by their paths.
+        report = self.write("hang-1.json", json.dumps(document["hangs"][0], separators=(",", ":")))
+        self.verdict(self.diagnose(report), "PROCESS_DEAD", 3)
+        records = [entry.path for entry in os.scandir("/dev/shm") if f".{jobid}." in entry.name]
+        self.verdict(self.diagnose(*records), "PROCESS_DEAD", 3)
+
+    def remove_records(self, jobid):
+        for entry in os.scandir("/dev/shm"):
+            if f".{jobid}." in entry.name:
+                os.remove(entry.path)
+
+
+class Inputs(DiagnoseCase):
+    def test_bad_use_says_what_to_do(self):
+        self.fails(self.diagnose(), 255, "--help-capture")
+        self.fails(self.diagnose("-b", "8", "x"), 255, "-b", "no meaning")
+        self.fails(self.diagnose(self.path("absent")), 255, "absent")
+        self.fails(self.diagnose("--flight", self.path("absent")), 255, "no such folder")
+        self.fails(self.diagnose("--flight", self.folder.name), 255, "no flight record")
+        self.fails(self.diagnose("--job", "1", self.folder.name), 255, "--flight")
+        self.fails(self.diagnose("--jsn", self.folder.name), 255, "did you mean --json?")
+
+    def test_help_needs_nothing(self):
+        self.assertIn("STUCK_INSIDE", self.ok(self.diagnose("--help")).out)
+        told = self.ok(self.diagnose("--help-capture")).out
+        for word in ("NCCL_DEBUG_SUBSYS", "%h.%p", "NCCL_DEBUG_TIMESTAMP_FORMAT", "TORCH_NCCL_TRACE_BUFFER_SIZE",
+                     "28028"):
+            self.assertIn(word, told)
+
+    def test_standard_input_is_a_log(self):
+        text = "\n".join(line for lines in good_job().values() for line in lines) + "\n"
+        done = subprocess.run([BUSBAR, "diagnose", "-"], input=text, text=True, capture_output=True, check=False,
+                              timeout=suite.LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("OK", done.stdout)
+
+    def test_what_is_no_log_neither_hangs_nor_crashes(self):
+        with open(self.path("random.bin"), "wb") as file:
+            file.write(bytes(range(256)) * 400)
+        self.write("empty.log", "")
+        self.write("long.log", "NCCL INFO " + "x" * 3_000_000)
+        self.write("cut.json", '{"nccl_version": "2.28.9", "communicators": [{"ranks": [{"rank": ')
+        self.write("hang-1.json", '{"schema":1,"kind":"hang","observed":[]}')
+        self.write("hostile.log", "a:1:1 [0] NCCL INFO \x1b[2J\x07 Init COMPLETE\n[0] NCCL WARN " + "%s%n" * 50 + "\n")
+        os.mkfifo(self.path("fifo"))
+        sock = socket.socket(socket.AF_UNIX)
+        self.addCleanup(sock.close)
+        sock.bind(self.path("socket"))
+        os.symlink(self.path("absent"), self.path("dangling"))
+        os.symlink(self.folder.name, self.path("loop"))
+        for options in ([], ["--json"], ["--unknown"]):
+            done = self.diagnose(self.folder.name, *options)
+            self.assertIn(done.code, (0, 3, 4, 6), str(done))
+            self.assertNotIn("\x1b", done.out)
+            self.assertNotIn("\x07", done.out)
+        for path in (self.path("fifo"), "/dev/zero", self.path("random.bin"), self.path("empty.log")):
+            with self.subTest(path=path):
+                done = self.diagnose(path)
+                self.assertEqual(done.code, 6, str(done))
+                self.assertIn(os.path.basename(path), done.out)
+
+    def test_a_reader_that_has_seen_enough_ends_it(self):
+        job = good_job()
+        folder = self.job(job)
+        with subprocess.Popen([BUSBAR, "diagnose", "--json", folder], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            err = process.stderr.read()
+            process.wait(timeout=suite.LIMIT_S)
+        self.assertIn(process.returncode, (0, 1, -signal.SIGPIPE), err)
+
+    def test_json_goes_to_a_file_beside_the_text(self):
+        folder = self.job(good_job())
+        out = self.path("out.json")
+        told = self.ok(self.diagnose(folder, f"--json={out}"))
+        self.assertIn("OK", told.out)
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["verdict"], "OK")
+        self.ok(self.diagnose(folder, f"--json={out}"))
+        self.assertTrue(os.path.exists(out + ".0"))
+
+    def test_what_was_not_understood_is_counted_and_shown(self):
+        job = good_job()
+        job[0].insert(2, "node0:1000:1000 [0] NCCL INFO a line of a version to come")
+        folder = self.job(job)
+        told = self.ok(self.diagnose(folder, "--unknown"))
+        self.assertRegex(told.out, r"rank0\.log:3: .*a line of a version to come")
+        document = json.loads(self.diagnose(folder, "--json").out)
+        self.assertEqual(sum(file["unknown_lines"] for file in document["files"]), 1)
+
+    def test_many_files_tell_the_same_in_any_number_of_threads(self):
+        job = good_job()
+        for rank in range(NRANKS, 40):
+            job[rank] = ["nothing of NCCL"] * rank
+        folder = self.job(job)
+        whole = self.diagnose(folder, "--json").out
+        if not hasattr(os, "sched_getaffinity"):
+            return
+        one = subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), BUSBAR, "diagnose", folder, "--json"],
+                             capture_output=True, text=True, check=False, timeout=suite.LIMIT_S).stdout
+        self.assertEqual(whole, one)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_files_that_may_not_be_read_are_named(self):
+        folder = self.job(good_job())
+        os.chmod(os.path.join(folder, "rank1.log"), 0)
+        self.assertIn("Permission denied", self.diagnose(folder).out)
+
+
+if __name__ == "__main__":
+    if sys.platform != "linux":
+        sys.exit(77)
+    suite.main()
