@@ -183,7 +183,7 @@ class Arguments(Case):
         self.fails(compare(3, "--config", bad), 255, bad + ":4", "no values")
 
     def test_the_configs_that_we_ship_are_good(self):
-        folder = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "configs")
+        folder = os.path.join(os.path.abspath(os.environ.get("BUSBAR_SOURCE", ".")), "configs")
         result = self.ok(mpirun(2, [BUSBAR, "compare", "--config", os.path.join(folder, "compare-ompi-algorithms.yaml"),
                                     "--dry-run"]))
         self.assertEqual(result.out.count("rows, "), 3, str(result))

@@ -63,7 +63,7 @@ class ConfigFile(Case):
         self.assertEqual([row[0] for row in result.rows()], ["1024", "2048"], str(result))
 
     def test_the_configs_that_we_ship_are_good(self):
-        folder = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "configs")
+        folder = os.path.join(os.path.abspath(os.environ.get("BUSBAR_SOURCE", ".")), "configs")
         # Those of compare have keys of their own: compare_test.py.
         files = [os.path.join(folder, name) for name in os.listdir(folder) if not name.startswith("compare-")]
         self.assertTrue(files)
@@ -131,8 +131,8 @@ class Signals(Case):
     def signal_rank_1(self, number, *options):
         command = [suite.MPIRUN, "-n", "3", "--oversubscribe", program("all_reduce"), "--backend", "mpi", "-b", "1K",
                    "-e", "1K", "-N", "0", "-n", "5", *options]
-        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              stdin=subprocess.DEVNULL) as job:
+        with subprocess.Popen(command, cwd=suite.SCRATCH.name, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
             try:
                 pid = None
                 for line in job.stdout:
@@ -150,7 +150,8 @@ class Signals(Case):
         self.assertNotEqual(self.signal_rank_1(signal.SIGKILL).code, 0)
 
     def test_a_stopped_rank_ends_the_job_when_there_is_a_time_limit(self):
-        self.hangs(self.signal_rank_1(signal.SIGSTOP, "-T", "3"), "PROCESS_STOPPED", "rank 1 on ", "all_reduce", "1 KiB")
+        result = self.signal_rank_1(signal.SIGSTOP, "-T", "3")
+        self.hangs(result, "PROCESS_STOPPED", "rank 1 on ", "all_reduce", "1 KiB")
 
 
 if __name__ == "__main__":

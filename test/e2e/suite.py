@@ -6,7 +6,7 @@ import sys
 import tempfile
 import unittest
 
-BUILD = os.environ.get("BUSBAR_BUILD", "build")
+BUILD = os.path.abspath(os.environ.get("BUSBAR_BUILD", "build"))
 SUFFIX = os.environ.get("BUSBAR_NAME_SUFFIX", "")
 MPIRUN = os.environ.get("BUSBAR_MPIRUN", "mpirun")
 # A test that hangs must end before ctest's own limit, which would leave its ranks behind.
@@ -41,10 +41,14 @@ def program(name):
     return os.path.join(BUILD, f"{name}_perf{SUFFIX}")
 
 
+# Where the executables run: a hang's report must not land in the checkout.
+SCRATCH = tempfile.TemporaryDirectory()
+
+
 def execute(command, env=None, cwd=None):
     settings = dict(os.environ, **(env or {}))
-    done = subprocess.run(["timeout", "-k", "5", str(LIMIT_S)] + command, env=settings, cwd=cwd, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(["timeout", "-k", "5", str(LIMIT_S)] + command, env=settings, cwd=cwd or SCRATCH.name,
+                          text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

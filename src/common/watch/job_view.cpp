@@ -13,6 +13,8 @@ int JobView::host_index() const {
 }
 
 std::vector<std::string> JobView::host_of_rank() const {
+  // Before the addresses are exchanged the launcher's word does, where all processes are here.
+  if (peers.empty() && nprocs > 0 && local_size == nprocs) return std::vector(nprocs, host);
   std::vector<std::string> names;
   for (const PeerAddress& peer : peers) names.push_back(peer.host);
   return names;

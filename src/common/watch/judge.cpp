@@ -29,8 +29,10 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
   constexpr double kMoving_s = 10;
   std::size_t moving = 0, running = 0;
+  Seen first;
   for (const SeenRank& seen : scene.ranks) {
     if (seen.flight->ending == Ending::good) continue;
+    if (seen.flight->ending == Ending::signalled) first.push_back(&seen);
     ++running;
     if (seen.flight->idle_s < kMoving_s) ++moving;
   }
@@ -41,6 +43,8 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
                                 running == 0        ? "no rank left a record"
                                 : moving == running ? std::string("all ranks were moving")
                                                     : fmt::format("{} of {} ranks were moving", moving, running));
+  // A launcher's signal reaches all within a fraction of a second, somebody's `kill` only one.
+  if (!first.empty() && 2 * first.size() < running) ruling.sentence += fmt::format("; {} got it first", who(first));
   return ruling;
 }
 

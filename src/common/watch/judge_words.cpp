@@ -8,6 +8,15 @@
 #include <algorithm>
 
 namespace busbar {
+namespace {
+
+/// What a step is called behind its operation's name: "checking ring" tells more than "check".
+std::string part_of_step(const FlightState& f) {
+  const std::size_t comma = f.step.rfind(", ");
+  return comma == std::string::npos ? std::string(name(f.phase)) : f.step.substr(comma + 2);
+}
+
+}  // namespace
 
 bool refuses(const HostEvidence& host) { return host.why_not.find("refused") != std::string::npos; }
 
@@ -24,9 +33,9 @@ std::string operation(const CalledOperation& call, std::uint64_t number) {
 }
 
 std::string doing(const FlightState& f) {
-  if (inside(f)) return fmt::format("inside {}, {}", operation(*f.call, f.entered), name(f.phase));
+  if (inside(f)) return fmt::format("inside {}, {}", operation(*f.call, f.entered), part_of_step(f));
   if (f.call && (f.phase == Phase::timed_loop || f.phase == Phase::checking)) {
-    return fmt::format("before {}, {}", operation(*f.call, f.entered + 1), name(f.phase));
+    return fmt::format("before {}, {}", operation(*f.call, f.entered + 1), part_of_step(f));
   }
   const std::string phase(name(f.phase));
   std::string text = f.phase == Phase::starting ? "starting" : f.phase == Phase::ended ? "at its end" : "in " + phase;

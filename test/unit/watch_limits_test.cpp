@@ -1,0 +1,168 @@
+#include "common/watch/collector.h"
+#include "common/watch/limits.h"
+#include "common/watch/movement.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+RankEvidence rank_of(int rank, double idle_s, double limit_s) {
+  RankEvidence evidence;
+  evidence.flight.rank = rank;
+  evidence.flight.idle_s = idle_s;
+  evidence.flight.limit_s = limit_s;
+  evidence.process = {.life = ProcessState::Life::alive, .state = 'R', .wchan = {}};
+  return evidence;
+}
+
+HangEvidence job_of(std::vector<RankEvidence> ranks) {
+  HangEvidence job;
+  job.hosts.resize(1);
+  job.hosts[0].reached = true;
+  job.hosts[0].ranks = std::move(ranks);
+  return job;
+}
+
+JobView view_of(const std::vector<std::string>& host_of_rank, int own) {
+  JobView view;
+  for (const std::string& host : host_of_rank) {
+    view.peers.push_back({static_cast<int>(view.peers.size()), host, "127.0.0.1", 1});
+  }
+  view.hosts = group_by_host(view.peers);
+  view.rank = own;
+  view.host = host_of_rank[own];
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("limits grow with what is expected, and never fall below their floors", "[watch_limits]") {
+  CHECK(start_limit_s(16) == 120);
+  CHECK(start_limit_s(4096) == Approx(30 + 409.6));
+  CHECK(step_limit_s(0) == 30);
+  CHECK(step_limit_s(2) == 40);
+  // Ten times the limit; or 100 of 1000 operations in 60 s promise 600 s, twice that is longer.
+  CHECK(slow_limit_s(30, 60, 0, 0) == 300);
+  CHECK(slow_limit_s(30, 60, 100, 1000) == Approx(1200));
+  CHECK(slow_limit_s(30, 60, 900, 1000) == 300);
+}
+
+TEST_CASE("expected times scale from the last large size, not from a small one", "[watch_limits]") {
+  ExpectedTime expected(5e9);
+  CHECK(expected.operation_s(8) == Approx(1e-3));  // before anything is known
+  CHECK(expected.operation_s(10e9) == Approx(2));
+  expected.measured(8, 2e-6);
+  CHECK(expected.operation_s(16) == Approx(2e-6));
+  CHECK(expected.operation_s(10e9) == Approx(2));  // not 8 bytes' 2 us times a thousand million
+  expected.measured(64 << 20, 0.5);
+  CHECK(expected.operation_s(128 << 20) == Approx(1));
+  expected.measured(128 << 20, 0);  // no time, nothing learnt
+  CHECK(expected.operation_s(128 << 20) == Approx(1));
+}
+
+TEST_CASE("the lowest rank that can speak speaks", "[watch_limits]") {
+  std::vector<RankEvidence> ranks{rank_of(2, 0, 1), rank_of(0, 0, 1), rank_of(1, 0, 1)};
+  CHECK(host_reader(ranks) == 0);
+  ranks[1].process.state = 'T';
+  CHECK(host_reader(ranks) == 1);
+  ranks[2].process.life = ProcessState::Life::gone;
+  CHECK(host_reader(ranks) == 2);
+  ranks[0].flight.heartbeat_age_s = 60;
+  CHECK_FALSE(host_reader(ranks).has_value());
+}
+
+TEST_CASE("a job hangs when every rank that could move has been idle for its own limit", "[watch_limits]") {
+  CHECK(patience_s(job_of({rank_of(0, 31, 30), rank_of(1, 40, 30)})) <= 0);
+  // One still has time: a long step of its own.
+  CHECK(patience_s(job_of({rank_of(0, 31, 30), rank_of(1, 40, 120)})) == Approx(80));
+  // One moves.
+  CHECK(patience_s(job_of({rank_of(0, 31, 30), rank_of(1, 0.1, 30)})) == Approx(29.9));
+  // What is stopped or dead does not hold the verdict up.
+  HangEvidence job = job_of({rank_of(0, 31, 30), rank_of(1, 5, 30)});
+  job.hosts[0].ranks[1].process.state = 'T';
+  CHECK(patience_s(job) <= 0);
+  // Ranks without a limit do not hang, nor do they hold it up.
+  CHECK(patience_s(job_of({rank_of(0, 31, 30), rank_of(1, 5, 0)})) <= 0);
+  CHECK(job_idle_s(job) == 5);
+}
+
+TEST_CASE("traffic counts as movement only while all processes are alive", "[watch_limits]") {
+  HangEvidence job = job_of({rank_of(0, 31, 30), rank_of(1, 31, 30)});
+  job.hosts[0].net_bytes_per_s = 1e6;
+  CHECK(network_moves(job));
+  job.hosts[0].net_bytes_per_s = 1e4;
+  CHECK_FALSE(network_moves(job));
+  job.hosts[0].net_bytes_per_s = 1e6;
+  job.hosts[0].ranks[0].process.state = 'T';
+  CHECK_FALSE(network_moves(job));
+}
+
+TEST_CASE("of a divided job at most one part believes that it is the job", "[watch_limits]") {
+  const JobView view = view_of({"a", "a", "b", "c", "d"}, 0);
+  HangEvidence evidence;
+  evidence.hosts.resize(4);
+  const auto reaches = [&](std::vector<bool> reached) {
+    for (std::size_t h = 0; h < 4; ++h) evidence.hosts[h].reached = reached[h];
+    return holds_majority(view, evidence);
+  };
+  CHECK(reaches({true, true, true, false}));
+  CHECK(reaches({true, true, false, false}));  // half, with the first host
+  CHECK_FALSE(reaches({false, false, true, true}));
+  CHECK_FALSE(reaches({false, false, false, true}));
+}
+
+TEST_CASE("every host probes all others, and of thousands a few at all distances", "[watch_limits]") {
+  const std::vector<PeerAddress> few = probe_targets(view_of({"a", "a", "b", "c"}, 2));
+  REQUIRE(few.size() == 2);
+  CHECK(few[0].host == "a");
+  CHECK(few[1].host == "c");
+  std::vector<std::string> hosts;
+  for (int h = 0; h < 1000; ++h) hosts.push_back("n" + std::to_string(h));
+  const std::vector<PeerAddress> many = probe_targets(view_of(hosts, 0));
+  CHECK(many.size() == 20);  // 1, 2, 4, ..., 512 up and down
+  CHECK(many.front().host == "n1");
+  CHECK(many.back().host == "n999");
+}
+
+TEST_CASE("a collector asks a host's next rank where the first does not answer", "[watch_limits]") {
+  const std::string token = make_token();
+  HostEvidence told;
+  told.host = "b";
+  told.reached = true;
+  told.ranks.push_back(rank_of(2, 7, 5));
+  int asked = 0;
+  PeerServer answers({.handle =
+                          [&](std::string_view request) {
+                            ++asked;
+                            return request == kAskEvidence ? encode(told) : std::string();
+                          },
+                      .tick = [] {}});
+  JobView view = view_of({"a", "b", "b", "c"}, 0);
+  view.jobid = "no-such-job";
+  view.nprocs = 4;
+  view.token = token;
+  view.peers[2].port = answers.listen("127.0.0.1", token);
+  // Ports that nobody listens on, found by listening once.
+  for (int rank : {1, 3}) {
+    PeerServer gone({.handle = [](std::string_view) { return std::string(); }, .tick = [] {}});
+    view.peers[rank].port = gone.listen("127.0.0.1", token);
+  }
+  HostObserver observer;
+  const HangEvidence evidence = collect(view, observer, true, {});
+  REQUIRE(evidence.hosts.size() == 3);
+  CHECK(evidence.reporter == "rank 0 on a");
+  CHECK(evidence.host_of_rank == std::vector<std::string>{"a", "b", "b", "c"});
+  CHECK(evidence.hosts[0].reached);
+  REQUIRE(evidence.hosts[1].reached);
+  REQUIRE(evidence.hosts[1].ranks.size() == 1);
+  CHECK(evidence.hosts[1].ranks[0].flight.idle_s == 7);
+  CHECK_FALSE(evidence.hosts[2].reached);
+  CHECK(evidence.hosts[2].host == "c");
+  CHECK(evidence.hosts[2].why_not.find("refused") != std::string::npos);
+  CHECK(asked == 1);
+}
