@@ -14,8 +14,8 @@ from suite import Case, mpirun, perf  # noqa: E402
 SMALL = ("-b", "64K", "-e", "64K", "-w", "0", "-n", "1")
 
 
-def inject(fault, *options, collective="all_reduce", nranks=4, size=SMALL):
-    return perf(collective, nranks, *size, "--inject", fault, *options)
+def inject(fault, *options, collective="all_reduce", nranks=4, cwd=None):
+    return perf(collective, nranks, *SMALL, "--inject", fault, *options, cwd=cwd)
 
 
 class Data(Case):
@@ -40,13 +40,17 @@ class Data(Case):
                         self.assertEqual(wrong[0]["cause"], cause)
 
     def test_a_comparison_finds_wrong_data_too(self):
-        result = mpirun(2, [suite.os.path.join(suite.BUILD, "busbar" + suite.SUFFIX), "compare", "all_reduce", "--vary",
+        result = mpirun(2, [os.path.join(suite.BUILD, "busbar" + suite.SUFFIX), "compare", "all_reduce", "--vary",
                             "ompi.algorithm=ring", "--backend", "mpi", "-b", "64K", "-e", "64K", "--max-time", "2",
                             "--inject", "rank=1,op=1,kind=flip"])
         self.assertEqual(result.code, 7, str(result))
 
 
 class Process(Case):
+    def inject(self, *arguments):
+        """Where the report's JSON may lie."""
+        return inject(*arguments, cwd=self.folder.name)
+
     def test_a_late_rank_delays_its_operation_and_nothing_else(self):
         result = self.ok(inject("rank=2,op=1,kind=late:400ms", "-a", "3"))
         row = result.rows()[0]
@@ -54,17 +58,15 @@ class Process(Case):
         self.assertLess(float(row[9]), 400e3, str(result))
 
     def test_a_killed_rank_leaves_the_launchers_code(self):
-        self.assertEqual(inject("rank=1,op=3,kind=kill").code, 128 + 9)
+        self.assertEqual(self.inject("rank=1,op=3,kind=kill").code, 128 + 9)
 
     def test_a_crash_is_one(self):
-        self.assertEqual(inject("rank=1,op=3,kind=crash").code, 128 + 11)
+        self.assertEqual(self.inject("rank=1,op=3,kind=crash").code, 128 + 11)
 
     def test_a_stopped_rank_and_a_skipped_operation_end_at_the_limit(self):
-        for kind in ("stop", "skip"):
+        for kind, verdict in (("stop", "PROCESS_STOPPED"), ("skip", "RANK_LAGGING")):
             with self.subTest(kind):
-                result = inject(f"rank=1,op=3,kind={kind}", "-T", "3")
-                self.assertEqual(result.code, 4, str(result))
-                self.assertIn("rank 1", result.err)
+                self.hangs(self.inject(f"rank=1,op=3,kind={kind}", "-T", "6"), verdict, "rank 1 on ")
 
     def test_a_fault_that_never_came_is_said_so(self):
         result = self.ok(inject("rank=1,op=1000,kind=kill"))
