@@ -1,0 +1,217 @@
+// The bugs these would catch: a healthy rank blamed because it stood first in the file, calls compared at the wrong
+// place where logs begin in the middle, a usual skew called a hang, a late rank not found behind half a million calls,
+// and two halves of a job's logs that conclude otherwise than the whole.
+
+#include "unit/job_log_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <utility>
+
+using namespace busbar;
+
+namespace {
+
+using Called = MadeUpJob::Called;
+
+/// All ranks make calls 0 to n - 1, all different, then each what `last` says.
+template <typename Last>
+Diagnosis after_common_calls(int nranks, int n, Last last) {
+  MadeUpJob job(nranks);
+  JobLog log;
+  job.init(log);
+  for (int rank = 0; rank < nranks; ++rank) {
+    for (int i = 0; i < n; ++i) {
+      job.call(log, rank, {.count = 100 + static_cast<std::uint64_t>(i), .op_count = static_cast<std::uint64_t>(i)});
+    }
+    last(job, log, rank);
+  }
+  return job.conclude(log);
+}
+
+}  // namespace
+
+TEST_CASE("The rank whose count differs is named, not the first of the file", "[job_log]") {
+  const Diagnosis told = after_common_calls(4, 3, [](MadeUpJob& job, JobLog& log, int rank) {
+    job.call(log, rank, {.count = rank == 0 ? 9u : 8u, .op_count = 3});
+  });
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "rank 0"));
+  CHECK(says(told.sentence, "count 9 instead of 8"));
+  CHECK(says(told.sentence, "call #3"));
+}
+
+TEST_CASE("Operation, datatype, reduction and root are compared, each where it matters", "[job_log]") {
+  const auto verdict = [](const Called& usual, const Called& other) {
+    return after_common_calls(
+        4, 1, [&](MadeUpJob& job, JobLog& log, int rank) { job.call(log, rank, rank == 2 ? other : usual); });
+  };
+  CHECK(says(verdict({.op = "AllReduce"}, {.op = "AllGather"}).sentence, "AllGather instead of AllReduce"));
+  CHECK(says(verdict({.dtype = "7"}, {.dtype = "8"}).sentence, "datatype 8 instead of 7"));
+  CHECK(says(verdict({.redop = "0"}, {.redop = "2"}).sentence, "op 2 instead of 0"));
+  CHECK(says(verdict({.op = "Broadcast", .root = 0}, {.op = "Broadcast", .root = 1}).sentence, "root 1 instead of 0"));
+  // Printed, but without a meaning.
+  CHECK(verdict({.op = "AllReduce", .root = 0}, {.op = "AllReduce", .root = 1}).verdict == Verdict::ok);
+  CHECK(verdict({.op = "AllGather", .redop = "0"}, {.op = "AllGather", .redop = "1"}).verdict == Verdict::ok);
+  // A reduction of the user's own is a handle of each process.
+  CHECK(verdict({.redop = "140233"}, {.redop = "998877"}).verdict == Verdict::ok);
+}
+
+TEST_CASE("Two against two is a tie and called one", "[job_log]") {
+  const Diagnosis told = after_common_calls(
+      4, 1, [](MadeUpJob& job, JobLog& log, int rank) { job.call(log, rank, {.count = rank < 2 ? 9u : 8u}); });
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "neither is the majority"));
+}
+
+TEST_CASE("The same calls in another order are told from other calls", "[job_log]") {
+  const Called a{.op = "AllReduce", .count = 5}, b{.op = "AllGather", .count = 6}, c{.op = "Reduce", .count = 7};
+  const auto told = [&](const std::vector<Called>& of_rank_3) {
+    return after_common_calls(4, 2, [&](MadeUpJob& job, JobLog& log, int rank) {
+      for (const Called& one : rank == 3 ? of_rank_3 : std::vector<Called>{a, b, c}) job.call(log, rank, one);
+    });
+  };
+  const Diagnosis swapped = told({b, a, c});
+  CHECK(swapped.verdict == Verdict::order_mismatch);
+  CHECK(says(swapped.sentence, "rank 3"));
+  // One skipped: what follows is early by one.
+  const Diagnosis skipped = told({b, c});
+  CHECK(skipped.verdict == Verdict::arg_mismatch);
+  CHECK(says(skipped.evidence, "shifted by 1 call"));
+}
+
+TEST_CASE("Send and Recv need not agree", "[job_log]") {
+  const Diagnosis told = after_common_calls(4, 2, [](MadeUpJob& job, JobLog& log, int rank) {
+    job.call(log, rank, {.op = rank % 2 == 0 ? "Send" : "Recv", .count = 10u + static_cast<unsigned>(rank)});
+    if (rank == 1) job.call(log, rank, {.op = "Recv", .count = 3});
+  });
+  CHECK(told.verdict == Verdict::ok);
+}
+
+TEST_CASE("A rank that most others wait for lags; a rank ahead of one other does not make that one late", "[job_log]") {
+  const auto told = [](int nranks, int late, int calls_behind) {
+    return after_common_calls(nranks, 5, [=](MadeUpJob& job, JobLog& log, int rank) {
+      for (int i = 0; i < (rank == late ? 3 - calls_behind : 3); ++i) {
+        job.call(log, rank, {.count = 50 + static_cast<std::uint64_t>(i)});
+      }
+    });
+  };
+  const Diagnosis hung = told(4, 2, 1);
+  CHECK(hung.verdict == Verdict::rank_lagging);
+  CHECK(says(hung.sentence, "rank 2 (node1, pid 1002)"));
+  CHECK(says(hung.sentence, "call #7"));
+  CHECK(hung.lags.front().rank == 2);
+  CHECK(hung.lags.front().ordinal == 7);
+  CHECK(told(2, 0, 2).verdict == Verdict::ok);  // enqueued ahead
+}
+
+TEST_CASE("Logs that begin in the middle are matched by opCount up to 2.26", "[job_log]") {
+  MadeUpJob job(3);
+  JobLog log;
+  const auto call = [&](int rank, std::uint64_t op_count, std::uint64_t count) {
+    job.call(log, rank, {.count = count, .op_count = op_count});
+  };
+  // Rank 0's log begins at 7, rank 1's at 8, rank 2's at 6; rank 2 differs at 9.
+  for (std::uint64_t i = 7; i < 12; ++i) call(0, i, 100 + i);
+  for (std::uint64_t i = 8; i < 12; ++i) call(1, i, 100 + i);
+  for (std::uint64_t i = 6; i < 12; ++i) call(2, i, i == 9 ? 1 : 100 + i);
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "pid 1002"));  // nothing tells its rank
+  CHECK(says(told.sentence, "call #9"));
+  CHECK(says(told.evidence, "opCount"));
+}
+
+TEST_CASE("From 2.27 on logs that begin in the middle are matched where they agree", "[job_log]") {
+  MadeUpJob job(3);
+  JobLog log;
+  for (int rank = 0; rank < 3; ++rank) {
+    job.say(log, rank, VersionLine{.nccl = "2.28.9", .cuda = "13.0"});
+    // Ranks begin at different calls and all print the same meaningless opCount.
+    for (int i = rank; i < 40; ++i)
+      job.call(log, rank, {.count = 100 + static_cast<std::uint64_t>(i * i), .op_count = 5});
+  }
+  CHECK(job.conclude(log).verdict == Verdict::ok);
+  for (int rank = 0; rank < 3; ++rank) job.call(log, rank, {.count = rank == 1 ? 3u : 4u, .op_count = 5});
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "pid 1001"));
+  CHECK(says(told.evidence, "agree most"));
+}
+
+TEST_CASE("A difference long before the end is found between checkpoints", "[job_log]") {
+  constexpr int kCalls = 20000, kWrong = 3000;
+  MadeUpJob job(4);
+  JobLog log;
+  job.init(log);
+  for (int i = 0; i < kCalls; ++i) {
+    for (int rank = 0; rank < 4; ++rank) {
+      job.call(log, rank, {.count = i == kWrong && rank == 3 ? 1u : 1000u + static_cast<unsigned>(i % 7)});
+    }
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "rank 3"));
+  // 20000 calls: 64 checkpoints of 512, so that 3000 lies in 2560..3071.
+  CHECK(says(told.sentence, "between calls #2560 and #3071"));
+}
+
+TEST_CASE("Memory does not grow with the calls", "[job_log]") {
+  MadeUpJob job(2);
+  JobLog log;
+  job.init(log);
+  const auto make_calls = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      for (int rank = 0; rank < 2; ++rank) job.call(log, rank, {.count = static_cast<std::uint64_t>(i)});
+    }
+  };
+  make_calls(100000);
+  const std::size_t held = log.bytes_held();
+  make_calls(4900000);  // 10 million in all
+  CHECK(log.bytes_held() == held);
+  CHECK(held < 100000);
+  CHECK(job.conclude(log).verdict == Verdict::ok);
+}
+
+TEST_CASE("Halves of a job's logs conclude as the whole", "[job_log]") {
+  const auto tell = [](MadeUpJob& job, JobLog& log, int first, int last) {
+    for (int rank = first; rank < last; ++rank) {
+      job.start(log, rank);
+      job.complete(log, rank);
+      for (int i = 0; i < 2000; ++i) {
+        if (rank == 5 && i == 1990) break;
+        job.call(log, rank, {.count = 10 + static_cast<std::uint64_t>(i % 13)});
+      }
+    }
+  };
+  MadeUpJob job(8), halves(8);
+  JobLog whole, one, other;
+  tell(job, whole, 0, 8);
+  tell(halves, one, 0, 4);
+  tell(halves, other, 4, 8);
+  one.merge(std::move(other));
+  const Diagnosis a = job.conclude(whole), b = halves.conclude(one);
+  CHECK(a.verdict == Verdict::rank_lagging);
+  CHECK(b.verdict == a.verdict);
+  CHECK(b.sentence == a.sentence);
+  CHECK(b.evidence == a.evidence);
+  CHECK(b.facts == a.facts);
+  CHECK(b.lags.size() == a.lags.size());
+  CHECK(b.communicators.front().completed == a.communicators.front().completed);
+}
+
+TEST_CASE("A rank's log in two files goes on where it stopped", "[job_log]") {
+  MadeUpJob job(3);
+  JobLog first, second;
+  job.init(first);
+  for (int rank = 0; rank < 3; ++rank) {
+    for (int i = 0; i < 700; ++i) job.call(first, rank, {.count = 10 + static_cast<std::uint64_t>(i)});
+    for (int i = 0; i < 300; ++i) job.call(second, rank, {.count = rank == 1 && i == 299 ? 1u : 5u});
+  }
+  first.merge(std::move(second));
+  const Diagnosis told = job.conclude(first);
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "rank 1"));
+  CHECK(says(told.sentence, "call #999"));
+}

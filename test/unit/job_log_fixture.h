@@ -1,0 +1,125 @@
+#pragma once
+
+#include "common/diagnose/job_log.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// Logs of a made-up job, told as facts: rank r is process 1000 + r on node r/2, with its own pointers.
+class MadeUpJob {
+ public:
+  explicit MadeUpJob(int nranks) : nranks_(nranks) {}
+
+  static std::string host(int rank) { return "node" + std::to_string(rank / 2); }
+  static std::uint64_t pointer(int rank, int comm) {
+    return 0x1000u + 0x100u * static_cast<unsigned>(comm) + static_cast<unsigned>(rank);
+  }
+
+  /// `number` of the line within its rank's file; files are numbered by rank, unless all is in one.
+  void say(JobLog& log, int rank, const LogFact& fact) {
+    const std::string name = host(rank);
+    LogLine line;
+    line.origin.host = name;
+    line.origin.pid = 1000 + rank;
+    line.origin.tid = line.origin.pid;
+    line.origin.dev = rank % 2;
+    line.fact = fact;
+    const std::size_t file = one_file ? 0 : static_cast<std::size_t>(rank);
+    log.add(line, file, ++lines_[one_file ? 0 : rank]);
+  }
+
+  void start(JobLog& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
+    say(log, rank, event(rank, comm, comm_id));
+  }
+
+  void complete(JobLog& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
+    InitEvent done = event(rank, comm, comm_id);
+    done.complete = true;
+    say(log, rank, done);
+  }
+
+  void init(JobLog& log, int comm = 0, std::uint64_t comm_id = 77) {
+    for (int rank = 0; rank < nranks_; ++rank) {
+      start(log, rank, comm, comm_id);
+      complete(log, rank, comm, comm_id);
+    }
+  }
+
+  struct Called {
+    std::string_view op = "AllReduce";
+    std::uint64_t count = 1024;
+    std::string_view dtype = "7";
+    std::string_view redop = "0";
+    std::int64_t root = 0;
+    std::uint64_t op_count = 0;
+  };
+
+  void call(JobLog& log, int rank, const Called& called, int comm = 0) {
+    say(log, rank,
+        CollCall{.op = called.op,
+                 .op_count = called.op_count,
+                 .count = called.count,
+                 .dtype = called.dtype,
+                 .redop = called.redop,
+                 .root = called.root,
+                 .comm = pointer(rank, comm),
+                 .nranks = nranks_});
+  }
+
+  void end(JobLog& log, int rank, bool abort = false, int comm = 0) {
+    say(log, rank, CommEnd{.comm = pointer(rank, comm), .rank = rank, .abort = abort});
+  }
+
+  void warn(JobLog& log, int rank, std::string_view text, std::string_view file = "transport/net.cc:1") {
+    say(log, rank, Warning{.file = file, .function = {}, .text = text});
+  }
+
+  /// As many files as it has ranks, all read whole.
+  std::vector<LogFile> files() const {
+    std::vector<LogFile> list;
+    for (int i = 0; i < (one_file ? 1 : nranks_); ++i) {
+      LogFile file;
+      file.path = "log." + std::to_string(i);
+      file.lines = file.nccl_lines = 1;
+      list.push_back(file);
+    }
+    return list;
+  }
+
+  Diagnosis conclude(const JobLog& log) const { return log.conclude(files(), {}); }
+
+  int nranks() const { return nranks_; }
+  bool one_file = false;
+
+ private:
+  InitEvent event(int rank, int comm, std::uint64_t comm_id) const {
+    InitEvent event;
+    event.function = "ncclCommInitRank";
+    event.comm = pointer(rank, comm);
+    event.rank = rank;
+    event.nranks = nranks_;
+    event.cuda_dev = rank % 2;
+    event.bus_id = "1000";
+    event.comm_id = comm_id;
+    return event;
+  }
+
+  int nranks_;
+  std::map<int, std::uint64_t> lines_;
+};
+
+inline bool says(const std::vector<std::string>& lines, std::string_view words) {
+  for (const std::string& line : lines) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+inline bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+
+}  // namespace busbar

@@ -1,0 +1,269 @@
+// The bugs these would catch: a victim made the culprit, a harmless warning made the verdict, a program's fault that
+// takes a healthy GPU out of service, a setting that may differ called wrong, PyTorch's timeouts read without what
+// stands behind them, and a job that is fine called broken.
+
+#include "common/diagnose/setting_rules.h"
+#include "common/diagnose/warning_kind.h"
+#include "common/diagnose/xid_table.h"
+#include "unit/job_log_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+struct Job : MadeUpJob {
+  Job() : MadeUpJob(4) {
+    init(log);
+    for (int rank = 0; rank < 4; ++rank) {
+      say(log, rank,
+          NetDevices{.network = "Bootstrap", .devices = {}, .oob = rank < 2 ? "e:10.0.0.1<0>" : "e:10.0.0.2<0>"});
+      call(log, rank, {.count = 5});
+    }
+  }
+  Diagnosis told() const { return conclude(log); }
+  JobLog log;
+};
+
+TorchWork timed_out(int rank, std::int64_t seq, std::string_view op, std::int64_t numel) {
+  TorchWork work;
+  work.rank = rank;
+  work.seq = seq;
+  work.op = op;
+  work.numel_in = work.numel_out = numel;
+  return work;
+}
+
+TorchWork state_of(int rank, std::int64_t enqueued, std::int64_t completed) {
+  TorchWork work;
+  work.what = TorchWork::What::last_state;
+  work.rank = rank;
+  work.last_enqueued = enqueued;
+  work.last_completed = completed;
+  return work;
+}
+
+Diagnosis torch_only(const std::vector<TorchWork>& words) {
+  JobLog log;
+  std::uint64_t line = 0;
+  for (const TorchWork& work : words) log.add(LogLine{{}, work}, static_cast<std::size_t>(work.rank), ++line);
+  return log.conclude({}, {});
+}
+
+}  // namespace
+
+TEST_CASE("Nothing wrong is OK, nothing read is UNKNOWN", "[job_log]") {
+  CHECK(Job().told().verdict == Verdict::ok);
+  const Diagnosis nothing = JobLog().conclude({}, {});
+  CHECK(nothing.verdict == Verdict::unknown);
+  CHECK_FALSE(nothing.missing.empty());
+}
+
+TEST_CASE("The rank whose log just ends is dead when all others lost their peer", "[job_log]") {
+  Job job;
+  for (int rank : {0, 1, 3}) {
+    job.warn(job.log, rank, "socketProgress: Connection closed by remote peer 10.0.0.2<55693>");
+    job.end(job.log, rank, true);
+  }
+  const Diagnosis told = job.told();
+  CHECK(told.verdict == Verdict::process_dead);
+  CHECK(says(told.sentence, "rank 2 (node1, pid 1002)"));
+  REQUIRE(told.warnings.size() == 1);
+  CHECK(told.warnings[0].victim);
+}
+
+TEST_CASE("A victim alone says that the culprit's log is missing", "[job_log]") {
+  MadeUpJob job(4);
+  JobLog log;
+  job.start(log, 1);
+  job.complete(log, 1);
+  job.warn(log, 1, "Net : Connection closed by remote peer 10.0.0.9<37877>");
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::unknown);
+  CHECK(says(told.missing, "10.0.0.9"));
+}
+
+TEST_CASE("Causes go before victims, in the order of the verdicts", "[job_log]") {
+  Job job;
+  job.warn(job.log, 0, "Connection closed by remote peer 10.0.0.2<5>");
+  job.warn(job.log, 1, "Failed to open libibverbs.so[.1]");
+  CHECK(job.told().verdict == Verdict::config);
+  job.warn(job.log, 2, "Error: failed to extend /dev/shm/nccl-fjwOOB to 5967876 bytes");
+  CHECK(job.told().verdict == Verdict::resource);
+  CHECK(says(job.told().sentence, "rank 2"));
+  job.warn(job.log, 0, "socketStartConnect: Connect to 10.0.0.2<4> failed : No route to host");
+  CHECK(job.told().verdict == Verdict::host_unreachable);
+  CHECK(says(job.told().sentence, "node1 (10.0.0.2)"));
+  job.warn(job.log, 3, "NET/IB: Got completion from peer 10.0.0.1<49189> with status=12 opcode=0 len=0 vendor err 129");
+  const Diagnosis told = job.told();
+  CHECK(told.verdict == Verdict::hw_fault);
+  CHECK(says(told.sentence, "rank 3"));
+  CHECK(says(told.warnings.front().example, "status=12"));
+  CHECK(told.warnings.back().victim);
+  CHECK(told.evidence.size() <= 5);
+}
+
+TEST_CASE("Warnings that mean nothing stay without consequence", "[job_log]") {
+  Job job;
+  job.warn(job.log, 0, "Call to bind failed: Address already in use", "ras/client_support.cc:181");
+  job.warn(job.log, 1, "Missing \"iommu=pt\" from kernel command line");
+  job.warn(job.log, 1, "something that this suite has never heard of");
+  const Diagnosis told = job.told();
+  CHECK(told.verdict == Verdict::ok);
+  CHECK(told.warnings.size() == 3);
+}
+
+TEST_CASE("Warnings of one shape are one group", "[job_log]") {
+  Job job;
+  for (int rank = 0; rank < 4; ++rank) {
+    job.warn(job.log, rank, "Connection closed by remote peer 10.0.0." + std::to_string(rank) + "<37877>");
+  }
+  const Diagnosis told = job.told();
+  REQUIRE(told.warnings.size() == 1);
+  CHECK(told.warnings[0].times == 4);
+  CHECK(warning_shape("extend /dev/shm/nccl-fjwOOB to 12 bytes") ==
+        warning_shape("extend /dev/shm/nccl-aBcDeF to 7 bytes"));
+}
+
+TEST_CASE("Sizes that differ on the wire are the settings' fault where the calls agree", "[job_log]") {
+  const std::string_view text = "NET/IB : collective mismatch error local size 32768 remote 1048576";
+  Job agree;
+  agree.warn(agree.log, 0, text);
+  CHECK(agree.told().verdict == Verdict::config);
+  MadeUpJob no_calls(4);
+  JobLog log;
+  no_calls.warn(log, 0, text);
+  CHECK(no_calls.conclude(log).verdict == Verdict::arg_mismatch);
+}
+
+TEST_CASE("What must be the same everywhere and is not is named with ranks", "[job_log]") {
+  Job job;
+  for (int rank = 0; rank < 4; ++rank) {
+    job.say(job.log, rank, EnvSetting{"NCCL_SOCKET_IFNAME", rank == 0 ? "eth0" : "eth1"});  // may differ
+  }
+  CHECK(job.told().verdict == Verdict::ok);
+  CHECK(says(job.told().skews, "NCCL_SOCKET_IFNAME"));
+  for (int rank = 0; rank < 4; ++rank) job.say(job.log, rank, EnvSetting{"NCCL_ALGO", rank == 3 ? "Tree" : "Ring"});
+  CHECK(job.told().verdict == Verdict::config);
+  CHECK(says(job.told().sentence, "Tree on rank 3"));
+  Job versions;
+  for (int rank = 0; rank < 4; ++rank)
+    versions.say(versions.log, rank, VersionLine{rank < 2 ? "2.28.9" : "2.26.2", "13.0"});
+  CHECK(versions.told().verdict == Verdict::config);
+  CHECK(says(versions.told().sentence, "2.26.2 on ranks 2,3"));
+}
+
+TEST_CASE("Settings out of range and names that take too much", "[job_log]") {
+  CHECK(wrong_setting("NCCL_IB_RETRY_CNT", "15"));
+  CHECK_FALSE(wrong_setting("NCCL_IB_RETRY_CNT", "7"));
+  CHECK_FALSE(wrong_setting("NCCL_IB_RETRY_CNT", "many"));
+  CHECK_FALSE(wrong_setting("NCCL_DEBUG", "99"));
+  const std::vector<std::string> used{"mlx5_0", "mlx5_1", "mlx5_10"};
+  CHECK(taken_by_prefix("mlx5_0,mlx5_1", used) == std::vector<std::string>{"mlx5_10"});
+  CHECK(taken_by_prefix("=mlx5_0,mlx5_1", used).empty());
+  CHECK(taken_by_prefix("mlx5", used).empty());  // meant so
+  CHECK(taken_by_prefix("mlx5_0,mlx5_1,mlx5_10", used).empty());
+}
+
+TEST_CASE("An XID of hardware is a fault of the host, one of a program is not", "[job_log]") {
+  const auto verdict = [](int xid) {
+    Job job;
+    LogLine line;
+    line.origin.host = "node1";
+    KernelEvent event;
+    event.device = "0000:18:00";
+    event.number = xid;
+    event.text = "NVRM: Xid";
+    line.fact = event;
+    job.log.add(line, 9, 1);
+    return job.told();
+  };
+  CHECK(verdict(79).verdict == Verdict::hw_fault);
+  CHECK(says(verdict(79).sentence, "node1"));
+  CHECK(says(verdict(79).sentence, "fallen off the bus"));
+  CHECK(says(verdict(79).evidence, "ranks 2,3"));
+  CHECK(verdict(31).verdict == Verdict::unknown);
+  CHECK(verdict(4711).verdict == Verdict::hw_fault);
+  CHECK(says(std::string(xid_meaning(4711).meaning), "not in the table"));
+}
+
+TEST_CASE("What RAS and the launcher say of processes that are gone", "[job_log]") {
+  Job job;
+  RasEvidence ras;
+  ras.answered = true;
+  ras.lagging_ranks = {1};
+  CHECK(job.log.conclude(job.files(), {&ras, 1}).verdict == Verdict::rank_lagging);
+  ras.dead_pids = {1003};
+  const Diagnosis told = job.log.conclude(job.files(), {&ras, 1});
+  CHECK(told.verdict == Verdict::process_dead);
+  CHECK(says(told.sentence, "rank 3"));
+  Job launched;
+  launched.log.add(LogLine{{},
+                           OtherLine{.nccl = false,
+                                     .text = "mpirun noticed that process rank 2 with PID 1002 on node "
+                                             "node1 exited on signal 9 (Killed)."}},
+                   0, 99);
+  CHECK(launched.told().verdict == Verdict::process_dead);
+  CHECK(says(launched.told().sentence, "rank 2"));
+}
+
+TEST_CASE("PyTorch's watchdog: who lags, what differs, and that all are inside", "[job_log]") {
+  std::vector<TorchWork> inside, lag, mismatch;
+  for (int rank = 0; rank < 4; ++rank) {
+    inside.push_back(timed_out(rank, 42, "ALLREDUCE", 1024));
+    inside.push_back(state_of(rank, 42, 41));
+    mismatch.push_back(timed_out(rank, 42, "ALLREDUCE", rank == 1 ? 512 : 1024));
+    if (rank != 3) lag.push_back(timed_out(rank, 42, "ALLREDUCE", 1024));
+  }
+  lag.push_back(state_of(3, 40, 40));
+  CHECK(torch_only(inside).verdict == Verdict::stuck_inside);
+  CHECK(says(torch_only(inside).sentence, "ALLREDUCE SeqNum 42"));
+  CHECK(torch_only(inside).torch_ranks == 4);
+  CHECK(torch_only(lag).verdict == Verdict::rank_lagging);
+  CHECK(says(torch_only(lag).sentence, "rank 3"));
+  CHECK(torch_only(mismatch).verdict == Verdict::arg_mismatch);
+  CHECK(says(torch_only(mismatch).sentence, "rank 1 called count 512 instead of 1024"));
+  // Of rank 3 nothing was given.
+  lag.pop_back();
+  lag.push_back(timed_out(4, 42, "ALLREDUCE", 1024));
+  CHECK(torch_only(lag).verdict == Verdict::unknown);
+  CHECK(says(torch_only(lag).missing, "rank 3"));
+}
+
+TEST_CASE("A rank that goes on after its timeout is slow, not hung", "[job_log]") {
+  Job job;
+  job.say(job.log, 1, timed_out(1, 1, "ALLREDUCE", 5));
+  CHECK(job.told().verdict != Verdict::slow_not_hung);
+  for (int rank = 0; rank < 4; ++rank) job.call(job.log, rank, {.count = 6});
+  CHECK(job.told().verdict == Verdict::slow_not_hung);
+}
+
+TEST_CASE("Facts are told once per thing", "[job_log]") {
+  Job job;
+  for (int rank = 0; rank < 4; ++rank) {
+    job.say(job.log, rank, VersionLine{"2.28.9", "13.0"});
+    job.say(job.log, rank,
+            Connection{.src = rank,
+                       .dst = (rank + 1) % 4,
+                       .transport = "NET",
+                       .detail = "IB/0/GDRDMA",
+                       .network = "IB",
+                       .gdr = true});
+  }
+  const Diagnosis told = job.told();
+  const auto count = [&](const std::string& key, const std::string& value) {
+    int times = 0;
+    for (const auto& fact : told.facts) times += fact.first == key && fact.second == value ? 1 : 0;
+    return times;
+  };
+  CHECK(count("nccl_version", "2.28.9") == 1);
+  CHECK(count("transport", "NET/IB/GDRDMA") == 1);
+  CHECK(count("gdr", "on") == 1);
+  CHECK(count("nranks", "4") == 1);
+  // Ring 0 1 2 3 over two hosts: node0-node0, node0-node1, node1-node1, node1-node0.
+  CHECK(told.transports.size() == 4);
+}
