@@ -13,7 +13,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::int64_t kOldRecord_s = 24 * 3600;
+constexpr std::int64_t kOldRecord = 24 * 3600;  // [s]
 
 bool is_mine(const std::filesystem::path& file) {
   struct stat info {};
@@ -44,7 +44,7 @@ bool is_abandoned(const std::filesystem::path& file, const std::string& host) {
   if (!flight || flight->host != host || process_start(flight->pid) == flight->pid_start) return false;
   // Not the file's own time: stores into mapped memory do not move it.
   const std::optional<std::int64_t> beat_s = last_beat_unix_s(file);
-  return beat_s && static_cast<std::int64_t>(std::time(nullptr)) - *beat_s > kOldRecord_s;
+  return beat_s && static_cast<std::int64_t>(std::time(nullptr)) - *beat_s > kOldRecord;
 }
 
 }  // namespace
