@@ -62,12 +62,13 @@ DEAD
   Process 1003 on node 10.0.0.2 managing GPU 1
 """
 XID = "Sep 01 12:00:00 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n"
-TORCH = ("[rank{rank}]:[E813 12:25:30.948355712 ProcessGroupNCCL.cpp:670] [Rank {rank}] Watchdog caught collective "
-         "operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) "
-         "ran for 600029 milliseconds before timing out.\n"
-         "[rank{rank}]:[E813 12:25:30.948455712 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  "
-         "failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {seq}, last completed "
-         "work: {done}\n")
+TORCH = (
+    "[rank{rank}]:[E813 12:25:30.948355712 ProcessGroupNCCL.cpp:670] [Rank {rank}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran for "
+    "600029 milliseconds before timing out.\n"
+    "[rank{rank}]:[E813 12:25:30.948455712 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  "
+    "failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {seq}, last completed "
+    "work: {done}\n")
 
 
 class DiagnoseCase(suite.Case):
@@ -137,31 +138,37 @@ class Verdicts(DiagnoseCase):
         self.assertRegex(told.out, r"rank 3\b")
 
     def test_a_flight_record_left_behind_names_the_rank_that_was_killed(self):
-        folder = self.path("records")
-        os.mkdir(folder)
-        env = {"TMPDIR": folder}
-        done = suite.perf("all_reduce", 3, "-b", "8", "-e", "8", "-n", "200", "--inject", "rank=1,op=42,kind=kill",
-                          env=env)
+        out = self.path("out.json")
+        done = suite.perf("all_reduce", 3, "-J", out, "-b", "8", "-e", "8", "-n", "200", "--inject",
+                          "rank=1,op=42,kind=kill")
         self.assertNotEqual(done.code, 0, str(done))
-        told = self.diagnose("--flight", "/dev/shm", env=env)
-        self.verdict(told, "PROCESS_DEAD", 3)
+        records = self.records_of(out)
+        # busbar.UID.JOBID.HOST.RANK, where other jobs' may lie as well.
+        jobid = os.path.basename(records[0]).split(".")[2]
+        told = self.verdict(self.diagnose("--flight", "/dev/shm", "--job", jobid), "PROCESS_DEAD", 3)
         self.assertRegex(told.out, r"rank 1\b")
-        document = json.loads(self.diagnose("--flight", "/dev/shm", "--json").out)
+        document = json.loads(self.diagnose("--flight", "/dev/shm", "--job", jobid, "--json").out)
         self.assertEqual(document["verdict"], "PROCESS_DEAD")
         self.assertIn(1, document["hangs"][0]["ranks"])
-        jobid = document["hangs"][0]["jobid"]
-        self.addCleanup(self.remove_records, jobid)
-        self.assertEqual(self.diagnose("--flight", "/dev/shm", "--job", jobid).code, 3)
         # The report as a file is evidence again, and so are the records by their paths.
         report = self.write("hang-1.json", json.dumps(document["hangs"][0], separators=(",", ":")))
         self.verdict(self.diagnose(report), "PROCESS_DEAD", 3)
-        records = [entry.path for entry in os.scandir("/dev/shm") if f".{jobid}." in entry.name]
         self.verdict(self.diagnose(*records), "PROCESS_DEAD", 3)
+        self.fails(self.diagnose("--flight", "/dev/shm", "--job", "none of these"), 255, jobid)
 
-    def remove_records(self, jobid):
+    def records_of(self, marker):
+        """The flight records of the job with this word in its command."""
+        found = []
         for entry in os.scandir("/dev/shm"):
-            if f".{jobid}." in entry.name:
-                os.remove(entry.path)
+            try:
+                with open(entry.path, "rb") as file:
+                    if entry.name.startswith("busbar.") and marker.encode() in file.read():
+                        found.append(entry.path)
+                        self.addCleanup(os.remove, entry.path)
+            except OSError:
+                pass
+        self.assertTrue(found, "no flight record stayed")
+        return found
 
 
 class Inputs(DiagnoseCase):
