@@ -51,7 +51,9 @@ def named_ranks(text):
 
 def _texts(value):
     """Every text and number in a JSON value, with the name that it has: "nranks 8"."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and set(value) == {"key", "value"}:
+        yield f"{value['key']} {value['value']}"
+    elif isinstance(value, dict):
         for key, inner in value.items():
             if isinstance(inner, (dict, list)):
                 yield from _texts(inner)

@@ -16,7 +16,7 @@ import suite
 from diagnosis import diagnose
 
 # What was reached (see the body of the commit that set it): fewer is a step back.
-LEAST_RATE = 0.8
+LEAST_RATE = 0.9
 
 
 def samples_folder():

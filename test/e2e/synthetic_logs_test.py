@@ -20,7 +20,7 @@ import log_layouts  # noqa: E402
 import verdict_matrix  # noqa: E402
 
 # What reading may need, whatever the length of the log.
-MEMORY_LIMIT = 128 << 20
+MEMORY_LIMIT = 64 << 20
 DECORATIONS = list(log_layouts.DECORATIONS)
 
 
