@@ -14,7 +14,7 @@ std::string capture_help() {
      export NCCL_DEBUG_TIMESTAMP_LEVELS=ALL NCCL_DEBUG_TIMESTAMP_FORMAT="[%F %T.%6f] "
 
    %h is the host, %p the process: without both, processes overwrite each other's file (no other letters are known).
-   The timestamps come with NCCL 2.26; before it only their absence is lost. With mpirun pass the variables on
+   The timestamps come with NCCL 2.26; older ones ignore those variables. With mpirun pass all of them on
    (-x NCCL_DEBUG -x ...), with srun --export=ALL, with torchrun they are inherited.
 
    What each subsystem tells, and costs:
@@ -22,11 +22,12 @@ std::string capture_help() {
      NET GRAPH NVLS       network cards, GPU Direct, channels, paths       tens of kB per process, at start only
      TUNING               algorithm and protocol of each call              a line per call (2.23 on; before it a table)
      COLL                 each call with its arguments: the one that tells who is behind, and whose arguments differ
-                          about 250 bytes and a microsecond or two per call and rank; 10 GB a day at 500 calls/s.
+                          about 250 bytes and one write per call and rank; 10 GB a day at 500 calls/s.
                           For a job that runs for days: INIT,BOOTSTRAP,ENV,NET first, COLL once it is known to hang.
      P2P                  transports of each pair; at start and at the first use of an algorithm
    The file is written line by line, so that it is complete when the process is killed. A local disk (/tmp) serves as
-   well where /shared is slow: collect the files of all hosts afterwards, missing ones cannot be told from dead ranks.
+   well where /shared is slow: collect the files of all hosts afterwards, because one that is missing looks like a rank
+   that never spoke.
 
 2. PyTorch, beside it:
 
@@ -35,8 +36,8 @@ std::string capture_help() {
      export TORCH_NCCL_DESYNC_DEBUG=1
      export TORCH_CPP_LOG_LEVEL=INFO
 
-   The buffer (the flight recorder, 2.2 on) costs memory and under a microsecond per call; its dumps are for PyTorch's
-   own fr_trace. DESYNC_DEBUG adds a store access per call of every rank: only while looking for a hang. The watchdog's
+   The buffer (the flight recorder, 2.2 on) costs memory and a little time per call; its dumps are for PyTorch's own
+   fr_trace. DESYNC_DEBUG adds a store access per call of every rank: only while looking for a hang. The watchdog's
    lines ("Watchdog caught collective operation timeout", "last enqueued NCCL work") are read from the job's output;
    keep the output of every rank: torchrun --redirects=3 --log-dir /shared/logs, or mpirun --output-filename.
    Shorten the timeout (init_process_group(timeout=...), 10 minutes as a rule) rather than waiting for it.

@@ -64,8 +64,8 @@ DEAD
 XID = "Sep 01 12:00:00 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n"
 TORCH = (
     "[rank{rank}]:[E813 12:25:30.948355712 ProcessGroupNCCL.cpp:670] [Rank {rank}] Watchdog caught collective "
-    "operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran for "
-    "600029 milliseconds before timing out.\n"
+    "operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) "
+    "ran for 600029 milliseconds before timing out.\n"
     "[rank{rank}]:[E813 12:25:30.948455712 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  "
     "failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {seq}, last completed "
     "work: {done}\n")
