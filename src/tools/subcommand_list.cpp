@@ -1,4 +1,4 @@
-#include "tools/diagnose.h"
+#include "tools/diagnose_command.h"
 #include "tools/merge.h"
 #include "tools/subcommand.h"
 

@@ -1,4 +1,4 @@
-#include "tools/diagnose.h"
+#include "tools/diagnose_command.h"
 
 #include "common/base/error.h"
 #include "common/base/units.h"
