@@ -2,7 +2,9 @@
 
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/peer_socket.h"
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 
@@ -29,12 +31,17 @@ HostObserver::~HostObserver() {
 
 void HostObserver::look_early() {
   auto counters = error_counters();
-  const std::uint64_t bytes = network_bytes();
   const std::lock_guard lock(mutex_);
-  early_ = Clock::now();
-  early_bytes_ = bytes;
+  note_network();
   early_counters_ = std::move(counters);
   net_bytes_per_s_ = -1;
+}
+
+/// From here on bytes are counted. Needs the lock.
+void HostObserver::note_network() {
+  noted_ = Clock::now();
+  noted_bytes_ = network_bytes();
+  noted_own_bytes_ = watcher_bytes();
 }
 
 void HostObserver::look_closely(const JobView& view) {
@@ -43,9 +50,12 @@ void HostObserver::look_closely(const JobView& view) {
     if (working_) return;
     working_ = true;
     // Before the probes add to it.
-    const std::chrono::duration<double> since = Clock::now() - early_;
-    if (early_ != Clock::time_point{} && since.count() > 0.2) {
-      net_bytes_per_s_ = static_cast<double>(network_bytes() - early_bytes_) / since.count();
+    const std::chrono::duration<double> since = Clock::now() - noted_;
+    if (noted_ != Clock::time_point{} && since.count() > 0.2) {
+      constexpr double kWithHeaders = 1.1;
+      const auto all = static_cast<double>(network_bytes() - noted_bytes_);
+      const auto own = kWithHeaders * static_cast<double>(watcher_bytes() - noted_own_bytes_);
+      net_bytes_per_s_ = std::max(0.0, all - own) / since.count();
     }
   }
   if (thread_.joinable()) thread_.join();
@@ -71,6 +81,8 @@ void HostObserver::work(const JobView& view) {
   std::vector<Trouble> troubles = host_troubles(before);
   const std::lock_guard lock(mutex_);
   troubles_ = std::move(troubles);
+  // What all watchers of this host have just caused is nothing that moves in the job.
+  if (noted_ != Clock::time_point{}) note_network();
   working_ = false;
 }
 

@@ -39,10 +39,12 @@ class HostObserver {
   using Clock = std::chrono::steady_clock;
 
   void work(const JobView& view);
+  void note_network();
 
   std::mutex mutex_;
-  Clock::time_point early_{};
-  std::uint64_t early_bytes_ = 0;
+  Clock::time_point noted_{};  ///< since when the network is observed
+  std::uint64_t noted_bytes_ = 0;
+  std::uint64_t noted_own_bytes_ = 0;  ///< of which this watcher's
   std::map<std::string, std::uint64_t> early_counters_;
   double net_bytes_per_s_ = -1;
   std::vector<Trouble> troubles_;

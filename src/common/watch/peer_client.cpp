@@ -183,6 +183,7 @@ bool Asking::go_on(Exchange& exchange) {
   if (exchange.sent < request_.size()) {
     const ssize_t n =
         send(exchange.socket.fd(), request_.data() + exchange.sent, request_.size() - exchange.sent, MSG_NOSIGNAL);
+    count_watcher_bytes(n);
     if (n > 0) exchange.sent += static_cast<std::size_t>(n);
     if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) return fail(exchange, errno);
   }
@@ -193,6 +194,7 @@ bool Asking::receive(Exchange& exchange) {
   PeerReply& reply = replies_[exchange.peer];
   std::array<char, 64 * 1024> chunk;  // not cleared: recv says how much of it counts
   const ssize_t n = recv(exchange.socket.fd(), chunk.data(), chunk.size(), 0);
+  count_watcher_bytes(n);
   if (n < 0) {
     return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
   }

@@ -96,6 +96,7 @@ bool PeerConnections::go_on(Connection& connection, const Handle& handle) {
   if (connection.sent < connection.out.size()) {
     const ssize_t sent = send(connection.socket.fd(), connection.out.data() + connection.sent,
                               connection.out.size() - connection.sent, MSG_NOSIGNAL);
+    count_watcher_bytes(sent);
     if (sent < 0) return again(errno);
     connection.sent += static_cast<std::size_t>(sent);
   }
@@ -105,6 +106,7 @@ bool PeerConnections::go_on(Connection& connection, const Handle& handle) {
 bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   std::array<char, 16 * 1024> chunk;  // not cleared: recv says how much of it counts
   const ssize_t got = recv(connection.socket.fd(), chunk.data(), chunk.size(), 0);
+  count_watcher_bytes(got);
   if (got < 0) return again(errno);
   if (got == 0) return false;
   connection.in.append(chunk.data(), static_cast<std::size_t>(got));

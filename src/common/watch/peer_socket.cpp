@@ -6,10 +6,16 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 
 namespace busbar {
+namespace {
+
+std::atomic<std::uint64_t> all_bytes{0};  // only ever added to, as the kernel's own counters
+
+}  // namespace
 
 void Socket::close() noexcept {
   if (fd_ >= 0) ::close(fd_);
@@ -68,6 +74,12 @@ std::uint16_t port_of(const SocketAddress& address) {
   std::uint16_t port = 0;
   std::memcpy(&port, reinterpret_cast<const char*>(&address.storage) + offsetof(sockaddr_in, sin_port), sizeof port);
   return ntohs(port);
+}
+
+std::uint64_t watcher_bytes() noexcept { return all_bytes.load(std::memory_order_relaxed); }
+
+void count_watcher_bytes(ssize_t n) noexcept {
+  if (n > 0) all_bytes.fetch_add(static_cast<std::uint64_t>(n), std::memory_order_relaxed);
 }
 
 Socket make_tcp_socket(int family) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,11 @@ std::string ip_text(const sockaddr* address);
 
 /// Of an IPv4 or IPv6 address.
 std::uint16_t port_of(const SocketAddress& address);
+
+/// What this process's watcher has sent and received so far: not the job's own traffic. Any thread.
+std::uint64_t watcher_bytes() noexcept;
+/// Adds what send or recv returned.
+void count_watcher_bytes(ssize_t n) noexcept;
 
 /// TCP, non-blocking, closed by exec, without Nagle's delay. Not open where the system has no more; errno tells.
 Socket make_tcp_socket(int family) noexcept;
