@@ -73,8 +73,10 @@ def judge(fault, result):
     """What is not as it must be."""
     wrong = []
     verdict = result["verdict"]
+    if fault.message and not any(fault.message in line for line in result["errors"]):
+        wrong.append(f"no error with {fault.message!r}")
     if fault.quiet():
-        if verdict:
+        if verdict and not (verdict == "SLOW_NOT_HUNG" and fault.may_be_slow):
             wrong.append(f"a false alarm: {verdict}")
     elif verdict not in fault.verdicts:
         wrong.append(f"{verdict or 'no verdict'} instead of {' or '.join(fault.verdicts)}")
@@ -144,8 +146,12 @@ def run(fault, launcher, build):
         if result["verdict"] in (None, "UNKNOWN") and not fault.quiet() and flight:
             result.update({key: flight.get(key, []) for key in FINDING}, by="--flight")
     # Records stay where somebody else ended the job, for `busbar diagnose --flight`; all else goes.
-    kept = "" if result["code"] in (0, 4) else "busbar."
-    result["left"] = [what for what in cluster.left() if not (kept and what.startswith(kept))]
+    by_others = result["code"] not in (0, 4)
+    result["left"] = [what for what in cluster.left() if not (
+        what.startswith("busbar.") and (by_others or what.split(" on ")[1] in fault.keeps))]
+    result["errors"] = [line for _, line in job.lines if line.startswith("busbar: error")]
+    if fault.message and result["errors"]:
+        result["by"] = "error"
     result["wrong"] = judge(fault, result)
     result["said"] = said[2] if said else []
     result["output"] = [line for _, line in job.lines][-60:]

@@ -33,7 +33,7 @@ def run(build, fault, launcher, busy=0):
     if "SKIPPED" in done.stderr:
         return {"skipped": done.stderr.strip().splitlines()[-1]}
     try:
-        return json.loads(done.stdout.splitlines()[-1])
+        return dict(json.loads(done.stdout.splitlines()[-1]), busy=busy)
     except (IndexError, json.JSONDecodeError):
         return {"fault": fault, "launcher": launcher, "wrong": [f"no result (exit code {done.returncode}): "
                                                                 f"{done.stderr.strip()[-2000:]}"]}
@@ -44,11 +44,13 @@ def seconds(value):
 
 
 def row(result):
-    fault = BY_NAME[result["fault"]]
+    what = BY_NAME[result["fault"]].what + (", all cores busy" if result.get("busy") else "")
     if "verdict" not in result:
-        return [fault.what, result["launcher"], "", "", "", "", "", "", "**no:** " + result["wrong"][0][:80]]
+        return [what, result["launcher"], "", "", "", "", "", "", "**no:** " + result["wrong"][0][:80]]
+    if result["by"] == "error":
+        result = dict(result, verdict="(refused before the call)", ranks=[5])
     blamed = [f"rank {rank}" for rank in result["ranks"]] + result["hosts"]
-    return [fault.what, result["launcher"] + (" (retried)" if result["retries"] else ""), result["verdict"] or "none",
+    return [what, result["launcher"] + (" (retried)" if result["retries"] else ""), result["verdict"] or "none",
             ", ".join(blamed), result["by"] or "", seconds(result["report_s"]), seconds(result["end_s"]),
             "" if result["code"] is None else str(result["code"]),
             "yes" if not result["wrong"] else "**no:** " + "; ".join(result["wrong"])]
@@ -89,15 +91,42 @@ def main():
                         help="first N healthy runs while other work takes every core, then each fault --repeat times")
     parser.add_argument("--write", metavar="FILE", help="put the table between the two marks of this file")
     parser.add_argument("--details", metavar="FILE", help="all that is known of each run, a line of JSON each")
+    parser.add_argument("--from", dest="earlier", metavar="FILE", nargs="+",
+                        help="run nothing: the table of such files")
     arguments = parser.parse_args()
 
+    begun = time.monotonic()
+    results = read_details(arguments.earlier) if arguments.earlier else run_all(arguments)
+    if not results:
+        sys.exit(SKIPPED)
+    bad = sum(bool(result["wrong"]) for result in results)
+    retries = sum(result.get("retries", 0) for result in results)
+    took = "" if arguments.earlier else f" in {time.monotonic() - begun:.0f} s"
+    text = f"{table(results)}\n\n{len(results)} runs{took}, {bad} not as they must be, {retries} tried again under " \
+           f"srun. {machine()}.\n"
+    print(text)
+    if arguments.write:
+        write_between_marks(arguments.write, text)
+    sys.exit(1 if bad else 0)
+
+
+def read_details(paths):
+    results = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            results += [json.loads(line) for line in file]
+    names = list(BY_NAME)
+    return sorted(results, key=lambda result: (names.index(result["fault"]), result["launcher"]))
+
+
+def run_all(arguments):
     runs = [("healthy", "mpirun", 2 * len(os.sched_getaffinity(0)))] * arguments.soak
     names = arguments.only.split(",") if arguments.only else [fault.name for fault in FAULTS]
     for name in names:
         for launcher in arguments.launchers.split(","):
             if launcher != "srun" or name in UNDER_SRUN:
                 runs += [(name, launcher, 0)] * arguments.repeat
-    results, begun = [], time.monotonic()
+    results = []
     for name, launcher, busy in runs:
         result = run(arguments.build, name, launcher, busy)
         if "skipped" in result:
@@ -108,16 +137,7 @@ def main():
         if arguments.details:
             with open(arguments.details, "a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
-    if not results:
-        sys.exit(SKIPPED)
-    bad = sum(bool(result["wrong"]) for result in results)
-    retries = sum(result.get("retries", 0) for result in results)
-    text = f"{table(results)}\n\n{len(results)} runs in {time.monotonic() - begun:.0f} s, {bad} not as they must be, " \
-           f"{retries} tried again under srun. {machine()}.\n"
-    print(text)
-    if arguments.write:
-        write_between_marks(arguments.write, text)
-    sys.exit(1 if bad else 0)
+    return results
 
 
 if __name__ == "__main__":
