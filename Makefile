@@ -59,8 +59,9 @@ experiments: deps build-all  ## Measure the statistics on this machine, half an 
 faults: test-deps all  ## Every fault on virtual hosts, and what the watchdog says, 20 minutes (ARGS='--only stop,kill')
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
 
-soak: test-deps all  ## No false alarm in 20 runs on busy cores, then each fault three times: an hour
+soak: test-deps all  ## No false alarm in 20 runs on busy cores, each fault three times, all made-up logs: an hour
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 20 --repeat 3 $(ARGS)
+	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' BUSBAR_BUILD='$(BUILDDIR)' python3 test/e2e/synthetic_logs_test.py --full
 
 test-deps lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)

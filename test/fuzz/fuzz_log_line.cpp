@@ -1,18 +1,16 @@
 // Catches: a line of a log, damaged in any way, that makes the parser read out of bounds, loop, throw, or hand over a
 // text that does not lie in the line; a call taken from a line of which a part is missing; and files whose lines depend
-// on how they are cut into blocks. fuzz_log_line [seed [rounds]] repeats a failure.
+// on how they are cut into blocks.
 
 #include "common/diagnose/line_reader.h"
 #include "common/diagnose/log_line.h"
+#include "fuzz_main.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -27,7 +25,8 @@ using namespace busbar;
 
 namespace {
 
-using Random = std::mt19937_64;
+using fuzz::below;
+using fuzz::Random;
 
 constexpr std::string_view kPrefixes[] = {
     "node7:4242:4300 [3] NCCL INFO ",
@@ -85,8 +84,6 @@ constexpr std::array<std::string_view, 22> kFragments{
     "-",  ":",     "[",         "]",       "NCCL", " - ",      "99999999999999999999",
     "-1", "1e999", "NCCL INFO", "\x1b[0m", "\xff", "opCount ", ": opCount ",
     "/"};
-
-std::size_t below(Random& random, std::size_t n) { return static_cast<std::size_t>(random() % n); }
 
 template <class List>
 std::string_view one_of(Random& random, const List& list) {
@@ -215,23 +212,22 @@ std::string complaint_about_file(Random& random) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
-  const std::uint64_t rounds = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 200000;
-  for (std::uint64_t round = 0; round < rounds; ++round) {
-    Random random(seed + round);
-    std::string line = some_line(random), why;
-    try {
-      why = complaint(line);
-      if (why.empty()) why = complaint_about_cut(random, line);
-      if (why.empty() && round % 2000 == 0) why = complaint_about_file(random);
-    } catch (const std::exception& error) {
-      why = error.what();
-    }
-    if (why.empty()) continue;
-    std::printf("%s:\n%s\nrepeat: fuzz_log_line %llu 1\n", why.c_str(), line.c_str(),
-                static_cast<unsigned long long>(seed + round));
-    return 1;
+const long kFuzzRounds = 200000;
+
+std::string fuzz_one(std::string_view input) {
+  std::string line(input);
+  std::string why = complaint(line);
+  if (!why.empty()) return why;
+  Random random(std::hash<std::string>{}(line));
+  why = complaint_about_cut(random, line);
+  if (!why.empty()) return why + ": " + line;
+  return below(random, 2000) == 0 ? complaint_about_file(random) : "";
+}
+
+std::vector<std::string> fuzz_seeds() {
+  std::vector<std::string> seeds;
+  for (const std::string_view prefix : kPrefixes) {
+    for (const std::string_view message : kMessages) seeds.push_back(std::string(prefix) + std::string(message));
   }
-  return 0;
+  return seeds;
 }
