@@ -116,7 +116,10 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   return evidence;
 }
 
-bool alarm_others(const JobView& view) {
+namespace {
+
+/// Some processes of the hosts that stand before this one.
+std::vector<PeerAddress> those_before(const JobView& view) {
   constexpr int kCandidates = 8;
   constexpr std::size_t kMostPerHost = 4;
   std::vector<PeerAddress> peers;
@@ -124,7 +127,21 @@ bool alarm_others(const JobView& view) {
     const std::vector<int>& ranks = view.hosts[h];
     for (std::size_t i = 0; i < std::min(ranks.size(), kMostPerHost); ++i) peers.push_back(view.peers[ranks[i]]);
   }
-  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAlarm, milliseconds(1500));
+  return peers;
+}
+
+}  // namespace
+
+std::optional<std::string> alarm_others(const JobView& view, int speaker) {
+  const std::vector<PeerAddress> peers = speaker != view.rank ? std::vector{view.peers[speaker]} : those_before(view);
+  for (const PeerReply& reply : ask_peers(peers, view.token, kAlarm, milliseconds(1500))) {
+    if (reply.result == PeerProbe::Result::ok) return reply.text;
+  }
+  return std::nullopt;
+}
+
+bool another_host_speaks(const JobView& view) {
+  const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, milliseconds(150));
   return std::any_of(replies.begin(), replies.end(),
                      [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
 }
@@ -136,12 +153,12 @@ bool holds_majority(const JobView& view, const HangEvidence& evidence) {
   return 2 * reached > view.hosts.size() || (2 * reached == view.hosts.size() && evidence.hosts.front().reached);
 }
 
-void stop_others(const JobView& view, bool keep) {
+void tell_others(const JobView& view, std::string_view what) {
   std::vector<PeerAddress> others;
   for (const PeerAddress& peer : view.peers) {
     if (peer.rank != view.rank) others.push_back(peer);
   }
-  if (!others.empty()) (void)ask_peers(others, view.token, keep ? kStopAndKeep : kStop, milliseconds(500));
+  if (!others.empty()) (void)ask_peers(others, view.token, what, milliseconds(500));
 }
 
 }  // namespace busbar

@@ -5,14 +5,18 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace busbar {
 
 // What watchers ask each other.
 inline constexpr std::string_view kAskEvidence = "evidence";  ///< the host as encode() writes it; begins a closer look
-inline constexpr std::string_view kAlarm = "alarm";           ///< somebody's limit is over: collect
-inline constexpr std::string_view kFailing =
-    "failing";  ///< the job is about to end because of an error, told by others
+inline constexpr std::string_view kPing = "ping";
+inline constexpr std::string_view kAlarm = "alarm";  ///< somebody's limit is over: collect
+inline constexpr std::string_view kForget =
+    "forget";  ///< the job ends because of an error that was told: keep no record
 inline constexpr std::string_view kStopAndKeep = "stop-and-keep";  ///< the same, leaving the flight record
 inline constexpr std::string_view kStop = "stop";                  ///< leave with exit code 4
 
@@ -20,13 +24,21 @@ inline constexpr std::string_view kStop = "stop";                  ///< leave wi
 /// other in between. Hosts that do not answer through any of their processes are unreached. Any thread; blocks.
 HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile);
 
-/// Whether another host that stands before this one in the job is there to collect: it has been told to.
-bool alarm_others(const JobView& view);
+/// What alarmed watchers answer.
+inline constexpr std::string_view kComing = "coming";
+inline constexpr std::string_view kMoves = "moves";  ///< looked a moment ago: the job moves
+
+/// Tells those who should collect before this process: the host's speaker, or where this is it, the hosts that stand
+/// before it in the job. What the first of them that is there answers; nothing where nobody is.
+std::optional<std::string> alarm_others(const JobView& view, int speaker);
 
 /// Whether so many hosts were reached that no other part of a divided job can believe the same of itself.
 bool holds_majority(const JobView& view, const HangEvidence& evidence);
 
-/// Tells every other process of the job to leave. `keep`: their records stay.
-void stop_others(const JobView& view, bool keep);
+/// Whether a process of a host that stands before this one in the job still listens. At most 150 ms.
+bool another_host_speaks(const JobView& view);
+
+/// Tells every other process of the job.
+void tell_others(const JobView& view, std::string_view what);
 
 }  // namespace busbar

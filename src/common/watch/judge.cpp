@@ -27,14 +27,14 @@ std::string during(const FlightState& f) {
 /// Ended from outside while it moved, there is nothing to explain.
 std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
-  constexpr double kMoving_s = 10;
+  constexpr double kMoving = 10;
   std::size_t moving = 0, running = 0;
   Seen first;
   for (const SeenRank& seen : scene.ranks) {
     if (seen.flight->ending == Ending::good) continue;
     if (seen.flight->ending == Ending::signalled) first.push_back(&seen);
     ++running;
-    if (seen.flight->idle_s < kMoving_s) ++moving;
+    if (seen.flight->idle_s < kMoving) ++moving;
   }
   if (running > 0 && moving == 0) return std::nullopt;
   Ruling ruling;
@@ -95,10 +95,10 @@ void add_troubles(const Scene& scene, std::vector<std::string>& lines) {
 
 /// In a job that moves somebody is always the last.
 bool stands_still(const Scene& scene, const std::set<int>& ranks) {
-  constexpr double kStill_s = 5;
+  constexpr double kStill = 5;
   return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
     const SeenRank* seen = scene.find(rank);
-    return seen != nullptr && seen->flight->idle_s >= kStill_s;
+    return seen != nullptr && seen->flight->idle_s >= kStill;
   });
 }
 
@@ -116,7 +116,7 @@ void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::ve
 
 /// Where all watchers of a host are silent, none of its processes is to blame, but the host is starved.
 void add_starved(const Scene& scene, std::vector<std::string>& lines) {
-  constexpr double kLate_s = 10;
+  constexpr double kLate = 10;
   if (scene.evidence->occasion == HangEvidence::Occasion::files) return;
   std::map<const HostEvidence*, double> freshest;
   for (const SeenRank& seen : scene.ranks) {
@@ -125,7 +125,7 @@ void add_starved(const Scene& scene, std::vector<std::string>& lines) {
     if (!added) at->second = std::min(at->second, age_s);
   }
   for (const auto& [host, age_s] : freshest) {
-    if (age_s < kLate_s) continue;
+    if (age_s < kLate) continue;
     lines.push_back(fmt::format("{}: all its watchers have been silent for {}: its processors are starved", host->host,
                                 seconds(age_s)));
   }

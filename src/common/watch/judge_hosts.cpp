@@ -40,10 +40,9 @@ std::string host_and_ranks(const Scene& scene, const std::string& host) {
 
 /// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
 bool may_be_mute(const Scene& scene, const std::string& host) {
-  constexpr double kStarved_s = 3;
+  constexpr double kStarved = 3;
   return std::any_of(scene.ranks.begin(), scene.ranks.end(), [&](const SeenRank& seen) {
-    return seen.host->host == host &&
-           (seen.condition != Condition::running || seen.flight->heartbeat_age_s > kStarved_s);
+    return seen.host->host == host && (seen.condition != Condition::running || seen.flight->heartbeat_age_s > kStarved);
   });
 }
 

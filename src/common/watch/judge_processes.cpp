@@ -89,12 +89,12 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
 
 /// Those that fell silent first, and of these the ones that said nothing: an error may come from losing a peer.
 Seen first_lost(const Seen& lost) {
-  constexpr double kTogether_s = 3;
+  constexpr double kTogether = 3;
   double oldest = 0;
   for (const SeenRank* seen : lost) oldest = std::max(oldest, seen->flight->heartbeat_age_s);
   Seen first, silent;
   for (const SeenRank* seen : lost) {
-    if (seen->flight->heartbeat_age_s < oldest - kTogether_s) continue;
+    if (seen->flight->heartbeat_age_s < oldest - kTogether) continue;
     first.push_back(seen);
     if (seen->flight->ending == Ending::none) silent.push_back(seen);
   }
@@ -112,6 +112,8 @@ std::optional<Ruling> find_dead(const Scene& scene) {
   blame(ruling, dead);
   const bool failed =
       std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
+  // A library that sees arguments that do not match says so in its own way, and the process ends: no cause, an effect.
+  if (failed && find_call_mismatch(scene)) return std::nullopt;
   const bool zombie = dead.front()->process.state == 'Z';
   const std::string_view how = failed            ? "ended after an error"
                                : dead.size() > 1 ? "are gone without a word (killed, or crashed)"

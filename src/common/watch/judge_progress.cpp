@@ -52,9 +52,9 @@ std::string slowness(const Seen& ranks) {
       if (slow) return fmt::format("{}: {}", seen->host->host, trouble.text);
     }
   }
-  constexpr double kLate_s = 3;
+  constexpr double kLate = 3;
   const SeenRank& first = *ranks.front();
-  const bool late = first.condition == Condition::running && first.flight->heartbeat_age_s > kLate_s;
+  const bool late = first.condition == Condition::running && first.flight->heartbeat_age_s > kLate;
   return late ? "its watcher is late too: it gets little CPU" : "";
 }
 
@@ -132,13 +132,17 @@ std::optional<Ruling> rule_by_ras(const Scene& scene) {
 }  // namespace
 
 std::optional<Ruling> find_slow(const Scene& scene) {
-  constexpr double kMoving_s = 5;
   constexpr double kTraffic = 256 * 1024;
   const HangEvidence& evidence = *scene.evidence;
+  // Where the limit has passed for all, only what is younger than the limit can be movement.
+  const bool by_limit = evidence.occasion == Occasion::limit && evidence.limit_s > 0;
+  const double moving_s = by_limit ? std::min(5.0, evidence.limit_s) : 5.0;
   Seen moving;
   for (const SeenRank& seen : scene.ranks) {
-    const bool runs = seen.condition == Condition::running && seen.process.life != ProcessState::Life::gone;
-    if (runs && seen.flight->idle_s < kMoving_s && seen.flight->heartbeat_age_s < kMoving_s) moving.push_back(&seen);
+    const bool is_there = evidence.occasion == Occasion::files ? seen.process.life == ProcessState::Life::alive
+                                                               : seen.process.life != ProcessState::Life::gone;
+    const bool runs = seen.condition == Condition::running && is_there;
+    if (runs && seen.flight->idle_s < moving_s && seen.flight->heartbeat_age_s < moving_s) moving.push_back(&seen);
   }
   std::vector<std::string> busy;
   for (const HostEvidence* host : scene.reached) {
@@ -156,7 +160,7 @@ std::optional<Ruling> find_slow(const Scene& scene) {
   if (!moving.empty()) {
     ruling.sentence =
         fmt::format("{}: {} of {} ranks advanced within the last {:.0f} s",
-                    live ? "the job moves" : "slow, but it moves", moving.size(), scene.ranks.size(), kMoving_s);
+                    live ? "the job moves" : "slow, but it moves", moving.size(), scene.ranks.size(), moving_s);
   } else if (!busy.empty()) {
     ruling.sentence = fmt::format("slow, but data move: {}", busy.front());
   } else {

@@ -10,8 +10,8 @@ using Condition = SeenRank::Condition;
 using Life = ProcessState::Life;
 using Occasion = HangEvidence::Occasion;
 
-constexpr double kSilent_s = 10;  ///< a watcher beats every half second
-constexpr double kFresh_s = 3;
+constexpr double kSilent = 10;  ///< a watcher beats every half second
+constexpr double kFresh = 3;
 
 Advance progress_of(const FlightState& f) {
   using Stage = Advance::Stage;
@@ -49,8 +49,8 @@ bool is_zombie(const ProcessState& process) { return process.state == 'Z' || pro
 bool is_gone(const SeenRank& seen, Occasion occasion) {
   if (is_zombie(seen.process)) return true;
   if (seen.process.life != Life::gone) return false;
-  constexpr double kBeat_s = 1.5;
-  return occasion == Occasion::terminated || occasion == Occasion::files || seen.flight->heartbeat_age_s > kBeat_s ||
+  constexpr double kBeat = 1.5;
+  return occasion == Occasion::terminated || occasion == Occasion::files || seen.flight->heartbeat_age_s > kBeat ||
          seen.flight->ending != Ending::none;
 }
 
@@ -61,7 +61,7 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
   }
   if (seen.process.state == 'T' || seen.process.state == 't') return Condition::stopped;
   if (seen.flight->ending != Ending::none) return Condition::ended;
-  if (seen.flight->heartbeat_age_s > kSilent_s && neighbour_fresh) return Condition::frozen;
+  if (seen.flight->heartbeat_age_s > kSilent && neighbour_fresh) return Condition::frozen;
   return Condition::running;
 }
 
@@ -76,9 +76,24 @@ void forgive_common_end(std::vector<SeenRank>& ranks) {
   const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
   if (!std::all_of(ranks.begin(), ranks.end(), unexplained)) return;
   for (SeenRank& seen : ranks) {
-    if (seen.flight->ending == Ending::none && seen.flight->heartbeat_age_s - newest < kFresh_s) {
+    if (seen.flight->ending == Ending::none && seen.flight->heartbeat_age_s - newest < kFresh) {
       seen.condition = Condition::ended;
     }
+  }
+}
+
+/// In records read from files, perhaps of other hosts, no process can be looked at. Of a job that was ended, those that
+/// did not end with the others had gone before.
+void miss_the_silent(const HangEvidence& evidence, std::vector<SeenRank>& ranks) {
+  if (evidence.occasion != Occasion::files) return;
+  const auto ended = [](const SeenRank& seen) {
+    return seen.flight->ending == Ending::signalled || seen.flight->ending == Ending::hung ||
+           seen.flight->ending == Ending::failed;
+  };
+  if (std::none_of(ranks.begin(), ranks.end(), ended)) return;
+  for (SeenRank& seen : ranks) {
+    const bool silent = seen.flight->ending == Ending::none && seen.process.life == Life::unknown;
+    if (silent && seen.condition == Condition::running) seen.condition = Condition::lost;
   }
 }
 
@@ -90,7 +105,7 @@ void believe_ras(const HangEvidence& evidence, std::vector<SeenRank>& ranks) {
       if (std::count_if(ranks.begin(), ranks.end(), same) != 1) continue;
       SeenRank& seen = *std::find_if(ranks.begin(), ranks.end(), same);
       const bool unknown = seen.process.life == Life::unknown && seen.flight->ending == Ending::none;
-      if (unknown && seen.flight->heartbeat_age_s > kSilent_s) seen.condition = Condition::lost;
+      if (unknown && seen.flight->heartbeat_age_s > kSilent) seen.condition = Condition::lost;
     }
   }
 }
@@ -105,7 +120,7 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
     }
     for (const RankEvidence& r : host.ranks) {
       SeenRank seen{r.flight.rank, &host, &r.flight, r.process, Condition::running, progress_of(r.flight)};
-      seen.condition = condition_of(seen, freshest < kFresh_s, evidence.occasion);
+      seen.condition = condition_of(seen, freshest < kFresh, evidence.occasion);
       // Of two records of one rank (files of two jobs) the younger counts.
       const auto [at, added] = by_rank.try_emplace(seen.rank, seen);
       if (!added && seen.flight->heartbeat_age_s < at->second.flight->heartbeat_age_s) at->second = seen;
@@ -114,6 +129,7 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
   std::vector<SeenRank> ranks;
   for (const auto& [rank, seen] : by_rank) ranks.push_back(seen);
   forgive_common_end(ranks);
+  miss_the_silent(evidence, ranks);
   believe_ras(evidence, ranks);
   return ranks;
 }

@@ -13,8 +13,8 @@
 namespace busbar {
 namespace {
 
-/// The records of this job on this host whose owners cannot remove them, or all.
-void remove_records(const JobView& view, bool all) {
+/// The records of this job on this host whose owners are gone or frozen.
+void remove_orphaned_records(const JobView& view) {
   const std::string prefix = fmt::format("busbar.{}.", getuid());
   for (const std::filesystem::path& folder : flight_folders()) {
     std::error_code failed;
@@ -23,7 +23,7 @@ void remove_records(const JobView& view, bool all) {
       const std::optional<FlightState> flight = read_flight(at->path());
       if (!flight || flight->jobid != view.jobid || flight->host != view.host) continue;
       std::error_code ignored;
-      if (all || !is_lively({*flight, process_state(*flight)})) std::filesystem::remove(at->path(), ignored);
+      if (!is_lively({*flight, process_state(*flight)})) std::filesystem::remove(at->path(), ignored);
     }
   }
 }
@@ -34,6 +34,19 @@ bool is_first_to_end(const JobView& view) {
   return std::none_of(ranks.begin(), ranks.end(), [&](const RankEvidence& rank) {
     return rank.flight.rank < view.rank && (is_lively(rank) || rank.flight.ending == Ending::signalled);
   });
+}
+
+/// A process that ended because of an error has said why; ranks that it merely took along need no report.
+bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
+  if (finding.verdict != Verdict::process_dead && finding.verdict != Verdict::unknown) return false;
+  bool failed = false, silent = false;
+  for (const HostEvidence& host : evidence.hosts) {
+    for (const RankEvidence& rank : host.ranks) {
+      failed = failed || rank.flight.ending == Ending::failed;
+      silent = silent || (rank.flight.ending == Ending::none && rank.process.life == ProcessState::Life::gone);
+    }
+  }
+  return failed && !silent;
 }
 
 }  // namespace
@@ -54,7 +67,7 @@ void Watchdog::Impl::leave() {
   }).detach();
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (!keep_records) {
-    remove_records(now, false);
+    remove_orphaned_records(now);
     std::error_code ignored;
     std::filesystem::remove(own->path(), ignored);
   }
@@ -72,8 +85,13 @@ void Watchdog::Impl::wait_for_sigterm() {
   // leave() ends the process within two seconds, with its own code.
   if (ending) std::this_thread::sleep_for(std::chrono::seconds(3));
   terminated();
+  const std::shared_ptr<FlightRecord> own = current_record();
+  own->end(Ending::signalled);
+  own->keep();
+  if (forget) {
+    remove_orphaned_records(view());  // its own too: it has just ended
+  }
   // By the signal's own default, so that whoever waits sees it.
-  current_record()->keep();
   std::signal(SIGTERM, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   kill(getpid(), SIGTERM);
@@ -83,14 +101,15 @@ void Watchdog::Impl::wait_for_sigterm() {
 void Watchdog::Impl::terminated() {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
-  if (failed_elsewhere) {
-    remove_records(now, true);
+  const FlightState me = current_record()->state();
+  if (me.phase == Phase::mpi_finalize && me.step_age_s < kQuiet) {
+    // The result is told; a launcher that sees a first exit code other than 0 ends those that are still at it.
+    forget = true;
     return;
   }
-  if (now.host_index() != 0 || !is_first_to_end(now)) {
+  if (!is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
     // Its server goes on answering meanwhile.
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    current_record()->end(Ending::signalled);
     return;
   }
   HangEvidence evidence = collect(now, observer, true, {});
@@ -98,6 +117,11 @@ void Watchdog::Impl::terminated() {
   evidence.idle_s = job_idle_s(evidence);
   evidence.limit_s = current_record()->state().limit_s;
   const HangFinding finding = judge(evidence);
+  if (is_told_error(evidence, finding)) {
+    forget = true;
+    tell_others(now, kForget);
+    return;
+  }
   // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
   const bool is_plain = finding.ranks.empty() && finding.hosts.empty() && evidence.idle_s < kQuiet;
   if (is_plain) {
@@ -106,7 +130,6 @@ void Watchdog::Impl::terminated() {
   } else {
     report(now, evidence, finding, true);
   }
-  current_record()->end(Ending::signalled);
 }
 
 }  // namespace busbar

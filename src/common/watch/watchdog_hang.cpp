@@ -73,22 +73,20 @@ bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState&
   constexpr double kPatience = 20;  // [s] for another one that said that it would
   const std::vector<RankEvidence> ranks = read_local_ranks(now);
   const int reader = host_reader(ranks).value_or(now.rank);
-  bool told = false;
+  alarmed = false;
   if (now.peers.empty()) {
     // Nobody can be told yet; all began at about the same time.
-    told = (reader != now.rank || now.host_index() != 0) && me.idle_s < me.limit_s + 8;
-  } else if (reader != now.rank) {
-    const std::vector<PeerReply> reply =
-        ask_peers(std::span(&now.peers[reader], 1), now.token, kAlarm, std::chrono::milliseconds(1000));
-    told = reply.front().result == PeerProbe::Result::ok;
-  } else if (now.host_index() > 0) {
-    told = alarm_others(now);
+    const bool waits = (reader != now.rank || now.host_index() != 0) && me.idle_s < me.limit_s + 8;
+    if (waits) postpone(1);
+    return waits;
   }
-  if (!told) return false;
-  alarmed = false;
+  if (reader == now.rank && now.host_index() == 0) return false;
+  const std::optional<std::string> answer = alarm_others(now, reader);
+  if (!answer) return false;
+  if (*answer == kMoves) deferred = Clock::time_point{};
   if (deferred.load() == Clock::time_point{}) deferred = Clock::now();
   if (Clock::now() - deferred.load() > std::chrono::duration<double>(kPatience)) return false;
-  postpone(2);
+  postpone(*answer == kMoves ? 5 : 2);
   return true;
 }
 
@@ -126,12 +124,16 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
                                                                     static_cast<double>(me.step_calls));
   if (moves && !over) {
     alarmed = false;
+    last_moved = Clock::now();
     // A process that is dead or stopped is not slow: the hang will be told with its name.
     const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && all_lively(evidence);
-    if (slow && !slow_told.exchange(true)) {
+    if (slow && !slow_told) {
       evidence.occasion = HangEvidence::Occasion::slow_limit;
-      HangFinding finding = judge(evidence);
-      write_to_stderr(hang_report(evidence, finding));
+      const HangFinding finding = judge(evidence);
+      if (finding.verdict == Verdict::slow_not_hung) {
+        slow_told = true;
+        write_to_stderr(hang_report(evidence, finding));
+      }
     }
     postpone(std::clamp(patience, 1.0, 30.0));
     return;
@@ -142,7 +144,7 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   keep_records = !aloud;
   ending = true;
   report(now, evidence, judge(evidence), aloud);
-  stop_others(now, keep_records);
+  tell_others(now, keep_records ? kStopAndKeep : kStop);
   leave();
 }
 

@@ -73,12 +73,17 @@ std::string Watchdog::Impl::handle(std::string_view request) {
     return encode(observer.evidence(now));
   }
   if (request == kAlarm) {
+    constexpr std::chrono::seconds kStillTrue{10};
+    const Clock::time_point moved = last_moved;
+    if (moved != Clock::time_point{} && Clock::now() - moved < kStillTrue) return std::string(kMoves);
     alarmed = true;
     next_look = Clock::time_point{};
-    return "coming";
+    return std::string(kComing);
   }
-  if (request == kFailing) {
-    failed_elsewhere = true;
+  if (request == kPing) return "here";
+  if (request == kForget) {
+    keep_records = false;
+    forget = true;
     return "noted";
   }
   if (request == kStop || request == kStopAndKeep) {
