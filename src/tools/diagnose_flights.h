@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/watch/evidence.h"
 #include "common/watch/flight_state.h"
+#include "common/watch/hang_evidence.h"
 
 #include <string_view>
 #include <vector>

@@ -1,7 +1,7 @@
 // Would catch: a secondary symptom that becomes the verdict, a healthy rank or host that is blamed, a culprit that is
 // not, a minority taken for the majority, evidence that breaks the judge.
 
-#include "common/watch/evidence.h"
+#include "common/watch/hang_evidence.h"
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>

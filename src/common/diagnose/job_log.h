@@ -2,7 +2,7 @@
 
 #include "common/diagnose/log_fact.h"
 #include "common/diagnose/log_files.h"
-#include "common/watch/evidence.h"
+#include "common/watch/hang_evidence.h"
 
 #include <cstdint>
 #include <filesystem>

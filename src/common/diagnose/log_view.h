@@ -4,7 +4,7 @@
 #include "common/diagnose/call_lag.h"
 #include "common/diagnose/job_cast.h"
 #include "common/diagnose/joined_comms.h"
-#include "common/watch/evidence.h"
+#include "common/watch/hang_evidence.h"
 
 #include <optional>
 #include <span>

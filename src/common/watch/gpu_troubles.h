@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/cluster/nvml_gpus.h"
-#include "common/watch/evidence.h"
+#include "common/watch/hang_evidence.h"
 
 #include <vector>
 

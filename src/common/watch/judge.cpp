@@ -1,4 +1,4 @@
-#include "common/watch/evidence.h"
+#include "common/watch/hang_evidence.h"
 #include "common/watch/judge_scene.h"
 
 #include <fmt/format.h>
