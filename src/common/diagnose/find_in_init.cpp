@@ -146,6 +146,8 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
   for (int rank = 0; rank < comm.nranks; ++rank) {
     if (seen.count(rank) == 0) absent_ranks.push_back(rank);
   }
+  // A name that a broken line damaged makes one process too many, not one rank too few.
+  if (absent_ranks.empty()) return stuck(view, comm, progress);
   LogFinding finding;
   finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
                                          name_files(view.files), list_actors(view.cast, progress.started)));
