@@ -15,8 +15,8 @@ from cluster import RUN, Cluster, Job, until, vcluster
 from fault_list import BY_NAME
 
 FOLDER = f"{RUN}/job"
-VERDICT = re.compile(r"\b(HW_FAULT|HOST_UNREACHABLE|PROCESS_DEAD|PROCESS_STOPPED|RESOURCE|CONFIG|INIT_NOT_JOINED|"
-                     r"INIT_STUCK|ARG_MISMATCH|ORDER_MISMATCH|SLOW_NOT_HUNG|RANK_LAGGING|STUCK_INSIDE|UNKNOWN)\b")
+REPORT = re.compile(r"busbar: (?:hang|slow|terminated): ([A-Z_]+):")
+BLAMED = re.compile(r"busbar:     rank (\d+) on (\S+) \(pid")
 FINDING = ("verdict", "sentence", "ranks", "hosts")
 MOVING = 8 * 2**20  # bytes sent by a host whose ranks are past their initialisation
 
@@ -29,12 +29,17 @@ def hang_files(cluster):
 
 
 def spoken(job):
-    """The report as it was printed: (when, verdict, lines)."""
+    """The last report as it was printed; a job may be slow before it hangs."""
     ours = [(when, line) for when, line in job.lines if line.startswith("busbar: ")]
-    for i, (when, line) in enumerate(ours):
-        found = VERDICT.search(line)
+    for i, (when, line) in reversed(list(enumerate(ours))):
+        found = REPORT.match(line)
         if found:
-            return when, found[1], [text for _, text in ours[i:]]
+            lines = [text for _, text in ours[i:]]
+            blame = lines[lines.index("busbar:   to blame:"):] if "busbar:   to blame:" in lines else []
+            named = [BLAMED.match(text) for text in blame]
+            return {"when": when, "verdict": found[1], "lines": lines,
+                    "ranks": sorted({int(name[1]) for name in named if name}),
+                    "hosts": sorted({name[2] for name in named if name})}
     return None
 
 
@@ -64,6 +69,7 @@ def start(cluster, fault, build, result):
     moving = until(lambda: cluster.sent() - before > MOVING or job.ended(), 60)
     if (not moving or job.ended()) and fault.inject:
         job.wait(0)
+        result["did_not_start"] = [line for _, line in job.lines][-30:]
         return None
     result["start_s"] = round(time.monotonic() - job.begun, 1)
     return job
@@ -76,7 +82,7 @@ def judge(fault, result):
     if fault.message and not any(fault.message in line for line in result["errors"]):
         wrong.append(f"no error with {fault.message!r}")
     if fault.quiet():
-        if verdict and not (verdict == "SLOW_NOT_HUNG" and fault.may_be_slow):
+        if verdict not in (None, "SLOW_NOT_HUNG"):
             wrong.append(f"a false alarm: {verdict}")
     elif verdict not in fault.verdicts:
         wrong.append(f"{verdict or 'no verdict'} instead of {' or '.join(fault.verdicts)}")
@@ -116,7 +122,7 @@ def run(fault, launcher, build):
         result["retries"] = 1
         job = start(cluster, fault, build, result)
     if job is None:
-        raise RuntimeError("the job did not start")
+        raise RuntimeError("the job did not start: " + "\n".join(result["did_not_start"]))
     injected = time.monotonic()
     if fault.inject:
         fault.inject(cluster)
@@ -130,14 +136,14 @@ def run(fault, launcher, build):
 
     files = hang_files(cluster)
     said = spoken(job)
-    result["report_s"] = round(said[0] - injected, 1) if said else None
+    result["report_s"] = round(said["when"] - injected, 1) if said else None
     result.update(verdict=None, ranks=[], hosts=[], by=None)
     if files:
         with open(files[0], encoding="utf-8") as file:
             document = json.load(file)
         result.update({key: document[key] for key in FINDING}, by="report")
     elif said:
-        result.update(verdict=said[1], by="report")
+        result.update({key: said[key] for key in ("verdict", "ranks", "hosts")}, by="report")
     result["files"] = len(files)
     result["records"] = {host: len(cluster.records(host)) for host in cluster.hosts if cluster.records(host)}
     if result["records"]:
@@ -153,7 +159,7 @@ def run(fault, launcher, build):
     if fault.message and result["errors"]:
         result["by"] = "error"
     result["wrong"] = judge(fault, result)
-    result["said"] = said[2] if said else []
+    result["said"] = said["lines"] if said else []
     result["output"] = [line for _, line in job.lines][-60:]
     return result
 

@@ -1,0 +1,47 @@
+"""The bugs this would catch: a job that hangs and is not ended, or is ended without the right culprit, or leaves
+something behind; a slow job that is taken for a hung one. Each on four virtual hosts (scripts/vcluster), two ranks
+each; `make faults` runs all of them (docs/faults.md)."""
+
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+sys.path.insert(0, os.path.join(os.environ.get("BUSBAR_SOURCE", os.path.join(HERE, "..", "..")), "scripts", "faults"))
+
+import run_faults  # noqa: E402
+import suite  # noqa: E402
+
+
+class Hangs(suite.Case):
+    def check_fault(self, name, launcher="mpirun"):
+        result = run_faults.run(suite.BUILD, name, launcher)
+        if "skipped" in result:
+            print(result["skipped"], file=sys.stderr)
+            self.skipTest(result["skipped"])
+        self.assertEqual(result["wrong"], [], json.dumps(result, indent=1))
+
+    def test_a_stopped_rank_is_named(self):
+        self.check_fault("stop")
+
+    def test_a_killed_rank_is_named_though_the_launcher_ends_the_job(self):
+        self.check_fault("kill")
+
+    def test_a_host_that_is_cut_off_is_named_and_ends_its_ranks(self):
+        self.check_fault("link_down")
+
+    def test_a_late_rank_is_named(self):
+        self.check_fault("too_late")
+
+    def test_a_rank_that_is_late_within_the_limit_is_no_hang(self):
+        self.check_fault("late")
+
+    def test_a_stopped_rank_is_named_under_slurm(self):
+        self.check_fault("stop", "salloc")
+
+
+if __name__ == "__main__":
+    if run_faults.run(suite.BUILD, "healthy", "mpirun").get("skipped"):
+        sys.exit(run_faults.SKIPPED)
+    suite.main()
