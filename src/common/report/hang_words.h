@@ -13,7 +13,7 @@ namespace busbar {
 
 inline constexpr std::array<std::string_view, 4> kOccasionWords{"limit", "slow_limit", "terminated", "files"};
 inline constexpr std::array<std::string_view, 3> kLifeWords{"unknown", "alive", "gone"};
-inline constexpr std::array<std::string_view, 3> kTroubleWords{"hardware", "resource", "notice"};
+inline constexpr std::array<std::string_view, 4> kTroubleWords{"hardware", "resource", "launcher", "notice"};
 inline constexpr std::array<std::string_view, 5> kProbeWords{"ok", "refused", "no_route", "timed_out", "large_lost"};
 inline constexpr std::array<std::string_view, 5> kEndingWords{"none", "good", "failed", "hung", "signalled"};
 inline constexpr std::array<std::string_view, 13> kPhaseWords{

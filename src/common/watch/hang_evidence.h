@@ -25,7 +25,8 @@ struct RankEvidence {
 
 /// Something wrong or remarkable on a host.
 struct Trouble {
-  enum class Kind : std::uint8_t { hardware, resource, notice };
+  /// `launcher`: the process that started the ranks there is gone.
+  enum class Kind : std::uint8_t { hardware, resource, launcher, notice };
   Kind kind = Kind::notice;
   std::string text;  ///< "mlx5_3 port 1 is DOWN"
 };

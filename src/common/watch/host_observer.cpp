@@ -4,6 +4,8 @@
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_socket.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <set>
@@ -95,6 +97,12 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   host.net_bytes_per_s = net_bytes_per_s_;
   host.troubles = troubles_;
   host.probes = probes_;
+  // Orphans go to another parent.
+  if (const pid_t parent = getppid(); parent != parent_) {
+    host.troubles.push_back(
+        {Trouble::Kind::launcher,
+         fmt::format("what started rank {} (pid {}: the launcher or its daemon) is gone", view.rank, parent_)});
+  }
   return host;
 }
 

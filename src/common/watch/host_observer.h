@@ -3,6 +3,8 @@
 #include "common/watch/hang_evidence.h"
 #include "common/watch/job_view.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -41,6 +43,7 @@ class HostObserver {
   void work(const JobView& view);
   void note_network();
 
+  const pid_t parent_ = getppid();  ///< at the start: the launcher, or its daemon of this host
   std::mutex mutex_;
   Clock::time_point noted_{};  ///< since when the network is observed
   std::uint64_t noted_bytes_ = 0;

@@ -87,6 +87,27 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
   return ruling;
 }
 
+/// Ranks that are ended because what had started them died: then they themselves are well until they are ended.
+std::optional<Ruling> find_dead_launcher(const Scene& scene) {
+  if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
+  Ruling ruling;
+  ruling.verdict = Verdict::process_dead;
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      if (trouble.kind != Trouble::Kind::launcher) continue;
+      ruling.hosts.insert(host->host);
+      ruling.evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
+    }
+  }
+  // Where that is so everywhere, the job was ended in this way.
+  if (ruling.hosts.empty() || ruling.hosts.size() == scene.evidence->hosts.size()) return std::nullopt;
+  for (const SeenRank& seen : scene.ranks) {
+    if (ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
+  }
+  ruling.sentence = ruling.evidence.front() + ": the launcher ends the job for it";
+  return ruling;
+}
+
 /// Those that fell silent first, and of these the ones that said nothing: an error may come from losing a peer.
 Seen first_lost(const Seen& lost) {
   constexpr double kTogether = 3;
@@ -105,7 +126,10 @@ Seen first_lost(const Seen& lost) {
 
 std::optional<Ruling> find_dead(const Scene& scene) {
   const Seen lost = those(scene, Condition::lost);
-  if (lost.empty()) return find_emptied_hosts(scene);
+  if (lost.empty()) {
+    const std::optional<Ruling> emptied = find_emptied_hosts(scene);
+    return emptied ? emptied : find_dead_launcher(scene);
+  }
   const Seen dead = first_lost(lost);
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
