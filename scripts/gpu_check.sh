@@ -22,6 +22,7 @@ readonly stages=(
   "options   90 -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
   "json      20 the JSON file is valid"
   "algo      80 --show-algo and --show-prediction; our tuner decides and is seen to"
+  "hang     170 a rank stopped, killed, lagging and calling wrongly: the report, RAS, and NCCL's logs through diagnose"
   "multi     90 every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
 )
 readonly collectives=(all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv
@@ -208,6 +209,33 @@ stage_algo() {
   says "TUNER/Plugin: Using busbar tuner (v5)"
   NCCL_TUNER_PLUGIN=$tuner NCCL_TUNER_CONFIG_FILE=$csv ranks 2 all_reduce_perf -b 1M -e 1M -n 2 --show-algo >"$table" 2>&1
   shows 'TREE +LL +2' "the tuner's table has an effect"
+}
+
+# breaks EXIT_CODE KIND WORDS: rank 1 of 2 breaks itself so, the report begins with the words, NCCL logs into $nccl_logs.
+breaks() {
+  local want=$1 kind=$2 words=$3
+  table=$logs/hang_$2.txt # of the stage, for says
+  nccl_logs=$logs/nccl_$kind
+  mkdir -p "$nccl_logs"
+  # In the folder where the report is written; a mismatch of sizes may end NCCL or hang it, which both are told.
+  (cd "$logs" && NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,COLL NCCL_DEBUG_FILE=$nccl_logs/%h.%p \
+    expect "$want" mpirun -n 2 --oversubscribe --bind-to none "$bin/all_reduce_perf" --backend nccl --ranks-per-gpu 2 \
+    -b 1M -e 1M -n 20 -N 0 -T 10 --inject "rank=1,op=90,kind=$kind" >"$table" 2>&1)
+  cat "$table"
+  if ! grep -q '^ok: ' "$table"; then failures=$((failures + 1)); fi
+  says "$words"
+}
+
+stage_hang() {
+  local nccl_logs table
+  breaks 4 stop "hang: PROCESS_STOPPED: rank 1"
+  says "NCCL's RAS"
+  breaks 4 skip "hang: RANK_LAGGING: rank 1"
+  breaks 137 kill "terminated: PROCESS_DEAD: rank 1"
+  breaks 4 count "hang: ARG_MISMATCH: rank 1"
+  # The logs of a job of two ranks: neither has the majority, but the mismatch is one.
+  expect 4 "$bin/busbar" diagnose "$nccl_logs"
+  run "$bin/busbar" diagnose --help-capture
 }
 
 stage_sanitizer() {
