@@ -216,6 +216,14 @@ TEST_CASE("a host that stands in all failing pairs is blamed alone", "[judge]") 
   check(job, Verdict::host_unreachable, {}, {"node3"});
 }
 
+TEST_CASE("a collector too busy for the others' probes is not cut off from those that answered it", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.reporter = "rank 0 on node0";
+  stop_rank(rank_of(job, 5));
+  probe_all(job, {{1, 0}, {2, 0}, {3, 0}}, Result::timed_out);
+  check(job, Verdict::process_stopped, {5}, {"node2"});
+}
+
 TEST_CASE("small messages that pass and large ones that do not are a matter of the MTU", "[judge]") {
   HangEvidence job = stuck_job(16, 4);
   probe_all(job, {{0, 3}, {1, 3}, {2, 3}, {3, 0}, {3, 1}, {3, 2}}, Result::large_lost);
@@ -460,6 +468,23 @@ TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[ju
   lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
   check(job, Verdict::process_dead, {5}, {"node2"});
   CHECK_FALSE(has_line(judge(job).evidence, "ended from outside"));
+}
+
+TEST_CASE("a launcher's daemon that died is blamed though its ranks are well", "[judge][terminated]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.1; });
+  const Trouble orphan{Trouble::Kind::launcher, "what started rank 4 (pid 17: the launcher or its daemon) is gone"};
+  job.hosts[2].troubles.push_back(orphan);
+  check(job, Verdict::process_dead, {4, 5}, {"node2"});
+  CHECK_THAT(judge(job).sentence, Contains("node2: what started rank 4 (pid 17"));
+  // Ranks that go on without it are no reason for a hang.
+  job.occasion = Occasion::limit;
+  CHECK(judge(job).verdict != Verdict::process_dead);
+  // Launchers that leave before their ranks do so on all hosts.
+  job.occasion = Occasion::terminated;
+  for (std::size_t h : {0, 1, 3}) job.hosts[h].troubles.push_back(orphan);
+  CHECK(judge(job).verdict == Verdict::unknown);
 }
 
 TEST_CASE("a host that refuses connections has lost its processes", "[judge][terminated]") {
