@@ -136,7 +136,7 @@ FAULTS = [
           verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, keeps=NODE2),
     Fault("freeze_host", "all processes of a host stopped", command("freeze", "node2"),
           verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, launcher_waits=True,
-          wait_s=30, repair=command("thaw", "node2")),
+          wait_s=30, repair=command("thaw", "node2"), keeps=NODE2),
     Fault("kill", "a rank killed", crash(5), verdicts=("PROCESS_DEAD",), ranks=(5,), blamed_hosts=NODE2,
           codes=(137,)),
     Fault("kill_0", "rank 0 killed", crash(0), verdicts=("PROCESS_DEAD",), ranks=(0,), blamed_hosts=("node0",),

@@ -122,7 +122,7 @@ def run(fault, launcher, build):
         result["retries"] = 1
         job = start(cluster, fault, build, result)
     if job is None:
-        raise RuntimeError("the job did not start: " + "\n".join(result["did_not_start"]))
+        sys.exit("\n".join([*result["did_not_start"], "the job did not start"]))
     injected = time.monotonic()
     if fault.inject:
         fault.inject(cluster)

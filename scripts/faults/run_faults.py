@@ -35,8 +35,9 @@ def run(build, fault, launcher, busy=0):
     try:
         return dict(json.loads(done.stdout.splitlines()[-1]), busy=busy)
     except (IndexError, json.JSONDecodeError):
-        return {"fault": fault, "launcher": launcher, "wrong": [f"no result (exit code {done.returncode}): "
-                                                                f"{done.stderr.strip()[-2000:]}"]}
+        last = done.stderr.strip().splitlines()[-1:] or ["nothing on stderr"]
+        return {"fault": fault, "launcher": launcher, "wrong": [f"no result: {last[0]} (exit code {done.returncode})"],
+                "output": done.stderr[-4000:].splitlines()}
 
 
 def seconds(value):
