@@ -57,8 +57,10 @@ Watchdog::Impl::~Impl() {
   if (ras_thread.joinable()) ras_thread.join();
   pthread_kill(sigterm_thread.native_handle(), SIGTERM);
   sigterm_thread.join();
-  pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
   record->end(Ending::good);
+  record.reset();
+  // A launcher's signal may be waiting: some other process's exit code is not 0. It must not find the record.
+  pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
 }
 
 std::shared_ptr<FlightRecord> Watchdog::Impl::current_record() {
