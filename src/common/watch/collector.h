@@ -15,6 +15,7 @@ namespace busbar {
 inline constexpr std::string_view kAskEvidence = "evidence";  ///< the host as encode() writes it; begins a closer look
 inline constexpr std::string_view kPing = "ping";
 inline constexpr std::string_view kAlarm = "alarm";  ///< somebody's limit is over: collect
+inline constexpr std::string_view kTold = "told";    ///< what there is to say of the job's end has been said
 inline constexpr std::string_view kForget =
     "forget";  ///< the job ends because of an error that was told: keep no record
 inline constexpr std::string_view kStopAndKeep = "stop-and-keep";  ///< the same, leaving the flight record

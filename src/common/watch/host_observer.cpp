@@ -3,6 +3,7 @@
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_socket.h"
+#include "common/watch/stalled_connections.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,20 @@ namespace busbar {
 namespace {
 
 constexpr std::chrono::milliseconds kProbeLimit{2000};
+
+/// A probe opens a new connection, which may agree on smaller packets than the job's own once did: where those do not
+/// come through any more, that it succeeded proves only that small packets do.
+void doubt_stalled(const JobView& view, std::vector<PeerProbe>& probes) {
+  const std::set<std::string> stalled = stalled_addresses();
+  if (stalled.empty()) return;
+  for (PeerProbe& probe : probes) {
+    if (probe.result != PeerProbe::Result::ok) continue;
+    const bool is_stalled = std::any_of(view.peers.begin(), view.peers.end(), [&](const PeerAddress& peer) {
+      return peer.host == probe.host && stalled.contains(peer.ip);
+    });
+    if (is_stalled) probe.result = PeerProbe::Result::large_lost;
+  }
+}
 
 }  // namespace
 
@@ -76,6 +91,7 @@ void HostObserver::work(const JobView& view) {
   } catch (const std::exception&) {
     probes.clear();  // no sockets left: the troubles say so
   }
+  doubt_stalled(view, probes);
   {
     const std::lock_guard lock(mutex_);
     probes_ = std::move(probes);

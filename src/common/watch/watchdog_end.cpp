@@ -107,7 +107,7 @@ void Watchdog::Impl::terminated() {
     forget = true;
     return;
   }
-  if (!is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
+  if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
     // Its server goes on answering meanwhile.
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     return;
@@ -130,6 +130,8 @@ void Watchdog::Impl::terminated() {
   } else {
     report(now, evidence, finding, true);
   }
+  // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
+  tell_others(now, kTold);
 }
 
 }  // namespace busbar

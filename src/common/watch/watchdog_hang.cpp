@@ -126,7 +126,9 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
     alarmed = false;
     last_moved = Clock::now();
     // A process that is dead or stopped is not slow: the hang will be told with its name.
-    const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && all_lively(evidence);
+    // Nor is what stood still for half its limit: it will be told as hung, or move again.
+    const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
+    const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && advanced && all_lively(evidence);
     if (slow && !slow_told) {
       evidence.occasion = HangEvidence::Occasion::slow_limit;
       const HangFinding finding = judge(evidence);

@@ -81,6 +81,10 @@ std::string Watchdog::Impl::handle(std::string_view request) {
     return std::string(kComing);
   }
   if (request == kPing) return "here";
+  if (request == kTold) {
+    told = true;
+    return "noted";
+  }
   if (request == kForget) {
     keep_records = false;
     forget = true;
