@@ -44,6 +44,9 @@ JobView view_of(const std::vector<std::string>& host_of_rank, int own) {
 TEST_CASE("limits grow with what is expected, and never fall below their floors", "[watch_limits]") {
   CHECK(start_limit_s(16) == 120);
   CHECK(start_limit_s(4096) == Approx(30 + 409.6));
+  CHECK(start_limit_s(4096, 6) == 30);
+  CHECK(start_limit_s(16, 300) == 300);
+  CHECK(start_limit_s(16, 0) == 0);  // never
   CHECK(step_limit_s(0) == 30);
   CHECK(step_limit_s(2) == 40);
   // Ten times the limit; or 100 of 1000 operations in 60 s promise 600 s, twice that is longer.

@@ -4,7 +4,10 @@
 
 namespace busbar {
 
-double start_limit_s(int nprocs) { return std::max(120.0, 30.0 + 0.1 * nprocs); }
+double start_limit_s(int nprocs, double asked_s) {
+  if (asked_s == kAutomaticLimit) return std::max(120.0, 30.0 + 0.1 * nprocs);
+  return asked_s == 0 ? 0 : std::max(30.0, asked_s);
+}
 
 double step_limit_s(double expected_s) { return std::max(30.0, 20.0 * expected_s); }
 

@@ -6,8 +6,9 @@ namespace busbar {
 inline constexpr double kAutomaticLimit = -1;
 
 /// How long MPI's and NCCL's start, allocation and end may take without any progress [s]: max(120, 30 + 0.1 per
-/// process).
-double start_limit_s(int nprocs);
+/// process); where a limit was asked for, that, but no less than 30: who wants hangs of operations found within seconds
+/// does not mean that a job of thousands must start within them.
+double start_limit_s(int nprocs, double asked_s = kAutomaticLimit);
 
 /// How long a step may take that should take `expected_s` [s]: max(30, 20 times that).
 double step_limit_s(double expected_s);

@@ -126,9 +126,7 @@ Watchdog::Attached::~Attached() {
 }
 
 void Watchdog::begin(Phase phase, std::string_view step) {
-  const double asked_s = impl_->timeout_s;
-  const double limit_s = asked_s == kAutomaticLimit ? start_limit_s(impl_->job.nprocs) : asked_s;
-  impl_->record->begin(phase, step, nullptr, 0, limit_s);
+  impl_->record->begin(phase, step, nullptr, 0, start_limit_s(impl_->job.nprocs, impl_->timeout_s));
 }
 
 void Watchdog::begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
