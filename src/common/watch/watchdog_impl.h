@@ -71,7 +71,7 @@ struct Watchdog::Impl {
   std::atomic<bool> investigating{false};
   std::atomic<Clock::time_point> last_moved{Clock::time_point{}};  ///< when this watcher last found the job to move
   std::atomic<bool> told{false};    ///< another process has said what there is to say of the job's end
-  std::atomic<bool> forget{false};                                 ///< the job ends because of an error that was told
+  std::atomic<bool> forget{false};  ///< the job ends because of an error that was told
   std::atomic<bool> keep_records{false};
   std::atomic<bool> ending{false};  ///< the verdict is spoken: a launcher's SIGTERM only hastens what is under way
   std::atomic<bool> leaving{false};
