@@ -224,6 +224,12 @@ TEST_CASE("a collector too busy for the others' probes is not cut off from those
   check(job, Verdict::process_stopped, {5}, {"node2"});
 }
 
+TEST_CASE("a host that is silent one way only is busy, not cut off", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  probe_all(job, {{2, 1}, {2, 3}}, Result::timed_out);
+  check(job, Verdict::stuck_inside, {}, {});
+}
+
 TEST_CASE("small messages that pass and large ones that do not are a matter of the MTU", "[judge]") {
   HangEvidence job = stuck_job(16, 4);
   probe_all(job, {{0, 3}, {1, 3}, {2, 3}, {3, 0}, {3, 1}, {3, 2}}, Result::large_lost);

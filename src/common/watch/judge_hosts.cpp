@@ -57,10 +57,14 @@ std::map<Pair, Result> probes(const Scene& scene) {
 /// Who collected the evidence had a connection to every host that it came from: only its own process was busy, then.
 bool asked_by(const Scene& scene, const std::string& host) { return scene.evidence->reporter.ends_with(" on " + host); }
 
-bool is_failure(const Scene& scene, const Pair& pair, Result result) {
+/// TCP needs both directions: where one host has just connected to the other, the network joins them, and the silence
+/// the other way is a process that was busy.
+bool is_failure(const Scene& scene, const std::map<Pair, Result>& all, const Pair& pair, Result result) {
   if (result == Result::ok || result == Result::refused) return false;
-  if (result == Result::timed_out && asked_by(scene, pair.second)) return false;
-  return result != Result::timed_out || !may_be_mute(scene, pair.second);
+  if (result != Result::timed_out) return true;
+  if (asked_by(scene, pair.second) || may_be_mute(scene, pair.second)) return false;
+  const auto back = all.find({pair.second, pair.first});
+  return back == all.end() || back->second != Result::ok;
 }
 
 /// The host that stands in all failing pairs, where it is one.
@@ -101,7 +105,7 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
   const std::map<Pair, Result> all = probes(scene);
   std::vector<Pair> lost, cut;
   for (const auto& [pair, result] : all) {
-    if (!is_failure(scene, pair, result)) continue;
+    if (!is_failure(scene, all, pair, result)) continue;
     (result == Result::large_lost ? lost : cut).push_back(pair);
   }
   if (lost.empty() && cut.empty()) return std::nullopt;
