@@ -39,7 +39,7 @@ HangEvidence small_job(HangEvidence::Occasion occasion) {
     host.ranks.push_back(r);
   }
   job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}};
-  job.hosts[0].probes = {{"b", PeerProbe::Result::timed_out}};
+  job.hosts[0].probes = {{"b", PeerProbe::Result::timed_out, false}};
   job.ras = {{"a", true, "", {"line"}, {102}, {1}}};
   return job;
 }

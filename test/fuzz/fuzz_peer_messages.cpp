@@ -87,7 +87,7 @@ HostEvidence some_host() {
   host.reached = true;
   host.ranks = {rank, {}};
   host.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"}};
-  host.probes = {{"node1", PeerProbe::Result::large_lost}};
+  host.probes = {{"node1", PeerProbe::Result::large_lost, true}};
   return host;
 }
 

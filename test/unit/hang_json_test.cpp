@@ -35,7 +35,7 @@ HangEvidence rich_job() {
   put_into(rank_of(job, 2), Phase::agreeing, 412);
   rank_of(job, 2).process = {ProcessState::Life::gone, 'Z', ""};
   job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}, {Trouble::Kind::notice, "late"}};
-  job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost}};
+  job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost, true}};
   job.hosts[1].net_bytes_per_s = -1;
   job.hosts.emplace_back();
   job.hosts.back().host = "node2";

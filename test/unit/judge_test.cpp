@@ -43,7 +43,7 @@ void probe_all(HangEvidence& job, const std::vector<std::pair<int, int>>& failin
       if (from == to) continue;
       const std::pair<int, int> pair{static_cast<int>(from), static_cast<int>(to)};
       const bool fails = std::find(failing.begin(), failing.end(), pair) != failing.end();
-      job.hosts[from].probes.push_back({job.hosts[to].host, fails ? result : Result::ok});
+      job.hosts[from].probes.push_back({job.hosts[to].host, fails ? result : Result::ok, fails});
     }
   }
 }
@@ -228,6 +228,17 @@ TEST_CASE("a host that is silent one way only is busy, not cut off", "[judge]") 
   HangEvidence job = stuck_job(16, 4);
   probe_all(job, {{2, 1}, {2, 3}}, Result::timed_out);
   check(job, Verdict::stuck_inside, {}, {});
+}
+
+TEST_CASE("slow probes between hosts that answer prove nothing unless the job's own data stall", "[judge]") {
+  for (const Result result : {Result::timed_out, Result::large_lost}) {
+    HangEvidence job = stuck_job(16, 4);
+    probe_all(job, {{1, 2}, {2, 1}, {0, 3}, {3, 0}}, result);
+    for (HostEvidence& host : job.hosts) {
+      for (PeerProbe& probe : host.probes) probe.stalled = false;
+    }
+    check(job, Verdict::stuck_inside, {}, {});
+  }
 }
 
 TEST_CASE("small messages that pass and large ones that do not are a matter of the MTU", "[judge]") {
@@ -573,7 +584,7 @@ TEST_CASE("whatever the evidence, the judge answers, and blames none but ranks o
       if (below(6) == 0) host.net_bytes_per_s = 1e3 * below(1000);
       if (below(12) == 0) host.troubles.push_back({static_cast<Trouble::Kind>(below(3)), "something"});
       for (int p = below(4); p > 0; --p) {
-        host.probes.push_back({"node" + std::to_string(below(6)), static_cast<Result>(below(5))});
+        host.probes.push_back({"node" + std::to_string(below(6)), static_cast<Result>(below(5)), below(2) == 1});
       }
       for (RankEvidence& r : host.ranks) {
         FlightState& f = r.flight;

@@ -70,7 +70,7 @@ Json host_json(const HostEvidence& host) {
     troubles.push_back({{"kind", word(kTroubleWords, trouble.kind)}, {"text", trouble.text}});
   }
   for (const PeerProbe& probe : host.probes) {
-    probes.push_back({{"host", probe.host}, {"result", word(kProbeWords, probe.result)}});
+    probes.push_back({{"host", probe.host}, {"result", word(kProbeWords, probe.result)}, {"stalled", probe.stalled}});
   }
   return {{"host", host.host},
           {"reached", host.reached},

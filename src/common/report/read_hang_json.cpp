@@ -164,7 +164,8 @@ HostEvidence read_host(const Json& json) {
     host.troubles.push_back({word_at<Trouble::Kind>(t, "kind", kTroubleWords), text_at(t, "text")});
   }
   for (const Json& p : list_at(json, "probes")) {
-    host.probes.push_back({text_at(p, "host"), word_at<PeerProbe::Result>(p, "result", kProbeWords)});
+    host.probes.push_back(
+        {text_at(p, "host"), word_at<PeerProbe::Result>(p, "result", kProbeWords), truth_at(p, "stalled")});
   }
   for (const Json& rank : list_at(json, "ranks")) host.ranks.push_back({read_flight_json(rank), read_process(rank)});
   return host;

@@ -42,6 +42,7 @@ struct PeerProbe {
   };
   std::string host;
   Result result = Result::ok;
+  bool stalled = false;  ///< the job's own data to it were sent again and again without an acknowledgement
 };
 
 struct HostEvidence {

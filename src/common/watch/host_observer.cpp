@@ -16,17 +16,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kProbeLimit{2000};
 
-/// A probe opens a new connection, which may agree on smaller packets than the job's own once did: where those do not
-/// come through any more, that it succeeded proves only that small packets do.
-void doubt_stalled(const JobView& view, std::vector<PeerProbe>& probes) {
+/// What the kernel says of the connections that the job has had all along: a probe that was too slow proves nothing on
+/// busy cores, and one that came through may have agreed on smaller packets than the job's connections once did.
+void note_stalled(const JobView& view, std::vector<PeerProbe>& probes) {
   const std::set<std::string> stalled = stalled_addresses();
-  if (stalled.empty()) return;
   for (PeerProbe& probe : probes) {
-    if (probe.result != PeerProbe::Result::ok) continue;
-    const bool is_stalled = std::any_of(view.peers.begin(), view.peers.end(), [&](const PeerAddress& peer) {
+    probe.stalled = std::any_of(view.peers.begin(), view.peers.end(), [&](const PeerAddress& peer) {
       return peer.host == probe.host && stalled.contains(peer.ip);
     });
-    if (is_stalled) probe.result = PeerProbe::Result::large_lost;
+    if (probe.stalled && probe.result == PeerProbe::Result::ok) probe.result = PeerProbe::Result::large_lost;
   }
 }
 
@@ -91,7 +89,6 @@ void HostObserver::work(const JobView& view) {
   } catch (const std::exception&) {
     probes.clear();  // no sockets left: the troubles say so
   }
-  doubt_stalled(view, probes);
   {
     const std::lock_guard lock(mutex_);
     probes_ = std::move(probes);
@@ -113,6 +110,7 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   host.net_bytes_per_s = net_bytes_per_s_;
   host.troubles = troubles_;
   host.probes = probes_;
+  note_stalled(view, host.probes);
   // Orphans go to another parent.
   if (const pid_t parent = getppid(); parent != parent_) {
     host.troubles.push_back(

@@ -46,10 +46,10 @@ bool may_be_mute(const Scene& scene, const std::string& host) {
   });
 }
 
-std::map<Pair, Result> probes(const Scene& scene) {
-  std::map<Pair, Result> all;
+std::map<Pair, PeerProbe> probes(const Scene& scene) {
+  std::map<Pair, PeerProbe> all;
   for (const HostEvidence* host : scene.reached) {
-    for (const PeerProbe& probe : host->probes) all[{host->host, probe.host}] = probe.result;
+    for (const PeerProbe& probe : host->probes) all[{host->host, probe.host}] = probe;
   }
   return all;
 }
@@ -57,14 +57,17 @@ std::map<Pair, Result> probes(const Scene& scene) {
 /// Who collected the evidence had a connection to every host that it came from: only its own process was busy, then.
 bool asked_by(const Scene& scene, const std::string& host) { return scene.evidence->reporter.ends_with(" on " + host); }
 
-/// TCP needs both directions: where one host has just connected to the other, the network joins them, and the silence
-/// the other way is a process that was busy.
-bool is_failure(const Scene& scene, const std::map<Pair, Result>& all, const Pair& pair, Result result) {
-  if (result == Result::ok || result == Result::refused) return false;
-  if (result != Result::timed_out) return true;
-  if (asked_by(scene, pair.second) || may_be_mute(scene, pair.second)) return false;
+/// Between hosts that both answered the collector a slow probe proves nothing: on busy cores many are. The kernel's
+/// word on the job's own connections does, and so does a network that says that there is no route. TCP needs both
+/// directions: where one host has just connected to the other, silence the other way is a process that was busy.
+bool is_failure(const Scene& scene, const std::map<Pair, PeerProbe>& all, const Pair& pair, const PeerProbe& probe) {
+  if (probe.result == Result::ok || probe.result == Result::refused) return false;
+  if (probe.result == Result::no_route) return true;
   const auto back = all.find({pair.second, pair.first});
-  return back == all.end() || back->second != Result::ok;
+  const bool stalled = probe.stalled || (back != all.end() && back->second.stalled);
+  if (!stalled || probe.result == Result::large_lost) return stalled;
+  if (asked_by(scene, pair.second) || may_be_mute(scene, pair.second)) return false;
+  return back == all.end() || back->second.result != Result::ok;
 }
 
 /// The host that stands in all failing pairs, where it is one.
@@ -102,11 +105,11 @@ Ruling about_mtu(const std::vector<Pair>& lost) {
 
 /// Host pairs of which one, asked over the watchdog's own connections, does not reach the other.
 std::optional<Ruling> find_cut_pairs(const Scene& scene) {
-  const std::map<Pair, Result> all = probes(scene);
+  const std::map<Pair, PeerProbe> all = probes(scene);
   std::vector<Pair> lost, cut;
-  for (const auto& [pair, result] : all) {
-    if (!is_failure(scene, all, pair, result)) continue;
-    (result == Result::large_lost ? lost : cut).push_back(pair);
+  for (const auto& [pair, probe] : all) {
+    if (!is_failure(scene, all, pair, probe)) continue;
+    (probe.result == Result::large_lost ? lost : cut).push_back(pair);
   }
   if (lost.empty() && cut.empty()) return std::nullopt;
   Ruling ruling;
@@ -119,22 +122,22 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
   } else {
     const auto& [from, to] = cut.front();
     const auto back = all.find({to, from});
-    const bool one_way = back != all.end() && back->second == Result::ok;
+    const bool one_way = back != all.end() && back->second.result == Result::ok;
     ruling.hosts = {from, to};
-    ruling.sentence = one_way
-                          ? fmt::format("{} does not reach {} ({}), although {} reaches {}", from, to,
-                                        words(all.at(cut.front())), to, from)
-                          : fmt::format("{} and {} do not reach each other ({})", from, to, words(all.at(cut.front())));
+    ruling.sentence =
+        one_way ? fmt::format("{} does not reach {} ({}), although {} reaches {}", from, to,
+                              words(all.at(cut.front()).result), to, from)
+                : fmt::format("{} and {} do not reach each other ({})", from, to, words(all.at(cut.front()).result));
     std::set<std::string> third;
-    for (const auto& [pair, result] : all) {
+    for (const auto& [pair, probe] : all) {
       const bool reaches_one = pair.second == from || pair.second == to;
-      if (reaches_one && result == Result::ok && pair.first != from && pair.first != to) third.insert(pair.first);
+      if (reaches_one && probe.result == Result::ok && pair.first != from && pair.first != to) third.insert(pair.first);
     }
     if (!third.empty()) ruling.sentence += fmt::format(", while {} reaches them", *third.begin());
   }
   ruling.verdict = Verdict::host_unreachable;
   for (const auto& pair : failing) {
-    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(all.at(pair))));
+    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(all.at(pair).result)));
   }
   return ruling;
 }
@@ -208,9 +211,9 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
   }
   if (const std::string wait = waiting(scene, ruling.ranks, ruling.hosts.size() == 1 ? "it" : "them"); !wait.empty())
     ruling.sentence += "; " + wait;
-  for (const auto& [pair, result] : probes(scene)) {
-    if (result == Result::ok || !ruling.hosts.contains(pair.second)) continue;
-    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(result)));
+  for (const auto& [pair, probe] : probes(scene)) {
+    if (probe.result == Result::ok || !ruling.hosts.contains(pair.second)) continue;
+    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(probe.result)));
   }
   return ruling;
 }

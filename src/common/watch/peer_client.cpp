@@ -241,7 +241,7 @@ std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std
                                    const std::function<void()>& meanwhile) {
   const Clock::time_point deadline = Clock::now() + limit;
   std::vector<PeerProbe> probes;
-  for (const PeerAddress& peer : peers) probes.push_back({peer.host, Result::timed_out});
+  for (const PeerAddress& peer : peers) probes.push_back({peer.host, Result::timed_out, false});
   std::vector<std::size_t> asked(peers.size());  // whom the next round asks
   std::iota(asked.begin(), asked.end(), std::size_t{0});
   const auto echo = [&](std::size_t nbytes, Clock::time_point until) {

@@ -183,8 +183,8 @@ void fields(Io& io, T& trouble) {
 template <typename Io, typename T>
 requires std::same_as<std::remove_const_t<T>, PeerProbe>
 void fields(Io& io, T& probe) {
-  auto& [host, result] = probe;
-  io(host, result);
+  auto& [host, result, stalled] = probe;
+  io(host, result, stalled);
 }
 
 template <typename Io, typename T>

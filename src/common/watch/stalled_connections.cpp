@@ -41,7 +41,7 @@ std::optional<unsigned long> number(const std::string& text, int base) {
 }  // namespace
 
 std::set<std::string> parse_stalled(std::string_view text, std::uint32_t uid) {
-  constexpr unsigned long kAgain = 3;  // the kernel waits 0.2 s and twice as long each time: 1.4 s
+  constexpr unsigned long kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
   std::set<std::string> stalled;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {

@@ -8,7 +8,7 @@
 
 namespace busbar {
 
-/// Addresses to which this user's open TCP connections have sent the same data three times or more without an
+/// Addresses to which this user's open TCP connections have sent the same data twice or more without an
 /// acknowledgement: what the job itself suffers where new connections, with smaller segments, come through. A process
 /// that merely does not read is none of them: its host acknowledges.
 std::set<std::string> stalled_addresses(const std::filesystem::path& root = "/");

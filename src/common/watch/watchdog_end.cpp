@@ -36,6 +36,11 @@ bool is_first_to_end(const JobView& view) {
   });
 }
 
+/// The result is told; a launcher that sees a first exit code other than 0 ends those that have not quite left.
+bool is_at_its_end(const FlightState& flight) {
+  return flight.phase == Phase::resting || flight.phase == Phase::mpi_finalize;
+}
+
 /// A process that ended because of an error has said why; ranks that it merely took along need no report.
 bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
   if (finding.verdict != Verdict::process_dead && finding.verdict != Verdict::unknown) return false;
@@ -86,11 +91,10 @@ void Watchdog::Impl::wait_for_sigterm() {
   if (ending) std::this_thread::sleep_for(std::chrono::seconds(3));
   terminated();
   const std::shared_ptr<FlightRecord> own = current_record();
+  const bool forgotten = forget || is_at_its_end(own->state());
   own->end(Ending::signalled);
   own->keep();
-  if (forget) {
-    remove_orphaned_records(view());  // its own too: it has just ended
-  }
+  if (forgotten) remove_orphaned_records(view());  // its own too: it has just ended
   // By the signal's own default, so that whoever waits sees it.
   std::signal(SIGTERM, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
@@ -102,11 +106,7 @@ void Watchdog::Impl::terminated() {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
   const FlightState me = current_record()->state();
-  if (me.phase == Phase::mpi_finalize && me.step_age_s < kQuiet) {
-    // The result is told; a launcher that sees a first exit code other than 0 ends those that are still at it.
-    forget = true;
-    return;
-  }
+  if (is_at_its_end(me) && me.step_age_s < kQuiet) return;
   if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
     // Its server goes on answering meanwhile.
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
