@@ -33,7 +33,7 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
   std::string_view rest = trimmed(text);
   if (!rest.starts_with('[')) return false;
   const std::size_t end = rest.find(']');
-  if (end == kNone || end > 40) return false;
+  if (end > 40) return false;  // nowhere is beyond that too
   const std::string_view inside = trimmed(rest.substr(1, end - 1));
   const bool seconds = !inside.empty() && inside.find('.') != kNone && inside.find_first_not_of("0123456789.") == kNone;
   const bool date = inside.size() >= 20 && std::count(inside.begin(), inside.end(), ':') == 2 &&
@@ -49,7 +49,7 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
 bool take_journal(std::string_view& text, LogOrigin& origin) {
   constexpr std::string_view kKernel = " kernel: ";
   const std::size_t at = text.find(kKernel);
-  if (at == kNone || at > 120) return false;
+  if (at > 120) return false;  // nowhere is beyond that too
   const std::string_view before = trimmed(text.substr(0, at));
   const std::size_t space = before.rfind(' ');
   origin.host = space == kNone ? before : before.substr(space + 1);
@@ -63,7 +63,7 @@ void take_level(std::string_view& text) {
   text = trimmed(text);
   if (text.starts_with("kern  :")) {
     const std::size_t end = text.find(": ", 7);
-    if (end != kNone && end < 20) text = trimmed(text.substr(end + 2));
+    if (end < 20) text = trimmed(text.substr(end + 2));
   } else if (text.starts_with('<') && text.find('>') < 5) {
     text = text.substr(text.find('>') + 1);
   }

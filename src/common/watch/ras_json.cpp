@@ -13,34 +13,49 @@ namespace {
 constexpr std::size_t kDeepest = 12;        ///< RAS nests 6 deep
 constexpr std::size_t kLettersPerNode = 8;  ///< RAS's values take more: bounds the memory that "[0 0 0 ..." would take
 
+struct Member;
+
 /// A value of the document. Members of an object in their order, elements of a list without names.
 struct Node {
   std::string text;  ///< of a string, number or word
-  std::vector<std::pair<std::string, Node>> members;
+  std::vector<Member> members;
 
-  const Node* find(std::string_view name) const {
-    for (const auto& [key, node] : members) {
-      if (key == name) return &node;
-    }
-    return nullptr;
-  }
-  const std::vector<std::pair<std::string, Node>>& list(std::string_view name) const {
-    static const std::vector<std::pair<std::string, Node>> kNothing;
-    const Node* found = find(name);
-    return found != nullptr ? found->members : kNothing;
-  }
-  std::string_view word(std::string_view name) const {
-    const Node* found = find(name);
-    return found != nullptr ? std::string_view(found->text) : std::string_view{};
-  }
-  std::optional<std::int64_t> number(std::string_view name) const {
-    const std::string_view digits = word(name);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = !digits.empty() && error == std::errc{} && end == digits.data() + digits.size();
-    return whole ? std::optional(value) : std::nullopt;
-  }
+  const Node* find(std::string_view name) const;
+  const std::vector<Member>& list(std::string_view name) const;
+  std::string_view word(std::string_view name) const;
+  std::optional<std::int64_t> number(std::string_view name) const;
 };
+
+struct Member {
+  std::string name;
+  Node node;
+};
+
+const Node* Node::find(std::string_view name) const {
+  for (const Member& member : members) {
+    if (member.name == name) return &member.node;
+  }
+  return nullptr;
+}
+
+const std::vector<Member>& Node::list(std::string_view name) const {
+  static const std::vector<Member> kNothing;
+  const Node* found = find(name);
+  return found != nullptr ? found->members : kNothing;
+}
+
+std::string_view Node::word(std::string_view name) const {
+  const Node* found = find(name);
+  return found != nullptr ? std::string_view(found->text) : std::string_view{};
+}
+
+std::optional<std::int64_t> Node::number(std::string_view name) const {
+  const std::string_view digits = word(name);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool whole = !digits.empty() && error == std::errc{} && end == digits.data() + digits.size();
+  return whole ? std::optional(value) : std::nullopt;
+}
 
 /// Commas are taken for blanks, and where the text is no JSON reading ends with what there is.
 class Reader {
@@ -81,8 +96,8 @@ class Reader {
         rest_.remove_prefix(1);
       }
       if (nodes_left_-- == 0) return false;
-      node.members.emplace_back(std::move(name), Node{});
-      if (!value(node.members.back().second, depth + 1)) return false;
+      node.members.push_back({std::move(name), Node{}});
+      if (!value(node.members.back().node, depth + 1)) return false;
     }
   }
 
