@@ -11,6 +11,23 @@
 #include <filesystem>
 
 namespace busbar {
+namespace {
+
+// `busbar fingerprint` takes what a launch without calls sends from what one with calls sends: whatever differs
+// between launches is sent in as many bytes.
+constexpr std::size_t kJobidBytes = 32;
+
+std::string padded(std::string jobid) {
+  jobid.resize(std::max(jobid.size(), kJobidBytes), ' ');
+  return jobid;
+}
+
+std::string unpadded(std::string jobid) {
+  jobid.erase(jobid.find_last_not_of(' ') + 1);
+  return jobid;
+}
+
+}  // namespace
 
 Watchdog::Owner watched_owner(const Launch& launch, int argc, char** argv) {
   Watchdog::Owner owner;
@@ -27,13 +44,14 @@ Watchdog::Owner watched_owner(const Launch& launch, int argc, char** argv) {
 void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const bool is_named = !environment_jobid().empty();
   constexpr std::size_t kTellsApart = 12;
-  const std::string jobid = world.broadcast(is_named ? watchdog.jobid() : make_launch_uuid().substr(0, kTellsApart), 0);
+  const std::string jobid =
+      unpadded(world.broadcast(padded(is_named ? watchdog.jobid() : make_launch_uuid().substr(0, kTellsApart)), 0));
   const std::string token = world.broadcast(world.rank() == 0 ? make_token() : "", 0);
   const bool one_host = on_one_host(world);
   const PeerAddress own = collectively_get(world, "opening the watchers' listener",
                                            [&] { return watchdog.listen(world.rank(), one_host, token); });
   std::string packed;
-  for (const std::string& text : world.gather(pack_record({own.host, own.ip, std::to_string(own.port)})))
+  for (const std::string& text : world.gather(pack_record({own.host, own.ip, fmt::format("{:05}", own.port)})))
     packed += text;
   packed = world.broadcast(packed, 0);
   std::vector<PeerAddress> peers;
