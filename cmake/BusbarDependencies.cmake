@@ -32,6 +32,18 @@ if(NOT TARGET PkgConfig::hwloc)
   list(APPEND missing "hwloc (through pkg-config)")
 endif()
 
+find_package(SQLite3 QUIET)
+if(NOT SQLite3_FOUND)
+  list(APPEND missing "SQLite3")
+endif()
+
+# The report's charts: from the distribution's package, embedded at build time.
+find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist
+          DOC "Chart.js 3, one minified file")
+if(NOT BUSBAR_CHART_JS)
+  list(APPEND missing "Chart.js (libjs-chart.js; else -DBUSBAR_CHART_JS=FILE)")
+endif()
+
 if(missing)
   list(JOIN missing ", " missing)
   message(FATAL_ERROR "Not found: ${missing}.\nOn Debian and Ubuntu, `make deps` (scripts/install-deps.sh) installs "

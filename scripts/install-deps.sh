@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
-          libbenchmark-dev libhwloc-dev)
+          libbenchmark-dev libhwloc-dev libsqlite3-dev libjs-chart.js)
 if [[ -z "${MPI_HOME:-}" ]]; then
   packages+=(libopenmpi-dev openmpi-bin)
 fi

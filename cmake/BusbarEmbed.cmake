@@ -1,0 +1,39 @@
+# Files as constants in the executables, so that one binary is enough on a cluster's nodes: the shipped plans and
+# platforms, the report's charting library.
+#
+#   busbar_embed(TARGET NAME FILE...)
+#
+# adds to TARGET the definition of `std::span<const busbar::EmbeddedFile> busbar::embedded_NAME()`
+# (common/base/embedded_file.h), one entry per file, named by the last component of its path.
+function(busbar_embed target name)
+  set(source "${PROJECT_BINARY_DIR}/embedded_${name}.cpp")
+  set(blobs "")
+  set(entries "")
+  set(index 0)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(file "${file}" ABSOLUTE BASE_DIR "${PROJECT_SOURCE_DIR}")
+    get_filename_component(short "${file}" NAME)
+    set(symbol "busbar_embedded_${name}_${index}")
+    # The assembler copies the bytes: no generator, no limit on the length of a literal.
+    string(APPEND blobs "asm(\".pushsection .rodata\\n\" \"${symbol}: .incbin \\\"${file}\\\"\\n\" "
+                        "\"${symbol}_end: .byte 0\\n\" \".popsection\");\n"
+                        "extern \"C\" __attribute__((visibility(\"hidden\"))) const char ${symbol}[], ${symbol}_end[];\n")
+    string(APPEND entries "      {\"${short}\", {${symbol}, static_cast<std::size_t>(${symbol}_end - ${symbol})}},\n")
+    math(EXPR index "${index} + 1")
+  endforeach()
+  file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT
+"// Made by cmake/BusbarEmbed.cmake.
+#include \"common/base/embedded_file.h\"
+#include <array>
+@blobs@
+namespace busbar {
+std::span<const EmbeddedFile> embedded_@name@() {
+  static const std::array<EmbeddedFile, @index@> files{{
+@entries@  }};
+  return files;
+}
+}  // namespace busbar
+")
+  set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${ARGN}")
+  target_sources(${target} PRIVATE "${source}")
+endfunction()

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "common/base/config.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// What a stage runs on.
+enum class Stage : std::uint8_t {
+  doctor,    ///< every node looked at
+  per_host,  ///< every host by itself, all at once
+  pairs,     ///< hosts two by two: `locate`
+  whole,     ///< all ranks
+};
+const char* name(Stage stage);  ///< "doctor", "per-host", "pairs", "whole"
+
+/// A bound with two steps: worse than `warn` is WARN, worse than `fail` is FAIL.
+struct Bound {
+  std::optional<double> warn;
+  std::optional<double> fail;
+};
+
+/// What is asked of one cell; each of its sizes and placements is judged by itself, never a mean over sizes.
+struct Criteria {
+  std::optional<Bound> busbw;        ///< at least [1e9 B/s]
+  bool busbw_expected = false;       ///< `busbw: expected`: at least 0.9 (WARN) and 0.8 (FAIL) of what is expected
+  std::optional<Bound> of_ceiling;   ///< at least this share of the ceiling for the algorithm that ran
+  std::optional<Bound> latency;      ///< at most [s]
+  bool wrong = true;                 ///< no wrong element
+  std::optional<Bound> time_spread;  ///< at most: robust spread (1.4826 MAD / median) of the medians over time
+  std::optional<Bound> host_spread;  ///< at most: how far a host may be below the hosts' median, as a share
+  std::optional<Bound> rank_spread;  ///< the same for a rank's own time above the ranks' median
+  bool counters = true;              ///< no error counter moved
+};
+
+/// One line of the plan: a collective with its options at some sizes.
+struct PlanCell {
+  std::string name;  ///< unique; by default "all_reduce", "all_reduce-2"
+  const Collective* collective = nullptr;
+  std::vector<Stage> stages;
+  Config config;  ///< sizes, dtype, op, root, checks, time: the long options' names, --stat always on
+  std::vector<std::pair<std::string, std::string>> environment;
+  Criteria criteria;
+  int line = 0;  ///< in the file
+};
+
+/// An acceptance plan as its file says it.
+struct AcceptPlan {
+  std::string file;
+  std::string text;  ///< the file, for the report and the digest
+  std::string title;
+  std::string platform;       ///< "auto", a name, or empty: none expected
+  std::string baseline;       ///< file of an earlier run; empty: none
+  bool needs_gpus = false;    ///< fails on host memory
+  std::vector<Stage> stages;  ///< in the order in which they run
+  std::vector<PlanCell> cells;
+  double max_time_s = 0;       ///< of the whole; 0: no bound
+  double repeat_for_s = 0;     ///< > 0: burn-in: the cells again and again for so long
+  double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
+  bool locate_on_fail = true;
+};
+
+/// Equal for plans that ask for the same, so that --resume continues only its own.
+std::uint64_t digest(const AcceptPlan& plan);
+
+}  // namespace busbar

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "common/doctor/node_report.h"
+#include "common/doctor/probe.h"
+
+#include <vector>
+
+namespace busbar {
+
+// One function per kind of thing to look at; each appends its rows, OK ones too, and a SKIP with its reason where it
+// cannot look. Pure in the probe: nothing is ever changed or deleted.
+
+using Rows = std::vector<DoctorRow>;
+
+void check_host(const Probe& probe, Rows& rows);         ///< limits, memory, /dev/shm, CPUs, clock, load
+void check_kernel_log(const Probe& probe, Rows& rows);   ///< XIDs by the table as data, AER, IOMMU, network devices
+void check_network(const Probe& probe, Rows& rows);      ///< Ethernet, InfiniBand, RoCE, EFA through sysfs
+void check_locality(const Probe& probe, Rows& rows);     ///< GPUs, NICs and this process's CPUs on the NUMA nodes
+void check_versions(const Probe& probe, Rows& rows);     ///< kernel, OFED, firmware, driver, libnccl: must agree
+void check_environment(const Probe& probe, Rows& rows);  ///< names, values, nccl.conf; forced slow paths
+void check_plugins(const Probe& probe, Rows& rows);      ///< libnccl-net and its kin, GDR, gdrdrv, IMEX
+
+/// All of the above.
+Rows check_node(const Probe& probe);
+
+/// The node's GPUs through NVML; a SKIP where there is none. Not pure.
+void check_gpus(Rows& rows);
+
+/// Every counter that moved_counters judges, as it stands now.
+std::vector<CounterReading> read_counters(const Probe& probe);
+std::vector<CounterReading> read_gpu_counters();
+
+}  // namespace busbar

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "common/base/outcome.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// What one check found on one node, about one thing there.
+struct DoctorRow {
+  std::string check;  ///< stable, for grep, JSON and --diff: "host.memlock", "net.rate", "gpu.row_remap", "env.unknown"
+  std::string subject;              ///< "mlx5_3/1", "GPU 2 0000:18:00", "NCCL_IB_DISBALE"; empty: the host itself
+  Outcome outcome = Outcome::pass;  ///< not inconclusive; printed OK, WARN, FAIL, SKIP
+  std::string value;        ///< what was found, in words that are equal where nodes are: "unlimited", "400 Gb/sec"
+  std::string reason;       ///< why not OK, or why skipped; empty: OK
+  std::string remedy;       ///< what to do; empty where nothing is
+  bool must_agree = false;  ///< the value must be the same on all nodes (for this check and subject)
+  Outcome if_differs = Outcome::warn;  ///< what a value that differs from most nodes' is
+};
+
+/// A counter as it stood, for deltas over a run. Never judged by its absolute value.
+struct CounterReading {
+  std::string name;  ///< "ib/mlx5_3/1/symbol_error", "net/eth0/carrier_changes", "gpu/0/nvlink_replay"
+  std::uint64_t value = 0;
+  bool operator==(const CounterReading&) const = default;
+};
+
+/// All that `doctor` knows of one node.
+struct NodeReport {
+  std::string host;
+  std::vector<int> ranks;  ///< of the job on this node; empty with --local
+  std::string time;        ///< "YYYY-MM-DD HH:MM:SS", local
+  std::vector<DoctorRow> rows;
+  std::vector<CounterReading> counters;
+};
+
+/// Several nodes as one finding: rows per node, then what must agree and does not (by majority: the odd nodes are
+/// named), in order of badness.
+struct DoctorFinding {
+  struct Line {
+    DoctorRow row;                   ///< of the first of the nodes
+    std::vector<std::string> hosts;  ///< on which it was found alike, in the order given
+  };
+  Outcome outcome = Outcome::pass;  ///< the worst of all lines; a skip alone is a pass
+  std::size_t nodes = 0;
+  std::vector<Line> unequal;  ///< "libnccl 2.28.9 on 63 nodes, 2.27.3 on node17": hosts are the odd ones
+  std::vector<Line> lines;    ///< everything else that is not OK, worst first; skips last
+  std::size_t ok = 0;         ///< rows that were OK
+};
+
+/// Pure.
+DoctorFinding join_nodes(const std::vector<NodeReport>& nodes);
+
+/// What counters moved between two readings `seconds` apart, judged by the thresholds of counter_rules.cpp; a counter
+/// that fell was reset and counts from 0. Pure.
+std::vector<DoctorRow> moved_counters(const std::vector<CounterReading>& before,
+                                      const std::vector<CounterReading>& after, double seconds);
+
+}  // namespace busbar
