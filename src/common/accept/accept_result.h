@@ -46,6 +46,16 @@ struct MeasuredCell {
   std::vector<RankTime> ranks;  ///< of --per-rank
 };
 
+/// Sizes of a plan's cell that could not be measured, and why.
+struct SkippedCell {
+  std::string cell;
+  Stage stage = Stage::whole;
+  std::string scope;
+  std::string dtype;
+  std::string op;
+  std::string reason;
+};
+
 /// How one launch, or one stage of a job, ended when it did not end well.
 struct StageFailure {
   Stage stage = Stage::whole;
@@ -103,6 +113,8 @@ struct AcceptResult {
   std::vector<NodeReport> doctor;           ///< before
   std::vector<DoctorRow> counters;          ///< that moved over the run; subject begins with the host
   std::vector<MeasuredCell> cells;
+  std::vector<SkippedCell> skipped;
+  std::vector<std::string> remarks;  ///< oversubscription, --inject, ...: a reader must know
   struct Located {
     std::string unit;                ///< "host" or "rank"
     std::vector<std::string> units;  ///< names
