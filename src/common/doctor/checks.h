@@ -12,16 +12,23 @@ namespace busbar {
 
 using Rows = std::vector<DoctorRow>;
 
-void check_host(const Probe& probe, Rows& rows);         ///< limits, memory, /dev/shm, CPUs, clock, load
-void check_kernel_log(const Probe& probe, Rows& rows);   ///< XIDs by the table as data, AER, IOMMU, network devices
-void check_network(const Probe& probe, Rows& rows);      ///< Ethernet, InfiniBand, RoCE, EFA through sysfs
-void check_locality(const Probe& probe, Rows& rows);     ///< GPUs, NICs and this process's CPUs on the NUMA nodes
-void check_versions(const Probe& probe, Rows& rows);     ///< kernel, OFED, firmware, driver, libnccl: must agree
-void check_environment(const Probe& probe, Rows& rows);  ///< names, values, nccl.conf; forced slow paths
-void check_plugins(const Probe& probe, Rows& rows);      ///< libnccl-net and its kin, GDR, gdrdrv, IMEX
+// Of the node: one process per host asks.
+void check_host(const Probe& probe, Rows& rows);        ///< limits, memory, /dev/shm, CPUs, clock, load
+void check_kernel_log(const Probe& probe, Rows& rows);  ///< XIDs by the table as data, AER, IOMMU, network devices
+void check_network(const Probe& probe, Rows& rows);     ///< Ethernet, InfiniBand, RoCE, EFA through sysfs
+void check_locality(const Probe& probe, Rows& rows);    ///< GPUs and NICs on the NUMA nodes and the PCI tree
+void check_versions(const Probe& probe, Rows& rows);    ///< kernel, OFED, firmware, driver, libnccl: must agree
+void check_plugins(const Probe& probe, Rows& rows);     ///< libnccl-net and its kin, GDR, gdrdrv, IMEX
 
-/// All of the above.
+// Of the process: every rank asks, because ranks of one host may differ.
+void check_environment(const Probe& probe, Rows& rows);  ///< names, values, nccl.conf; forced slow paths
+void check_own_cpus(const Probe& probe, Rows& rows);     ///< where this process may run
+
+/// All of the node's.
 Rows check_node(const Probe& probe);
+
+/// All of the process's.
+Rows check_process(const Probe& probe);
 
 /// The node's GPUs through NVML; a SKIP where there is none. Not pure.
 void check_gpus(Rows& rows);

@@ -2,7 +2,8 @@
 
 #include "common/base/outcome.h"
 
-#include <optional>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct DoctorRow {
   std::string remedy;       ///< what to do; empty where nothing is
   bool must_agree = false;  ///< the value must be the same on all nodes (for this check and subject)
   Outcome if_differs = Outcome::warn;  ///< what a value that differs from most nodes' is
+  std::vector<int> ranks;              ///< of this node that found it so; empty: the node itself, or all its ranks
+  bool operator==(const DoctorRow&) const = default;
 };
 
 /// A counter as it stood, for deltas over a run. Never judged by its absolute value.
@@ -32,26 +35,45 @@ struct NodeReport {
   std::string host;
   std::vector<int> ranks;  ///< of the job on this node; empty with --local
   std::string time;        ///< "YYYY-MM-DD HH:MM:SS", local
+  double time_s = 0;       ///< the same since the epoch, for rates of counters
   std::vector<DoctorRow> rows;
   std::vector<CounterReading> counters;
 };
 
-/// Several nodes as one finding: rows per node, then what must agree and does not (by majority: the odd nodes are
-/// named), in order of badness.
+/// Several nodes as one finding: first what must agree and does not, then what is not OK.
 struct DoctorFinding {
+  /// One value that must agree: "libnccl 2.28.9 on 63 nodes, 2.27.3 on node17".
+  struct Unequal {
+    std::string check;
+    std::string subject;
+    Outcome outcome = Outcome::warn;
+    std::string remedy;
+    struct Value {
+      std::string value;                ///< "none" where there is no such thing
+      std::vector<std::string> places;  ///< hosts, or "node17 rank 3"
+    };
+    std::vector<Value> values;  ///< the most common first; all others are odd, unless it is no majority
+  };
   struct Line {
     DoctorRow row;                   ///< of the first of the nodes
     std::vector<std::string> hosts;  ///< on which it was found alike, in the order given
   };
   Outcome outcome = Outcome::pass;  ///< the worst of all lines; a skip alone is a pass
   std::size_t nodes = 0;
-  std::vector<Line> unequal;  ///< "libnccl 2.28.9 on 63 nodes, 2.27.3 on node17": hosts are the odd ones
-  std::vector<Line> lines;    ///< everything else that is not OK, worst first; skips last
-  std::size_t ok = 0;         ///< rows that were OK
+  std::vector<Unequal> unequal;  ///< worst first
+  std::vector<Line> lines;       ///< everything else that is not OK, worst first; skips last
+  std::size_t ok = 0;            ///< rows that were OK
 };
 
 /// Pure.
 DoctorFinding join_nodes(const std::vector<NodeReport>& nodes);
+
+/// Host names, compressed: "node[3,7-9],login". Names that do not count stay as they are. Pure.
+std::string compress_hosts(const std::vector<std::string>& hosts);
+
+/// Several processes of one node as one report: a row that all of them have stands once, without ranks. Each part has
+/// one rank; host and time are the first's. Pure.
+NodeReport merge_ranks(const std::vector<NodeReport>& parts);
 
 /// What counters moved between two readings `seconds` apart, judged by the thresholds of counter_rules.cpp; a counter
 /// that fell was reset and counts from 0. Pure.

@@ -2,16 +2,21 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
 
-/// The one way in which checks look at a machine, so that they are tested on recorded ones: a folder that stands for
-/// "/", and what no file says. Reads only; a file that would block or never ends (/dev/kmsg) has its own member.
+struct RecordedFiles;
+
+/// The one way in which checks look at a machine, so that they are tested on recorded ones: files and links below a
+/// root, and what no file says. Reads only, and never blocks: a file that never ends (/dev/kmsg) has its own member.
 struct Probe {
-  std::string root = "/";
+  std::string root = "/";                         ///< a folder that stands for "/"
+  std::shared_ptr<const RecordedFiles> recorded;  ///< set: these instead of `root`
 
   struct Mount {
     std::uint64_t nbytes = 0;
@@ -31,20 +36,43 @@ struct Probe {
   double now_s = 0;                                    ///< since the epoch: ages of files are told against it
   std::map<std::string, std::string> notes;  ///< what only the caller knows: "nccl.loaded", "nccl.compiled", "mpi"
 
+  /// What stat(2) says of a file.
+  struct Status {
+    std::uint64_t nbytes = 0;
+    unsigned uid = 0;
+    double modified_s = 0;  ///< since the epoch
+  };
+
   /// The text of a file, at most 1 MiB, without trailing white space; nothing where it cannot be read.
   std::optional<std::string> read(const std::string& path) const;
   /// Names in a folder, sorted; empty where there is none.
   std::vector<std::string> list(const std::string& path) const;
   /// The last component of where a link points; nothing where it is none.
   std::optional<std::string> link_name(const std::string& path) const;
+  /// The path with all links followed, as seen below the root; nothing where it does not exist. For the PCI tree.
+  std::optional<std::string> resolve(const std::string& path) const;
+  std::optional<Status> status(const std::string& path) const;
+  /// Whether this process may read and write it (a device; nothing is opened).
+  bool usable(const std::string& path) const;
   bool exists(const std::string& path) const;
 };
 
 /// This machine, as this process sees it.
 Probe probe_this_machine();
 
-/// A recorded one: files below `folder`/root, the members above from `folder`/probe.txt (lines "limit memlock 65536",
-/// "mount /dev/shm 67108864 1000", "env NAME=VALUE", "kmsg TEXT", ...). Throws Error(bad_config) naming the line.
-Probe probe_recorded(const std::string& folder);
+/// A recorded one, from the text of a recording; `name` for messages. Lines, of which a later one replaces an earlier
+/// one, so that a sick machine is a healthy one's text and a few lines more:
+///   file /proc/sys/kernel/numa_balancing 0      (text to the end of the line; \n and \\ inside)
+///   link /sys/class/net/eth0 ../../devices/...  (folders are there by what is in them)
+///   folder /dev/infiniband                      (an empty one)
+///   gone /sys/class/infiniband/mlx5_3           (with all below)
+///   status /dev/shm/nccl-x 1000 9633792 1700000000.0   (uid, bytes, modified; an empty file where there is none)
+///   denied /dev/infiniband/uverbs0              (exists, but may not be opened)
+///   env NAME=VALUE · limit memlock 65536 · limit nofile unlimited · mount /dev/shm 67108864 1000 · cpus 0-7,16
+///   uid 1000 · host node1 · kernel 5.15.0 · now 1700000000.0 · note nccl.loaded 2.28.9
+///   kmsg TEXT    (a line of the kernel's log; "kmsg" alone: readable and empty; none of them: not readable)
+///   # comment
+/// Throws Error(bad_config) naming the line.
+Probe probe_recorded(std::string_view text, const std::string& name);
 
 }  // namespace busbar
