@@ -84,11 +84,12 @@ struct CriterionResult {
   std::uint64_t nbytes = 0;
   bool in_place = false;
   Outcome outcome = Outcome::pass;
-  std::string found;               ///< "412.3 GB/s [409.9, 414.0]"
-  std::string wanted;              ///< ">= 380 GB/s"
-  std::string source;              ///< of the wanted number
-  std::string reason;              ///< why skipped or inconclusive, or who is to blame
-  std::vector<std::string> hosts;  ///< to blame
+  std::string found;                   ///< "412.3 GB/s [409.9, 414.0]"
+  std::string wanted;                  ///< ">= 380 GB/s"
+  std::optional<double> wanted_busbw;  ///< the bound as a number, for the report's line [1e9 B/s]; busbw and ceiling
+  std::string source;                  ///< of the wanted number
+  std::string reason;                  ///< why skipped or inconclusive, or who is to blame
+  std::vector<std::string> hosts;      ///< to blame
 };
 
 /// Everything a run of `accept` knows; written as JSON after each cell, read back by --resume, --baseline and `report`.

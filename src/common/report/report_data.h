@@ -1,0 +1,107 @@
+#pragma once
+
+#include "common/base/outcome.h"
+#include "common/statistics/interval.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+// What the HTML report shows, whatever it was read from. Texts come from outside and are escaped where they are
+// written, never here.
+
+/// One size of a line.
+struct ReportPoint {
+  std::uint64_t nbytes = 0;
+  std::optional<double> busbw;             ///< [1e9 B/s]
+  std::optional<Interval> busbw_interval;  ///< 95 % as a rule; of hosts: lowest and highest
+  std::optional<double> time_s;
+  std::optional<Interval> time_interval_s;
+  std::optional<std::int64_t> wrong;  ///< nothing: not checked
+  std::string note;                   ///< "RING", "noisy"
+};
+
+/// One line of the charts. Its name in the legend is made of the parts below in which the lines of a chart differ; what
+/// they share stands in the chart's caption.
+struct ReportSeries {
+  std::string source;               ///< the file, where there are several
+  std::string collective;           ///< charts are by collective where one would be too full
+  std::string type;                 ///< "float sum"
+  std::string placement;            ///< "out of place"
+  std::string scope;                ///< "16 ranks on 2 hosts", "node1"
+  std::string variant;              ///< "NCCL_ALGO=Ring", "root 3"
+  bool expected = false;            ///< what is asked, not what was measured: dashed, without marks
+  std::vector<ReportPoint> points;  ///< in rising order of size
+};
+
+/// The pairs of hosts or ranks.
+struct ReportMatrix {
+  std::string title;
+  std::string unit;                ///< "host" or "rank"
+  std::vector<std::string> units;  ///< names
+  struct Cell {
+    int from = 0;
+    int to = 0;
+    double bandwidth = 0;  ///< [B/s]
+    int measurements = 1;
+    bool one_way = false;  ///< else both at once
+  };
+  std::vector<Cell> cells;
+  double median_bandwidth = 0;  ///< [B/s] the colours' reference
+  double threshold = 0;         ///< share of it below which a cell is slow; 0: not known
+  std::vector<int> blamed;      ///< units
+};
+
+/// Who was late and who was slow in one cell of --per-rank.
+struct ReportSkew {
+  std::string title;  ///< "all_reduce float sum, 4 MiB, out of place"
+  struct Rank {
+    int rank = 0;
+    std::string host;
+    double own_s = 0;              ///< median of its own time in the operation
+    std::optional<double> late_s;  ///< median lateness; nothing where no clock sees it
+    std::optional<double> last_share;
+  };
+  std::vector<Rank> ranks;
+  std::optional<int> straggler;  ///< rank that the statistics name
+};
+
+/// Rows of text; with an outcome each where they were judged.
+struct ReportTable {
+  std::string title;
+  std::string caption;  ///< a sentence; also counts of what is not shown
+  std::vector<std::string> columns;
+  struct Row {
+    std::optional<Outcome> outcome;
+    std::vector<std::string> cells;
+  };
+  std::vector<Row> rows;
+};
+
+/// How one of the files came about.
+struct ReportRun {
+  std::string title;  ///< the file's name, or "This run"
+  struct Fact {
+    std::string name;  ///< "command", "library", "hosts"
+    std::vector<std::string> lines;
+  };
+  std::vector<Fact> facts;
+};
+
+struct ReportData {
+  std::string title;
+  std::optional<Outcome> outcome;    ///< nothing: nothing was judged
+  std::string headline;              ///< one sentence beside it
+  std::vector<std::string> verdict;  ///< the lines below it
+  std::vector<ReportTable> judged;   ///< before the charts: failures, culprits, criteria, changes
+  std::vector<ReportSeries> series;
+  std::vector<ReportMatrix> matrices;
+  std::vector<ReportSkew> skews;
+  std::vector<ReportTable> details;  ///< behind the charts: doctor, counters
+  std::vector<ReportRun> runs;
+};
+
+}  // namespace busbar
