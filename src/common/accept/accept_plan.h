@@ -31,11 +31,14 @@ struct Criteria {
   std::optional<Bound> busbw;        ///< at least [1e9 B/s]
   bool busbw_expected = false;       ///< `busbw: expected`: at least 0.9 (WARN) and 0.8 (FAIL) of what is expected
   std::optional<Bound> of_ceiling;   ///< at least this share of the ceiling for the algorithm that ran
+  double ceiling_busbw = 0;          ///< [1e9 B/s] that ceiling, where the plan says it; 0: the platform's
   std::optional<Bound> latency;      ///< at most [s]
   bool wrong = true;                 ///< no wrong element
   std::optional<Bound> time_spread;  ///< at most: robust spread (1.4826 MAD / median) of the medians over time
+  std::optional<Bound> dips;         ///< at most: share of the epochs slower than 1.5 times the median
+  std::optional<Bound> drift;        ///< at most: how much slower the last third of the repetitions is than the first
   std::optional<Bound> host_spread;  ///< at most: how far a host may be below the hosts' median, as a share
-  std::optional<Bound> rank_spread;  ///< the same for a rank's own time above the ranks' median
+  std::optional<Bound> rank_spread;  ///< at most: how late a rank is beyond the ranks' median, as a share of the time
   bool counters = true;              ///< no error counter moved
 };
 
@@ -55,16 +58,29 @@ struct AcceptPlan {
   std::string file;
   std::string text;  ///< the file, for the report and the digest
   std::string title;
-  std::string platform;       ///< "auto", a name, or empty: none expected
-  std::string baseline;       ///< file of an earlier run; empty: none
-  bool needs_gpus = false;    ///< fails on host memory
-  std::vector<Stage> stages;  ///< in the order in which they run
+  std::string platform;               ///< "auto", a name, or empty: none expected
+  std::string baseline;               ///< file of an earlier run; empty: none
+  Bound baseline_margin{0.05, 0.10};  ///< at most: how much slower than the baseline; launches differ by themselves
+  bool needs_gpus = false;            ///< fails on host memory
+  std::vector<Stage> stages;          ///< in the order in which they run
   std::vector<PlanCell> cells;
   double max_time_s = 0;       ///< of the whole; 0: no bound
   double repeat_for_s = 0;     ///< > 0: burn-in: the cells again and again for so long
   double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
   bool locate_on_fail = true;
 };
+
+/// Reads a plan. Throws Error(bad_config) that names file, line and, for an unknown key, the valid ones; nothing else,
+/// whatever the bytes are. Cells have --stat on, and what their criteria need (--per-rank, --show-algo).
+AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name);
+
+/// Whether communicators of one job can differ in this setting (NCCL_ALGO, nccl.ctas, ompi.algorithm); others need
+/// --launch.
+bool rereads_per_communicator(std::string_view name);
+
+/// Throws Error(bad_config) naming file, line, cell and setting where a cell's environment needs launches of its own
+/// and there are none.
+void check_environment_needs(const AcceptPlan& plan, bool has_launch);
 
 /// Equal for plans that ask for the same, so that --resume continues only its own.
 std::uint64_t digest(const AcceptPlan& plan);

@@ -25,6 +25,7 @@ struct MeasuredCell {
   bool in_place = false;
   int nranks = 0;
   int nhosts = 0;
+  int repetition = 0;  ///< of repeat_for; the same cell again is one more of these
   double median_s = 0;
   std::optional<Interval> interval_s;
   double relative_half_width = 0;
@@ -36,6 +37,8 @@ struct MeasuredCell {
   std::vector<int> wrong_ranks;          ///< whom the data blame
   std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
   std::string stop;                      ///< "ci", "time", "noisy"
+  std::uint64_t samples = 0;
+  bool shared_cores = false;  ///< more ranks than cores on a host: the scheduler chooses who is late
   struct RankTime {
     int rank = 0;
     std::string host;
@@ -76,8 +79,8 @@ struct Expectation {
 
 /// One criterion on one cell and size (or on a node, or on the counters), judged.
 struct CriterionResult {
-  std::string criterion;  ///< "busbw", "ceiling", "latency", "wrong", "time-spread", "host-spread", "rank-spread",
-                          ///< "counters", "doctor", "pairs", "completed", "baseline"
+  std::string criterion;  ///< "busbw", "ceiling", "latency", "wrong", "time-spread", "dips", "drift", "host-spread",
+                          ///< "rank-spread", "counters", "doctor", "pairs", "completed", "platform", "baseline"
   Stage stage = Stage::whole;
   std::string cell;
   std::string scope;
@@ -103,6 +106,7 @@ struct AcceptResult {
   std::string backend;
   std::string library;
   std::string platform;  ///< as found; empty: none
+  std::string network;   ///< between the hosts: "ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"; empty: not known
   std::vector<std::string> environment;
   struct Host {
     std::string name;
@@ -112,6 +116,7 @@ struct AcceptResult {
   std::vector<Host> hosts;
   std::vector<std::string> excluded_hosts;  ///< after a failure, with --launch
   std::vector<NodeReport> doctor;           ///< before
+  bool counters_read = false;               ///< before and after
   std::vector<DoctorRow> counters;          ///< that moved over the run; subject begins with the host
   std::vector<MeasuredCell> cells;
   std::vector<SkippedCell> skipped;
