@@ -68,6 +68,23 @@ class Process(Case):
             with self.subTest(kind):
                 self.hangs(self.inject(f"rank=1,op=3,kind={kind}", "-T", "6"), verdict, "rank 1 on ")
 
+    def test_a_mismatch_that_mpi_ends_is_told_with_rank_and_arguments(self):
+        # Operation 1 is timed, 2 is checked: MPI's "message truncated" is the effect, its code stands.
+        for op in (1, 2):
+            with self.subTest(op=op):
+                result = self.inject(f"rank=1,op={op},kind=count", "-T", "20")
+                self.assertEqual(result.code, 3, str(result))
+                self.assertIn("busbar: terminated: ARG_MISMATCH: rank 1 on ", result.err)
+                self.assertIn(f"all_reduce #{op}, 64 KiB float sum with count 16383 instead of 16384, as 3 ranks do",
+                              result.err)
+                files = [name for name in os.listdir(self.folder.name) if name.startswith("hang-")]
+                self.assertEqual(len(files), 1, str(result))
+                path = self.path(files[0])
+                with open(path, encoding="utf-8") as file:
+                    told = json.load(file)
+                self.assertEqual((told["verdict"], told["ranks"]), ("ARG_MISMATCH", [1]))
+                os.remove(path)
+
     def test_a_fault_that_never_came_is_said_so(self):
         result = self.ok(inject("rank=1,op=1000,kind=kill"))
         self.assertIn("nothing was broken: rank 1 made 4 operations, op=1000 never came", result.err)

@@ -487,6 +487,20 @@ TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[ju
   CHECK_FALSE(has_line(judge(job).evidence, "ended from outside"));
 }
 
+TEST_CASE("a rank that ended its job because its arguments did not match is named with them", "[judge][terminated]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.4; });
+  kill_rank(rank_of(job, 5), 0.4);
+  rank_of(job, 5).flight.ending = Ending::failed;
+  // What an error of another kind means: it was told, and the others merely moved.
+  CHECK(judge(job).verdict == Verdict::process_dead);
+  rank_of(job, 5).flight.call->count = 5;
+  check(job, Verdict::arg_mismatch, {5}, {"node2"});
+  CHECK_THAT(judge(job).sentence, Contains("count 5 instead of 16777216, as 7 ranks do"));
+  CHECK_FALSE(has_line(judge(job).next, "gdb"));
+}
+
 TEST_CASE("a launcher's daemon that died is blamed though its ranks are well", "[judge][terminated]") {
   HangEvidence job = stuck_job(8, 2);
   job.occasion = Occasion::terminated;

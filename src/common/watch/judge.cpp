@@ -24,9 +24,9 @@ std::string during(const FlightState& f) {
   return std::string(name(f.phase));
 }
 
-/// Ended from outside while it moved, there is nothing to explain.
+/// Ended from outside while it moved, there is nothing to explain; by a process of its own, there is.
 std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
-  if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
+  if (scene.evidence->occasion != HangEvidence::Occasion::terminated || died_of_mismatch(scene)) return std::nullopt;
   constexpr double kMoving = 10;
   std::size_t moving = 0, running = 0;
   Seen first;

@@ -110,7 +110,7 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
     case Verdict::arg_mismatch:
     case Verdict::order_mismatch:
       next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
-      if (process) there(stacks(target));
+      if (process && !died_of_mismatch(scene)) there(stacks(target));
       break;
     case Verdict::slow_not_hung:
       there("top -b -n 1 | head -20");

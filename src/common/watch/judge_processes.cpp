@@ -124,6 +124,14 @@ Seen first_lost(const Seen& lost) {
 
 }  // namespace
 
+bool died_of_mismatch(const Scene& scene) {
+  // A library that sees arguments that do not match says so in its own way ("message truncated"), and the process ends.
+  const Seen dead = first_lost(those(scene, Condition::lost));
+  const bool failed =
+      std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
+  return !dead.empty() && failed && find_call_mismatch(scene);
+}
+
 std::optional<Ruling> find_dead(const Scene& scene) {
   const Seen lost = those(scene, Condition::lost);
   if (lost.empty()) {
@@ -136,8 +144,7 @@ std::optional<Ruling> find_dead(const Scene& scene) {
   blame(ruling, dead);
   const bool failed =
       std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
-  // A library that sees arguments that do not match says so in its own way, and the process ends: no cause, an effect.
-  if (failed && find_call_mismatch(scene)) return std::nullopt;
+  if (died_of_mismatch(scene)) return std::nullopt;
   const bool zombie = dead.front()->process.state == 'Z';
   const std::string_view how = failed            ? "ended after an error"
                                : dead.size() > 1 ? "are gone without a word (killed, or crashed)"

@@ -91,6 +91,9 @@ std::optional<Ruling> find_slow(const Scene& scene);
 std::optional<Ruling> find_lagging(const Scene& scene);
 std::optional<Ruling> find_stuck_inside(const Scene& scene);
 
+/// Whether those that are gone ended because of an error, and the calls do not match: then the error is the effect.
+bool died_of_mismatch(const Scene& scene);
+
 /// Ranks that do the same, the largest group first, those to blame behind.
 std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blamed);
 /// What did not answer.
