@@ -22,7 +22,8 @@ struct SearchOptions {
   double warn = 0.90;      ///< of the median
   double fail = 0.80;
   std::uint64_t seed = 1;
-  double soak_s = 0;  ///< > 0: repeat matchings for so long, for faults that come and go
+  double soak_s = 0;              ///< > 0: repeat matchings for so long, for faults that come and go
+  double expected_bandwidth = 0;  ///< [B/s] of a healthy pair; > 0: two units can be judged, and all being slow seen
 };
 
 /// One thing that is to blame, with the counts that say so.
@@ -37,27 +38,32 @@ struct Culprit {
   What what = What::unit;
   std::vector<int> units;
   Side side = Side::unknown;
-  int rail = -1;  ///< -1: not known
+  int rail = -1;  ///< the only slow one; -1: not known, or several
   bool intermittent = false;
   int slow_partners = 0;  ///< of `partners` met
   int partners = 0;
   int failed_confirmations = 0;  ///< of `confirmations`
   int confirmations = 0;
-  double ratio = 0;        ///< of the median: mean over the slow measurements
-  double ratio_error = 0;  ///< standard deviation of these
+  double ratio = 0;             ///< of the median: mean over the slow measurements
+  double ratio_error = 0;       ///< standard deviation of these
+  double alone_ratio = 0;       ///< of the median, while nothing else ran; 0: not tried
+  std::vector<int> slow_rails;  ///< of the rails tried, those that are slow
   Outcome outcome = Outcome::fail;
 };
 
 /// What a search found.
 struct LocateFinding {
-  Outcome outcome = Outcome::pass;  ///< pass, warn, fail, inconclusive
+  Outcome outcome = Outcome::pass;  ///< pass, warn, fail, inconclusive; skip: nothing to compare (one or two units)
   std::vector<Culprit> culprits;    ///< worst first
-  std::string reason;               ///< for inconclusive
-  int rounds = 0;
-  double noise = 0;             ///< coefficient of variation of the calibration
-  double threshold = 0;         ///< below which a measurement is slow, of the median
-  double median_bandwidth = 0;  ///< [B/s] over all matchings
-  double expected_false = 0;    ///< units that would be blamed by chance: N p^(k+m) (acceptance.md 4)
+  std::string reason;               ///< for inconclusive and skip; beside culprits: why there may be more
+  int rounds = 0;                   ///< all that were run
+  int calibration_rounds = 0;       ///< of these, for the noise
+  int alone_rounds = 0;             ///< of these, to tell contention from a fault
+  double noise = 0;                 ///< coefficient of variation of the calibration
+  double threshold = 0;             ///< below which a measurement is slow, of the median
+  double median_bandwidth = 0;      ///< [B/s] over the pairs of units that are good: what ratios are of
+  double slow_share = 0;            ///< of the measurements between good units: p, the rate of false alarms of one
+  double expected_false = 0;        ///< units that would be blamed by chance, N p^k P(most of m): acceptance.md 4.3
 };
 
 /// The search as a machine without a clock or a network: ask for a round, measure it, tell the result. Used by
@@ -72,7 +78,7 @@ class Search {
 
   /// The next round; nothing when the search is over. `elapsed_s` since the start, for soak_s.
   std::optional<LocateRound> next(double elapsed_s = 0);
-  /// Its result, one measurement per group in order.
+  /// Its result, one measurement per group in order. A bandwidth of 0 or NaN: not measured, which is not slow.
   void add(std::span<const GroupMeasurement> measured);
 
   LocateFinding finding() const;
