@@ -1,0 +1,179 @@
+// Catches: processes that see different measurements of a round (they would go on apart and hang), a slow unit that
+// slows other groups down, a message sent by the wrong end, and a unit that sits out and is measured.
+
+#include "common/measure/group_probe.h"
+
+#include "common/backends/open_backend.h"
+#include "common/backends/wrapped_backend.h"
+#include "mpi/backend_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <thread>
+
+using namespace busbar;
+using namespace busbar::test;
+
+namespace {
+
+/// Every message of more than a trifle takes 30 ms longer; remembers what was sent.
+class SlowLink : public WrappedBackend {
+ public:
+  SlowLink(std::unique_ptr<Backend> inner, bool slow, std::vector<Operation>& sent)
+      : WrappedBackend(std::move(inner)), slow_(slow), sent_(sent) {}
+  void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override {
+    sent_.push_back(op);
+    if (slow_ && op.problem.count > 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    WrappedBackend::enqueue(lane, op, buffers);
+  }
+
+ private:
+  bool slow_;
+  std::vector<Operation>& sent_;
+};
+
+/// A probe whose units are ranks; `slow` (or nobody) sends slowly.
+struct Bench {
+  explicit Bench(int slow)
+      : all(world()),
+        units(agree_on_units(all, UnitChoice::rank)),
+        config([] {
+          Config c;
+          c.backend = BackendChoice::mpi;
+          return c;
+        }()),
+        watchdog(0, {}, nullptr),
+        baseline(open_backend(config, all, all).backend),
+        probe(all, units, *baseline, config, 1 << 16, watchdog, [this, slow](std::unique_ptr<Backend> inner) {
+          return std::make_unique<SlowLink>(std::move(inner), all.rank() == slow, sent);
+        }) {}
+
+  Comm all;
+  LocateUnits units;
+  Config config;
+  Watchdog watchdog;
+  std::unique_ptr<Backend> baseline;
+  std::vector<Operation> sent;
+  GroupProbe probe;
+};
+
+/// Pairs (0,1), (2,3), ...; who is left over sits out.
+LocateRound neighbours(int n) {
+  LocateRound round;
+  for (int i = 0; i + 1 < n; i += 2) round.groups.push_back({i, i + 1});
+  return round;
+}
+
+void check_equal_everywhere(const Comm& all, const std::vector<GroupMeasurement>& measured) {
+  std::vector<double> low;
+  for (const GroupMeasurement& m : measured) {
+    low.insert(low.end(), {m.bandwidth, m.variation, m.tail, double(m.dips), double(m.repetitions)});
+  }
+  std::vector<double> high = low;
+  all.min(low);
+  all.max(high);
+  CHECK(low == high);
+}
+
+}  // namespace
+
+TEST_CASE("pairs are measured at once, and a slow one is slow alone", "[measure][locate][seven]") {
+  const int slow = 1;
+  Bench bench(slow);
+  const LocateRound round = neighbours(bench.all.size());
+  const auto measured = bench.probe.measure(round, {.nbytes = 4096, .repetitions = 7, .repetition_s = 0}, "test");
+  check_equal_everywhere(bench.all, measured);
+  REQUIRE(measured.size() == round.groups.size());
+  for (std::size_t g = 0; g < measured.size(); ++g) {
+    CHECK(measured[g].repetitions == 7);
+    CHECK(measured[g].bandwidth > 0);
+    CHECK(measured[g].tail >= 1);
+    if (g > 0) CHECK(measured[g].bandwidth > 2 * measured[0].bandwidth);
+  }
+  // 30 ms for 4096 B.
+  if (!measured.empty()) CHECK(measured[0].bandwidth < 4096 / 30e-3);
+  CHECK(bench.sent.size() == 9);  // two to settle; who sits out counts as many
+  for (const Operation& op : bench.sent) CHECK(op.collective->id == CollectiveId::sendrecv);
+}
+
+TEST_CASE("one way, the first of a pair sends whichever rank it is", "[measure][locate]") {
+  Bench bench(-1);
+  if (bench.all.size() < 2) return;
+  LocateRound round;
+  round.kind = LocateRound::Kind::direction;
+  round.one_way = true;
+  const int last = bench.all.size() - 1;
+  round.groups = {{last, 0}};
+  const auto measured = bench.probe.measure(round, {.nbytes = 4096, .repetitions = 3, .repetition_s = 0}, "test");
+  check_equal_everywhere(bench.all, measured);
+  const bool waits = bench.all.rank() != 0 && bench.all.rank() != last;
+  for (const Operation& op : bench.sent) {
+    if (waits) continue;
+    CHECK(op.collective->id == CollectiveId::broadcast);
+    CHECK(op.problem.nranks == 2);
+    CHECK(op.problem.root == 1);
+  }
+}
+
+TEST_CASE("a group that is far too slow is cut short, and makes as many calls", "[measure][locate]") {
+  Bench bench(0);
+  if (bench.all.size() < 2) return;
+  const LocateRound round = neighbours(bench.all.size());
+  // 50 repetitions of 10 us are expected: the slow group is out of patience after its first.
+  const auto measured = bench.probe.measure(round, {.nbytes = 4096, .repetitions = 50, .repetition_s = 10e-6}, "test");
+  check_equal_everywhere(bench.all, measured);
+  CHECK(measured[0].repetitions == 3);
+  CHECK(bench.sent.size() == 52);
+}
+
+TEST_CASE("a ring of units is one group", "[measure][locate][seven]") {
+  Bench bench(-1);
+  LocateRound round;
+  round.groups.emplace_back();
+  for (int i = 0; i < bench.all.size(); ++i) round.groups[0].push_back(i);
+  const auto measured = bench.probe.measure(round, {.nbytes = 4096, .repetitions = 3, .repetition_s = 0}, "test");
+  check_equal_everywhere(bench.all, measured);
+  CHECK(measured[0].repetitions == 3);
+  CHECK(bench.sent.back().problem.nranks == bench.all.size());
+}
+
+TEST_CASE("units are hosts where there are two, and rails those that all have", "[locate][units]") {
+  const std::vector<std::string> hosts{"b", "a", "b", "a", "b"};
+  const std::vector<int> leader{0, 1, 0, 1, 0};
+  const LocateUnits units = make_units(hosts, leader, UnitChoice::automatic);
+  CHECK(units.hosts);
+  CHECK(units.names == std::vector<std::string>{"b", "a"});
+  CHECK(units.processes == std::vector<std::vector<int>>{{0, 2, 4}, {1, 3}});
+  CHECK(units.rails() == 2);
+
+  LocateRound round;
+  round.groups = {{1, 0}};
+  CHECK(links_of(round, units) == std::vector<int>{2});
+  const std::vector<Seat> seats = seats_of(round, units);
+  CHECK(seats[4].group == -1);  // "a" has no third
+  CHECK(seats[3].group == 0);
+  CHECK(seats[3].link == 1);
+  CHECK(seats[3].root == 1);  // process 3 of "a" stands behind process 2 of "b"
+  round.rail = 1;
+  CHECK(seats_of(round, units)[0].group == -1);
+  CHECK(seats_of(round, units)[2].group == 0);
+
+  const std::vector<std::string> same(4, "n");
+  CHECK_FALSE(make_units(same, {0, 0, 0, 0}, UnitChoice::automatic).hosts);
+  CHECK(make_units(same, {0, 0, 2, 2}, UnitChoice::automatic).names ==
+        std::vector<std::string>{"n (rank 0)", "n (rank 2)"});
+}
+
+TEST_CASE("repetitions become one measurement", "[locate][summary]") {
+  // Median 2 s of 100 B: 50 B/s. 4 s is below 0.8 of that, 2.4 s (41.7 B/s) is not.
+  const std::vector<double> times{2, 2, 2, 4, 2.4};
+  const GroupMeasurement m = summarize_group(times, 100);
+  CHECK(m.bandwidth == Approx(50));
+  CHECK(m.dips == 1);
+  CHECK(m.tail == Approx(2));
+  CHECK(m.repetitions == 5);
+  // mean 2.48, squares 3 x 0.2304 + 2.3104 + 0.0064 = 3.008, / 4 = 0.752, root 0.8672
+  CHECK(m.variation == Approx(0.8672 / 2.48).epsilon(1e-3));
+  CHECK(summarize_group({}, 100).repetitions == 0);
+}
