@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -55,6 +57,36 @@ int replace_file(const std::string& path, std::string_view text) {
   if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
   if (error == 0 && std::rename(fresh.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) ::unlink(fresh.c_str());
+  return error;
+}
+
+/// A file beside `path` that no other run has, with `text` in it and readable by all; `name` gets its name. 0 or errno.
+static int write_beside(const std::string& path, std::string_view text, std::string& name) {
+  name = path + ".XXXXXX";  // and not .prom, so that no collector reads it
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (error == 0 && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
+  if (::close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) ::unlink(name.c_str());
+  return error;
+}
+
+int replace_shared_file(const std::string& path, std::string_view text) {
+  std::string fresh;
+  int error = write_beside(path, text, fresh);
+  if (error != 0) return error;
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) {
+    error = errno;
+    ::unlink(fresh.c_str());
+  }
+  return error;
+}
+
+int try_writing_beside(const std::string& path, std::string_view text) {
+  std::string fresh;
+  const int error = write_beside(path, text, fresh);
+  if (error == 0) ::unlink(fresh.c_str());
   return error;
 }
 

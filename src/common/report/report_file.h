@@ -25,6 +25,13 @@ NewFile create_new_file(const std::string& path, std::string_view option);
 /// whole. Returns 0 or errno; then the old text stands.
 int replace_file(const std::string& path, std::string_view text);
 
+/// The same for a file that others read and that several runs may write at once: readable by all whatever the umask,
+/// and through a name of its own, so that no run's half is put in its place.
+int replace_shared_file(const std::string& path, std::string_view text);
+
+/// Whether `text` could be written where `path` is, which stays as it is: 0 or errno.
+int try_writing_beside(const std::string& path, std::string_view text);
+
 /// What a person reads when a result file cannot be written any more.
 std::string write_warning(const std::string& path, int error);
 

@@ -1,0 +1,176 @@
+#include "common/report/tool_result.h"
+
+#include "common/report/criterion_words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostReasons = 8;  // of one check, in one field of a file
+
+/// One check over all nodes and subjects: whether it passes must not depend on how findings are grouped, nor its name.
+struct CheckSum {
+  std::string check;
+  Outcome outcome = Outcome::skip;
+  std::vector<std::string> found;
+  std::vector<std::string> hosts;
+  std::size_t left_out = 0;
+
+  void add(const std::string& text) {
+    if (found.size() < kMostReasons) {
+      found.push_back(text);
+    } else {
+      ++left_out;
+    }
+  }
+
+  void blame(const std::vector<std::string>& names) {
+    for (const std::string& place : names) {
+      const std::string host = place.substr(0, place.find(' '));  // "node17 rank 3"
+      if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+    }
+  }
+};
+
+CheckSum& sum_of(std::vector<CheckSum>& sums, const std::string& check) {
+  const auto at = std::find_if(sums.begin(), sums.end(), [&](const CheckSum& s) { return s.check == check; });
+  if (at != sums.end()) return *at;
+  sums.push_back({.check = check, .outcome = Outcome::skip, .found = {}, .hosts = {}, .left_out = 0});
+  return sums.back();
+}
+
+std::string line_text(const DoctorFinding::Line& line) {
+  const DoctorRow& row = line.row;
+  std::string text = row.subject.empty() ? "" : row.subject + ": ";
+  text += row.value;
+  if (!row.reason.empty()) text += (row.value.empty() ? "" : ", ") + row.reason;
+  return fmt::format("{} on {}", text, compress_hosts(line.hosts));
+}
+
+/// "libnccl: 2.28.9 on 63 nodes, 2.27.3 on node17".
+std::string unequal_text(const DoctorFinding::Unequal& unequal) {
+  std::string text;
+  for (const auto& value : unequal.values) {
+    const bool common = text.empty() && value.places.size() > 1;
+    text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", value.value,
+                        common ? fmt::format("{} nodes", value.places.size()) : compress_hosts(value.places));
+  }
+  return unequal.subject.empty() ? text : fmt::format("{}: {}", unequal.subject, text);
+}
+
+std::vector<std::string> names_of(const std::vector<int>& units, const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const int unit : units) {
+    const auto index = static_cast<std::size_t>(unit);
+    found.push_back(unit >= 0 && index < names.size() ? names[index] : std::to_string(unit));
+  }
+  return found;
+}
+
+std::string what_it_is(const Culprit& culprit) {
+  std::string text;
+  switch (culprit.what) {
+    case Culprit::What::unit:
+      text = "slow";
+      break;
+    case Culprit::What::link:
+      text = "the link between the two is slow";
+      break;
+    case Culprit::What::one_of_two:
+      text = "one of these two is slow";
+      break;
+    case Culprit::What::contention:
+      text = "slow only while others run: the fabric between";
+      break;
+  }
+  if (culprit.side == Culprit::Side::transmit) text += ", transmit side";
+  if (culprit.side == Culprit::Side::receive) text += ", receive side";
+  if (culprit.rail >= 0) text += fmt::format(", rail {}", culprit.rail);
+  return culprit.intermittent ? text + ", comes and goes" : text;
+}
+
+CriterionResult criterion_of(const Culprit& culprit, const std::string& unit, const std::vector<std::string>& units) {
+  CriterionResult c;
+  c.criterion = "pairs";
+  c.stage = Stage::pairs;
+  const std::vector<std::string> names = names_of(culprit.units, units);
+  c.scope = fmt::format("{}", fmt::join(names, " - "));
+  c.outcome = culprit.outcome;
+  c.found = fmt::format("{:.2f} +- {:.2f} of the median", culprit.ratio, culprit.ratio_error);
+  c.reason = fmt::format("{}: {} of {} partners slow, {} of {} confirmations", what_it_is(culprit),
+                         culprit.slow_partners, culprit.partners, culprit.failed_confirmations, culprit.confirmations);
+  if (unit == "host" && culprit.what != Culprit::What::contention) c.hosts = names;
+  return c;
+}
+
+}  // namespace
+
+AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+  AcceptResult result;
+  result.plan.stages = {Stage::doctor};
+  result.doctor = nodes;
+  result.outcome = finding.outcome;
+  std::vector<CheckSum> sums;
+  for (const NodeReport& node : nodes) {
+    result.hosts.push_back({.name = node.host, .ranks = node.ranks, .device = {}});
+    for (const DoctorRow& row : node.rows) {
+      CheckSum& sum = sum_of(sums, row.check);
+      sum.outcome = worse(sum.outcome, row.outcome);
+    }
+  }
+  for (const DoctorFinding::Unequal& unequal : finding.unequal) {
+    CheckSum& sum = sum_of(sums, unequal.check);
+    sum.outcome = worse(sum.outcome, unequal.outcome);
+    sum.add(unequal_text(unequal));
+    for (std::size_t i = 1; i < unequal.values.size(); ++i) sum.blame(unequal.values[i].places);
+  }
+  for (const DoctorFinding::Line& line : finding.lines) {
+    CheckSum& sum = sum_of(sums, line.row.check);
+    sum.outcome = worse(sum.outcome, line.row.outcome);
+    // Why something was skipped on one node says nothing where another's failed.
+    if (line.row.outcome == Outcome::skip && sum.outcome != Outcome::skip) continue;
+    sum.add(line_text(line));
+    if (line.row.outcome != Outcome::skip) sum.blame(line.hosts);
+  }
+  for (const CheckSum& sum : sums) {
+    CriterionResult c;
+    c.criterion = "doctor";
+    c.cell = sum.check;
+    c.stage = Stage::doctor;
+    c.scope = "all";
+    c.outcome = sum.outcome;
+    const std::string text = fmt::format("{}", fmt::join(sum.found, "; "));
+    (sum.outcome == Outcome::skip ? c.reason : c.found) =
+        sum.left_out > 0 ? fmt::format("{}; and {} more", text, sum.left_out) : text;
+    c.hosts = sum.hosts;
+    result.criteria.push_back(std::move(c));
+  }
+  return result;
+}
+
+AcceptResult result_of_locate(const std::string& unit, const std::vector<std::string>& units,
+                              const LocateFinding& finding, const std::vector<Search::Cell>& matrix) {
+  AcceptResult result;
+  result.plan.stages = {Stage::pairs};
+  result.outcome = finding.outcome;
+  result.located = {.unit = unit, .units = units, .finding = finding, .matrix = matrix};
+  CriterionResult whole;
+  whole.criterion = "pairs";
+  whole.stage = Stage::pairs;
+  whole.scope = "all";
+  whole.outcome = finding.outcome;
+  whole.found =
+      fmt::format("{} of {} {}s or links to blame after {} rounds; median {:.3g} GB/s", finding.culprits.size(),
+                  units.size(), unit, finding.rounds, finding.median_bandwidth / 1e9);
+  if (finding.culprits.empty()) whole.found.replace(0, whole.found.find(" after"), fmt::format("no slow {}", unit));
+  whole.reason = finding.reason;
+  result.criteria.push_back(std::move(whole));
+  for (const Culprit& culprit : finding.culprits) result.criteria.push_back(criterion_of(culprit, unit, units));
+  return result;
+}
+
+}  // namespace busbar
