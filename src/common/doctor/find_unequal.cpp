@@ -1,0 +1,133 @@
+#include "common/doctor/find_unequal.h"
+
+#include "common/watch/hang_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+using Unequal = DoctorFinding::Unequal;
+using Key = std::pair<std::string, std::string>;  // check, subject
+
+constexpr const char* kNone = "none";
+
+/// One node's rows, found by what they are about.
+struct NodeRows {
+  const NodeReport* node = nullptr;
+  std::map<Key, std::vector<const DoctorRow*>> rows;  // that must agree
+  std::set<std::string> skipped;                      // checks, and families of checks
+
+  bool looked_for(const std::string& check) const {
+    for (std::size_t end = check.size(); end != std::string::npos && end > 0; end = check.rfind('.', end - 1)) {
+      if (skipped.contains(check.substr(0, end))) return false;
+    }
+    return true;
+  }
+};
+
+NodeRows index_rows(const NodeReport& node) {
+  NodeRows index;
+  index.node = &node;
+  for (const DoctorRow& row : node.rows) {
+    if (row.outcome == Outcome::skip) {
+      index.skipped.insert(row.check);
+    } else if (row.must_agree) {
+      index.rows[{row.check, row.subject}].push_back(&row);
+    }
+  }
+  return index;
+}
+
+std::string place_of(const std::string& host, const std::vector<int>& ranks) {
+  return fmt::format("{} rank{} {}", host, ranks.size() == 1 ? "" : "s", compress_ranks(ranks));
+}
+
+/// Adds what one node says of `key`: value -> places.
+void add_values(const NodeRows& index, const Key& key, std::map<std::string, std::vector<std::string>>& values) {
+  const NodeReport& node = *index.node;
+  const auto found = index.rows.find(key);
+  if (found == index.rows.end()) {
+    if (index.looked_for(key.first)) values[kNone].push_back(node.host);
+    return;
+  }
+  std::set<int> without(node.ranks.begin(), node.ranks.end());
+  for (const DoctorRow* row : found->second) {
+    values[row->value].push_back(row->ranks.empty() ? node.host : place_of(node.host, row->ranks));
+    for (const int rank : row->ranks) without.erase(rank);
+    if (row->ranks.empty()) without.clear();
+  }
+  if (!without.empty()) values[kNone].push_back(place_of(node.host, {without.begin(), without.end()}));
+}
+
+std::vector<Unequal::Value> most_common_first(std::map<std::string, std::vector<std::string>> values) {
+  std::vector<Unequal::Value> sorted;
+  for (auto& [value, places] : values) sorted.push_back({value, std::move(places)});
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Unequal::Value& a, const Unequal::Value& b) { return a.places.size() > b.places.size(); });
+  return sorted;
+}
+
+/// Eight ports that differ alike are one finding about "mlx5_[0-7]".
+std::vector<Unequal> join_subjects(std::vector<Unequal> all) {
+  std::vector<Unequal> joined;
+  std::vector<std::vector<std::string>> subjects;
+  const auto alike = [](const Unequal& a, const Unequal& b) {
+    return a.check == b.check && a.outcome == b.outcome && a.remedy == b.remedy &&
+           std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
+                      [](const Unequal::Value& x, const Unequal::Value& y) {
+                        return x.value == y.value && x.places == y.places;
+                      });
+  };
+  for (Unequal& one : all) {
+    const auto found = std::find_if(joined.begin(), joined.end(), [&](const Unequal& j) { return alike(j, one); });
+    if (found == joined.end()) {
+      subjects.push_back({one.subject});
+      joined.push_back(std::move(one));
+    } else {
+      subjects[static_cast<std::size_t>(found - joined.begin())].push_back(one.subject);
+    }
+  }
+  for (std::size_t i = 0; i < joined.size(); ++i) {
+    if (subjects[i].size() > 1) joined[i].subject = compress_hosts(subjects[i]);
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
+  std::vector<NodeRows> indexes;
+  std::vector<Key> order;
+  std::map<Key, const DoctorRow*> first;
+  for (const NodeReport& node : nodes) {
+    indexes.push_back(index_rows(node));
+    for (const DoctorRow& row : node.rows) {
+      const Key key{row.check, row.subject};
+      if (!row.must_agree || row.outcome == Outcome::skip) continue;
+      const auto [found, is_new] = first.try_emplace(key, &row);
+      if (is_new) order.push_back(key);
+      if (row.if_differs > found->second->if_differs) found->second = &row;
+    }
+  }
+  std::vector<Unequal> unequal;
+  for (const Key& key : order) {
+    std::map<std::string, std::vector<std::string>> values;
+    for (const NodeRows& index : indexes) add_values(index, key, values);
+    if (values.size() < 2) continue;
+    const DoctorRow& row = *first[key];
+    unequal.push_back({key.first, key.second, row.if_differs, row.remedy, most_common_first(std::move(values))});
+  }
+  unequal = join_subjects(std::move(unequal));
+  std::stable_sort(unequal.begin(), unequal.end(),
+                   [](const Unequal& a, const Unequal& b) { return a.outcome > b.outcome; });
+  return unequal;
+}
+
+}  // namespace busbar
