@@ -11,15 +11,16 @@ namespace busbar {
 
 /// What one check found on one node, about one thing there.
 struct DoctorRow {
-  std::string check;  ///< stable, for grep, JSON and --diff: "host.memlock", "net.rate", "gpu.row_remap", "env.unknown"
-  std::string subject;              ///< "mlx5_3/1", "GPU 2 0000:18:00", "NCCL_IB_DISBALE"; empty: the host itself
+  std::string check =
+      {};  ///< stable, for grep, JSON and --diff: "host.memlock", "net.rate", "gpu.row_remap", "env.unknown"
+  std::string subject = {};         ///< "mlx5_3/1", "GPU 2 0000:18:00", "NCCL_IB_DISBALE"; empty: the host itself
   Outcome outcome = Outcome::pass;  ///< not inconclusive; printed OK, WARN, FAIL, SKIP
-  std::string value;        ///< what was found, in words that are equal where nodes are: "unlimited", "400 Gb/sec"
-  std::string reason;       ///< why not OK, or why skipped; empty: OK
-  std::string remedy;       ///< what to do; where the value must agree, also what to do where it does not
+  std::string value = {};   ///< what was found, in words that are equal where nodes are: "unlimited", "400 Gb/sec"
+  std::string reason = {};  ///< why not OK, or why skipped; empty: OK
+  std::string remedy = {};  ///< what to do; where the value must agree, also what to do where it does not
   bool must_agree = false;  ///< the value must be the same on all nodes (for this check and subject)
   Outcome if_differs = Outcome::warn;  ///< what a value that differs from most nodes' is
-  std::vector<int> ranks;              ///< of this node that found it so; empty: the node itself, or all its ranks
+  std::vector<int> ranks = {};         ///< of this node that found it so; empty: the node itself, or all its ranks
   bool operator==(const DoctorRow&) const = default;
 };
 
