@@ -1,6 +1,6 @@
 #include "common/report/tool_result.h"
 
-#include "common/report/criterion_words.h"
+#include "common/locate/culprit_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,6 +62,14 @@ std::string unequal_text(const DoctorFinding::Unequal& unequal) {
   return unequal.subject.empty() ? text : fmt::format("{}: {}", unequal.subject, text);
 }
 
+/// Those that most nodes do not have; none where no value has the majority, and nobody can tell who is wrong.
+std::vector<DoctorFinding::Unequal::Value> odd_values(const DoctorFinding::Unequal& unequal) {
+  std::size_t places = 0;
+  for (const auto& value : unequal.values) places += value.places.size();
+  if (unequal.values.empty() || 2 * unequal.values.front().places.size() <= places) return {};
+  return {unequal.values.begin() + 1, unequal.values.end()};
+}
+
 std::vector<std::string> names_of(const std::vector<int>& units, const std::vector<std::string>& names) {
   std::vector<std::string> found;
   for (const int unit : units) {
@@ -71,39 +79,15 @@ std::vector<std::string> names_of(const std::vector<int>& units, const std::vect
   return found;
 }
 
-std::string what_it_is(const Culprit& culprit) {
-  std::string text;
-  switch (culprit.what) {
-    case Culprit::What::unit:
-      text = "slow";
-      break;
-    case Culprit::What::link:
-      text = "the link between the two is slow";
-      break;
-    case Culprit::What::one_of_two:
-      text = "one of these two is slow";
-      break;
-    case Culprit::What::contention:
-      text = "slow only while others run: the fabric between";
-      break;
-  }
-  if (culprit.side == Culprit::Side::transmit) text += ", transmit side";
-  if (culprit.side == Culprit::Side::receive) text += ", receive side";
-  if (culprit.rail >= 0) text += fmt::format(", rail {}", culprit.rail);
-  return culprit.intermittent ? text + ", comes and goes" : text;
-}
-
 CriterionResult criterion_of(const Culprit& culprit, const std::string& unit, const std::vector<std::string>& units) {
   CriterionResult c;
   c.criterion = "pairs";
   c.stage = Stage::pairs;
-  const std::vector<std::string> names = names_of(culprit.units, units);
-  c.scope = fmt::format("{}", fmt::join(names, " - "));
+  c.scope = who(culprit, units);
   c.outcome = culprit.outcome;
-  c.found = fmt::format("{:.2f} +- {:.2f} of the median", culprit.ratio, culprit.ratio_error);
-  c.reason = fmt::format("{}: {} of {} partners slow, {} of {} confirmations", what_it_is(culprit),
-                         culprit.slow_partners, culprit.partners, culprit.failed_confirmations, culprit.confirmations);
-  if (unit == "host" && culprit.what != Culprit::What::contention) c.hosts = names;
+  c.found = describe(culprit, units);
+  // A fabric that is slow only under load is no host's fault.
+  if (unit == "host" && culprit.what != Culprit::What::contention) c.hosts = names_of(culprit.units, units);
   return c;
 }
 
@@ -126,7 +110,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
     CheckSum& sum = sum_of(sums, unequal.check);
     sum.outcome = worse(sum.outcome, unequal.outcome);
     sum.add(unequal_text(unequal));
-    for (std::size_t i = 1; i < unequal.values.size(); ++i) sum.blame(unequal.values[i].places);
+    for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
   }
   for (const DoctorFinding::Line& line : finding.lines) {
     CheckSum& sum = sum_of(sums, line.row.check);
@@ -163,11 +147,7 @@ AcceptResult result_of_locate(const std::string& unit, const std::vector<std::st
   whole.stage = Stage::pairs;
   whole.scope = "all";
   whole.outcome = finding.outcome;
-  whole.found =
-      fmt::format("{} of {} {}s or links to blame after {} rounds; median {:.3g} GB/s", finding.culprits.size(),
-                  units.size(), unit, finding.rounds, finding.median_bandwidth / 1e9);
-  if (finding.culprits.empty()) whole.found.replace(0, whole.found.find(" after"), fmt::format("no slow {}", unit));
-  whole.reason = finding.reason;
+  whole.found = headline(finding, units);
   result.criteria.push_back(std::move(whole));
   for (const Culprit& culprit : finding.culprits) result.criteria.push_back(criterion_of(culprit, unit, units));
   return result;
