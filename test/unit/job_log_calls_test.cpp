@@ -106,6 +106,40 @@ TEST_CASE("A rank that most others wait for lags; a rank ahead of one other does
   CHECK(told(2, 0, 2).verdict == Verdict::ok);  // enqueued ahead
 }
 
+TEST_CASE("A log that begins in the middle of a host's name has no further process", "[job_log]") {
+  const auto ranks_seen = [](std::string_view host, int pid) {
+    MadeUpJob job(4);
+    JobLog log;
+    LogLine line;
+    line.origin.host = host;
+    line.origin.pid = pid;
+    line.origin.dev = 0;
+    line.fact = VersionLine{.nccl = "2.28.9", .cuda = {}};
+    log.add(line, 2, 1);
+    job.init(log);
+    for (const auto& [key, value] : job.conclude(log).facts) {
+      if (key == "ranks_seen") return value;
+    }
+    return std::string("none");
+  };
+  CHECK(ranks_seen("ode1", 1002) == "4");
+  CHECK(ranks_seen("", -1) == "4");
+  CHECK(ranks_seen("ode1", 1999) == "5");  // nobody else's end
+  CHECK(ranks_seen("gpu1", 1002) == "5");
+}
+
+TEST_CASE("The last line that was cut may be the call that is missing, but not where it is another process's",
+          "[job_log]") {
+  const auto told = [](std::string_view tail) {
+    return after_common_calls(4, 5, [=](MadeUpJob& job, JobLog& log, int rank) {
+      if (rank != 2) job.call(log, rank, {.count = 50});
+      if (rank == 2) job.say_bare(log, rank, tail);
+    });
+  };
+  CHECK(told("node1:1002:1").verdict == Verdict::ok);
+  CHECK(told("node1:1003:1003 [1").verdict == Verdict::rank_lagging);
+}
+
 TEST_CASE("Logs that begin in the middle are matched by opCount up to 2.26", "[job_log]") {
   MadeUpJob job(3);
   JobLog log;

@@ -33,6 +33,14 @@ class MadeUpJob {
     log.add(line, file, ++lines_[one_file ? 0 : rank]);
   }
 
+  /// A line without NCCL's prefix.
+  void say_bare(JobLog& log, int rank, std::string_view text) {
+    LogLine line;
+    line.fact = OtherLine{.nccl = false, .text = text};
+    const std::size_t file = one_file ? 0 : static_cast<std::size_t>(rank);
+    log.add(line, file, ++lines_[one_file ? 0 : rank]);
+  }
+
   void start(JobLog& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
     say(log, rank, event(rank, comm, comm_id));
   }

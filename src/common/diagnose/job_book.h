@@ -75,6 +75,7 @@ struct Process {
   std::string decoration;
   std::size_t file = 0;
   std::uint64_t first_line = 0;
+  std::uint64_t lines = 0;
   bool anonymous = false;   ///< neither host nor pid is told
   std::uint32_t calls = 0;  ///< of all kinds, so far
   std::string nccl, cuda, network;

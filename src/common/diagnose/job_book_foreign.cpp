@@ -1,5 +1,7 @@
 #include "common/diagnose/job_book.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -9,8 +11,8 @@ namespace busbar {
 // prefix that the last lines had is a line that was cut.
 void JobBook::take_foreign(std::string_view text) {
   if (last_process_ != kNone && !text.empty() && !processes[last_process_].host.empty()) {
-    const std::string& host = processes[last_process_].host;
-    if (text.front() == host.front() && (text.starts_with(host) || host.starts_with(text))) {
+    const std::string prefix = fmt::format("{}:{}:", processes[last_process_].host, processes[last_process_].pid);
+    if (text.front() == prefix.front() && (text.starts_with(prefix) || prefix.starts_with(text))) {
       for (const std::uint32_t actor : processes[last_process_].actors) actors[actor].cut = true;
     }
   }

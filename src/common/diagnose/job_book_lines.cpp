@@ -53,6 +53,7 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     from.actor = find_actor(from.process, line.origin.dev);
   }
   actors[from.actor].cut = false;
+  ++processes[from.process].lines;
   std::visit([&](const auto& fact) { take(fact, from); }, line.fact);
 }
 

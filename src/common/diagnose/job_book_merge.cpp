@@ -19,6 +19,7 @@ void take_if_told(T& ours, const T& theirs, const T& untold) {
 
 void merge_process(Process& ours, Process& later) {
   ours.first_line = std::min(ours.first_line, later.first_line);
+  ours.lines += later.lines;
   if (!later.nccl.empty()) ours.nccl = std::move(later.nccl);
   if (!later.cuda.empty()) ours.cuda = std::move(later.cuda);
   if (!later.network.empty()) ours.network = std::move(later.network);

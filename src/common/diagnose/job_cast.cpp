@@ -33,6 +33,25 @@ static bool is_speaker(const JobBook& book, std::uint32_t index) {
          actor.hint_rank >= 0;
 }
 
+// A log whose head was cut off begins in the middle of a line, perhaps of a host's name: who seems to speak there and
+// nowhere else is nobody, where another process of the file can have said it.
+static std::set<std::uint32_t> find_beheaded(const JobBook& book) {
+  std::map<std::size_t, std::uint32_t> first_of_file;
+  for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
+    const Process& process = book.processes[i];
+    if (process.first_line <= 1 && process.lines == 1 && process.instances.empty()) first_of_file[process.file] = i;
+  }
+  std::set<std::uint32_t> beheaded;
+  for (const Process& whole : book.processes) {
+    const auto first = first_of_file.find(whole.file);
+    if (whole.anonymous || first == first_of_file.end()) continue;
+    const Process& odd = book.processes[first->second];
+    const bool tail = odd.pid == whole.pid && odd.host.size() < whole.host.size() && whole.host.ends_with(odd.host);
+    if (&odd != &whole && (odd.anonymous || tail)) beheaded.insert(first->second);
+  }
+  return beheaded;
+}
+
 static std::string name_actor(const JobBook& book, const JobCast& cast, std::uint32_t index,
                               std::span<const LogFile> files) {
   const Actor& actor = book.actors[index];
@@ -112,13 +131,16 @@ class RankGuess {
 JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
   JobCast cast;
   cast.rank_of = ranks_by_communicators(book);
-  for (const Process& process : book.processes) {
+  const std::set<std::uint32_t> beheaded = find_beheaded(book);
+  for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
+    const Process& process = book.processes[i];
+    if (beheaded.contains(i)) continue;
     if (!process.host.empty()) cast.hosts.insert(process.host);
     for (const std::string& address : process.addresses) cast.host_of_address.emplace(address, process.host);
   }
   for (const CommInstance& instance : book.instances) cast.nranks = std::max(cast.nranks, instance.nranks);
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    if (!is_speaker(book, actor)) continue;
+    if (!is_speaker(book, actor) || beheaded.contains(book.actors[actor].process)) continue;
     if (cast.rank_of[actor] < 0) cast.rank_of[actor] = book.actors[actor].hint_rank;
     cast.nranks = std::max(cast.nranks, book.actors[actor].hint_nranks);
     cast.speakers.push_back(actor);
