@@ -42,11 +42,15 @@ struct Criteria {
   bool counters = true;              ///< no error counter moved
 };
 
+/// Where a cell makes sense: a size that fills a GPU's links takes minutes on host memory.
+enum class CellMemory : std::uint8_t { any, gpu, host };
+
 /// One line of the plan: a collective with its options at some sizes.
 struct PlanCell {
   std::string name;  ///< unique; by default "all_reduce", "all_reduce-2"
   const Collective* collective = nullptr;
   std::vector<Stage> stages;
+  CellMemory memory = CellMemory::any;  ///< elsewhere it is skipped, with that reason
   Config config;  ///< sizes, dtype, op, root, checks, time: the long options' names, --stat always on
   std::vector<std::pair<std::string, std::string>> environment;
   Criteria criteria;
@@ -74,13 +78,12 @@ struct AcceptPlan {
 /// whatever the bytes are. Cells have --stat on, and what their criteria need (--per-rank, --show-algo).
 AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name);
 
-/// Whether communicators of one job can differ in this setting (NCCL_ALGO, nccl.ctas, ompi.algorithm); others need
-/// --launch.
-bool rereads_per_communicator(std::string_view name);
-
 /// Throws Error(bad_config) naming file, line, cell and setting where a cell's environment needs launches of its own
 /// and there are none.
 void check_environment_needs(const AcceptPlan& plan, bool has_launch);
+
+/// Why the cell is not measured with this backend ("mpi", "nccl"); empty: it is.
+std::string why_not_here(const PlanCell& cell, std::string_view backend);
 
 /// Equal for plans that ask for the same, so that --resume continues only its own.
 std::uint64_t digest(const AcceptPlan& plan);

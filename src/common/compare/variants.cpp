@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
+#include "common/compare/communicator_settings.h"
 #include "common/compare/nccl_choices.h"
 
 #include <fmt/format.h>
@@ -17,16 +18,6 @@ namespace {
 constexpr std::string_view kOmpiAlgorithm = "ompi.algorithm";
 constexpr std::string_view kOmpiSegment = "ompi.segmentsize";
 
-/// Read again whenever NCCL makes a communicator (NCCL 2.28: src/graph/tuning.cc, src/init.cc).
-constexpr std::array<std::string_view, 8> kPerCommunicator{
-    "NCCL_ALGO",           "NCCL_PROTO",           "NCCL_THREAD_THRESHOLDS", "NCCL_NET",
-    "NCCL_COLLNET_ENABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_TOPO_FILE",         "NCCL_GRAPH_FILE"};
-
-/// Fields of ncclConfig_t; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
-constexpr std::array<std::string_view, 7> kConfigFields{"nccl.ctas",           "nccl.minCTAs",   "nccl.maxCTAs",
-                                                        "nccl.cgaClusterSize", "nccl.CTAPolicy", "nccl.nvlsCTAs",
-                                                        "nccl.netName"};
-
 /// What Open MPI runs with `all` for an algorithm that needs a segment size; its own decision takes such sizes.
 constexpr std::string_view kDefaultSegment = "64K";
 
@@ -37,39 +28,18 @@ bool contains(const List& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-std::vector<std::string> names_in_one_job() {
-  std::vector<std::string> names{std::string(kOmpiAlgorithm), std::string(kOmpiSegment)};
-  names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
-  names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
-  return names;
-}
-
-/// What does in one job what a variable does in a launch of its own; empty: nothing.
-std::string_view substitute(std::string_view name) {
-  if (name.ends_with("_NCHANNELS") || name == "NCCL_MIN_CTAS" || name == "NCCL_MAX_CTAS" || name.ends_with("_NRINGS")) {
-    return "nccl.ctas";
-  }
-  if (name == "NCCL_NVLS_ENABLE") return "NCCL_ALGO=^NVLS";
-  if (name == "NCCL_PAT_ENABLE") return "NCCL_ALGO=^PAT";
-  if (name == "NCCL_CGA_CLUSTER_SIZE") return "nccl.cgaClusterSize";
-  if (name == "NCCL_CTA_POLICY") return "nccl.CTAPolicy";
-  if (name == "NCCL_NVLS_NCHANNELS") return "nccl.nvlsCTAs";
-  return {};
-}
-
 void check_name(const std::string& name) {
-  const std::vector<std::string> known = names_in_one_job();
-  // Any number that coll_tuned reads when a communicator is made.
-  if (contains(known, name) || name.starts_with("ompi.coll_tuned_")) return;
+  if (rereads_per_communicator(name)) return;
   constexpr std::string_view kRemedy = "give each value a launch of its own: --launch \"mpirun -n 4\"";
   if (name.starts_with("NCCL_")) {
-    const std::string_view other = substitute(name);
+    const std::string_view other = setting_in_one_job(name);
     fail(fmt::format("NCCL reads {} once per process, so one job cannot vary it: {}{}", name, kRemedy,
                      other.empty() ? "" : fmt::format(", or vary {}", other)));
   }
   if (name.starts_with("OMPI_MCA_") || name.starts_with("UCX_")) {
     fail(fmt::format("{} is read when MPI starts, so one job cannot vary it: {}", name, kRemedy));
   }
+  const std::vector<std::string> known = settings_of_communicators();
   const std::string nearest = nearest_choice(name, known);
   fail(fmt::format("no setting {} can be varied in one job{}; choose from: {}", quoted(name),
                    nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(known, " ")));
