@@ -44,6 +44,8 @@ class GroupProbe {
   /// failure inside must end the job.
   std::vector<GroupMeasurement> measure(const LocateRound& round, const GroupShape& shape, const std::string& name);
 
+  const Arena& arena() const { return arena_; }
+
  private:
   std::vector<double> repeat(Backend& backend, const Comm& group, const Operation& op, const Operation& trifle,
                              const GroupShape& shape);

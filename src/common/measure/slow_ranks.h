@@ -1,0 +1,72 @@
+#pragma once
+
+#include "common/base/outcome.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+// Ranks that are slow by themselves, whatever the network does. Everything here is pure.
+
+/// What every rank does alone while all the others do the same.
+enum class SoloProbe : std::uint8_t { spin, fill, to_host, from_host };
+inline constexpr std::array kSoloProbes{SoloProbe::spin, SoloProbe::fill, SoloProbe::to_host, SoloProbe::from_host};
+/// "host core", "fill", "copy to host", "copy from host".
+const char* name(SoloProbe probe);
+
+/// Each probe is made in so many sets, apart in time: who is slow in two of them is slow.
+inline constexpr std::size_t kSoloSets = 3;
+
+/// What the probes of one rank took.
+struct ProbedRank {
+  std::string host;
+  std::string device;  ///< its name: only equal devices are compared
+  std::array<std::array<double, kSoloProbes.size()>, kSoloSets> solo_s{};  ///< the best of each set
+  std::vector<double> entry_s;  ///< arrivals at an operation, per iteration, on the clock that all share
+  double work_s = 0;            ///< median of the work before each
+  double work_cpu_s = 0;        ///< the same by the CPU time that it had; 0: a device does the work
+};
+
+/// A rank that is slow.
+struct SlowRank {
+  int rank = 0;
+  std::string host;
+  Outcome outcome = Outcome::fail;
+  std::string probe;      ///< "fill", "arrival"
+  double ratio = 0;       ///< of the median speed of the others
+  int slow_sets = 0;      ///< solo probes: of kSoloSets
+  int times_last = 0;     ///< arrival: of `iterations`
+  int iterations = 0;     ///<
+  double late_s = 0;      ///< arrival: median behind the median rank
+  double gap_s = 0;       ///< arrival: median behind the last of the others; below 0: mostly not the last
+  bool confirmed = true;  ///< arrival: without it the operation is as fast as it should be
+  bool operator==(const SlowRank&) const = default;
+};
+
+struct RankFinding {
+  Outcome outcome = Outcome::skip;
+  std::vector<SlowRank> slow;        ///< worst first
+  std::vector<std::string> skipped;  ///< what could not be judged, and why
+};
+
+/// Slow by solo probes: among at least four equal devices, below `fail` (or `warn`) of the median speed and more than
+/// six robust standard deviations off (0.6745 x / MAD, the MAD at least 1 % of the median), in two sets of three.
+RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail);
+
+/// Late by arrival: last in more than 60 % of the iterations, which chance explains with less than 1e-6, by more than a
+/// tenth of the work and more than the clocks' error. Skipped where ranks take turns on cores: the scheduler then
+/// decides who is last. All are unconfirmed.
+RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s);
+
+/// Both; a rank that is slow in both is listed once per probe.
+RankFinding join(RankFinding solo, const RankFinding& arrival);
+
+/// "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets".
+std::string describe(const SlowRank& slow);
+
+}  // namespace busbar
