@@ -126,6 +126,14 @@ struct AcceptResult {
     std::vector<std::string> units;  ///< names
     LocateFinding finding;
     std::vector<Search::Cell> matrix;
+    struct SlowRank {
+      int rank = 0;
+      std::string host;
+      Outcome outcome = Outcome::fail;
+      std::string text;  ///< "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets"
+    };
+    std::vector<SlowRank> slow_ranks;  ///< slow by themselves, whatever the network does
+    std::vector<std::string> notes;    ///< what could not be judged, and why
   };
   std::optional<Located> located;
   std::vector<StageFailure> failures;
