@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// Foreign text for HTML, between tags or in a quoted attribute: &, <, >, " and ' escaped; bytes that are no UTF-8,
+/// control characters and those that reverse the direction of writing replaced; cut with an ellipsis after `most`
+/// bytes.
+std::string html_text(std::string_view text, std::size_t most = 2000);
+
+/// For people, three significant digits: "12.3 µs", "4.57 ms", "2.00 s".
+std::string time_words(double time_s);
+
+/// For people: "0.0123", "12.3", "1234".
+std::string three_digits(double value);
+
+}  // namespace busbar
