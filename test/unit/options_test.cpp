@@ -89,11 +89,11 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     CHECK(names.insert(option.long_name).second);
     if (option.short_name == 0) ours.insert(option.long_name);
   }
-  CHECK(ours == std::set<std::string_view>{"config",    "sizes",           "placement",     "csv",       "dry-run",
-                                           "version",   "backend",         "ranks-per-gpu", "topology",  "stat",
-                                           "rel-ci",    "min-time",        "max-time",      "cell-time", "epochs",
-                                           "seed",      "cadence",         "per-rank",      "skew",      "samples",
-                                           "show-algo", "show-prediction", "hang-timeout",  "inject",    "paranoid"});
+  CHECK(ours == std::set<std::string_view>{
+                    "config",          "sizes",        "placement", "csv",      "dry-run",  "version",  "backend",
+                    "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time", "cell-time",
+                    "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",  "show-algo",
+                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history"});
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -109,12 +109,20 @@ TEST_CASE("the default in the help is the default", "[base][options]") {
 
 TEST_CASE("every setting changes the configuration", "[base][options]") {
   // A value other than the default for each: a setter that writes to another field, or to none, shows.
-  const std::map<std::string_view, std::string> other{
-      {"op", "prod"},       {"datatype", "half"}, {"output_file", "a.json"},
-      {"csv", "a.csv"},     {"placement", "in"},  {"backend", "mpi"},
-      {"sizes", "8,1K"},    {"cta_policy", "0"},  {"inject", "rank=0,op=1,kind=skip"},
-      {"rel-ci", "3%"},     {"epochs", "30"},     {"cadence", "stream"},
-      {"hang-timeout", "7"}};
+  const std::map<std::string_view, std::string> other{{"op", "prod"},
+                                                      {"datatype", "half"},
+                                                      {"output_file", "a.json"},
+                                                      {"csv", "a.csv"},
+                                                      {"history", "a.db"},
+                                                      {"placement", "in"},
+                                                      {"backend", "mpi"},
+                                                      {"sizes", "8,1K"},
+                                                      {"cta_policy", "0"},
+                                                      {"inject", "rank=0,op=1,kind=skip"},
+                                                      {"rel-ci", "3%"},
+                                                      {"epochs", "30"},
+                                                      {"cadence", "stream"},
+                                                      {"hang-timeout", "7"}};
   std::vector<Config> seen{Config{}};
   for (const Option& option : all_options()) {
     if (option.set == nullptr) continue;

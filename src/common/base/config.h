@@ -59,7 +59,8 @@ struct Config {
 
   BackendChoice backend = BackendChoice::automatic;
   Placements placement = Placements::both;
-  std::string csv;  ///< file; empty: none
+  std::string csv;      ///< file; empty: none
+  std::string history;  ///< SQLite file; empty: none
   bool dry_run = false;
   bool topology = false;  ///< show who is bound where, and each GPU's and NIC's locality
   int ranks_per_gpu = 1;

@@ -207,6 +207,7 @@ constexpr std::array kOptions{
     Option{0, "backend", "auto|mpi|nccl", "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
+    Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},
     Option{0, "dry-run", "", "", "print the plan and the memory it needs, measure nothing", false, set_switch<&C::dry_run>},
     Option{0, "topology", "", "", "show who is bound where, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
     Option{0, "hang-timeout", "SECONDS", "(by step)", "the same as -T", false, set_timeout},

@@ -1,6 +1,8 @@
 #include "common/report/reporter.h"
 
 #include "common/base/timestamp.h"
+#include "common/history/add_to_history.h"
+#include "common/history/history_of.h"
 #include "common/report/table.h"
 #include "common/report/wrong_text.h"
 
@@ -43,6 +45,10 @@ Reporter::Reporter(bool speaks, const RunInfo& info, const Plan& plan)
 void Reporter::begin() {
   if (!speaks_) return;
   const Config& config = info_.config;
+  if (!config.history.empty()) {
+    check_history(config.history);
+    history_ = history_of_run(info_);
+  }
   if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
   if (!config.csv.empty()) csv_ = std::make_unique<CsvFile>(config.csv);
   if (!config.samples_file.empty()) samples_ = std::make_unique<SamplesFile>(config.samples_file);
@@ -74,6 +80,7 @@ void Reporter::row(const Row& row) {
   if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
   if (json_) json_->add(row);
+  if (history_) add_row(*history_, info_.config, *plan_.collective, row);
   notes_.add(row);
   progress_->end_row(row.row_case);
 }
@@ -93,6 +100,10 @@ void Reporter::end(const Summary& summary, ExitCode code) {
   to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
   if (samples_) samples_->flush();
   if (json_) json_->finish(summary, code, local_timestamp());
+  if (!history_) return;
+  history_->exit_code = static_cast<int>(code);
+  history_->outcome = outcome_of_exit(history_->exit_code);
+  add_to_history(info_.config.history, *history_);
 }
 
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/history/history_run.h"
 #include "common/report/csv_report.h"
 #include "common/report/json_file.h"
 #include "common/report/progress.h"
@@ -8,12 +9,13 @@
 #include "common/report/stat_notes.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace busbar {
 
 /// Tells a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON, CSV and samples
-/// in files.
+/// in files, the history.
 /// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
 class Reporter {
  public:
@@ -48,6 +50,7 @@ class Reporter {
   std::unique_ptr<CsvFile> csv_;
   std::unique_ptr<SamplesFile> samples_;
   std::unique_ptr<Progress> progress_;
+  std::optional<HistoryRun> history_;  // --history
   StatNotes notes_;
 };
 

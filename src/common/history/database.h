@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace busbar {
+
+/// An SQLite file. Every failure throws Error(bad_config) with the file's name, SQLite's words and, where one is known,
+/// what to do. For one thread of one process; other processes may use the file at the same time.
+class Database {
+ public:
+  enum class Mode { create, existing };
+
+  /// Opens the file; with Mode::existing it must be there. Waits up to `patience_s` where another process holds it.
+  Database(const std::string& path, Mode mode, double patience_s = 30);
+
+  /// Statements without results, separated by ';'.
+  void run(const std::string& sql);
+
+  /// The first column of the first row, as a number; 0 for none.
+  std::int64_t number(const std::string& sql);
+
+  std::int64_t last_id() const;
+
+  const std::string& path() const { return path_; }
+
+  /// Throws what SQLite says of a result code other than success.
+  void check(int result) const;
+
+ private:
+  friend class Statement;
+  struct Close {
+    void operator()(sqlite3* database) const;
+  };
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+/// Changes that become part of the file together or not at all. The file is taken at the start, so that two writers
+/// wait for each other instead of failing at their ends.
+class Transaction {
+ public:
+  explicit Transaction(Database& database) : database_(database) { database_.run("BEGIN IMMEDIATE"); }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction();
+
+  void commit();
+
+ private:
+  Database& database_;
+  bool open_ = true;
+};
+
+/// One prepared statement: bind in order, then step; text that is no UTF-8 is mended.
+class Statement {
+ public:
+  Statement(Database& database, std::string_view sql);
+
+  Statement& bind(std::string_view text);
+  Statement& bind(std::int64_t value);
+  Statement& bind(int value) { return bind(std::int64_t{value}); }
+  Statement& bind(bool value) { return bind(std::int64_t{value}); }
+  Statement& bind(double value);
+  Statement& bind(const std::optional<double>& value);
+  Statement& bind(const std::optional<std::int64_t>& value);
+
+  /// The next row; false after the last. A statement that is over can be bound and stepped again.
+  bool step();
+
+  // Columns of the row, in order: each call reads the next.
+  std::string text();
+  std::int64_t whole();
+  double real();
+  std::optional<double> real_or_none();
+  std::optional<std::int64_t> whole_or_none();
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  bool null();
+
+  Database& database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  int bound_ = 0;
+  int column_ = 0;
+};
+
+}  // namespace busbar
