@@ -1,0 +1,381 @@
+#include "common/locate/search.h"
+
+#include "common/locate/noise.h"
+#include "common/locate/pairing.h"
+#include "common/locate/plan_rounds.h"
+#include "common/locate/search_record.h"
+#include "common/statistics/interval.h"
+#include "common/statistics/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <deque>
+#include <numeric>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+using Kind = LocateRound::Kind;
+
+/// Above this share of slow pairs between good units none of them is a fault of its own.
+constexpr double kHopeless = 0.25;
+/// A pair that is slow each time is measured again until chance is excluded, but not for ever.
+constexpr int kMostRetests = 7;
+/// How often the two directions of a single pair are measured.
+constexpr int kDirectionsOfOnePair = 3;
+
+enum class Stage : std::uint8_t { screen, confirm, retest, alone, groups, rails, rails_again, soak, over };
+
+}  // namespace
+
+struct Search::Impl {
+  Impl(int nunits, const SearchOptions& options)
+      : record(nunits, options),
+        random(options.seed),
+        matchings(nunits, random.below(std::uint64_t{1} << 62)),
+        levels(options.halving && nunits >= 8 ? halving_levels(nunits, random.below(std::uint64_t{1} << 62))
+                                              : std::vector<std::vector<std::vector<int>>>()) {
+    record.threshold = options.warn;
+    if (nunits >= 2) plan_screen();
+  }
+
+  int screen_matchings() const {
+    if (!levels.empty()) return 0;
+    const bool all = record.few() || record.options.full;
+    return all ? matchings.size() : std::min(record.options.matchings, matchings.size());
+  }
+  int directed_matchings() const {
+    if (record.nunits == 2) return kDirectionsOfOnePair;
+    if (!record.options.direction) return 0;
+    return record.few() ? matchings.size() : std::min(record.options.matchings, matchings.size());
+  }
+  int calibrations() const {
+    const std::size_t npairs = levels.empty() ? static_cast<std::size_t>(record.nunits) / 2 : levels.back().size();
+    return calibration_repeats(static_cast<int>(npairs));
+  }
+
+  void plan_screen();
+  PlannedRound of_level(std::size_t level, Kind kind) const;
+  PlannedRound of_matching(int matching, Kind kind, bool one_way = false, bool reverse = false) const;
+  void plan_more(double elapsed_s);
+  void plan_confirm();
+  void plan_retest();
+  void plan_alone_rounds();
+  void plan_groups();
+  void plan_rail_rounds();
+  void plan_rails_again();
+  void plan_soak(double elapsed_s);
+  std::vector<int> units_for_rails() const;
+  void push(std::vector<PlannedRound> rounds) {
+    for (PlannedRound& round : rounds) planned.push_back(std::move(round));
+  }
+
+  void calibrate(std::span<const GroupMeasurement> measured);
+  void keep(std::span<const GroupMeasurement> measured);
+  void keep_soak(std::span<const GroupMeasurement> measured);
+
+  SearchRecord record;
+  Random random;
+  DisjointMatchings matchings;
+  std::vector<std::vector<std::vector<int>>> levels;
+  std::deque<PlannedRound> planned;
+  PlannedRound current;
+  LocateRound asked;
+  Stage stage = Stage::screen;
+  std::vector<std::vector<double>> repeats;  ///< of the first round's groups
+  int first_rounds = 0;                      ///< how often these ran
+  int soak_window = 0;
+  bool soaking = false;
+};
+
+PlannedRound Search::Impl::of_matching(int matching, Kind kind, bool one_way, bool reverse) const {
+  PlannedRound round;
+  round.kind = kind;
+  round.matching = matching;
+  round.one_way = one_way;
+  round.reverse = reverse;
+  return round;
+}
+
+PlannedRound Search::Impl::of_level(std::size_t level, Kind kind) const {
+  PlannedRound round;
+  round.kind = kind;
+  round.groups = levels[level];
+  return round;
+}
+
+void Search::Impl::plan_screen() {
+  // The first round is the one that is repeated: its own measurement is one of them.
+  const Kind kind = record.few() || record.options.full ? Kind::full : Kind::matching;
+  planned.push_back(levels.empty() ? of_matching(0, kind) : of_level(levels.size() - 1, Kind::halving));
+  for (int i = 0; i < calibrations(); ++i) {
+    planned.push_back(levels.empty() ? of_matching(0, Kind::calibration)
+                                     : of_level(levels.size() - 1, Kind::calibration));
+  }
+  for (int i = 1; i < screen_matchings(); ++i) planned.push_back(of_matching(i, kind));
+  for (std::size_t i = 0; i + 1 < levels.size(); ++i) planned.push_back(of_level(i, Kind::halving));
+  for (int i = 0; i < directed_matchings(); ++i) {
+    for (const bool reverse : {false, true}) {
+      planned.push_back(of_matching(i % matchings.size(), Kind::direction, true, reverse));
+    }
+  }
+}
+
+void Search::Impl::plan_more(double elapsed_s) {
+  while (planned.empty() && stage != Stage::over) {
+    switch (stage) {
+      case Stage::screen:
+        if (record.nunits > 2) plan_confirm();
+        stage = record.nunits > 2 ? Stage::confirm : Stage::rails_again;
+        break;
+      case Stage::confirm:
+        stage = Stage::retest;
+        break;
+      case Stage::retest:
+        plan_retest();
+        if (planned.empty()) {
+          plan_alone_rounds();
+          stage = Stage::alone;
+        }
+        break;
+      case Stage::alone:
+        plan_groups();
+        stage = Stage::groups;
+        break;
+      case Stage::groups:
+        plan_rail_rounds();
+        stage = Stage::rails;
+        break;
+      case Stage::rails:
+        plan_rails_again();
+        stage = Stage::rails_again;
+        break;
+      case Stage::rails_again:
+        stage = Stage::soak;
+        break;
+      case Stage::soak:
+        plan_soak(elapsed_s);
+        if (planned.empty()) stage = Stage::over;
+        break;
+      case Stage::over:
+        break;
+    }
+  }
+}
+
+void Search::Impl::plan_confirm() {
+  for (const bool one_way : {false, true}) {
+    Evidence evidence = record.weigh(one_way);
+    if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) evidence.links.clear();
+    push(plan_confirmations(evidence, record.results, record.nunits, record.options.confirmations, random));
+  }
+}
+
+void Search::Impl::plan_retest() {
+  // With few units or all pairs it is the pairs that are asked about; after four matchings only what fits in between.
+  if (!record.few() && !record.options.full) return;
+  for (const bool one_way : {false, true}) {
+    const Evidence evidence = record.weigh(one_way);
+    if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) continue;
+    std::vector<LinkEvidence> open;
+    for (const LinkEvidence& link : evidence.links) {
+      const int times = link.measurements.measured;
+      if (link.always_slow() && times <= kMostRetests && !link.blamed()) open.push_back(link);
+    }
+    push(plan_retests(evidence, open, record.nunits, random));
+  }
+}
+
+void Search::Impl::plan_alone_rounds() {
+  constexpr int kMostRounds = 4;
+  for (const bool one_way : {false, true}) {
+    const Evidence evidence = record.weigh(one_way);
+    std::vector<EndEvidence> ends;
+    std::vector<LinkEvidence> links;
+    for (const EndEvidence& end : evidence.ends) {
+      if (end.slow()) ends.push_back(end);
+    }
+    for (const LinkEvidence& link : evidence.links) {
+      if (link.always_slow() && link.measurements.measured >= 3) links.push_back(link);
+    }
+    push(plan_alone(evidence, ends, links, record.nunits, kMostRounds, random));
+  }
+}
+
+void Search::Impl::plan_groups() {
+  if (levels.empty() || slow_groups(record).empty()) return;
+  const std::vector<std::vector<int>> slow = slow_groups(record);
+  for (std::size_t level = 0; level + 1 < levels.size(); ++level) {
+    const bool again = std::any_of(levels[level].begin(), levels[level].end(), [&](const std::vector<int>& group) {
+      return std::find(slow.begin(), slow.end(), group) != slow.end();
+    });
+    for (int i = 0; again && i < 2; ++i) planned.push_back(of_level(level, Kind::halving));
+  }
+}
+
+std::vector<int> Search::Impl::units_for_rails() const {
+  std::vector<int> units;
+  for (const Culprit& culprit : conclude(record).culprits) {
+    if (culprit.what == Culprit::What::unit) units.push_back(culprit.units.front());
+  }
+  return units;
+}
+
+void Search::Impl::plan_rail_rounds() {
+  if (record.options.rails <= 0 || record.nunits < 3) return;
+  std::vector<int> rails(static_cast<std::size_t>(record.options.rails));
+  std::iota(rails.begin(), rails.end(), 0);
+  const std::vector<int> units = units_for_rails();
+  if (!units.empty()) push(plan_rails(record.weigh(false), units, rails, record.nunits, random));
+}
+
+void Search::Impl::plan_rails_again() {
+  if (record.options.rails <= 0 || record.nunits < 3) return;
+  std::vector<int> rails;
+  const std::vector<int> units = units_for_rails();
+  for (const int unit : units) {
+    for (const int rail : slow_rails(record, unit)) rails.push_back(rail);
+  }
+  std::sort(rails.begin(), rails.end());
+  rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
+  push(plan_rails(record.weigh(false), units, rails, record.nunits, random));
+}
+
+void Search::Impl::plan_soak(double elapsed_s) {
+  const double soak_s = record.options.soak_s;
+  if (soak_s <= 0 || elapsed_s >= soak_s) return;
+  soaking = true;
+  soak_window = std::clamp(static_cast<int>(SoakWatch::kWindows * elapsed_s / soak_s), 0, SoakWatch::kWindows - 1);
+  PlannedRound round;
+  round.kind = Kind::matching;
+  round.pairs = random_matching(record.nunits, random.below(std::uint64_t{1} << 62));
+  planned.push_back(std::move(round));
+}
+
+void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
+  repeats.resize(measured.size());
+  for (std::size_t i = 0; i < measured.size(); ++i) repeats[i].push_back(measured[i].bandwidth);
+  if (++first_rounds <= calibrations()) return;
+  record.noise = noise_of_repeats(repeats);
+  record.threshold = slow_threshold(record.noise, record.options.warn);
+}
+
+void Search::Impl::keep(std::span<const GroupMeasurement> measured) {
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    if (!(measured[i].bandwidth > 0) || std::isinf(measured[i].bandwidth)) continue;
+    const std::vector<int>& units = asked.groups[i];
+    if (!levels.empty() && asked.kind == Kind::halving) {
+      const auto level =
+          std::find_if(levels.begin(), levels.end(), [&](const auto& groups) { return groups == asked.groups; });
+      record.groups.push_back({units, static_cast<int>(level - levels.begin()), measured[i].bandwidth});
+    }
+    if (units.size() > 3) continue;
+    PairResult result;
+    result.bandwidth = static_cast<float>(measured[i].bandwidth);
+    result.tested = current.tested.empty() ? PairResult::kNothing : current.tested[i];
+    result.round = static_cast<std::uint16_t>(std::min(record.rounds - 1, 65535));
+    result.kind = asked.kind;
+    result.one_way = asked.one_way;
+    result.dipped = measured[i].dips > 0;
+    result.rail = static_cast<std::int8_t>(asked.rail);
+    // A last group of three is as slow as the slowest of its links: each of its pairs is suspect with it.
+    for (std::size_t first = 0; first < units.size(); ++first) {
+      for (std::size_t second = first + 1; second < units.size(); ++second) {
+        result.a = units[first];
+        result.b = units[second];
+        record.results.push_back(result);
+      }
+    }
+  }
+}
+
+void Search::Impl::keep_soak(std::span<const GroupMeasurement> measured) {
+  Pairs pairs;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    if (!(measured[i].bandwidth > 0) || std::isinf(measured[i].bandwidth)) continue;
+    pairs.emplace_back(asked.groups[i][0], asked.groups[i][1]);
+    values.push_back(measured[i].bandwidth);
+  }
+  if (values.empty()) return;
+  // With many pairs the round's own median is what is normal in this minute.
+  const Evidence evidence = record.weigh(false);
+  constexpr std::size_t kEnough = 8;
+  const double normal = values.size() >= kEnough ? median(values) : evidence.screen.reference;
+  for (double& value : values) value /= normal;
+  record.soak.add(pairs, values, record.threshold, soak_window);
+}
+
+Search::Search(int nunits, const SearchOptions& options) : impl_(std::make_unique<Impl>(nunits, options)) {}
+Search::Search(Search&&) noexcept = default;
+Search& Search::operator=(Search&&) noexcept = default;
+Search::~Search() = default;
+
+std::optional<LocateRound> Search::next(double elapsed_s) {
+  Impl& self = *impl_;
+  self.plan_more(elapsed_s);
+  if (self.planned.empty()) return std::nullopt;
+  self.current = std::move(self.planned.front());
+  self.planned.pop_front();
+  PlannedRound& round = self.current;
+  if (round.matching >= 0) round.pairs = self.matchings.at(round.matching);
+  self.asked = {};
+  self.asked.kind = round.kind;
+  self.asked.one_way = round.one_way;
+  self.asked.rail = round.rail;
+  self.asked.groups = std::move(round.groups);
+  for (const auto& [a, b] : round.pairs) {
+    self.asked.groups.push_back(round.reverse ? std::vector<int>{b, a} : std::vector<int>{a, b});
+  }
+  return self.asked;
+}
+
+void Search::add(std::span<const GroupMeasurement> measured) {
+  Impl& self = *impl_;
+  const std::span<const GroupMeasurement> known = measured.first(std::min(measured.size(), self.asked.groups.size()));
+  ++self.record.rounds;
+  if (self.asked.kind == Kind::calibration) ++self.record.calibration_rounds;
+  if (self.asked.kind == Kind::alone) ++self.record.alone_rounds;
+  if (self.soaking) {
+    self.keep_soak(known);
+    return;
+  }
+  self.keep(known);
+  if (self.first_rounds <= self.calibrations()) self.calibrate(known);
+}
+
+LocateFinding Search::finding() const { return conclude(impl_->record); }
+
+std::vector<Search::Cell> Search::matrix() const {
+  std::vector<PairResult> results = impl_->record.results;
+  std::erase_if(results, [](const PairResult& r) { return r.kind == Kind::alone || r.kind == Kind::rail; });
+  const auto key = [](const PairResult& r) { return std::tuple(r.one_way, r.a, r.b); };
+  std::sort(results.begin(), results.end(), [&](const PairResult& x, const PairResult& y) { return key(x) < key(y); });
+  std::vector<Cell> cells;
+  for (std::size_t first = 0; first < results.size();) {
+    std::vector<double> values;
+    std::size_t end = first;
+    for (; end < results.size() && key(results[end]) == key(results[first]); ++end) {
+      values.push_back(static_cast<double>(results[end].bandwidth));
+    }
+    cells.push_back(
+        {results[first].a, results[first].b, median(values), static_cast<int>(values.size()), results[first].one_way});
+    first = end;
+  }
+  return cells;
+}
+
+int Search::planned_rounds() const {
+  const Impl& self = *impl_;
+  if (self.record.nunits < 2) return 0;
+  const int screen = 1 + self.calibrations() +
+                     (self.levels.empty() ? self.screen_matchings() : static_cast<int>(self.levels.size())) - 1 +
+                     2 * self.directed_matchings();
+  if (self.record.nunits == 2) return screen;
+  const int confirm = self.record.options.confirmations * (self.record.options.direction ? 3 : 1);
+  return screen + confirm + self.record.options.rails;
+}
+
+}  // namespace busbar

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "common/locate/pair_results.h"
+#include "common/locate/search.h"
+#include "common/locate/soak_watch.h"
+#include "common/locate/weigh_evidence.h"
+
+#include <limits>
+#include <vector>
+
+namespace busbar {
+
+/// What a group of more than two achieved, for --halving.
+struct GroupResult {
+  std::vector<int> units;
+  int level = 0;
+  double bandwidth = 0;
+};
+
+/// All that a search has measured.
+struct SearchRecord {
+  SearchRecord(int units, const SearchOptions& wanted) : nunits(units), options(wanted), soak(units) {}
+  bool few() const { return nunits < 8; }
+  Evidence weigh(bool one_way) const { return weigh_evidence(results, one_way, nunits, threshold, few()); }
+
+  int nunits;
+  SearchOptions options;
+  std::vector<PairResult> results;
+  std::vector<GroupResult> groups;
+  SoakWatch soak;
+  double noise = std::numeric_limits<double>::quiet_NaN();
+  double threshold = 0;
+  int rounds = 0;
+  int calibration_rounds = 0;
+  int alone_rounds = 0;
+};
+
+/// Slow only under load: alone it does as well as the others, or makes up most of what it lacks.
+bool recovers_alone(double ratio, double alone_ratio, double threshold);
+
+/// The rails on which `unit` is slow each time, against other units on the same rail, or where nobody else ran on it,
+/// against its own best.
+std::vector<int> slow_rails(const SearchRecord& record, int unit);
+
+/// Groups of --halving that are slow each time although none of their halves is, slow units aside. Level by level
+/// against the best quartile of the groups.
+std::vector<std::vector<int>> slow_groups(const SearchRecord& record);
+
+/// The conclusion. Pure.
+LocateFinding conclude(const SearchRecord& record);
+
+}  // namespace busbar
