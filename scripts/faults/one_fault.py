@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from cluster import RUN, Cluster, Job, until, vcluster
+from cluster import RUN, VCLUSTER, Cluster, Job, until, vcluster
 from fault_list import BY_NAME
 
 FOLDER = f"{RUN}/job"
@@ -52,10 +52,21 @@ def records_tell(cluster, busbar):
             shutil.copy2(path, gathered)
     if not os.listdir(gathered):
         return None
-    done = subprocess.run([busbar, "diagnose", "--json", "--flight", gathered], stdin=subprocess.DEVNULL,
+    told = diagnose([], busbar, gathered)
+    # Whose processes are gone is seen on their own host alone.
+    for host in cluster.hosts if told["verdict"] != "PROCESS_DEAD" else []:
+        there = diagnose([VCLUSTER, "exec", host], busbar, "/dev/shm") if cluster.records(host) else {}
+        if there.get("verdict") == "PROCESS_DEAD":
+            return dict(there, on=host)
+    return told
+
+
+def diagnose(words, busbar, folder):
+    done = subprocess.run([*words, busbar, "diagnose", "--json", "--flight", folder], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     try:
-        return json.loads(done.stdout)
+        found = json.loads(done.stdout)
+        return dict(found.get("hangs", [{}])[0], **found)
     except json.JSONDecodeError:
         return {"verdict": f"(diagnose: exit code {done.returncode})", "text": done.stdout + done.stderr}
 

@@ -545,6 +545,20 @@ TEST_CASE("records after a SIGKILL of all blame nobody, but tell who was behind"
   check(job, Verdict::process_dead, {6}, {"node1"});
 }
 
+TEST_CASE("of records after a SIGKILL of all, the one that missed beats before its neighbours did is dead",
+          "[judge][files]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.occasion = Occasion::files;
+  for_all_ranks(job, [](RankEvidence& r) { kill_rank(r, 60); });
+  kill_rank(rank_of(job, 5), 61);
+  check(job, Verdict::process_dead, {5}, {"node1"});
+  // One beat is chance, and another host has a clock of its own.
+  kill_rank(rank_of(job, 5), 60.6);
+  CHECK(judge(job).verdict == Verdict::stuck_inside);
+  for (int rank : {4, 5, 6, 7}) kill_rank(rank_of(job, rank), 62);
+  CHECK(judge(job).verdict == Verdict::stuck_inside);
+}
+
 TEST_CASE("records of a job that runs tell that it moves", "[judge][files]") {
   HangEvidence job = stuck_job(8, 4);
   job.occasion = Occasion::files;

@@ -66,7 +66,8 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
 }
 
 /// Where a whole job was killed at once, nobody in particular was lost: only those that fell silent before the others.
-void forgive_common_end(std::vector<SeenRank>& ranks) {
+void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
+  constexpr double kMissed = 0.9;  // srun ends a step a second or more after a task of it was killed: two beats
   const auto left = [](const SeenRank& seen) {
     return seen.condition == Condition::lost || seen.condition == Condition::ended;
   };
@@ -75,10 +76,17 @@ void forgive_common_end(std::vector<SeenRank>& ranks) {
   for (const SeenRank& seen : ranks) newest = std::min(newest, seen.flight->heartbeat_age_s);
   const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
   if (!std::all_of(ranks.begin(), ranks.end(), unexplained)) return;
+  std::map<const HostEvidence*, double> newest_of_host;
+  for (const SeenRank& seen : ranks) {
+    const double age_s = seen.flight->heartbeat_age_s;
+    const auto [at, added] = newest_of_host.try_emplace(seen.host, age_s);
+    if (!added) at->second = std::min(at->second, age_s);
+  }
   for (SeenRank& seen : ranks) {
-    if (seen.flight->ending == Ending::none && seen.flight->heartbeat_age_s - newest < kFresh) {
-      seen.condition = Condition::ended;
-    }
+    const double age_s = seen.flight->heartbeat_age_s;
+    // Records that stayed tell when each beat last, by one clock where they are of one host.
+    const bool first = occasion == Occasion::files && age_s - newest_of_host[seen.host] > kMissed;
+    if (seen.flight->ending == Ending::none && age_s - newest < kFresh && !first) seen.condition = Condition::ended;
   }
 }
 
@@ -128,7 +136,7 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
   }
   std::vector<SeenRank> ranks;
   for (const auto& [rank, seen] : by_rank) ranks.push_back(seen);
-  forgive_common_end(ranks);
+  forgive_common_end(ranks, evidence.occasion);
   miss_the_silent(evidence, ranks);
   believe_ras(evidence, ranks);
   return ranks;
