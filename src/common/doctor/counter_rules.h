@@ -1,0 +1,45 @@
+#pragma once
+
+#include "common/base/outcome.h"
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// When movement of a counter is no longer normal. What is over `..._above` counts in itself, what is over
+/// `..._per_s` only where chance is excluded.
+struct CounterRule {
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  static constexpr double kNoRate = std::numeric_limits<double>::infinity();
+
+  std::string_view family;  ///< "ib", "efa", "net", "gpu": the first part of the counter's name
+  std::string_view counter;
+  std::string_view what;  ///< an increment means
+  std::string_view remedy;
+  std::uint64_t fail_above = kNever;
+  std::uint64_t warn_above = kNever;
+  double fail_per_s = kNoRate;
+  double warn_per_s = kNoRate;
+};
+
+std::span<const CounterRule> counter_rules();
+
+/// Null where nobody judges it.
+const CounterRule* find_counter_rule(std::string_view family, std::string_view counter);
+
+struct CounterVerdict {
+  Outcome outcome = Outcome::pass;
+  std::string limit;  ///< that was passed: "over 120 per hour"; empty where it passes
+};
+
+/// `increment` in `seconds`; rates are not judged where `seconds` is not positive. Pure.
+CounterVerdict judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds);
+
+/// The probability of `count` or more events where `mean` are expected (Poisson). Pure.
+double chance_of_at_least(std::uint64_t count, double mean);
+
+}  // namespace busbar
