@@ -62,6 +62,16 @@ double noise_of_repeats(std::span<const std::vector<double>> repeats) {
   return median(differences) / kMedianOfNormalDifference;
 }
 
+double spread_of_pairs(std::span<const double> bandwidths) {
+  constexpr std::size_t kFewest = 6;
+  if (bandwidths.size() < kFewest) return kMissing;
+  const double middle = median(bandwidths);
+  std::vector<double> deviations;
+  for (const double value : bandwidths) deviations.push_back(std::abs(value / middle - 1));
+  constexpr double kDeviationOfNormal = 1.4826022;
+  return kDeviationOfNormal * median(deviations);
+}
+
 int calibration_repeats(int npairs) { return std::clamp((16 + npairs - 1) / std::max(npairs, 1), 1, 4); }
 
 double slow_threshold(double noise, double warn) {

@@ -11,6 +11,10 @@ namespace busbar {
 /// With 8 pairs or more what a whole round has in common is taken off first. NaN where no pair was measured twice.
 double noise_of_repeats(std::span<const std::vector<double>> repeats);
 
+/// The spread of different pairs: noise and what differs between them, so never less than the noise, and known better
+/// than the repeats of a few pairs. From the median absolute deviation; NaN below 6 values.
+double spread_of_pairs(std::span<const double> bandwidths);
+
 /// How often to measure the same pairs again, for 16 differences at least: 4 times with four pairs or fewer, once
 /// with 16.
 int calibration_repeats(int npairs);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <deque>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace busbar {
@@ -72,6 +73,7 @@ struct Search::Impl {
     for (PlannedRound& round : rounds) planned.push_back(std::move(round));
   }
 
+  void sharpen_noise();
   void calibrate(std::span<const GroupMeasurement> measured);
   void keep(std::span<const GroupMeasurement> measured);
   void keep_soak(std::span<const GroupMeasurement> measured);
@@ -127,6 +129,7 @@ void Search::Impl::plan_more(double elapsed_s) {
   while (planned.empty() && stage != Stage::over) {
     switch (stage) {
       case Stage::screen:
+        sharpen_noise();
         if (record.nunits > 2) plan_confirm();
         stage = record.nunits > 2 ? Stage::confirm : Stage::rails_again;
         break;
@@ -260,6 +263,23 @@ void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
   if (++first_rounds <= calibrations()) return;
   record.noise = noise_of_repeats(repeats);
   record.threshold = slow_threshold(record.noise, record.options.warn);
+}
+
+/// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
+/// what differs between them, so the noise is the less of the two.
+void Search::Impl::sharpen_noise() {
+  const Evidence evidence = record.weigh(false);
+  const auto good = [&](int end) {
+    return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
+  };
+  std::vector<double> bandwidths;
+  for (const MeasuredPair& pair : evidence.pairs) {
+    if (good(pair.a) && good(pair.b)) bandwidths.push_back(pair.bandwidth);
+  }
+  const double spread = spread_of_pairs(bandwidths);
+  if (!(spread < record.noise)) return;
+  record.noise = spread;
+  record.threshold = slow_threshold(spread, record.options.warn);
 }
 
 void Search::Impl::keep(std::span<const GroupMeasurement> measured) {

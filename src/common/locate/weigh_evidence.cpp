@@ -219,8 +219,8 @@ double SlowCount::deviation() const {
 bool EndEvidence::comes_and_goes() const {
   if (blamed() || confirmations.measured == 0) return false;
   constexpr int kTimes = 3;
-  const bool often_slow = pairs.slow + confirmations.slow >= kTimes && confirmations.slow > 0 && chance <= kFalseBlames;
-  return often_slow || (dipped >= kTimes && dip_chance <= kFalseBlames);
+  const bool often_slow = pairs.slow + confirmations.slow >= kTimes && confirmations.slow > 0 && chance <= kFalseAlarms;
+  return often_slow || (dipped >= kTimes && dip_chance <= kFalseAlarms);
 }
 
 Evidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few) {

@@ -11,6 +11,8 @@ namespace busbar {
 /// The most blames by chance that a search may expect: an end or a pair is blamed only where (how many there are) x
 /// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
 constexpr double kFalseBlames = 0.01;
+/// The same for a unit that is slow only at times, which seven measurements show badly and --soak well.
+constexpr double kFalseAlarms = 1e-4;
 
 /// Slow measurements and their mean.
 struct SlowCount {
