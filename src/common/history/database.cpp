@@ -14,7 +14,7 @@ namespace {
 const char* remedy(int result) {
   switch (result & 0xFF) {
     case SQLITE_NOTADB:
-      return "; it is no database and stays as it is: name another file";
+      return " and stays as it is; name another file";
     case SQLITE_CORRUPT:
       return "; it is damaged and stays as it is: move it away, `sqlite3 FILE .recover` may save its rows";
     case SQLITE_CANTOPEN:

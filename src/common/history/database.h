@@ -64,6 +64,7 @@ class Statement {
   Statement(Database& database, std::string_view sql);
 
   Statement& bind(std::string_view text);
+  Statement& bind(const char* text) { return bind(std::string_view(text)); }  // else it would be true or false
   Statement& bind(std::int64_t value);
   Statement& bind(int value) { return bind(std::int64_t{value}); }
   Statement& bind(bool value) { return bind(std::int64_t{value}); }

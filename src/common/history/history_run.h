@@ -27,12 +27,8 @@ struct HistoryCell {
   std::optional<std::int64_t> wrong;  ///< nothing: not checked
   std::vector<double> epochs_s;       ///< medians in time order, or the times of the cycles of -N
 
-  /// Whether the other is the same cell, of another run.
-  bool same_cell(const HistoryCell& other) const {
-    return stage == other.stage && cell == other.cell && scope == other.scope && collective == other.collective &&
-           dtype == other.dtype && op == other.op && root == other.root && nbytes == other.nbytes &&
-           in_place == other.in_place;
-  }
+  /// Equal for the same cell of other runs: what was measured, not what came out.
+  std::string key() const;
 };
 
 /// One run, as the history keeps it.

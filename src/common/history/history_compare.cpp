@@ -1,0 +1,160 @@
+#include "common/history/history_compare.h"
+
+#include "common/history/history_setup.h"
+#include "common/statistics/distributions.h"
+#include "common/statistics/student_t.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+namespace busbar {
+namespace {
+
+using Verdict = CellAgainstHistory::Verdict;
+
+constexpr double kAssumedDeviation = 0.10;
+constexpr int kLeastDegrees = 3;
+constexpr double kOneSided = 0.025;
+constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of themselves
+
+const HistoryCell* find_cell(const HistoryRun& run, const HistoryCell& like) {
+  const auto found =
+      std::find_if(run.cells.begin(), run.cells.end(), [&](const HistoryCell& c) { return c.same_cell(like); });
+  return found == run.cells.end() ? nullptr : &*found;
+}
+
+/// How ln(time) of one cell varies between launches.
+struct Variation {
+  double variance = kAssumedDeviation * kAssumedDeviation;
+  int degrees = 0;  // 0: assumed
+};
+
+std::string alike(const HistoryRun& run) {
+  std::string text = setup(run);
+  for (const std::string& part : run.hosts) text += '\n' + part;
+  for (const std::string& part : run.environment) text += '\n' + part;
+  return text;
+}
+
+Variation variation(const std::vector<const HistoryRun*>& pool, const HistoryCell& like) {
+  std::map<std::string, std::vector<double>> groups;
+  for (const HistoryRun* run : pool) {
+    if (const HistoryCell* cell = find_cell(*run, like)) groups[alike(*run)].push_back(std::log(cell->median_s));
+  }
+  double squares = 0;
+  int degrees = 0;
+  for (const auto& [key, values] : groups) {
+    double mean = 0;
+    for (const double v : values) mean += v / static_cast<double>(values.size());
+    for (const double v : values) squares += (v - mean) * (v - mean);
+    degrees += static_cast<int>(values.size()) - 1;
+  }
+  if (degrees < kLeastDegrees) return {};
+  return {squares / degrees, degrees};
+}
+
+/// Of ln(median), as the run knows it of itself; 0 without an interval.
+double own_variance(const HistoryCell& cell) {
+  if (!cell.interval_s) return 0;
+  const double deviation = std::log(cell.interval_s->high / cell.interval_s->low) / 2 / kHalfWidthZ;
+  return deviation * deviation;
+}
+
+/// Of ln of the median over runs: 1 or 2 are a mean, more a median, which is less sure by pi / 2.
+double variance_of_middle(const std::vector<const HistoryCell*>& cells, double variance) {
+  if (cells.size() == 1) return std::max(variance, own_variance(*cells.front()));
+  return (cells.size() > 2 ? std::numbers::pi / 2 : 1) * variance / static_cast<double>(cells.size());
+}
+
+struct Judged {
+  CellAgainstHistory cell;
+  double p = 1;
+};
+
+Judged judge_cell(const HistoryCell& after, const std::vector<const HistoryCell*>& before, const Variation& v,
+                  double delta) {
+  std::vector<double> logs;
+  for (const HistoryCell* b : before) logs.push_back(std::log(b->median_s));
+  const double middle = median(logs);
+  const double difference = std::log(after.median_s) - middle;
+  const double error = std::sqrt(std::max(v.variance, own_variance(after)) + variance_of_middle(before, v.variance));
+  const double q = v.degrees > 0 ? student_t_quantile(1 - kOneSided, v.degrees) : normal_quantile(1 - kOneSided);
+  Judged judged;
+  judged.cell.cell = after;
+  judged.cell.before_s = std::exp(middle);
+  judged.cell.ratio = {std::exp(difference), {std::exp(difference - q * error), std::exp(difference + q * error)}};
+  judged.cell.deviation = std::sqrt(v.variance);
+  judged.cell.assumed = v.degrees == 0;
+  const double excess = difference - std::log1p(delta);
+  if (error <= 0) {
+    judged.p = excess > 0 ? 0 : 1;  // runs that are all alike to the last digit
+  } else if (v.degrees > 0) {
+    judged.p = student_t_upper(excess / error, v.degrees);
+  } else {
+    judged.p = std::erfc(excess / error / std::numbers::sqrt2) / 2;
+  }
+  return judged;
+}
+
+Verdict verdict_of(const CellAgainstHistory& c, double delta) {
+  if (c.cell.wrong.value_or(0) > 0) return Verdict::wrong;
+  if (c.adjusted_p <= kOneSided) return Verdict::slower;
+  if (c.ratio.interval.high < 1 / (1 + delta)) return Verdict::faster;
+  return c.ratio.interval.high < 1 + delta ? Verdict::equivalent : Verdict::undecided;
+}
+
+Outcome outcome_of(const std::vector<CellAgainstHistory>& cells) {
+  Outcome outcome = cells.empty() ? Outcome::inconclusive : Outcome::pass;
+  for (const CellAgainstHistory& c : cells) {
+    if (c.verdict == Verdict::wrong || c.verdict == Verdict::slower) outcome = Outcome::fail;
+    if (c.verdict == Verdict::undecided) outcome = worse(outcome, Outcome::inconclusive);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+const char* name(Verdict verdict) {
+  constexpr const char* kNames[] = {"WRONG", "slower", "undecided", "equivalent", "faster"};
+  return kNames[static_cast<int>(verdict)];
+}
+
+HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
+                                       std::span<const HistoryRun> others, double delta) {
+  std::vector<const HistoryRun*> pool;
+  for (const HistoryRun& run : others) pool.push_back(&run);
+  if (before.size() > 1) {
+    for (const HistoryRun& run : before) pool.push_back(&run);
+  }
+  HistoryComparison result;
+  std::vector<double> p;
+  for (const HistoryCell& cell : after.cells) {
+    std::vector<const HistoryCell*> earlier;
+    for (const HistoryRun& run : before) {
+      if (const HistoryCell* found = find_cell(run, cell)) earlier.push_back(found);
+    }
+    if (earlier.empty()) {
+      ++result.only_after;
+      continue;
+    }
+    const Variation v = variation(pool, cell);
+    result.launches = std::max(result.launches, v.degrees > 0 ? pool.size() : 0);
+    Judged judged = judge_cell(cell, earlier, v, delta);
+    result.cells.push_back(std::move(judged.cell));
+    p.push_back(judged.p);
+  }
+  for (const HistoryCell& cell : before.empty() ? std::vector<HistoryCell>{} : before.back().cells) {
+    if (find_cell(after, cell) == nullptr) ++result.only_before;
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < result.cells.size(); ++i) {
+    result.cells[i].adjusted_p = adjusted[i];
+    result.cells[i].verdict = verdict_of(result.cells[i], delta);
+  }
+  result.outcome = outcome_of(result.cells);
+  return result;
+}
+
+}  // namespace busbar
