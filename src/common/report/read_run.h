@@ -10,12 +10,24 @@
 
 namespace busbar {
 
+/// One rank of --per-rank.
+struct RunRank {
+  int rank = 0;
+  std::string host;
+  double own_s = 0;              ///< median of its own time in the operation
+  std::optional<double> late_s;  ///< median lateness; nothing where no clock sees it
+  std::optional<double> last_share;
+};
+
 /// What --stat says of one cell.
 struct RunStats {
   double median_s = 0;
   std::optional<Interval> interval_s;
   std::vector<double> epoch_medians_s;  ///< in time order, all above 0
   double calls_per_epoch = 1;
+  std::string stop;              ///< "ci", "time", "noisy"
+  std::optional<int> straggler;  ///< rank
+  std::vector<RunRank> ranks;    ///< --per-rank
 };
 
 /// One placement of one row.
@@ -28,10 +40,13 @@ struct RunCell {
   bool in_place = false;
   bool measured = true;               ///< false: no such placement
   std::optional<std::int64_t> wrong;  ///< nothing: not checked
+  double time_s = 0;                  ///< the time column; 0: not in the file
+  double busbw = 0;                   ///< the busbw column [1e9 B/s]
   std::optional<RunStats> stats;      ///< --stat
   std::string algorithm;              ///< --show-algo; empty: not asked
   std::string protocol;
   std::string channels;
+  std::string note;
 
   /// Whether the other is the same cell, of another run.
   bool same_cell(const RunCell& other) const;
@@ -45,10 +60,25 @@ struct RunSkip {
   std::string reason;
 };
 
-/// A file that a benchmark wrote with -J, as far as comparing launches needs it.
+/// Where a rank ran.
+struct RunDevice {
+  int rank = 0;
+  std::string host;
+  std::string name;  ///< "NVIDIA H200", "[core 3] host memory"
+};
+
+/// A file that a benchmark wrote with -J, as far as comparing launches and reports need it.
 struct RunFile {
   std::string name;  ///< of the file
+  std::string version;
   std::string start_time;
+  std::string end_time;  ///< empty: the run did not end
+  std::vector<std::string> args;
+  std::vector<std::string> environment;  ///< "NAME=value"
+  std::vector<std::string> remarks;
+  std::vector<std::string> errors;
+  std::vector<RunDevice> devices;
+  std::vector<std::string> wrong_texts;  ///< who held what
   std::string collective;
   std::string backend;
   std::string library;  ///< "Open MPI 4.1.4"
