@@ -8,6 +8,9 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace busbar {
 namespace {
@@ -19,11 +22,22 @@ constexpr int kLeastDegrees = 3;
 constexpr double kOneSided = 0.025;
 constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of themselves
 
-const HistoryCell* find_cell(const HistoryRun& run, const HistoryCell& like) {
-  const auto found =
-      std::find_if(run.cells.begin(), run.cells.end(), [&](const HistoryCell& c) { return c.same_cell(like); });
-  return found == run.cells.end() ? nullptr : &*found;
-}
+/// A run's cells by their keys: a run of accept on hundreds of hosts has ten thousand.
+struct IndexedRun {
+  std::string alike;  // equal for runs that nothing known of tells apart
+  std::unordered_map<std::string, const HistoryCell*> cells;
+
+  explicit IndexedRun(const HistoryRun& of) : alike(setup(of)) {
+    for (const std::string& host : of.hosts) alike += '\n' + host;
+    for (const std::string& variable : of.environment) alike += '\n' + variable;
+    for (const HistoryCell& cell : of.cells) cells.emplace(cell.key(), &cell);
+  }
+
+  const HistoryCell* find(const std::string& key) const {
+    const auto found = cells.find(key);
+    return found == cells.end() ? nullptr : found->second;
+  }
+};
 
 /// How ln(time) of one cell varies between launches.
 struct Variation {
@@ -31,21 +45,14 @@ struct Variation {
   int degrees = 0;  // 0: assumed
 };
 
-std::string alike(const HistoryRun& run) {
-  std::string text = setup(run);
-  for (const std::string& part : run.hosts) text += '\n' + part;
-  for (const std::string& part : run.environment) text += '\n' + part;
-  return text;
-}
-
-Variation variation(const std::vector<const HistoryRun*>& pool, const HistoryCell& like) {
+Variation variation(const std::vector<IndexedRun>& pool, const std::string& key) {
   std::map<std::string, std::vector<double>> groups;
-  for (const HistoryRun* run : pool) {
-    if (const HistoryCell* cell = find_cell(*run, like)) groups[alike(*run)].push_back(std::log(cell->median_s));
+  for (const IndexedRun& run : pool) {
+    if (const HistoryCell* cell = run.find(key)) groups[run.alike].push_back(std::log(cell->median_s));
   }
   double squares = 0;
   int degrees = 0;
-  for (const auto& [key, values] : groups) {
+  for (const auto& [alike, values] : groups) {
     double mean = 0;
     for (const double v : values) mean += v / static_cast<double>(values.size());
     for (const double v : values) squares += (v - mean) * (v - mean);
@@ -123,30 +130,33 @@ const char* name(Verdict verdict) {
 
 HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
                                        std::span<const HistoryRun> others, double delta) {
-  std::vector<const HistoryRun*> pool;
-  for (const HistoryRun& run : others) pool.push_back(&run);
-  if (before.size() > 1) {
-    for (const HistoryRun& run : before) pool.push_back(&run);
-  }
+  std::vector<IndexedRun> earlier(before.begin(), before.end());
+  std::vector<IndexedRun> pool(others.begin(), others.end());
+  if (earlier.size() > 1) pool.insert(pool.end(), earlier.begin(), earlier.end());
   HistoryComparison result;
   std::vector<double> p;
+  std::unordered_set<std::string> compared;
   for (const HistoryCell& cell : after.cells) {
-    std::vector<const HistoryCell*> earlier;
-    for (const HistoryRun& run : before) {
-      if (const HistoryCell* found = find_cell(run, cell)) earlier.push_back(found);
+    const std::string key = cell.key();
+    if (!compared.insert(key).second) continue;
+    std::vector<const HistoryCell*> cells;
+    for (const IndexedRun& run : earlier) {
+      if (const HistoryCell* found = run.find(key)) cells.push_back(found);
     }
-    if (earlier.empty()) {
+    if (cells.empty()) {
       ++result.only_after;
       continue;
     }
-    const Variation v = variation(pool, cell);
-    result.launches = std::max(result.launches, v.degrees > 0 ? pool.size() : 0);
-    Judged judged = judge_cell(cell, earlier, v, delta);
+    const Variation v = variation(pool, key);
+    if (v.degrees > 0) result.launches = pool.size();
+    Judged judged = judge_cell(cell, cells, v, delta);
     result.cells.push_back(std::move(judged.cell));
     p.push_back(judged.p);
   }
-  for (const HistoryCell& cell : before.empty() ? std::vector<HistoryCell>{} : before.back().cells) {
-    if (find_cell(after, cell) == nullptr) ++result.only_before;
+  if (!earlier.empty()) {
+    const auto& cells = earlier.back().cells;
+    result.only_before = static_cast<std::size_t>(
+        std::count_if(cells.begin(), cells.end(), [&](const auto& c) { return compared.count(c.first) == 0; }));
   }
   const std::vector<double> adjusted = holm(p);
   for (std::size_t i = 0; i < result.cells.size(); ++i) {

@@ -104,7 +104,7 @@ void add_row(HistoryRun& run, const Config& config, const Collective& collective
     if (!usable(cell.median_s)) continue;
     const auto earlier = row.cycle == 0 ? run.cells.end()
                                         : std::find_if(run.cells.begin(), run.cells.end(),
-                                                       [&](const HistoryCell& c) { return c.same_cell(cell); });
+                                                       [&](const HistoryCell& c) { return c.key() == cell.key(); });
     if (earlier == run.cells.end()) {
       run.cells.push_back(std::move(cell));
     } else {

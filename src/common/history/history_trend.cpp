@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace busbar {
 namespace {
@@ -49,16 +50,18 @@ void judge_trend(CellTrend& trend) {
 
 std::vector<CellTrend> trends(std::span<const HistoryRun> runs) {
   std::vector<CellTrend> all;
+  std::unordered_map<std::string, std::size_t> index;
   // From the latest back, so that its cells come first and in its order.
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     const std::string of = setup(*run);
     for (const HistoryCell& cell : run->cells) {
-      auto at = std::find_if(all.begin(), all.end(),
-                             [&](const CellTrend& t) { return t.setup == of && t.cell.same_cell(cell); });
-      if (at == all.end())
-        at = all.insert(all.end(),
-                        {.cell = cell, .setup = of, .points = {}, .distance = {}, .month_slope = {}, .change = {}});
-      at->points.push_back({run->id, run->time, cell.median_s, cell.busbw});
+      const auto [at, fresh] = index.try_emplace(of + '\n' + cell.key(), all.size());
+      if (fresh) {
+        CellTrend& trend = all.emplace_back();
+        trend.cell = cell;
+        trend.setup = of;
+      }
+      all[at->second].points.push_back({run->id, run->time, cell.median_s, cell.busbw});
     }
   }
   for (CellTrend& trend : all) {
