@@ -41,8 +41,9 @@ def kill(pid, how):
 
 
 class Cluster:
-    def __init__(self, nhosts, launcher, rate="1gbit"):
+    def __init__(self, nhosts, launcher, rate="1gbit", program=PROGRAM):
         self.launcher = launcher
+        self.program = program  # what the ranks are called
         self.hosts = [f"node{i}" for i in range(nhosts)]
         vcluster("up", nhosts, rate)
         if launcher != "mpirun":
@@ -52,7 +53,7 @@ class Cluster:
         return [int(word) for word in vcluster("pids", host, name).split()]
 
     def ranks(self, host):
-        return sorted(self.pids(host, PROGRAM))
+        return sorted(self.pids(host, self.program))
 
     def rank(self, rank):
         """The process of a rank, two of which are on each host."""
@@ -87,7 +88,7 @@ class Cluster:
         for host in self.hosts:
             found += [f"{os.path.basename(path)} on {host}" for path in self.records(host)]
             for line in vcluster("exec", host, "ss", "-Htlnp").splitlines():
-                if PROGRAM in line:
+                if self.program in line:
                     found.append(f"a socket on {host}: {line.split()[3]}")
         return found
 

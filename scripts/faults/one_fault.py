@@ -93,8 +93,8 @@ def judge(fault, result):
     if fault.message and not any(fault.message in line for line in result["errors"]):
         wrong.append(f"no error with {fault.message!r}")
     if fault.quiet():
-        # Ranks that the launcher ends because others have left with the error that is wanted say that they were ended, and
-        # blame nobody.
+        # Ranks that the launcher ends because others have left with the error that is wanted say that they were ended,
+        # and blame nobody.
         ended = verdict == "UNKNOWN" and 0 not in fault.codes and not result["ranks"] and not result["hosts"]
         if verdict not in (None, "SLOW_NOT_HUNG") and not ended:
             wrong.append(f"a false alarm: {verdict}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every fault that busbar must name, on virtual hosts: the table fault x launcher x verdict x seconds as Markdown on
 stdout, progress on stderr. Each fault has a sandbox of its own (scripts/vcluster). `make faults` and `make soak` run
-it.
+it. With --acceptance: what `busbar accept` makes of faults (run_acceptance.py).
 
 Ends with 0 where all came out as it must, with 1 where something did not, with 77 where there can be no sandbox."""
 
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import run_acceptance
 from cluster import VCLUSTER
 from fault_list import BY_NAME, FAULTS
 
@@ -66,13 +67,13 @@ def table(results):
     return "\n".join(lines)
 
 
-def write_between_marks(path, text):
+def write_between_marks(path, text, mark):
     with open(path, encoding="utf-8") as file:
-        parts = file.read().split(MARK)
+        parts = file.read().split(mark)
     if len(parts) != 3:
-        sys.exit(f"{path} needs two lines {MARK}")
+        sys.exit(f"{path} needs two lines {mark}")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{parts[0]}{MARK}\n\n{text}\n{MARK}{parts[2]}")
+        file.write(f"{parts[0]}{mark}\n\n{text}\n{mark}{parts[2]}")
 
 
 def machine():
@@ -86,7 +87,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default="build", help="folder of the executables (build)")
     parser.add_argument("--launchers", default="mpirun,salloc,srun")
-    parser.add_argument("--only", default="", help="faults, with commas between; there are: " + " ".join(BY_NAME))
+    parser.add_argument("--only", default="", help="faults, with commas between; there are: " + " ".join(BY_NAME) +
+                        "; with --acceptance: " + " ".join(run_acceptance.BY_NAME))
+    parser.add_argument("--acceptance", action="store_true", help="`busbar accept`: its faults, and 20 healthy runs")
+    parser.add_argument("--plan", default=run_acceptance.PLAN, help="of --acceptance (%(default)s)")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--soak", type=int, default=0, metavar="N",
                         help="first N healthy runs while other work takes every core, then each fault --repeat times")
@@ -95,6 +99,8 @@ def main():
     parser.add_argument("--from", dest="earlier", metavar="FILE", nargs="+",
                         help="run nothing: the table of such files")
     arguments = parser.parse_args()
+    if arguments.acceptance:
+        sys.exit(acceptance(arguments))
 
     begun = time.monotonic()
     results = read_details(arguments.earlier) if arguments.earlier else run_all(arguments)
@@ -107,17 +113,35 @@ def main():
            f"srun. {machine()}.\n"
     print(text)
     if arguments.write:
-        write_between_marks(arguments.write, text)
+        write_between_marks(arguments.write, text, MARK)
     sys.exit(1 if bad else 0)
 
 
-def read_details(paths):
-    results = []
+def acceptance(arguments):
+    """The exit code."""
+    results = read_lines(arguments.earlier) if arguments.earlier else run_acceptance.run_all(arguments)
+    if not results:
+        return SKIPPED
+    loads = sorted(result.get("load", 0) for result in results)
+    text = f"{run_acceptance.table(results)}\n\n{len(results)} runs, load {loads[0]:.0f} to {loads[-1]:.0f}. " \
+           f"{machine()}.\n"
+    print(text)
+    if arguments.write:
+        write_between_marks(arguments.write, text, run_acceptance.MARK)
+    return 0 if run_acceptance.is_as_it_must_be(results) else 1
+
+
+def read_lines(paths):
+    lines = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            results += [json.loads(line) for line in file]
+            lines += [json.loads(line) for line in file]
+    return lines
+
+
+def read_details(paths):
     names = list(BY_NAME)
-    return sorted(results, key=lambda result: (names.index(result["fault"]), result["launcher"]))
+    return sorted(read_lines(paths), key=lambda result: (names.index(result["fault"]), result["launcher"]))
 
 
 def run_all(arguments):
