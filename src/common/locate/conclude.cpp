@@ -95,7 +95,7 @@ Blames blames_of(const Evidence& evidence, const SearchRecord& record) {
     if (blamed.count(link.a) > 0 || blamed.count(link.b) > 0) continue;
     if (link.blamed()) {
       blames.links.push_back(link_culprit(link, record));
-    } else if (link.always_slow() && link.measurements.measured >= 3) {
+    } else if (link.always_slow() && link.measurements.measured >= 3 && link.alone.slow == link.alone.measured) {
       ++blames.undecided;
     }
   }
@@ -262,8 +262,10 @@ std::string doubts(const SearchRecord& record, const Evidence& both, const Blame
                        100 * record.noise, std::max(record.threshold, 0.0));
   }
   if (blames.undecided + one_way.undecided > 0) {
-    return fmt::format("{} more were slow each time, but {:.0f} % of all measurements are: chance cannot be excluded",
-                       blames.undecided + one_way.undecided, 100 * both.slow_share);
+    return fmt::format(
+        "{} more were slow each time, but {:.1f} % of the measurements of good pairs are slow: chance "
+        "cannot be excluded",
+        blames.undecided + one_way.undecided, 100 * both.slow_share);
   }
   return "";
 }

@@ -132,6 +132,7 @@ class Weighing {
       dips.add(1, result.dipped);
     }
     evidence_.good_measurements = all.measured;
+    slow_ = all.slow;
     evidence_.slow_share = smoothed(all.slow, all.measured);
     dip_share_ = smoothed(dips.slow, dips.measured);
   }
@@ -176,13 +177,17 @@ class Weighing {
       entry.pairs = pairs_[at(entry.end)];
       entry.dipped = dips_[at(entry.end)].slow;
       entry.measured = dips_[at(entry.end)].measured;
-      entry.chance = nends_ * tail(entry.pairs.slow + entry.confirmations.slow,
-                                   entry.pairs.measured + entry.confirmations.measured, evidence_.slow_share);
+      // Where it is slow alone too, that speaks against it; where it is not, it is about the load: no word for it.
+      const int alone = entry.alone.slow;
+      entry.chance = nends_ * tail(entry.pairs.slow + entry.confirmations.slow + alone,
+                                   entry.pairs.measured + entry.confirmations.measured + alone, evidence_.slow_share);
       entry.dip_chance = nends_ * tail(entry.dipped, entry.measured, dip_share_);
     }
     for (LinkEvidence& link : evidence_.links) {
       const int times = link.measurements.slow + link.alone.slow;
-      link.chance = static_cast<double>(evidence_.pairs.size()) * std::pow(evidence_.slow_share, times);
+      // Without its own first measurement: of three units' pairs it is a third of what is known.
+      const double share = smoothed(std::max(0, slow_ - 1), std::max(0, evidence_.good_measurements - 1));
+      link.chance = static_cast<double>(evidence_.pairs.size()) * std::pow(share, times);
     }
   }
 
@@ -191,6 +196,7 @@ class Weighing {
   int nends_;
   double threshold_;
   double dip_share_ = 0;
+  int slow_ = 0;  ///< of evidence_.good_measurements
   std::vector<double> factors_;
   std::vector<SlowCount> pairs_;
   std::vector<SlowCount> dips_;

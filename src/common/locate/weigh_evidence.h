@@ -8,10 +8,12 @@
 
 namespace busbar {
 
-/// The most blames by chance that a search may expect: an end or a pair is blamed only where (how many there are) x
+/// The most units blamed by chance that a search may expect: one is blamed only where (how many there are) x
 /// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
 constexpr double kFalseBlames = 0.01;
-/// The same for a unit that is slow only at times, which seven measurements show badly and --soak well.
+/// The same of what fewer measurements speak for, and what a dip more looks like: a unit that is slow only at times,
+/// which
+/// --soak shows better, and a single pair, which --full does.
 constexpr double kFalseAlarms = 1e-4;
 
 /// Slow measurements and their mean.
@@ -52,7 +54,7 @@ struct LinkEvidence {
   double alone_ratio = 0;
   double chance = 1;
   bool always_slow() const { return measurements.slow == measurements.measured; }
-  bool blamed() const { return always_slow() && measurements.measured >= 3 && chance <= kFalseBlames; }
+  bool blamed() const { return always_slow() && measurements.measured >= 3 && chance <= kFalseAlarms; }
 };
 
 /// All of it, of the measurements both ways at once or of those one way.
