@@ -2,6 +2,7 @@
 // meant, a launcher's own variables taken for a difference between ranks.
 
 #include "common/doctor/checks.h"
+#include "common/doctor/env_devices.h"
 #include "common/doctor/env_names.h"
 #include "common/doctor/env_values.h"
 #include "common/doctor/nccl_conf.h"
@@ -273,6 +274,74 @@ TEST_CASE("What a launcher sets for every process is not compared", "[doctor][en
       "env OMPI_MCA_mpi_oversubscribe=1\nenv OMPI_UNIVERSE_SIZE=4\nenv PMIX_RANK=3\nenv PMIX_ID=1.3\n"
       "env PMIX_HOSTNAME=n1\nenv NCCL_HOSTID=n1\nenv NCCL_DEBUG_FILE=/tmp/%h.%p\nenv SLURM_PROCID=3\n");
   CHECK(rows.empty());
+}
+
+TEST_CASE("A list of devices is taken as NCCL takes it", "[doctor][env]") {
+  const std::vector<std::string> there{"mlx5_0", "mlx5_1", "mlx5_10", "mlx5_bond_0"};
+  using Names = std::vector<std::string>;
+  CHECK(taken_by_list("mlx5_1", there) == Names{"mlx5_1", "mlx5_10"});
+  CHECK(taken_by_list("=mlx5_1", there) == Names{"mlx5_1"});
+  CHECK(taken_by_list("=mlx5_0:1,mlx5_1:1", there) == Names{"mlx5_0", "mlx5_1"});
+  CHECK(taken_by_list("^mlx5_1", there) == Names{"mlx5_0", "mlx5_bond_0"});
+  CHECK(taken_by_list("^=mlx5_1", there) == Names{"mlx5_0", "mlx5_10", "mlx5_bond_0"});
+  CHECK(taken_by_list("mlx4", there).empty());
+}
+
+TEST_CASE("NCCL_IB_HCA is held against the host's devices", "[doctor][env]") {
+  const std::string devices =
+      "folder /sys/class/infiniband/mlx5_0\nfolder /sys/class/infiniband/mlx5_1\n"
+      "folder /sys/class/infiniband/mlx5_10\n";
+  DoctorRow row = find(rows_of(devices + "env NCCL_IB_HCA=mlx5_1\n"), "env.hca", "NCCL_IB_HCA");
+  CHECK(row.outcome == Outcome::warn);
+  CHECK_THAT(row.reason, Contains("mlx5_10 is taken without being named"));
+  CHECK_THAT(row.remedy, Contains("\"=mlx5_1\""));
+  row = find(rows_of(devices + "env NCCL_IB_HCA=mlx4\n"), "env.hca", "NCCL_IB_HCA");
+  CHECK(row.outcome == Outcome::fail);
+  row = find(rows_of(devices + "env NCCL_IB_HCA==mlx5_0,mlx5_1\n"), "env.hca", "NCCL_IB_HCA");
+  CHECK(row.outcome == Outcome::pass);
+  CHECK(row.value == "=mlx5_0,mlx5_1 takes mlx5_0 mlx5_1");
+  row = find(rows_of("env NCCL_IB_HCA=mlx5\n"), "env.hca", "NCCL_IB_HCA");
+  CHECK(row.outcome == Outcome::warn);
+}
+
+TEST_CASE("NCCL_IB_HCA that takes only dead ports, or slower ones too, is told", "[doctor][env]") {
+  const std::string ports =
+      "file /sys/class/infiniband/mlx5_0/ports/1/state 4: ACTIVE\n"
+      "file /sys/class/infiniband/mlx5_0/ports/1/rate 400 Gb/sec (4X NDR)\n"
+      "file /sys/class/infiniband/mlx5_1/ports/1/state 1: DOWN\n"
+      "file /sys/class/infiniband/mlx5_1/ports/1/rate 10 Gb/sec (4X SDR)\n"
+      "file /sys/class/infiniband/mlx5_2/ports/1/state 4: ACTIVE\nfile /sys/class/infiniband/mlx5_2/ports/1/rate 25 "
+      "Gb/sec "
+      "(1X EDR)\n";
+  const auto of = [&](const std::string& value) {
+    return find(rows_of(ports + "env NCCL_IB_HCA=" + value + "\n"), "env.hca", "NCCL_IB_HCA");
+  };
+  CHECK(of("=mlx5_0").outcome == Outcome::pass);
+  CHECK(of("=mlx5_1").outcome == Outcome::fail);
+  CHECK_THAT(of("=mlx5_1").reason, Contains("active"));
+  CHECK(of("mlx5").outcome == Outcome::warn);
+  CHECK_THAT(of("mlx5").reason, Contains("mlx5_2 is slower"));
+  CHECK(of("=mlx5_0,mlx5_1").outcome == Outcome::pass);  // the dead one is the network's own finding
+}
+
+TEST_CASE("NCCL_SOCKET_IFNAME is held against the host's interfaces", "[doctor][env]") {
+  const std::string nets =
+      "folder /sys/class/net/lo\nfolder /sys/class/net/eth0\nfolder /sys/class/net/eth1\n"
+      "folder /sys/class/net/docker0\nenv OMPI_COMM_WORLD_SIZE=4\n";
+  const auto of = [&](const std::string& value, const char* here) {
+    return find(rows_of(nets + "env OMPI_COMM_WORLD_LOCAL_SIZE=" + here + "\nenv NCCL_SOCKET_IFNAME=" + value + "\n"),
+                "env.ifname", "NCCL_SOCKET_IFNAME");
+  };
+  CHECK(of("eth", "2").outcome == Outcome::pass);
+  CHECK(of("=eth0", "2").value == "=eth0 takes eth0");
+  CHECK(of("ib", "2").outcome == Outcome::fail);
+  CHECK_THAT(of("ib", "2").reason, Contains("there is docker0 eth0 eth1 lo"));
+  CHECK(of("lo", "2").outcome == Outcome::fail);
+  CHECK(of("lo", "4").outcome == Outcome::pass);
+  CHECK(of("docker0", "2").outcome == Outcome::fail);
+  CHECK(of("^lo", "2").outcome == Outcome::warn);
+  CHECK_THAT(of("^lo", "2").reason, Contains("docker0"));
+  CHECK(of("^lo,docker", "2").outcome == Outcome::pass);
 }
 
 TEST_CASE("A healthy environment says nothing", "[doctor][env]") {

@@ -1,5 +1,6 @@
 #include "common/diagnose/setting_rules.h"
 #include "common/doctor/checks.h"
+#include "common/doctor/env_devices.h"
 #include "common/doctor/env_names.h"
 #include "common/doctor/env_values.h"
 #include "common/doctor/nccl_conf.h"
@@ -119,6 +120,7 @@ void check_environment(const Probe& probe, Rows& rows) {
     add(rows, "env.slow", name, {value, ""}, judge_slow_setting(name, value));
     add_value(rows, name, {value, ""});
   }
+  check_selected_devices(probe, settings, rows);
 }
 
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #include "common/doctor/checks.h"
 #include "common/doctor/counter_rules.h"
+#include "common/doctor/env_devices.h"
 
 #include <fmt/format.h>
 
@@ -13,14 +14,6 @@ namespace busbar {
 namespace {
 
 using Readings = std::vector<CounterReading>;
-
-/// Loopback, and interfaces of containers and tunnels, which come and go.
-bool leads_nowhere(std::string_view name) {
-  constexpr auto kLocal = std::to_array<std::string_view>(
-      {"docker", "veth", "virbr", "br-", "cni", "cali", "flannel", "podman", "tun", "tap", "wg", "wl"});
-  return name == "lo" ||
-         std::any_of(kLocal.begin(), kLocal.end(), [&](std::string_view one) { return name.starts_with(one); });
-}
 
 /// "ib/mlx5_3/1/symbol_error" in its parts.
 struct CounterName {
@@ -110,7 +103,7 @@ std::vector<CounterReading> read_counters(const Probe& probe) {
     }
   }
   for (const std::string& net : probe.list("/sys/class/net")) {
-    if (leads_nowhere(net)) continue;
+    if (leads_nowhere(net)) continue;  // containers come and go
     const std::string folder = "/sys/class/net/" + net;
     read_family(readings, probe, "net", net, {folder, folder + "/statistics"});
   }
