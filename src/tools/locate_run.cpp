@@ -16,7 +16,7 @@ namespace busbar {
 namespace {
 
 constexpr std::uint64_t kMostBytes = 64 << 20;
-constexpr double kHostRepetition = 30e-3;           // [s]: long against a meeting of two hosts, short enough for dozens
+constexpr double kHostMessage = 15e-3;              // [s]: long against a meeting of two hosts, short enough for dozens
 constexpr std::size_t kKeptMeasurements = 1 << 20;  // of --full over thousands of hosts the matrix is enough
 
 std::string pack(const LocateRound& round) {
@@ -165,7 +165,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
   GroupProbe probe(world, units, baseline, config, capacity, watchdog, wrap);
   if (units.count() >= 2) {
     const std::uint64_t asked = options.nbytes == 0 && on_gpu ? capacity : options.nbytes;
-    run.shape = choose_shape(probe, units, asked, options.repetitions, options.round_s, capacity, kHostRepetition);
+    run.shape = choose_shape(probe, units, asked, options.repetitions, options.round_s, capacity, kHostMessage);
     if (tell && world.rank() == 0) {
       tell(fmt::format("{} {}s, messages of {}, {} repetitions of about {:.1f} ms a round", units.count(), units.kind(),
                        format_bytes(run.shape.nbytes), run.shape.repetitions, 1e3 * run.shape.repetition_s));

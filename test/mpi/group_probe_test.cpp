@@ -93,8 +93,13 @@ TEST_CASE("pairs are measured at once, and a slow one is slow alone", "[measure]
   }
   // 30 ms for 4096 B.
   if (!measured.empty()) CHECK(measured[0].bandwidth < 4096 / 30e-3);
-  CHECK(bench.sent.size() == 9);  // two to settle; who sits out counts as many
-  for (const Operation& op : bench.sent) CHECK(op.collective->id == CollectiveId::sendrecv);
+  // Two repetitions to settle, seven that count, each one way and the other; who sits out counts as many.
+  REQUIRE(bench.sent.size() == 18);
+  const bool waits = bench.all.size() % 2 == 1 && bench.all.rank() == bench.all.size() - 1;
+  for (std::size_t i = 0; i < bench.sent.size(); ++i) {
+    CHECK(bench.sent[i].collective->id == CollectiveId::broadcast);
+    CHECK(bench.sent[i].problem.root == (waits ? 0 : static_cast<int>(i % 2)));
+  }
 }
 
 TEST_CASE("one way, the first of a pair sends whichever rank it is", "[measure][locate]") {
@@ -124,7 +129,7 @@ TEST_CASE("a group that is far too slow is cut short, and makes as many calls", 
   const auto measured = bench.probe.measure(round, {.nbytes = 4096, .repetitions = 50, .repetition_s = 10e-6}, "test");
   check_equal_everywhere(bench.all, measured);
   CHECK(measured[0].repetitions == 3);
-  CHECK(bench.sent.size() == 52);
+  CHECK(bench.sent.size() == 2 * 52);
 }
 
 TEST_CASE("a ring of units is one group", "[measure][locate][seven]") {
@@ -136,6 +141,9 @@ TEST_CASE("a ring of units is one group", "[measure][locate][seven]") {
   check_equal_everywhere(bench.all, measured);
   CHECK(measured[0].repetitions == 3);
   CHECK(bench.sent.back().problem.nranks == bench.all.size());
+  // A ring of two is a pair.
+  const bool pair = bench.all.size() <= 2;
+  CHECK(bench.sent.back().collective->id == (pair ? CollectiveId::broadcast : CollectiveId::sendrecv));
 }
 
 TEST_CASE("units are hosts where there are two, and rails those that all have", "[locate][units]") {

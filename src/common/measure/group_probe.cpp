@@ -19,17 +19,24 @@ constexpr double kPatience = 3;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-Operation operation_of(const LocateRound& round, const Seat& seat, int nranks, std::uint64_t nbytes) {
-  const DType dtype = DType::float32;
-  const bool one_way = round.one_way && seat.group >= 0;
+Operation operation_of(const Collective& collective, int root, int nranks, std::uint64_t nbytes) {
   Operation op;
-  op.collective = one_way ? &kBroadcast : &kSendrecv;
-  op.dtype = dtype;
-  op.problem = {.count = std::max<std::size_t>(1, nbytes / size_of(dtype)),
-                .elem_size = size_of(dtype),
-                .nranks = nranks,
-                .root = one_way ? seat.root : 0};
+  op.collective = &collective;
+  op.dtype = DType::float32;
+  const std::size_t width = size_of(op.dtype);
+  op.problem = {.count = std::max<std::size_t>(1, nbytes / width), .elem_size = width, .nranks = nranks, .root = root};
   return op;
+}
+
+/// The operations of one repetition: each waits for the one before.
+std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, const Seat& seat, int nranks,
+                                     std::uint64_t nbytes) {
+  const bool pair = nranks == 2;
+  if (round.one_way) return {operation_of(kBroadcast, pair ? seat.root : 0, nranks, nbytes)};
+  const bool turns = in_turns && std::all_of(round.groups.begin(), round.groups.end(),
+                                             [](const std::vector<int>& group) { return group.size() <= 2; });
+  if (!turns) return {operation_of(kSendrecv, 0, nranks, nbytes)};
+  return {operation_of(kBroadcast, 0, nranks, nbytes), operation_of(kBroadcast, pair ? 1 : 0, nranks, nbytes)};
 }
 
 /// What of a measurement is agreed, as numbers that are 0 where a process knows nothing of it.
@@ -51,6 +58,16 @@ GroupMeasurement get(std::span<const double> at) {
   m.dips = static_cast<int>(at[3]);
   m.repetitions = static_cast<int>(at[4]);
   return m;
+}
+
+/// Of each repetition that was made the operation that took longest.
+std::vector<double> slowest_of_each(std::span<const double> times_s, std::size_t operations) {
+  std::vector<double> slowest;
+  for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += operations) {
+    const auto of_one = times_s.subspan(at, operations);
+    slowest.push_back(*std::max_element(of_one.begin(), of_one.end()));
+  }
+  return slowest;
 }
 
 }  // namespace
@@ -82,6 +99,7 @@ GroupProbe::GroupProbe(const Comm& world, const LocateUnits& units, Backend& bas
       config_(config),
       watchdog_(watchdog),
       wrap_(std::move(wrap)),
+      in_turns_(baseline.name() == "mpi"),
       arena_(baseline, capacity, 0) {}
 
 std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, const GroupShape& shape,
@@ -98,16 +116,16 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   if (wrap_) backend = wrap_(std::move(backend));
   const auto watched = watchdog_.attach(*backend);
 
-  const Operation op = operation_of(round, seat, link.size(), shape.nbytes);
-  const Operation trifle = operation_of(round, seat, link.size(), 0);
+  const std::vector<Operation> ops = operations_of(round, in_turns_, seat, link.size(), waits ? 0 : shape.nbytes);
   // What is written down is the same for all: groups of a round are not to look like ranks that disagree.
-  const CalledOperation called = called_operation(operation_of(round, {.group = 0}, 2, shape.nbytes), shape.nbytes, 1);
-  const int calls = kSettle + shape.repetitions;
-  watchdog_.begin(Phase::timed_loop, name, called, static_cast<std::uint64_t>(calls),
-                  calls * std::max(shape.repetition_s, 0.01) * kPatience);
-  std::vector<double> times_s = repeat(*backend, group, waits ? trifle : op, trifle, shape);
+  const CalledOperation called =
+      called_operation(operation_of(*ops[0].collective, 0, 2, shape.nbytes), shape.nbytes, 1);
+  const int repetitions = kSettle + shape.repetitions;
+  watchdog_.begin(Phase::timed_loop, name, called, static_cast<std::uint64_t>(repetitions) * ops.size(),
+                  repetitions * std::max(shape.repetition_s, 0.01) * kPatience);
+  std::vector<double> times_s = repeat(*backend, group, ops, shape);
   group.max(times_s);
-  times_s.erase(std::find(times_s.begin(), times_s.end(), 0.0), times_s.end());
+  times_s = slowest_of_each(times_s, ops.size());
 
   watchdog_.begin(Phase::agreeing, name + ": waiting for the other groups");
   std::vector<double> agreed(kFields * round.groups.size());
@@ -122,25 +140,29 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   return measured;
 }
 
-/// Own times of the repetitions that the group made, then zeros.
-std::vector<double> GroupProbe::repeat(Backend& backend, const Comm& group, const Operation& op,
-                                       const Operation& trifle, const GroupShape& shape) {
+/// Own times of the operations of the repetitions that the group made, then zeros.
+std::vector<double> GroupProbe::repeat(Backend& backend, const Comm& group, std::span<const Operation> ops,
+                                       const GroupShape& shape) {
   const Buffers buffers{arena_.send(0, 0), arena_.recv(0, 0)};
-  std::vector<double> times_s(shape.repetitions);
+  std::vector<double> times_s(shape.repetitions * ops.size());
   const double patience_s = shape.repetition_s * shape.repetitions * kPatience;
   const Clock::time_point begin = Clock::now();
   bool over = false;
   for (int i = -kSettle; i < shape.repetitions; ++i) {
-    if (!over) {
-      // A meeting and an agreement in one.
-      const double spent_s = group.max(seconds(Clock::now() - begin));
-      over = patience_s > 0 && i >= kLeast && spent_s > patience_s;
+    for (std::size_t o = 0; o < ops.size(); ++o) {
+      Operation op = ops[o];
+      if (!over) {
+        // A meeting and an agreement in one.
+        const double spent_s = group.max(seconds(Clock::now() - begin));
+        over = patience_s > 0 && i >= kLeast && o == 0 && spent_s > patience_s;
+      }
+      // All groups count as many operations: who has fewer than the others would be taken for late where a job hangs.
+      if (over) op.problem.count = 1;
+      const Clock::time_point start = Clock::now();
+      backend.launch(0, op, {&buffers, 1});
+      backend.synchronize(0);
+      if (i >= 0 && !over) times_s[i * ops.size() + o] = std::max(seconds(Clock::now() - start), 1e-9);
     }
-    const Clock::time_point start = Clock::now();
-    // All groups count as many operations: who has fewer than the others would be taken for late where a job hangs.
-    backend.launch(0, over ? trifle : op, {&buffers, 1});
-    backend.synchronize(0);
-    if (i >= 0 && !over) times_s[i] = std::max(seconds(Clock::now() - start), 1e-9);
   }
   return times_s;
 }
@@ -157,10 +179,11 @@ GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64
     for (std::size_t g = 0; g < measured.size(); ++g) {
       times_s.push_back(static_cast<double>(shape.nbytes) * links[g] / measured[g].bandwidth);
     }
-    shape.repetition_s = median(times_s);
-    if (nbytes != 0 || shape.repetition_s >= wanted_s || shape.nbytes * 2 > most_bytes) break;
+    const double message_s = median(times_s);
+    shape.repetition_s = (probe.in_turns() ? 2 : 1) * message_s;
+    if (nbytes != 0 || message_s >= wanted_s || shape.nbytes * 2 > most_bytes) break;
     // In steps: how long a message of another size takes is known only nearby.
-    const double factor = std::clamp(std::exp2(std::ceil(std::log2(wanted_s / shape.repetition_s))), 2.0, 8.0);
+    const double factor = std::clamp(std::exp2(std::ceil(std::log2(wanted_s / message_s))), 2.0, 8.0);
     shape.nbytes = std::min(most_bytes, shape.nbytes * static_cast<std::uint64_t>(factor));
   }
   constexpr double kFewest = 5;

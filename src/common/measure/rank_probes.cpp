@@ -2,6 +2,7 @@
 
 #include "common/backends/open_backend.h"
 #include "common/base/records.h"
+#include "common/cluster/cores.h"
 #include "common/cluster/dissemination_barrier.h"
 #include "common/cluster/global_clock.h"
 #include "common/cluster/session.h"
@@ -225,10 +226,12 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
   const double with_s = world.max(median(arrivals.iteration_s));
   const std::vector<ProbedRank> ranks = collect(world, mine);
 
+  const Comm host = world.split_by_host();
+  const bool turns = world.max(std::int64_t{work.on_host() && host.size() > job_cores()}) > 0;
   RankFinding solo, late;
   if (world.rank() == 0) {
     solo = judge_solo(ranks, warn, fail);
-    late = judge_arrival(ranks, clock.error_s());
+    late = judge_arrival(ranks, clock.error_s(), turns);
   }
   std::int64_t suspects = static_cast<std::int64_t>(std::min(late.slow.size(), kMostSuspects));
   world.broadcast(&suspects, sizeof suspects, 0);
@@ -238,12 +241,9 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
     world.broadcast(&slow.gap_s, sizeof slow.gap_s, 0);
     const bool confirmed =
         recovers_without(slow.rank, slow.gap_s, with_s, world, config, arena, work, clock, watchdog, wrap);
-    if (world.rank() != 0) continue;
-    late.slow[i].confirmed = confirmed;
-    if (!confirmed) late.slow[i].outcome = Outcome::warn;
+    if (world.rank() == 0) late.slow[i].confirmed = confirmed;
   }
-  late.outcome = late.outcome == Outcome::skip ? Outcome::skip : Outcome::pass;
-  for (const SlowRank& slow : late.slow) late.outcome = worse(late.outcome, slow.outcome);
+  drop_unconfirmed(late);
   RankFinding finding = join(std::move(solo), late);
   world.broadcast(&finding.outcome, sizeof finding.outcome, 0);
   return finding;

@@ -105,7 +105,7 @@ RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fa
   return finding;
 }
 
-RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s) {
+RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns) {
   constexpr double kMostly = 0.6;
   constexpr double kChance = 1e-6;
   constexpr double kOfWork = 0.1;
@@ -114,7 +114,7 @@ RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_
     finding.skipped.emplace_back("arrival: one rank is never late");
     return finding;
   }
-  if (cores_are_shared(ranks)) {
+  if (take_turns || cores_are_shared(ranks)) {
     finding.skipped.emplace_back("arrival: ranks take turns on their cores, so the scheduler decides who is late");
     return finding;
   }
@@ -166,6 +166,20 @@ RankFinding join(RankFinding solo, const RankFinding& arrival) {
   solo.outcome = worse(solo.outcome, arrival.outcome);
   conclude(solo);
   return solo;
+}
+
+void drop_unconfirmed(RankFinding& arrival) {
+  std::vector<SlowRank> confirmed;
+  for (const SlowRank& slow : arrival.slow) {
+    if (slow.confirmed) {
+      confirmed.push_back(slow);
+    } else {
+      arrival.skipped.push_back(describe(slow));
+    }
+  }
+  arrival.slow = std::move(confirmed);
+  if (arrival.outcome != Outcome::skip) arrival.outcome = Outcome::pass;
+  conclude(arrival);
 }
 
 std::string describe(const SlowRank& slow) {

@@ -45,6 +45,7 @@ std::string numbers(const Shares& shares, const std::vector<std::string>& names)
   const std::size_t width = name_width(names);
   std::string text = fmt::format("# {:>{}}", "", width);
   for (std::size_t column = 0; column < names.size(); ++column) text += fmt::format(" {:>4} ", column);
+  text.pop_back();
   text += "\n";
   for (std::size_t row = 0; row < names.size(); ++row) {
     text += fmt::format("# {:>{}}", names[row].substr(0, width), width);
@@ -127,7 +128,7 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
   if (shares.empty()) return "";
   const bool hosts = located.unit == "host";
   std::string text = fmt::format("#\n# {}, in % of the median of {}",
-                                 one_way ? "one way, the row sends" : "both ways at once", bandwidth_text(of));
+                                 one_way ? "one way, the row sends" : "pairs, the slower way", bandwidth_text(of));
   if (located.units.size() <= kNumbersUpTo) {
     return text + " (# below 80, * below 90, . not measured)\n" + numbers(shares, located.units);
   }
