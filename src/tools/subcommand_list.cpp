@@ -1,5 +1,7 @@
 #include "tools/diagnose_command.h"
+#include "tools/history_command.h"
 #include "tools/merge.h"
+#include "tools/report_command.h"
 #include "tools/subcommand.h"
 
 #include <array>
@@ -12,8 +14,11 @@ std::span<const Subcommand> all_subcommands() {
       Subcommand{"compare", "settings of the library against its own choice: which is faster at which size", nullptr},
       Subcommand{"diagnose", "what is wrong with a job that hung, failed or is slow, from its logs", &run_diagnose},
       Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", nullptr},
+      Subcommand{"history", "results of earlier runs: list, show, over time, against each other", &run_history},
+      Subcommand{"locate", "the slow node, link, direction or rank, by name and with counts", nullptr},
       Subcommand{"merge", "launches of one benchmark as one result, with the interval that only launches give",
                  &run_merge},
+      Subcommand{"report", "result files as one HTML file with charts, for a browser", &run_report},
   };
   return kSubcommands;
 }
