@@ -2,6 +2,7 @@
 
 #include "common/base/timestamp.h"
 #include "common/cluster/collectively.h"
+#include "common/doctor/check_own_cpus.h"
 #include "common/doctor/checks.h"
 #include "common/doctor/make_row.h"
 #include "common/report/doctor_json.h"
@@ -73,6 +74,7 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     NodeReport node = merge_ranks(read);
     Rows rows = check_node(probe);
     rows.push_back(clock_row(offset_s));
+    check_shared_cpus(probe, read, rows);
     node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
     return node_report_json(node);
   });

@@ -4,13 +4,17 @@ namespace busbar {
 
 Rows check_node(const Probe& probe) {
   Rows rows;
-  (void)probe;
+  check_versions(probe, rows);
+  check_network(probe, rows);
+  check_locality(probe, rows);
+  check_host(probe, rows);
   return rows;
 }
 
 Rows check_process(const Probe& probe) {
   Rows rows;
-  (void)probe;
+  check_own_cpus(probe, rows);
+  check_environment(probe, rows);
   return rows;
 }
 

@@ -49,26 +49,55 @@ std::string place_of(const std::string& host, const std::vector<int>& ranks) {
   return fmt::format("{} rank{} {}", host, ranks.size() == 1 ? "" : "s", compress_ranks(ranks));
 }
 
-/// Adds what one node says of `key`: value -> places.
-void add_values(const NodeRows& index, const Key& key, std::map<std::string, std::vector<std::string>>& values) {
+struct Places {
+  std::vector<std::string> names;
+  bool all_told = true;  ///< by rows that are not OK by themselves
+};
+using Values = std::map<std::string, Places>;
+
+void add_value(Values& values, const std::string& value, std::string place, bool told) {
+  Places& places = values[value];
+  places.names.push_back(std::move(place));
+  places.all_told = places.all_told && told;
+}
+
+/// Adds what one node says of `key`.
+void add_values(const NodeRows& index, const Key& key, Values& values) {
   const NodeReport& node = *index.node;
   const auto found = index.rows.find(key);
   if (found == index.rows.end()) {
-    if (index.looked_for(key.first)) values[kNone].push_back(node.host);
+    if (index.looked_for(key.first)) add_value(values, kNone, node.host, false);
     return;
   }
   std::set<int> without(node.ranks.begin(), node.ranks.end());
   for (const DoctorRow* row : found->second) {
-    values[row->value].push_back(row->ranks.empty() ? node.host : place_of(node.host, row->ranks));
+    const bool told = row->outcome == Outcome::warn || row->outcome == Outcome::fail;
+    add_value(values, row->value, row->ranks.empty() ? node.host : place_of(node.host, row->ranks), told);
     for (const int rank : row->ranks) without.erase(rank);
     if (row->ranks.empty()) without.clear();
   }
-  if (!without.empty()) values[kNone].push_back(place_of(node.host, {without.begin(), without.end()}));
+  if (!without.empty()) add_value(values, kNone, place_of(node.host, {without.begin(), without.end()}), false);
 }
 
-std::vector<Unequal::Value> most_common_first(std::map<std::string, std::vector<std::string>> values) {
+/// A device that only some nodes have under a name has a row of its own that says so; a setting that only some have is
+/// as bad as two settings.
+Outcome outcome_of(const DoctorRow& row, const Values& values) {
+  const bool only_absent = values.size() == 2 && values.contains(kNone) && !row.check.starts_with("env.");
+  return only_absent ? std::min(row.if_differs, Outcome::warn) : row.if_differs;
+}
+
+/// Whether the odd values stand among the findings of their nodes anyway.
+bool told_already(const Values& values) {
+  const auto most = std::max_element(values.begin(), values.end(), [](const auto& a, const auto& b) {
+    return a.second.names.size() < b.second.names.size();
+  });
+  return std::all_of(values.begin(), values.end(),
+                     [&](const auto& item) { return item.first == most->first || item.second.all_told; });
+}
+
+std::vector<Unequal::Value> most_common_first(Values values) {
   std::vector<Unequal::Value> sorted;
-  for (auto& [value, places] : values) sorted.push_back({value, std::move(places)});
+  for (auto& [value, places] : values) sorted.push_back({value, std::move(places.names)});
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Unequal::Value& a, const Unequal::Value& b) { return a.places.size() > b.places.size(); });
   return sorted;
@@ -118,11 +147,12 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
   }
   std::vector<Unequal> unequal;
   for (const Key& key : order) {
-    std::map<std::string, std::vector<std::string>> values;
+    Values values;
     for (const NodeRows& index : indexes) add_values(index, key, values);
-    if (values.size() < 2) continue;
+    if (values.size() < 2 || told_already(values)) continue;
     const DoctorRow& row = *first[key];
-    unequal.push_back({key.first, key.second, row.if_differs, row.remedy, most_common_first(std::move(values))});
+    const Outcome outcome = outcome_of(row, values);
+    unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(std::move(values))});
   }
   unequal = join_subjects(std::move(unequal));
   std::stable_sort(unequal.begin(), unequal.end(),

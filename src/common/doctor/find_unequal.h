@@ -6,9 +6,10 @@
 
 namespace busbar {
 
-/// What must agree over the nodes (and over the ranks of one node) and does not, worst first. A node that lacks a value
-/// which others have is told as "none", unless it says with a SKIP row of that check, or of its family ("ib" for
-/// "ib.rate"), that it could not look. Subjects that differ alike stand in one. Pure.
+/// What must agree over the nodes (and over the ranks of one node) and does not, worst first. Pure.
+/// A node that lacks what others have counts as "none", which is a warning (but for settings of the environment),
+/// unless it says with a SKIP row of that check, or of its family ("rdma" for "rdma.rate"), that it could not look. Not
+/// told again: odd values that are not OK by themselves. Subjects that differ alike stand in one.
 std::vector<DoctorFinding::Unequal> find_unequal(const std::vector<NodeReport>& nodes);
 
 }  // namespace busbar

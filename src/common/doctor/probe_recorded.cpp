@@ -34,11 +34,18 @@ Number number(std::string_view word) {
 std::string unescaped(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 1 < text.size()) {
-      ++i;
-      plain += text[i] == 'n' ? '\n' : text[i];
-    } else {
+    if (text[i] != '\\' || i + 1 == text.size()) {
       plain += text[i];
+      continue;
+    }
+    ++i;
+    unsigned byte = 0;
+    const char* const hex = text.data() + i + 1;
+    if (text[i] == 'x' && i + 2 < text.size() && std::from_chars(hex, hex + 2, byte, 16).ptr == hex + 2) {
+      plain += static_cast<char>(byte);
+      i += 2;
+    } else {
+      plain += text[i] == 'n' ? '\n' : text[i];
     }
   }
   return plain;
