@@ -16,7 +16,7 @@ namespace busbar {
 namespace {
 
 constexpr std::uint64_t kMostBytes = 64 << 20;
-constexpr double kHostMessage = 15e-3;              // [s]: long against a meeting of two hosts, short enough for dozens
+constexpr double kHostMessage = 25e-3;              // [s]: long against a meeting of two hosts, short enough for dozens
 constexpr std::size_t kKeptMeasurements = 1 << 20;  // of --full over thousands of hosts the matrix is enough
 
 std::string pack(const LocateRound& round) {

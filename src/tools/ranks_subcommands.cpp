@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "tools/compare.h"
 #include "tools/fingerprint.h"
+#include "tools/locate_command.h"
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@ std::span<const Subcommand> ranks_subcommands() {
   static constexpr std::array kSubcommands{
       Subcommand{"compare", {}, [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
       Subcommand{"fingerprint", {}, &run_fingerprint},
+      Subcommand{"locate", {}, &run_locate},
   };
   return kSubcommands;
 }

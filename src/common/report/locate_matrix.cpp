@@ -123,7 +123,8 @@ std::string histogram(const Shares& shares) {
 }
 
 std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
-  const double of = median_of(located.matrix, one_way);
+  const bool as_judged = !one_way && located.finding.median_bandwidth > 0;
+  const double of = as_judged ? located.finding.median_bandwidth : median_of(located.matrix, one_way);
   const Shares shares = shares_of(located.matrix, one_way, of);
   if (shares.empty()) return "";
   const bool hosts = located.unit == "host";
