@@ -179,3 +179,23 @@ TEST_CASE("Every rule can fire and has words", "[doctor][counters]") {
     CHECK(find_counter_rule(rule.family, rule.counter) == &rule);
   }
 }
+
+TEST_CASE("A quota of processor time is read with those around it", "[doctor][counters]") {
+  const auto throttled = [](const std::string& recording) {
+    for (const CounterReading& one : read_counters(probe_recorded(recording, "test"))) {
+      if (one.name == "cpu/quota/nr_throttled") return static_cast<long>(one.value);
+    }
+    return -1L;
+  };
+  CHECK(throttled("file /proc/self/cgroup 0::/jobs/step\n"
+                  "file /sys/fs/cgroup/jobs/step/cpu.stat nr_throttled 3\n"
+                  "file /sys/fs/cgroup/jobs/cpu.stat nr_throttled 40\n"
+                  "file /sys/fs/cgroup/cpu.stat usage_usec 9\n") == 43);
+  // Version 1, and a container that shows its own group as the top.
+  CHECK(throttled("file /proc/self/cgroup 3:cpu,cpuacct:/docker/x\n"
+                  "file /sys/fs/cgroup/cpu,cpuacct/cpu.stat nr_throttled 7\n") == 7);
+  CHECK(throttled("file /proc/self/cgroup 0::/\n") == -1);
+  CHECK(throttled("file /proc/self/cgroup ::\n") == -1);
+  CHECK(outcome_of("cpu/quota/nr_throttled", 400, 10) == Outcome::fail);
+  CHECK(outcome_of("cpu/quota/nr_throttled", 1, 60) == Outcome::pass);
+}

@@ -24,6 +24,8 @@ constexpr std::string_view kCongestion = "congestion: PFC and ECN on the switche
 // Ethernet: its rx_dropped, rx_missed_errors and rx_over_errors count frames that nobody wanted and full rings, which
 // healthy hosts have too; carrier changes, broken frames and frames that were not sent are faults of a link.
 //
+// Processor time: periods are 0.1 s as a rule, so that one in ten is spent waiting where a quota is too small.
+//
 // GPUs: NVLink as Imbue's cluster checks, PCIe as NVIDIA's documentation of the replay counter has it.
 constexpr auto kRules = std::to_array<CounterRule>({
     {"ib", "link_downed", "the link went down", kCable, 0},
@@ -56,6 +58,8 @@ constexpr auto kRules = std::to_array<CounterRule>({
     {"net", "tx_carrier_errors", "frames were lost with the carrier", kSwap, kNever, 0},
     {"net", "rx_errors", "frames came in that could not be taken", kSwap, kNever, kNever, kNoRate, 1},
     {"net", "tx_errors", "frames could not be sent", kSwap, kNever, kNever, kNoRate, 1},
+    {"cpu", "nr_throttled", "a quota of processor time was used up", "the container's or job's CPU limit", kNever,
+     kNever, 1, 0.1},
     {"gpu", "nvlink_replay", "NVLink packets were sent again", kNvlink, 4, 0},
     {"gpu", "nvlink_recovery", "an NVLink retrained", kNvlink, 4, 0},
     {"gpu", "nvlink_crc", "broken NVLink packets came in", kNvlink, 4, 0},

@@ -16,7 +16,7 @@ struct CounterRule {
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   static constexpr double kNoRate = std::numeric_limits<double>::infinity();
 
-  std::string_view family;  ///< "ib", "efa", "net", "gpu": the first part of the counter's name
+  std::string_view family;  ///< "ib", "efa", "net", "cpu", "gpu": the first part of the counter's name
   std::string_view counter;
   std::string_view what;  ///< an increment means
   std::string_view remedy;

@@ -1,6 +1,7 @@
 #include "common/doctor/checks.h"
 #include "common/doctor/counter_rules.h"
 #include "common/doctor/env_devices.h"
+#include "common/doctor/quota_counters.h"
 
 #include <fmt/format.h>
 
@@ -107,6 +108,7 @@ std::vector<CounterReading> read_counters(const Probe& probe) {
     const std::string folder = "/sys/class/net/" + net;
     read_family(readings, probe, "net", net, {folder, folder + "/statistics"});
   }
+  read_quota_counters(probe, readings);
   return readings;
 }
 
