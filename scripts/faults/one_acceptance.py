@@ -46,7 +46,7 @@ def command_line(cluster, fault, build, plan):
     if fault.env:
         script = f"{FOLDER}/ranks.sh"
         with open(script, "w", encoding="utf-8") as file:
-            file.write("\n".join([*fault.env, 'exec "$@"']) + "\n")
+            file.write("\n".join([f"export VC_SANDBOX={os.environ['VC_SANDBOX']}", *fault.env, 'exec "$@"']) + "\n")
         wrap = ["sh", script]
     if fault.launch:
         return [*accept, "--launch", shlex.join([VCLUSTER, "mpirun", "-np", "{ranks}", *wrap]) + " {cmd}"]
