@@ -27,6 +27,11 @@ constexpr int kMostRetests = 7;
 /// How often the two directions of a single pair are measured.
 constexpr int kDirectionsOfOnePair = 3;
 
+bool was_measured(const GroupMeasurement& group) {
+  const auto kept = static_cast<float>(group.bandwidth);  // as PairResult keeps it
+  return kept > 0 && !std::isinf(kept);
+}
+
 enum class Stage : std::uint8_t { screen, confirm, retest, alone, groups, rails, rails_again, soak, over };
 
 }  // namespace
@@ -259,7 +264,8 @@ void Search::Impl::plan_soak(double elapsed_s) {
 
 void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
   repeats.resize(measured.size());
-  for (std::size_t i = 0; i < measured.size(); ++i) repeats[i].push_back(measured[i].bandwidth);
+  for (std::size_t i = 0; i < measured.size(); ++i)
+    repeats[i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
   if (++first_rounds <= calibrations()) return;
   record.noise = noise_of_repeats(repeats);
   record.threshold = slow_threshold(record.noise, record.options.warn);
@@ -273,8 +279,9 @@ void Search::Impl::sharpen_noise() {
     return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
   };
   std::vector<double> bandwidths;
-  for (const MeasuredPair& pair : evidence.pairs) {
-    if (good(pair.a) && good(pair.b)) bandwidths.push_back(pair.bandwidth);
+  for (const PairResult& result : record.results) {
+    const bool once = !result.one_way && of_screen(result) && result.kind != Kind::calibration;
+    if (once && good(result.a) && good(result.b)) bandwidths.push_back(static_cast<double>(result.bandwidth));
   }
   const double spread = spread_of_pairs(bandwidths);
   if (!(spread < record.noise)) return;
@@ -284,7 +291,7 @@ void Search::Impl::sharpen_noise() {
 
 void Search::Impl::keep(std::span<const GroupMeasurement> measured) {
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    if (!(measured[i].bandwidth > 0) || std::isinf(measured[i].bandwidth)) continue;
+    if (!was_measured(measured[i])) continue;
     const std::vector<int>& units = asked.groups[i];
     if (!levels.empty() && asked.kind == Kind::halving) {
       const auto level =
@@ -315,7 +322,7 @@ void Search::Impl::keep_soak(std::span<const GroupMeasurement> measured) {
   Pairs pairs;
   std::vector<double> values;
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    if (!(measured[i].bandwidth > 0) || std::isinf(measured[i].bandwidth)) continue;
+    if (!was_measured(measured[i])) continue;
     pairs.emplace_back(asked.groups[i][0], asked.groups[i][1]);
     values.push_back(measured[i].bandwidth);
   }
