@@ -1,0 +1,133 @@
+#include "common/report/report_files.h"
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/report/accept_json.h"
+#include "common/report/doctor_json.h"
+#include "common/report/json_place.h"
+#include "common/report/read_run.h"
+#include "common/report/report_changes.h"
+#include "common/report/report_of_accept.h"
+#include "common/report/report_of_json.h"
+#include "common/report/report_of_run.h"
+#include "common/report/report_parts.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace busbar {
+namespace {
+
+enum class Kind { run, compare, merge, accept, locate, doctor };
+
+[[noreturn]] void fail_unknown(const std::string& name, const std::string& what) {
+  throw Error(
+      ExitCode::bad_config,
+      fmt::format("{}: {}; a report is made of JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
+                  "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
+                  name, what));
+}
+
+bool says(const Json& document, const char* key, std::string_view value) {
+  const auto at = document.find(key);
+  return at != document.end() && at->is_string() && at->get_ref<const std::string&>() == value;
+}
+
+Kind kind_of(const ResultFile& file) {
+  Json document;
+  try {
+    document = Json::parse(file.text);
+  } catch (const Json::exception&) {
+    fail_unknown(file.name, "is no JSON");
+  }
+  if (!document.is_object()) fail_unknown(file.name, "is no JSON object");
+  if (says(document, "kind", "accept")) return Kind::accept;
+  if (says(document, "kind", "merge")) return Kind::merge;
+  if (says(document, "tool", "compare")) return Kind::compare;
+  if (says(document, "tool", "locate")) return Kind::locate;
+  if (says(document, "program", "busbar doctor")) return Kind::doctor;
+  if (document.contains("results") && document.contains("busbar")) return Kind::run;
+  if (document.contains("results"))
+    fail_unknown(file.name, "has results, but no `busbar` object, as nccl-tests' files");
+  fail_unknown(file.name, "is JSON of another kind");
+}
+
+void add_doctor(ReportData& data, const ResultFile& file, const std::string& source) {
+  const DoctorFinding finding = join_nodes(read_doctor_json(file.text, file.name));
+  if (data.title.empty()) data.title = fmt::format("Doctor on {} node{}", finding.nodes, finding.nodes == 1 ? "" : "s");
+  const std::size_t bad =
+      static_cast<std::size_t>(std::count_if(finding.lines.begin(), finding.lines.end(),
+                                             [](const auto& line) { return line.row.outcome > Outcome::pass; })) +
+      finding.unequal.size();
+  add_verdict(data, finding.outcome,
+              fmt::format("{} node{} looked at: {} checks OK, {} not", finding.nodes, finding.nodes == 1 ? "" : "s",
+                          finding.ok, bad),
+              {}, source);
+  data.judged.push_back(doctor_table(finding, titled(source, "Doctor")));
+  data.runs.push_back({file.name, {}});
+  add_fact(data.runs.back(), "what", "busbar doctor");
+}
+
+void add_file(ReportData& data, const ResultFile& file, const std::string& source) {
+  switch (kind_of(file)) {
+    case Kind::run:
+      return add_run(data, read_run(file.text, file.name), source);
+    case Kind::compare:
+      return add_comparisons(data, file.text, file.name, source);
+    case Kind::merge:
+      return add_merged(data, file.text, file.name, source);
+    case Kind::locate:
+      return add_locate(data, file.text, file.name, source);
+    case Kind::accept:
+      return add_accept(data, read_accept_json(file.text, file.name), source);
+    case Kind::doctor:
+      return add_doctor(data, file, source);
+  }
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// The files' names without folders; with them where they would not tell the files apart.
+std::vector<std::string> short_names(const std::vector<ResultFile>& files) {
+  std::set<std::string> different;
+  for (const ResultFile& file : files) different.insert(last_part(file.name));
+  std::vector<std::string> names;
+  for (const ResultFile& file : files) {
+    names.push_back(files.size() == 1 ? "" : different.size() == files.size() ? last_part(file.name) : file.name);
+  }
+  return names;
+}
+
+/// Cells in which a rank stands out come first.
+void order_skews(std::vector<ReportSkew>& skews) {
+  const auto spread = [](const ReportSkew& skew) {
+    double most = 0, least = 1e300;
+    for (const ReportSkew::Rank& r : skew.ranks) {
+      const double value = r.late_s.value_or(r.own_s);
+      most = std::max(most, value);
+      least = std::min(least, value);
+    }
+    return skew.straggler ? most - least + 1e6 : most - least;
+  };
+  std::stable_sort(skews.begin(), skews.end(), [&](const auto& a, const auto& b) { return spread(a) > spread(b); });
+}
+
+}  // namespace
+
+ReportData read_report_files(const std::vector<ResultFile>& files) {
+  ReportData data;
+  const auto names = short_names(files);
+  for (std::size_t i = 0; i < files.size(); ++i) add_file(data, files[i], names[i]);
+  if (files.size() > 1) {
+    data.title.clear();
+    for (const std::string& name : names) data.title += (data.title.empty() ? "" : " and ") + name;
+    add_changes(data);
+  }
+  order_skews(data.skews);
+  return data;
+}
+
+}  // namespace busbar
