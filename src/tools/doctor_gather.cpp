@@ -75,6 +75,7 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     Rows rows = check_node(probe);
     rows.push_back(clock_row(offset_s));
     check_shared_cpus(probe, read, rows);
+    node.counters = read_counters(probe);
     node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
     return node_report_json(node);
   });

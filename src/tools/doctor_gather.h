@@ -7,9 +7,6 @@
 
 namespace busbar {
 
-/// This node alone, without MPI: what `doctor --local` looks at. Seconds at most.
-NodeReport look_at_this_node();
-
 /// Every node of the job: the node's rows by one rank per host, the process's by each. Complete, in the order of the
 /// nodes' lowest ranks, on process 0; empty elsewhere. Collective; throws AgreedError.
 std::vector<NodeReport> gather_doctor(const Comm& world);

@@ -1,14 +1,13 @@
+#include "tools/doctor_look.h"
+
 #include "common/base/timestamp.h"
 #include "common/doctor/checks.h"
-#include "tools/doctor_gather.h"
 
 #include <iterator>
 
 namespace busbar {
 
-// In a file of its own: `busbar doctor --local` starts where there is no MPI.
-NodeReport look_at_this_node() {
-  const Probe probe = probe_this_machine();
+NodeReport look_at_node(const Probe& probe) {
   NodeReport node;
   node.host = probe.host;
   node.time = local_timestamp();
@@ -16,7 +15,10 @@ NodeReport look_at_this_node() {
   node.rows = check_node(probe);
   Rows own = check_process(probe);
   node.rows.insert(node.rows.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  node.counters = read_counters(probe);
   return node;
 }
+
+NodeReport look_at_this_node() { return look_at_node(probe_this_machine()); }
 
 }  // namespace busbar

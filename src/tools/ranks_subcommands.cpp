@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "tools/compare.h"
+#include "tools/doctor_command.h"
 #include "tools/fingerprint.h"
 #include "tools/locate_command.h"
 
@@ -13,6 +14,7 @@ namespace busbar {
 std::span<const Subcommand> ranks_subcommands() {
   static constexpr std::array kSubcommands{
       Subcommand{"compare", {}, [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
+      Subcommand{"doctor", {}, &run_doctor_job},
       Subcommand{"fingerprint", {}, &run_fingerprint},
       Subcommand{"locate", {}, &run_locate},
   };

@@ -1,4 +1,5 @@
 #include "tools/diagnose_command.h"
+#include "tools/doctor_command.h"
 #include "tools/history_command.h"
 #include "tools/merge.h"
 #include "tools/report_command.h"
@@ -13,6 +14,7 @@ std::span<const Subcommand> all_subcommands() {
   static constexpr std::array kSubcommands{
       Subcommand{"compare", "settings of the library against its own choice: which is faster at which size", nullptr},
       Subcommand{"diagnose", "what is wrong with a job that hung, failed or is slow, from its logs", &run_diagnose},
+      Subcommand{"doctor", "what would make jobs slow or hang, looked for on every node before one runs", &run_doctor},
       Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", nullptr},
       Subcommand{"history", "results of earlier runs: list, show, over time, against each other", &run_history},
       Subcommand{"locate", "the slow node, link, direction or rank, by name and with counts", nullptr},

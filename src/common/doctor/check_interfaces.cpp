@@ -39,7 +39,8 @@ void check_bootstrap(const Probe& probe, const std::vector<NetCard>& cards, Rows
   rows.push_back(std::move(row));
 }
 
-void check_link(const Probe& probe, const NetCard& card, Rows& rows) {
+/// `subject`: empty where the node has one such interface: equal nodes may call it differently.
+void check_link(const Probe& probe, const NetCard& card, const std::string& subject, Rows& rows) {
   const std::string state = text_of(probe, card, "operstate");
   const bool down = state == "down" || state == "lowerlayerdown";
   if (down) {
@@ -49,7 +50,7 @@ void check_link(const Probe& probe, const NetCard& card, Rows& rows) {
     rows.push_back(ok_row("net.state", card.name, state.empty() ? "unknown" : state));
   }
   if (const std::string mtu = text_of(probe, card, "mtu"); !mtu.empty()) {
-    rows.push_back(equal_row("net.mtu", card.name, mtu, Outcome::fail,
+    rows.push_back(equal_row("net.mtu", subject, mtu, Outcome::fail,
                              "ip link set dev INTERFACE mtu N, alike on all nodes: where they differ, large messages "
                              "hang while small ones pass"));
   }
@@ -57,7 +58,7 @@ void check_link(const Probe& probe, const NetCard& card, Rows& rows) {
   const auto speed = card.path.empty() ? std::nullopt : read_count(probe, card.path + "/speed");
   if (speed && *speed > 0 && !down) {
     const bool half = text_of(probe, card, "duplex") == "half";
-    DoctorRow row = equal_row("net.speed", card.name, fmt::format("{} Mb/s{}", *speed, half ? " half duplex" : ""),
+    DoctorRow row = equal_row("net.speed", subject, fmt::format("{} Mb/s{}", *speed, half ? " half duplex" : ""),
                               has_rdma(probe) ? Outcome::warn : Outcome::fail,
                               "the node that differs: cable, transceiver, or the switch port's speed");
     if (half) {
@@ -87,8 +88,10 @@ void check_bonds(const Probe& probe, const std::vector<NetCard>& cards, Rows& ro
 
 void check_interfaces(const Probe& probe, const std::vector<NetCard>& cards, Rows& rows) {
   check_bootstrap(probe, cards, rows);
+  const auto useful = [](const NetCard& card) { return card.routed && !card.of_no_use; };
+  const bool one = std::count_if(cards.begin(), cards.end(), useful) == 1;
   for (const NetCard& card : cards) {
-    if (card.routed && !card.of_no_use) check_link(probe, card, rows);
+    if (useful(card)) check_link(probe, card, one ? "" : card.name, rows);
   }
   check_bonds(probe, cards, rows);
 }

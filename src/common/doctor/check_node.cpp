@@ -8,6 +8,8 @@ Rows check_node(const Probe& probe) {
   check_network(probe, rows);
   check_locality(probe, rows);
   check_host(probe, rows);
+  check_plugins(probe, rows);
+  check_kernel_log(probe, rows);
   return rows;
 }
 

@@ -1,4 +1,5 @@
 #include "common/doctor/checks.h"
+#include "common/doctor/library_search.h"
 #include "common/doctor/machine_facts.h"
 #include "common/doctor/make_row.h"
 #include "common/doctor/network_parts.h"
@@ -86,25 +87,13 @@ std::set<std::string> mapped_files(std::string_view maps, std::string_view libra
   return files;
 }
 
-/// Where the loader would look first; no cache is read, so that this is what a user set, and the usual places.
-std::string installed_file(const Probe& probe, const std::string& library) {
-  std::vector<std::string> folders;
-  if (const auto found = probe.environment.find("LD_LIBRARY_PATH"); found != probe.environment.end()) {
-    std::string_view rest = found->second;
-    while (!rest.empty()) {
-      const std::string_view folder = rest.substr(0, rest.find(':'));
-      rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-      if (folder.starts_with('/')) folders.emplace_back(folder);
-    }
-  }
-  for (const char* folder : {"/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-                             "/usr/local/cuda/lib64", "/opt/amazon/ofi-nccl/lib"}) {
-    folders.emplace_back(folder);
-  }
-  for (const std::string& folder : folders) {
-    if (const auto file = probe.resolve(folder + "/" + library)) return *file;
-  }
-  return {};
+/// Python packages install libnccl.so.2 without a version in the name: then its size stands for it.
+std::string version_or_size(const Probe& probe, const std::string& file) {
+  const std::string resolved = probe.resolve(file).value_or(file);
+  const std::string version = version_in(resolved);
+  const auto status = probe.status(resolved);
+  if (version.find('.') != std::string::npos || !status) return version;
+  return fmt::format("{} ({} bytes)", version, status->nbytes);
 }
 
 void check_libraries(const Probe& probe, Rows& rows) {
@@ -114,11 +103,11 @@ void check_libraries(const Probe& probe, Rows& rows) {
   if (loaded != probe.notes.end()) {
     add(rows, "version.libnccl", loaded->second, Outcome::fail);
   } else if (!mapped.empty()) {
-    add(rows, "version.libnccl", version_in(*mapped.begin()), Outcome::fail);
-  } else if (const std::string file = installed_file(probe, "libnccl.so.2"); !file.empty()) {
-    add(rows, "version.libnccl", version_in(file), Outcome::fail);
+    add(rows, "version.libnccl", version_or_size(probe, *mapped.begin()), Outcome::fail);
+  } else if (const std::string file = find_library(probe, library_folders(probe), "libnccl.so.2"); !file.empty()) {
+    add(rows, "version.libnccl", version_or_size(probe, file), Outcome::fail);
   } else {
-    rows.push_back(skip_row("version.libnccl", "", "no libnccl.so.2 in LD_LIBRARY_PATH or the usual places"));
+    rows.push_back(skip_row("version.libnccl", "", "no libnccl.so.2 where the loader looks"));
   }
   // What this program itself runs on; without MPI there is none of it in the process.
   constexpr std::array<std::pair<const char*, const char*>, 4> kMapped = {{{"version.libmpi", "libmpi.so"},

@@ -1,0 +1,53 @@
+#include "tools/doctor_command.h"
+
+#include "common/base/error.h"
+#include "common/base/read_file.h"
+#include "common/cluster/launcher.h"
+#include "common/doctor/checks.h"
+#include "common/report/doctor_json.h"
+#include "common/report/table.h"
+#include "tools/before_session.h"
+#include "tools/doctor_look.h"
+#include "tools/doctor_options.h"
+#include "tools/ranks_program.h"
+
+#include <iterator>
+
+namespace busbar {
+namespace {
+
+std::vector<NodeReport> merged_files(const std::vector<std::string>& files) {
+  std::vector<NodeReport> nodes;
+  for (const std::string& file : files) {
+    std::vector<NodeReport> more = read_doctor_json(read_file(file, "the node's report"), file);
+    nodes.insert(nodes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+  return nodes;
+}
+
+int doctor(const DoctorOptions& options) {
+  if (options.help) return write_stdout(doctor_help()) ? 0 : static_cast<int>(ExitCode::internal);
+  if (options.merge) return conclude_doctor(options, merged_files(options.files));
+  if (!options.recorded.empty()) {
+    const Probe probe = probe_recorded(read_file(options.recorded, "the recorded machine"), options.recorded);
+    return conclude_doctor(options, {look_at_node(probe)});
+  }
+  return conclude_doctor(options, {look_at_this_node()});
+}
+
+}  // namespace
+
+int run_doctor(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  bool needs_ranks = false;
+  // Each node's own rank speaks with --local: their files and exit codes are what was asked for.
+  const int code = run_before_session(launch, [&] {
+    const DoctorOptions options = read_doctor_options(argc, argv);
+    needs_ranks = launch.launched() && options.needs_ranks();
+    const bool speaks = options.local ? launch.local_rank <= 0 : launch.rank <= 0;
+    return needs_ranks || !speaks ? 0 : doctor(options);
+  });
+  return code == 0 && needs_ranks ? become_ranks_program(argc, argv) : code;
+}
+
+}  // namespace busbar
