@@ -109,9 +109,9 @@ std::string headline(const LocateFinding& finding, std::span<const std::string> 
                        more == 0 ? "" : fmt::format(" (and {} more)", more));
   }
   if (!finding.reason.empty()) return fmt::format("{}: {}", verdict, finding.reason);
-  return fmt::format("{}: {} within {:.2f} of the median ({} rounds, noise {:.1f} %)", verdict,
-                     names.empty() ? "all" : fmt::format("{} of {}", names.size(), names.size()), finding.threshold,
-                     finding.rounds, 100 * finding.noise);
+  return fmt::format("{}: all{} within {:.2f} of the median ({} rounds, noise {:.1f} %)", verdict,
+                     names.empty() ? "" : fmt::format(" {}", names.size()), finding.threshold, finding.rounds,
+                     100 * finding.noise);
 }
 
 }  // namespace busbar
