@@ -1,6 +1,7 @@
 #include "tools/ranks_subcommands.h"
 
 #include "common/base/error.h"
+#include "tools/accept_command.h"
 #include "tools/compare.h"
 #include "tools/doctor_command.h"
 #include "tools/fingerprint.h"
@@ -13,6 +14,7 @@ namespace busbar {
 
 std::span<const Subcommand> ranks_subcommands() {
   static constexpr std::array kSubcommands{
+      Subcommand{"accept", {}, &run_accept},
       Subcommand{"compare", {}, [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
       Subcommand{"doctor", {}, &run_doctor_job},
       Subcommand{"fingerprint", {}, &run_fingerprint},

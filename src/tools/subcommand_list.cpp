@@ -12,6 +12,7 @@ namespace busbar {
 std::span<const Subcommand> all_subcommands() {
   // Without a function: they need ranks, and ranks_subcommands.cpp has it.
   static constexpr std::array kSubcommands{
+      Subcommand{"accept", "is this cluster good, and if not, where is it bad: a plan, a verdict, a report", nullptr},
       Subcommand{"compare", "settings of the library against its own choice: which is faster at which size", nullptr},
       Subcommand{"diagnose", "what is wrong with a job that hung, failed or is slow, from its logs", &run_diagnose},
       Subcommand{"doctor", "what would make jobs slow or hang, looked for on every node before one runs", &run_doctor},

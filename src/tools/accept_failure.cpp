@@ -1,0 +1,73 @@
+#include "tools/accept_failure.h"
+
+#include "common/base/error.h"
+#include "common/base/read_file.h"
+#include "common/report/hang_json.h"
+#include "tools/launch_rounds.h"
+#include "tools/launcher_blame.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The newest hang report that was written since the launch began.
+std::optional<fs::path> hang_report_since(fs::file_time_type started) {
+  std::optional<fs::path> newest;
+  fs::file_time_type newest_time = started - std::chrono::seconds(1);  // clocks of file systems are coarse
+  std::error_code unknown;
+  for (const fs::path& folder : {fs::current_path(unknown), fs::temp_directory_path(unknown)}) {
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+      const std::string name = at->path().filename().string();
+      if (!name.starts_with("hang-") || !name.ends_with(".json")) continue;
+      const fs::file_time_type time = at->last_write_time(failed);
+      if (failed || time < newest_time) continue;
+      newest = at->path();
+      newest_time = time;
+    }
+  }
+  return newest;
+}
+
+std::optional<StageFailure> from_hang_report(const fs::path& path) {
+  try {
+    const HangEvidence evidence = read_hang_json(read_file(path.string(), "the hang report"));
+    const HangFinding finding = judge(evidence);
+    StageFailure failure;
+    failure.verdict = name(finding.verdict);
+    failure.text = fmt::format("{} ({})", finding.sentence, path.string());
+    failure.hosts = finding.hosts;
+    failure.ranks = finding.ranks;
+    return failure;
+  } catch (const Error&) {
+    return std::nullopt;  // then the launcher's words are all there is
+  }
+}
+
+}  // namespace
+
+StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launch) {
+  StageFailure failure;
+  const std::string end = describe_end(child, launch.timeout_s);
+  const LauncherBlame blame = blame_by_launcher(child.err, launch.hosts);
+  if (const auto report = hang_report_since(launch.started)) {
+    if (auto from_report = from_hang_report(*report)) failure = std::move(*from_report);
+  }
+  // A report that blames nobody may know less than the launcher.
+  if (failure.verdict.empty() || (failure.hosts.empty() && !blame.host.empty())) {
+    const std::string words = blame.text.empty() ? last_words(child.err) : blame.text;
+    failure.verdict = blame.kind.empty() ? (child.timed_out ? "TIMEOUT" : "CRASH") : blame.kind;
+    failure.text = fmt::format("{}{}{}", end, words.empty() ? "" : ": ", words);
+    if (!blame.host.empty()) failure.hosts = {blame.host};
+    if (blame.rank >= 0) failure.ranks = {blame.rank};
+  }
+  failure.exit_code = child.exit_code;
+  return failure;
+}
+
+}  // namespace busbar

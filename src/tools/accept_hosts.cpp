@@ -1,0 +1,94 @@
+#include "tools/accept_hosts.h"
+
+#include "common/base/records.h"
+#include "common/cluster/session.h"
+#include "common/doctor/checks.h"
+#include "common/report/accept_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace busbar {
+namespace {
+
+std::vector<CounterReading> read_all_counters() { return read_counters(probe_this_machine()); }
+
+/// "NVIDIA H200 x 8", "host memory".
+std::string devices_text(const std::map<std::string, int>& devices) {
+  std::string text;
+  for (const auto& [name, count] : devices) {
+    const bool counts = name != "host memory";
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, counts ? fmt::format(" x {}", count) : "");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend& backend) {
+  const std::vector<int> local(backend.local_ranks().begin(), backend.local_ranks().end());
+  std::string packed;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    const DeviceInfo device = backend.device(static_cast<int>(i));
+    packed += pack_record({hostname(), std::to_string(local[i]), device.name, device.id});
+  }
+  std::vector<AcceptResult::Host> hosts;
+  std::map<std::string, std::map<std::string, int>> devices;
+  std::map<std::string, std::vector<std::string>> ids;
+  for (const std::string& of_process : world.gather(packed)) {
+    for (const std::vector<std::string>& f : unpack_records(of_process)) {
+      auto host = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.name == f.at(0); });
+      if (host == hosts.end()) host = hosts.insert(hosts.end(), {f.at(0), {}, {}});
+      host->ranks.push_back(std::stoi(f.at(1)));
+      // Several ranks may share a GPU.
+      std::vector<std::string>& seen = ids[f.at(0) + "\n" + f.at(2)];
+      if (std::find(seen.begin(), seen.end(), f.at(3)) != seen.end()) continue;
+      seen.push_back(f.at(3));
+      ++devices[f.at(0)][f.at(2)];
+    }
+  }
+  for (AcceptResult::Host& host : hosts) host.device = devices_text(devices[host.name]);
+  return hosts;
+}
+
+std::string network_of(const Probe& probe) {
+  const std::string root = "/sys/class/infiniband";
+  bool roce = false;
+  for (const std::string& card : probe.list(root)) {
+    const std::string driver = probe.link_name(fmt::format("{}/{}/device/driver", root, card)).value_or("");
+    if (driver == "efa" || card.starts_with("efa")) return "efa";
+    for (const std::string& port : probe.list(fmt::format("{}/{}/ports", root, card))) {
+      const std::string layer = probe.read(fmt::format("{}/{}/ports/{}/link_layer", root, card, port)).value_or("");
+      if (layer == "InfiniBand") return "ib";
+      roce = roce || layer == "Ethernet";
+    }
+  }
+  return roce ? "roce" : "ethernet";
+}
+
+HostCounters::HostCounters(const Comm& world)
+    : world_(world), reads_(world.split_by_host().rank() == 0), start_(std::chrono::steady_clock::now()) {
+  if (reads_) before_ = read_all_counters();
+}
+
+std::vector<DoctorRow> HostCounters::moved() const {
+  std::string packed;
+  if (reads_) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    AcceptResult part;
+    part.counters = moved_counters(before_, read_all_counters(), seconds);
+    for (DoctorRow& row : part.counters) row.subject = fmt::format("{} {}", hostname(), row.subject);
+    packed = accept_json(part);
+  }
+  std::vector<DoctorRow> rows;
+  for (const std::string& text : world_.gather(packed)) {
+    if (text.empty()) continue;
+    AcceptResult part = read_accept_json(text, "a host's counters");
+    std::move(part.counters.begin(), part.counters.end(), std::back_inserter(rows));
+  }
+  return rows;
+}
+
+}  // namespace busbar

@@ -1,0 +1,51 @@
+#include "tools/accept_store.h"
+
+#include "common/base/error.h"
+#include "common/base/read_file.h"
+#include "common/report/accept_json.h"
+#include "common/report/report_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace busbar {
+
+AcceptStore::AcceptStore(const std::string& path, const std::string& resume)
+    : path_(resume), resumed_(!resume.empty()) {
+  if (!resumed_) {
+    path_ = create_new_file(path, "-J").path;
+  } else if (::access(path_.c_str(), W_OK) != 0) {
+    throw Error(ExitCode::bad_config, fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
+  }
+}
+
+std::optional<AcceptResult> AcceptStore::earlier(const AcceptPlan& plan) const {
+  if (!resumed_) return std::nullopt;
+  AcceptResult result = read_accept_json(read_file(path_, "the results to go on with"), path_);
+  if (digest(result.plan) != digest(plan)) {
+    throw Error(ExitCode::bad_config,
+                fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
+                            "it was made with",
+                            path_, plan.file));
+  }
+  return result;
+}
+
+void AcceptStore::begin(const AcceptResult& result) {
+  const int error = replace_file(path_, accept_json(result));
+  if (error != 0) throw Error(ExitCode::bad_config, write_warning(path_, error));
+}
+
+void AcceptStore::save(const AcceptResult& result) {
+  const int error = replace_file(path_, accept_json(result));
+  if (error == 0 || warned_) return;
+  warned_ = true;
+  fmt::print(stderr, "busbar: warning: {}\n", write_warning(path_, error));
+  std::fflush(stderr);
+}
+
+}  // namespace busbar

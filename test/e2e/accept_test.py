@@ -1,0 +1,180 @@
+"""Catches: a plan whose slip is not named, a verdict that says PASS of what was not measured or is wrong, a launch whose
+hang takes the rest of the acceptance with it, and an interrupted run that loses more than the cell in progress."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import suite  # noqa: E402
+from suite import Case, execute, mpirun  # noqa: E402
+
+BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
+LAUNCH = f"{suite.MPIRUN} -n {{ranks}} --oversubscribe {{cmd}}"
+
+PLAN = """schema: 1
+title: a test
+stages: [per-host, whole]
+locate-on-fail: false
+defaults:
+  rel-ci: 20%
+  cell-time: 0.3
+  placement: out
+  criteria: {wrong: 0}
+cells:
+  - {name: inside, collective: all_reduce, stages: per-host, sizes: 64K}
+  - {name: one, collective: all_reduce, stages: whole, sizes: [8, 64K]}
+  - {name: two, collective: broadcast, stages: whole, sizes: 64K}
+"""
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def measured(result):
+    return {(c["stage"], c["cell"], c["nbytes"]) for c in result["cells"]}
+
+
+ALL_CELLS = {("per-host", "inside", 65536), ("whole", "one", 8), ("whole", "one", 65536), ("whole", "two", 65536)}
+
+
+class Accept(Case):
+    def accept(self, *options, plan=PLAN, nranks=2, env=None):
+        return mpirun(nranks, [BUSBAR, "accept", self.write("plan.yaml", plan), "--backend", "mpi", *options],
+                      cwd=self.folder.name, env=env)
+
+    def launch(self, *options, plan=PLAN, nranks=2):
+        return execute([BUSBAR, "accept", self.write("plan.yaml", plan), "--backend", "mpi", "--launch", LAUNCH,
+                        "--ranks", str(nranks), *options], cwd=self.folder.name)
+
+
+class InOneJob(Accept):
+    def test_a_good_cluster_passes_and_the_verdict_comes_first(self):
+        result = self.ok(self.accept("--junit", self.path("a.xml"), "--report", self.path("a.html")))
+        self.assertTrue(result.out.startswith("PASS"), str(result))
+        written = read(self.path("busbar-accept.json"))
+        self.assertEqual(measured(written), ALL_CELLS)
+        self.assertIn("<testsuite", open(self.path("a.xml"), encoding="utf-8").read())
+        self.assertIn("<html", open(self.path("a.html"), encoding="utf-8").read())
+
+    def test_wrong_data_fail_and_name_the_rank(self):
+        # With 9 operations behind it some warm-up of the first cell is over.
+        result = self.accept("--inject", "rank=1,op=10,kind=drop", "-J", self.path("wrong.json"))
+        self.assertEqual(result.code, 7, str(result))
+        self.assertTrue(result.out.startswith("FAIL"), str(result))
+        self.assertIn("rank 1", result.out)
+
+    def test_a_slip_in_the_plan_is_named_with_its_line(self):
+        self.fails(self.accept(plan=PLAN.replace("sizes: 64K}", "sizzes: 64K}", 1)), 255, "plan.yaml:11", "sizes")
+
+    def test_options_that_belong_into_the_plan_are_refused(self):
+        self.fails(self.accept("-b", "8"), 255, "belongs into the plan")
+
+    def test_what_cannot_be_written_is_said_before_anything_is_measured(self):
+        for option in ("-J", "--report", "--junit", "--prometheus", "--history", "--save-baseline"):
+            with self.subTest(option):
+                result = self.fails(self.accept(option, "/nowhere/at/all"), 255)
+                self.assertEqual(result.out, "")
+
+    def test_a_plan_that_expects_gpus_fails_on_host_memory(self):
+        result = self.accept(plan=PLAN.replace("stages: [per", "expect: {gpus: required}\nstages: [per", 1))
+        self.assertEqual(result.code, 7, str(result))
+        self.assertIn("GPU", result.out)
+        self.assertEqual(read(self.path("busbar-accept.json"))["cells"], [])
+
+    def test_a_run_is_held_against_its_baseline(self):
+        self.ok(self.accept("--save-baseline", self.path("base.json")))
+        result = self.accept("--baseline", self.path("base.json"), "--baseline-margin", "45%")
+        self.assertIn(result.code, (0, 8), str(result))  # busy machines may be too noisy to tell
+        criteria = read(self.path("busbar-accept.json.0"))["criteria"]
+        self.assertTrue([c for c in criteria if c["criterion"] == "baseline"], str(result))
+
+    def test_a_dry_run_tells_steps_and_time_and_measures_nothing(self):
+        result = self.ok(self.accept("--dry-run"))
+        self.assertIn("whole/two", result.out)
+        self.assertFalse(os.path.exists(self.path("busbar-accept.json")))
+
+    def test_shipped_plans_are_found_by_name(self):
+        self.assertIn("doctor", self.ok(execute([BUSBAR, "accept", "acceptance", "--dry-run"])).out)
+        self.fails(execute([BUSBAR, "accept", "acceptence"]), 255, "did you mean acceptance.yaml?")
+
+
+class ByLaunches(Accept):
+    def test_a_good_cluster_passes(self):
+        result = self.ok(self.launch())
+        self.assertTrue(result.out.startswith("PASS"), str(result))
+        self.assertEqual(measured(read(self.path("busbar-accept.json"))), ALL_CELLS)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["busbar-accept.json", "plan.yaml"])
+
+    def test_a_hang_is_a_finding_with_its_culprit_and_the_rest_goes_on(self):
+        # Each launch stops its rank 1: none of them finishes a cell, all of them are tried.
+        result = self.launch("--inject", "rank=1,op=20,kind=stop", "-T", "2", "--report", self.path("a.html"))
+        self.assertEqual(result.code, 7, str(result))
+        written = read(self.path("busbar-accept.json"))
+        self.assertEqual({f["verdict"] for f in written["failures"]}, {"PROCESS_STOPPED"})
+        self.assertEqual({tuple(f["ranks"]) for f in written["failures"]}, {(1,)})
+        self.assertGreater(len(written["failures"]), 1)
+        self.assertIn("PROCESS_STOPPED", result.out)
+        self.assertTrue(os.path.exists(self.path("a.html")))
+
+    def test_a_command_that_cannot_start_ends_in_a_verdict(self):
+        result = execute([BUSBAR, "accept", self.write("plan.yaml", PLAN), "--launch", "false"], cwd=self.folder.name)
+        self.assertEqual(result.code, 7, str(result))
+        self.assertTrue(result.out.startswith("FAIL"), str(result))
+
+    def test_other_environment_is_set_by_the_launch_only(self):
+        plan = PLAN.replace("{name: two,", "{name: two, env: {LD_BIND_NOW: 1},")
+        self.fails(self.accept(plan=plan), 255, "--launch")
+        self.ok(self.launch(plan=plan))
+
+    def test_a_killed_run_goes_on_where_it_was(self):
+        for by_launches in (False, True):
+            with self.subTest(by_launches=by_launches):
+                self.kill_and_resume(by_launches)
+
+    def kill_and_resume(self, by_launches):
+        name = f"results{by_launches}.json"
+        slow = PLAN.replace("cell-time: 0.3", "cell-time: 0.3\n  min-time: 0.3")
+        plan = self.write("plan.yaml", slow)
+        command = [BUSBAR, "accept", plan, "--backend", "mpi"]
+        if by_launches:
+            command += ["--launch", LAUNCH, "--ranks", "2"]
+        else:
+            command = [suite.MPIRUN, "-n", "2", "--oversubscribe"] + command
+        results = self.path(name)
+        with subprocess.Popen(command + ["-J", results], cwd=self.folder.name, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, start_new_session=True) as running:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and running.poll() is None:
+                done = [read(p)["done"] for p in (results, results + ".part") if os.path.exists(p)]
+                if any(len(d) >= 1 for d in done):
+                    break
+                time.sleep(0.02)
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+        before = read(results)
+        part = results + ".part"
+        if os.path.exists(part):
+            before["done"] += read(part)["done"]
+        self.assertLess(len(before["done"]), 3, "it was over before it was killed")
+        result = self.ok(execute(command + ["--resume", results], cwd=self.folder.name))
+        after = read(results)
+        self.assertEqual(measured(after), ALL_CELLS)
+        self.assertEqual(len(after["done"]), len(set(after["done"])))
+        for step in before["done"]:
+            self.assertNotIn(f"busbar: {step}", result.err)
+
+    def test_results_of_another_plan_are_not_resumed(self):
+        self.ok(self.launch())
+        other = PLAN.replace("broadcast", "all_gather")
+        self.fails(self.launch("--resume", self.path("busbar-accept.json"), plan=other), 255, "another plan")
+
+
+if __name__ == "__main__":
+    suite.main()
