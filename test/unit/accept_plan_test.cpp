@@ -58,7 +58,7 @@ TEST_CASE("a plan says what is expected, where it runs and what is asked of each
       "    memory: gpu\n"
       "    env: {NCCL_ALGO: Ring, nccl.ctas: 8}\n"
       "    criteria: {busbw: {warn: 380, fail: 350}, ceiling: {fail: 80%, of: 400}, latency: 1ms, wrong: ignore,\n"
-      "               host-spread: 5%, counters: ignore}\n"
+      "               host-spread: 5%, rank-spread: 9%, counters: ignore}\n"
       "  - collective: all_gather\n"
       "    stages: per-host\n"
       "  - collective: all_gather\n");
@@ -83,7 +83,7 @@ TEST_CASE("a plan says what is expected, where it runs and what is asked of each
   CHECK(big.config.dtypes.size() == 2);
   CHECK(big.config.rel_ci == Approx(0.02));
   CHECK(big.config.stat);
-  CHECK(big.config.per_rank);   // host-spread
+  CHECK(big.config.per_rank);   // rank-spread
   CHECK(big.config.show_algo);  // ceiling
   CHECK(big.environment.size() == 2);
   CHECK(*big.criteria.busbw->warn == 380);

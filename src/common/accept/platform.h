@@ -25,20 +25,22 @@ struct PlatformEntry {
   std::string source;
 };
 
-/// How a platform is recognised, and its links, from which ceilings follow; one file of configs/platforms.
+/// What links allow an algorithm: inside a node, or between nodes over a network.
+struct PlatformCeiling {
+  std::string network;     ///< empty: inside a node
+  std::string collective;  ///< empty: any
+  std::string algorithm;   ///< "RING", "NVLS"
+  double busbw = 0;        ///< [1e9 B/s]
+  std::string source;
+};
+
+/// How a platform is recognised, and what it reaches; one file of configs/platforms.
 struct Platform {
   std::string name;                  ///< "h100-sxm"
   std::string gpu;                   ///< a whole word of the device's name, "H100"
   std::vector<std::string> gpu_not;  ///< words that make it another one, "PCIe"
   int gpus_per_node = 0;
-  double nvlink_gbs = 0;  ///< one way per GPU [1e9 B/s]; 0: not known
-  std::string nvlink_source;
-  struct Network {
-    std::string name;
-    double gbs = 0;  ///< of all network cards of a node, one way [1e9 B/s]
-    std::string source;
-  };
-  std::vector<Network> networks;
+  std::vector<PlatformCeiling> ceilings;
   std::vector<PlatformEntry> entries;
 };
 

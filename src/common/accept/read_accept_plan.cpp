@@ -77,7 +77,7 @@ void finish_cell(const YamlPlace& place, const YAML::Mark& mark, const AcceptPla
   }
   cell.config.stat = true;
   cell.config.min_time_s = std::min(cell.config.min_time_s, cell.config.cell_time_s);
-  cell.config.per_rank = criteria.rank_spread || criteria.host_spread;
+  cell.config.per_rank = criteria.rank_spread.has_value();
   cell.config.show_algo = criteria.busbw_expected || criteria.of_ceiling;
   yaml_set(place, mark, "cell", [&] { validate(cell.config); });
 }

@@ -1,0 +1,40 @@
+#include "common/accept/judge_parts.h"
+#include "common/statistics/series.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace busbar {
+
+void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
+  if (!series.plan->criteria.drift) return;
+  const Bound& bound = *series.plan->criteria.drift;
+  CriterionResult c = criterion_for(series, "drift");
+  c.wanted = bound_text(bound, false, share_text);
+  c.source = "the plan";
+  std::vector<double> times;
+  for (const MeasuredCell* m : series.repetitions) {
+    if (std::isfinite(m->median_s) && m->median_s > 0) times.push_back(m->median_s);
+  }
+  constexpr std::size_t kFewest = 9;
+  if (times.size() < kFewest) {
+    c.outcome = Outcome::skip;
+    c.reason = fmt::format("{} repetitions are too few to tell a drift, {} needed", times.size(), kFewest);
+    criteria.push_back(std::move(c));
+    return;
+  }
+  const std::span<const double> all(times);
+  const std::size_t third = times.size() / 3;
+  const double drift = median(all.last(third)) / median(all.first(third)) - 1;
+  const double p = mann_kendall_p(all);
+  c.found = fmt::format("{:+.1f} % over {} repetitions (trend p = {:.2g})", drift * 100, times.size(), p);
+  // Without a trend the thirds differ by noise.
+  if (p < 0.01) {
+    c.outcome =
+        judge_bound({.value = drift, .interval = Interval{drift, drift}, .precise = true}, bound, false).outcome;
+  }
+  criteria.push_back(std::move(c));
+}
+
+}  // namespace busbar

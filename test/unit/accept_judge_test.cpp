@@ -1,0 +1,537 @@
+// Would catch: a criterion that never fails, one that fails the healthy, a noisy measurement that passes, a cell that
+// was not measured and passes, a culprit without name, an average that hides one bad size.
+
+#include "accept_fixture.h"
+#include "common/accept/judge_acceptance.h"
+#include "common/accept/judge_bound.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace busbar;
+using Catch::Contains;
+
+namespace {
+
+const CriterionResult* find(const AcceptResult& r, const std::string& criterion) {
+  const auto found = std::find_if(r.criteria.begin(), r.criteria.end(),
+                                  [&](const CriterionResult& c) { return c.criterion == criterion; });
+  return found == r.criteria.end() ? nullptr : &*found;
+}
+
+/// The worst of a criterion's rows.
+CriterionResult judged(AcceptResult r, const std::string& criterion, const std::vector<Platform>& platforms = {},
+                       const AcceptResult* baseline = nullptr) {
+  judge_acceptance(r, platforms, baseline);
+  REQUIRE(find(r, criterion) != nullptr);
+  CriterionResult worst = *find(r, criterion);
+  for (const CriterionResult& c : r.criteria) {
+    if (c.criterion == criterion && c.outcome > worst.outcome) worst = c;
+  }
+  CHECK(r.outcome >= worst.outcome);
+  return worst;
+}
+
+Outcome outcome(AcceptResult r, const std::string& criterion) { return judged(std::move(r), criterion).outcome; }
+
+AcceptResult with(const std::string& criteria, MeasuredCell cell) {
+  AcceptResult r = accept_result(criteria);
+  r.cells = {std::move(cell)};
+  return r;
+}
+
+MeasuredCell noisy(MeasuredCell m, double low, double high) {
+  m.stop = "noisy";
+  m.interval_s = Interval{m.median_s * low, m.median_s * high};
+  m.busbw_interval = Interval{m.busbw / high, m.busbw / low};
+  return m;
+}
+
+/// A plan of one cell "a" in stage per-host on so many hosts, all alike.
+AcceptResult per_host(int nhosts, const std::string& criteria = "{host-spread: {warn: 10%, fail: 20%}}") {
+  AcceptResult r = accept_result();
+  r.plan = read_accept_plan(
+      "stages: [per-host]\ncells:\n  - name: a\n    collective: all_reduce\n    sizes: 1M\n"
+      "    criteria: " +
+          criteria + "\n",
+      "plan.yaml");
+  r.cells.clear();
+  r.hosts.clear();
+  for (int i = 0; i < nhosts; ++i) {
+    const std::string host = "node" + std::to_string(i);
+    r.hosts.push_back({host, {i}, "host memory"});
+    // Hosts differ a little, as they do: 0, 1, 2 % in turn.
+    r.cells.push_back(slower(measured_cell("a", Stage::per_host, host), 1 + 0.01 * (i % 3)));
+  }
+  return r;
+}
+
+Platform h200() {
+  return read_platform(
+      "schema: 1\ngpu: H200\ngpu-not: [NVL]\ngpus-per-node: 8\n"
+      "ceilings:\n  - {algorithm: RING, busbw: 369, source: links}\n"
+      "  - {algorithm: RING, network: ib, busbw: 400, source: cards}\n"
+      "expect:\n"
+      "  - {collective: all_reduce, nodes: 1, sizes: 8G, algorithm: NVLS, busbw: 473, kind: measured, source: A}\n"
+      "  - {collective: all_reduce, nodes: 1, sizes: 8G, algorithm: RING, busbw: 365.6, kind: measured, source: B}\n"
+      "  - {collective: all_reduce, nodes: 1, sizes: 16G, busbw: 431, kind: threshold, source: C}\n"
+      "  - {collective: all_reduce, nodes: 2, network: ib, sizes: [1G, 8G], busbw: 300, kind: measured, source: D}\n",
+      "h200.yaml");
+}
+
+/// One node of 8 H200, all_reduce of 8 GiB at this busbw.
+AcceptResult on_h200(double busbw, const std::string& algorithm, const std::string& criteria = "{busbw: expected}") {
+  MeasuredCell m = measured_cell("a");
+  m.nranks = 8;
+  m.nhosts = 1;
+  m.nbytes = 8ull << 30;
+  m.algorithm = algorithm;
+  AcceptResult r = with(criteria, slower(m, 1 / busbw));
+  r.backend = "nccl";
+  r.hosts = {{"node0", {0, 1, 2, 3, 4, 5, 6, 7}, "NVIDIA H200 x 8"}};
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("a bound fails only where the whole interval is worse, passes only where it is better", "[accept][judge]") {
+  const auto of = [](double value, Interval interval, Bound bound, bool larger, bool precise = false) {
+    return judge_bound({.value = value, .interval = interval, .precise = precise}, bound, larger).outcome;
+  };
+  const Bound fast{100, 80};
+  CHECK(of(120, {110, 130}, fast, true) == Outcome::pass);
+  CHECK(of(90, {85, 95}, fast, true) == Outcome::warn);
+  CHECK(of(70, {60, 79}, fast, true) == Outcome::fail);
+  CHECK(of(80, {75, 85}, fast, true) == Outcome::inconclusive);
+  CHECK(of(100, {95, 105}, fast, true) == Outcome::warn);
+  CHECK(of(79.9, {79, 81}, fast, true, true) == Outcome::fail);
+  CHECK(of(80.1, {79, 81}, fast, true, true) == Outcome::warn);
+  CHECK(of(100.1, {99, 101}, fast, true, true) == Outcome::pass);
+  const Bound late{1, 2};
+  CHECK(of(0.5, {0.4, 0.6}, late, false) == Outcome::pass);
+  CHECK(of(1.5, {1.4, 1.6}, late, false) == Outcome::warn);
+  CHECK(of(3, {2.5, 3.5}, late, false) == Outcome::fail);
+  CHECK(of(2, {1.5, 2.5}, late, false) == Outcome::inconclusive);
+  // Without an interval nothing passes, and only what is far off fails.
+  CHECK(judge_bound({.value = 120, .interval = {}}, fast, true).outcome == Outcome::inconclusive);
+  CHECK(judge_bound({.value = 39, .interval = {}}, fast, true).outcome == Outcome::fail);
+  CHECK(judge_bound({.value = std::nan(""), .interval = Interval{1, 2}}, fast, true).outcome == Outcome::inconclusive);
+}
+
+TEST_CASE("a healthy run passes", "[accept][judge]") {
+  AcceptResult r = accept_result("{busbw: 0.8, latency: 2ms, time-spread: 5%, dips: 5%}");
+  judge_acceptance(r, {}, nullptr);
+  CHECK(r.outcome == Outcome::pass);
+  for (const CriterionResult& c : r.criteria) {
+    INFO(c.criterion << " " << c.reason);
+    CHECK((c.outcome == Outcome::pass || c.criterion == "platform"));
+  }
+}
+
+TEST_CASE("busbw and latency are judged by the interval of each size", "[accept][judge]") {
+  const MeasuredCell good = measured_cell("a");  // 1 GB/s, 1 ms
+  CHECK(outcome(with("{busbw: 0.8}", good), "busbw") == Outcome::pass);
+  CHECK(outcome(with("{busbw: 1.2}", good), "busbw") == Outcome::fail);
+  CHECK(outcome(with("{busbw: {warn: 1.2, fail: 0.8}}", good), "busbw") == Outcome::warn);
+  CHECK(outcome(with("{busbw: 0.9}", noisy(good, 0.8, 1.3)), "busbw") == Outcome::inconclusive);
+  CHECK(outcome(with("{latency: 2ms}", good), "latency") == Outcome::pass);
+  CHECK(outcome(with("{latency: 500us}", good), "latency") == Outcome::fail);
+  CHECK(outcome(with("{latency: 900us}", noisy(good, 0.8, 1.3)), "latency") == Outcome::inconclusive);
+
+  // One bad size among good ones fails although the mean is fine.
+  AcceptResult r = accept_result("{busbw: 0.8}");
+  for (int i = 1; i < 10; ++i) {
+    MeasuredCell m = slower(measured_cell("a"), i == 5 ? 2 : 0.1);
+    m.nbytes <<= i;
+    r.cells.push_back(m);
+  }
+  const CriterionResult bad = judged(r, "busbw");
+  CHECK(bad.outcome == Outcome::fail);
+  CHECK(bad.nbytes == 1 << 25);
+  CHECK(*bad.wanted_busbw == Approx(0.8));
+  CHECK_THAT(bad.found, Contains("0.5 GB/s ["));
+  CHECK_THAT(bad.wanted, Contains(">= 0.8 GB/s"));
+
+  // One rank sends nothing over a bus: 0 GB/s is no failure there.
+  MeasuredCell alone = good;
+  alone.nranks = 1;
+  alone.busbw = 0;
+  CHECK(outcome(with("{busbw: 0.8}", alone), "busbw") == Outcome::skip);
+}
+
+TEST_CASE("wrong elements fail with rank and host, unchecked ones never pass", "[accept][judge]") {
+  MeasuredCell m = measured_cell("a");
+  m.wrong = 7;
+  m.wrong_texts = {"rank 3 on node1: got 1, want 2"};
+  m.wrong_ranks = {3};
+  const CriterionResult c = judged(with("{}", m), "wrong");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK(c.hosts == std::vector<std::string>{"node1"});
+  CHECK_THAT(c.found + c.reason, Contains("7 wrong") && Contains("rank 3"));
+  m.wrong.reset();
+  CHECK(outcome(with("{}", m), "wrong") == Outcome::inconclusive);
+  AcceptResult off = with("{}", m);
+  off.plan.cells[0].config.check = 0;
+  CHECK(outcome(off, "wrong") == Outcome::skip);
+  CHECK(outcome(with("{}", measured_cell("a")), "wrong") == Outcome::pass);
+}
+
+TEST_CASE("spread over time is that of the epochs", "[accept][judge]") {
+  MeasuredCell m = measured_cell("a");
+  for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
+  // Median 1 ms, every deviation 0.3 ms: 1.4826 x 0.3 = 44.5 %; with 20 epochs +- 52 % of that: 21 to 68 %.
+  CHECK(outcome(with("{time-spread: 20%}", m), "time-spread") == Outcome::fail);
+  CHECK(outcome(with("{time-spread: 30%}", m), "time-spread") == Outcome::inconclusive);
+  CHECK(outcome(with("{time-spread: {warn: 40%, fail: 80%}}", m), "time-spread") == Outcome::warn);
+  CHECK(outcome(with("{time-spread: {warn: 50%}}", m), "time-spread") == Outcome::pass);
+  CHECK(outcome(with("{time-spread: 5%}", measured_cell("a")), "time-spread") == Outcome::pass);
+  m.epoch_medians_s.resize(5);
+  CHECK(outcome(with("{time-spread: 5%}", m), "time-spread") == Outcome::skip);
+}
+
+TEST_CASE("dips are seen where the median does not move", "[accept][judge]") {
+  MeasuredCell m = measured_cell("a");
+  m.epoch_medians_s.assign(100, 1e-3);
+  for (std::size_t i = 0; i < 100; i += 10) m.epoch_medians_s[i] = 5e-3;
+  // 10 of 100: Wilson's interval is 5.5 to 17.4 %.
+  CHECK(outcome(with("{dips: 5%}", m), "dips") == Outcome::fail);
+  CHECK(outcome(with("{dips: 8%}", m), "dips") == Outcome::inconclusive);
+  CHECK(outcome(with("{dips: 12%}", m), "dips") == Outcome::pass);
+  CHECK(outcome(with("{dips: {warn: 8%, fail: 20%}}", m), "dips") == Outcome::warn);
+  CHECK(outcome(with("{dips: 20%}", m), "dips") == Outcome::pass);
+  CHECK(outcome(with("{time-spread: 5%}", m), "time-spread") == Outcome::pass);
+}
+
+TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
+  AcceptResult r = accept_result();
+  r.plan = read_accept_plan(
+      "stages: [whole]\nrepeat-for: 1h\ncells:\n  - name: a\n    collective: all_reduce\n"
+      "    sizes: 1M\n    criteria: {drift: {warn: 5%, fail: 10%}}\n",
+      "plan.yaml");
+  const auto repeated = [&](double last) {
+    AcceptResult copy = r;
+    copy.cells.clear();
+    for (int i = 0; i < 20; ++i) {
+      MeasuredCell m = slower(measured_cell("a"), 1 + (last - 1) * i / 19);
+      m.repetition = i;
+      copy.cells.push_back(m);
+    }
+    return copy;
+  };
+  CHECK(outcome(repeated(1), "drift") == Outcome::pass);
+  CHECK(outcome(repeated(1.3), "drift") == Outcome::fail);
+  CHECK(outcome(repeated(1.1), "drift") == Outcome::warn);
+  // The same values in another order are noise.
+  AcceptResult shuffled = repeated(1.3);
+  for (MeasuredCell& m : shuffled.cells) m.repetition = (m.repetition * 7) % 20;
+  CHECK(outcome(shuffled, "drift") == Outcome::pass);
+  AcceptResult few = repeated(1.3);
+  few.cells.resize(5);
+  CHECK(outcome(few, "drift") == Outcome::skip);
+}
+
+TEST_CASE("one bad repetition of many fails, and is counted", "[accept][judge]") {
+  AcceptResult r = accept_result("{latency: 2ms}");
+  r.cells.clear();
+  for (int i = 0; i < 50; ++i) {
+    r.cells.push_back(slower(measured_cell("a"), i == 20 ? 4 : 1));
+    r.cells.back().repetition = i;
+  }
+  CriterionResult c = judged(r, "latency");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK_THAT(c.reason, Contains("1 of 50 repetitions") && Contains("number 21"));
+  // A few that cannot be told do not make all of them inconclusive.
+  r.cells[20] = noisy(slower(measured_cell("a"), 2), 0.9, 1.1);
+  CHECK(outcome(r, "latency") == Outcome::pass);
+}
+
+TEST_CASE("the slow host is named among its likes", "[accept][judge]") {
+  CHECK(outcome(per_host(8), "host-spread") == Outcome::pass);
+  AcceptResult r = per_host(8);
+  r.cells[5] = slower(r.cells[5], 1.5);
+  CriterionResult c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK(c.hosts == std::vector<std::string>{"node5"});
+  CHECK_THAT(c.found, Contains("node5") && Contains("median of 8 hosts"));
+
+  r = per_host(8);
+  r.cells[5] = slower(r.cells[5], 1.18);
+  c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::warn);
+  CHECK(c.hosts == std::vector<std::string>{"node5"});
+
+  // Three hosts are enough.
+  r = per_host(3);
+  r.cells[1] = slower(r.cells[1], 2);
+  CHECK(judged(r, "host-spread").hosts == std::vector<std::string>{"node1"});
+
+  // Of two, the slower one, with the doubt said.
+  r = per_host(2);
+  r.cells[0] = slower(r.cells[0], 2);
+  c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK_THAT(c.reason, Contains("of two hosts"));
+  CHECK(outcome(per_host(1), "host-spread") == Outcome::skip);
+}
+
+TEST_CASE("hosts that all differ have no outlier", "[accept][judge]") {
+  AcceptResult r = per_host(8);
+  for (std::size_t i = 0; i < 8; ++i) r.cells[i] = slower(r.cells[i], 1 + 0.15 * static_cast<double>(i));
+  const CriterionResult c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::inconclusive);
+  CHECK(c.hosts.empty());
+}
+
+TEST_CASE("the late rank is named, not those that wait for it", "[accept][judge]") {
+  MeasuredCell m = measured_cell("a");
+  for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.05});
+  CHECK(outcome(with("{rank-spread: {warn: 10%, fail: 20%}}", m), "rank-spread") == Outcome::pass);
+  m.ranks[2].own_median_s = 0.5e-3;
+  m.ranks[2].late_median_s = 0.5e-3;
+  m.ranks[2].last_share = 0.9;
+  const CriterionResult c = judged(with("{rank-spread: {warn: 10%, fail: 20%}}", m), "rank-spread");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK(c.hosts == std::vector<std::string>{"node1"});
+  CHECK_THAT(c.found, Contains("rank 2 on node1"));
+  m.ranks[2].last_share = 0.3;
+  CHECK(outcome(with("{rank-spread: 20%}", m), "rank-spread") == Outcome::inconclusive);
+  m.shared_cores = true;
+  CHECK(outcome(with("{rank-spread: 20%}", m), "rank-spread") == Outcome::skip);
+}
+
+TEST_CASE("what was not measured is no pass", "[accept][judge]") {
+  AcceptResult r = accept_result();
+  r.cells.clear();
+  CriterionResult c = judged(r, "completed");
+  CHECK(c.outcome == Outcome::inconclusive);
+  CHECK_THAT(c.reason, Contains("not measured"));
+  // Skipped with a reason: no failure, but nothing was judged either.
+  r.skipped = {{"a", Stage::whole, "all", "float", "sum", "no such thing here"}};
+  r.counters_read = false;
+  judge_acceptance(r, {}, nullptr);
+  CHECK(find(r, "completed")->outcome == Outcome::skip);
+  CHECK(r.outcome == Outcome::inconclusive);
+  // Of four hosts one has no numbers.
+  r = per_host(4);
+  r.cells.pop_back();
+  c = judged(r, "completed");
+  CHECK(c.outcome == Outcome::inconclusive);
+  CHECK(c.scope == "node3");
+  // The engine wrote down what is complete, and this is not among it.
+  r = accept_result();
+  r.done = {"doctor"};
+  CHECK(outcome(r, "completed") == Outcome::inconclusive);
+  r.done = {"whole/a"};
+  CHECK(outcome(r, "completed") == Outcome::pass);
+  // A cell for GPUs is none of host memory's.
+  r.plan.cells[0].memory = CellMemory::gpu;
+  CHECK(outcome(r, "completed") == Outcome::skip);
+}
+
+TEST_CASE("a hang or a crash is a failure with its culprit", "[accept][judge]") {
+  AcceptResult r = accept_result();
+  r.failures = {{Stage::whole, "a", "PROCESS_STOPPED", "rank 3 on node1 is stopped", {}, {3}, 4}};
+  r.cells.clear();
+  judge_acceptance(r, {}, nullptr);
+  CHECK(r.outcome == Outcome::fail);
+  const CriterionResult& c = *find(r, "completed");
+  CHECK(c.hosts == std::vector<std::string>{"node1"});
+  CHECK_THAT(c.found + c.reason, Contains("PROCESS_STOPPED") && Contains("rank 3") && Contains("exit code 4"));
+  const auto missing = std::find_if(r.criteria.begin(), r.criteria.end(),
+                                    [](const auto& k) { return k.outcome == Outcome::inconclusive; });
+  REQUIRE(missing != r.criteria.end());
+  CHECK_THAT(missing->reason, Contains("ended with PROCESS_STOPPED"));
+}
+
+TEST_CASE("a plan that expects GPUs fails on host memory", "[accept][judge]") {
+  AcceptResult r = accept_result();
+  CHECK(outcome(r, "platform") == Outcome::pass);
+  r.plan.needs_gpus = true;
+  CHECK(judged(r, "platform").outcome == Outcome::fail);
+  r.plan.needs_gpus = false;
+  r.plan.platform = "h200";
+  CHECK_THAT(judged(r, "platform").reason, Contains("host memory"));
+  r = on_h200(470, "NVLS");
+  r.plan.platform = "h100";
+  CHECK(judged(r, "platform", {h200()}).outcome == Outcome::fail);
+  r.plan.platform = "h200";
+  CHECK(judged(r, "platform", {h200()}).outcome == Outcome::pass);
+  r.hosts = {{"node0", {0}, "NVIDIA H200 x 8"}, {"node1", {8}, "NVIDIA H200 x 8"}, {"node2", {16}, "NVIDIA H200 x 7"}};
+  const CriterionResult c = judged(r, "platform", {h200()});
+  CHECK(c.outcome == Outcome::fail);
+  CHECK(c.hosts == std::vector<std::string>{"node2"});
+  r.plan.platform = "auto";
+  CHECK(judged(r, "platform", {h200()}).outcome == Outcome::warn);
+}
+
+TEST_CASE("a platform is recognised by whole words of the device's name", "[accept][platform]") {
+  const std::vector<Platform> all = shipped_platforms();
+  const auto recognised = [&](const std::string& device) {
+    const RecognisedPlatform found = recognise_platform(all, {{"node0", {0}, device}});
+    return found.platform != nullptr ? found.platform->name : "none: " + found.reason;
+  };
+  CHECK(recognised("NVIDIA H200 x 8") == "h200");
+  CHECK_THAT(recognised("NVIDIA H200 NVL x 8"), Contains("none"));
+  CHECK_THAT(recognised("host memory"), Contains("host memory"));
+  CHECK_THAT(recognised("NVIDIA GeForce RTX 4090 x 1"), Contains("none"));
+  CHECK_THAT(recognise_platform(all, {}).reason, Contains("no host"));
+}
+
+TEST_CASE("expected busbw is that of the algorithm that ran", "[accept][platform]") {
+  const std::vector<Platform> all{h200()};
+  CHECK(judged(on_h200(470, "NVLS"), "busbw", all).outcome == Outcome::pass);
+  CHECK(judged(on_h200(400, "NVLS"), "busbw", all).outcome == Outcome::warn);  // 0.85 of 473
+  const CriterionResult slow = judged(on_h200(300, "NVLS"), "busbw", all);
+  CHECK(slow.outcome == Outcome::fail);
+  CHECK_THAT(slow.source, Contains("measured 473 GB/s, A"));
+  // Ring at its own best, although NVLS would reach more: no failure, but worth a word.
+  const CriterionResult ring = judged(on_h200(365, "RING"), "busbw", all);
+  CHECK(ring.outcome == Outcome::warn);
+  CHECK_THAT(ring.reason, Contains("NVLS reaches 473 GB/s"));
+  AcceptResult forced = on_h200(365, "RING");
+  forced.plan.cells[0].environment = {{"NCCL_ALGO", "Ring"}};
+  CHECK(judged(forced, "busbw", all).outcome == Outcome::pass);
+  // Nobody's number: skipped, and said why.
+  CHECK(judged(on_h200(365, "TREE"), "busbw", all).outcome == Outcome::skip);
+  CHECK_THAT(judged(on_h200(365, "default"), "busbw", all).reason, Contains("not known"));
+  AcceptResult small = on_h200(365, "NVLS");
+  small.cells[0].nbytes = 1 << 20;
+  CHECK_THAT(judged(small, "busbw", all).reason, Contains("no number"));
+  AcceptResult four = on_h200(365, "NVLS");
+  four.cells[0].nranks = 4;
+  CHECK(judged(four, "busbw", all).outcome == Outcome::skip);
+  // A vendor's threshold has no margin, and any algorithm will do.
+  AcceptResult threshold = on_h200(425, "TREE");
+  threshold.cells[0].nbytes = 16ull << 30;
+  CHECK(judged(threshold, "busbw", all).outcome == Outcome::fail);
+  // Two nodes: only over the network that the number is about.
+  AcceptResult two = on_h200(290, "RING");
+  two.cells[0].nhosts = 2;
+  two.cells[0].nranks = 16;
+  CHECK(judged(two, "busbw", all).outcome == Outcome::skip);
+  two.network = "ib";
+  CHECK(judged(two, "busbw", all).outcome == Outcome::pass);
+}
+
+TEST_CASE("a ceiling is that of the links and the algorithm", "[accept][platform]") {
+  const std::vector<Platform> all{h200()};
+  const std::string asked = "{ceiling: {warn: 95%, fail: 80%}}";
+  CHECK(judged(on_h200(360, "RING", asked), "ceiling", all).outcome == Outcome::pass);
+  CHECK(judged(on_h200(280, "RING", asked), "ceiling", all).outcome == Outcome::fail);
+  CHECK(judged(on_h200(360, "NVLS", asked), "ceiling", all).outcome == Outcome::skip);
+  CHECK_THAT(judged(on_h200(360, "unknown", asked), "ceiling", all).reason, Contains("not known"));
+  // The plan may say it, on any machine.
+  CHECK(outcome(with("{ceiling: {fail: 80%, of: 1.5}}", measured_cell("a")), "ceiling") == Outcome::fail);
+  CHECK(outcome(with("{ceiling: {fail: 80%, of: 1.1}}", measured_cell("a")), "ceiling") == Outcome::pass);
+}
+
+TEST_CASE("every number that is shipped has a source", "[accept][platform]") {
+  int numbers = 0;
+  for (const Platform& p : shipped_platforms()) {
+    INFO(p.name);
+    for (const PlatformEntry& e : p.entries) {
+      CHECK(e.source.size() > 3);
+      CHECK((e.kind == "measured" || e.kind == "threshold"));
+      CHECK(e.busbw < 2000);
+      ++numbers;
+    }
+    for (const PlatformCeiling& c : p.ceilings) CHECK(c.source.size() > 3);
+  }
+  CHECK(numbers > 0);
+}
+
+TEST_CASE("counters that moved and sick nodes are criteria", "[accept][judge]") {
+  AcceptResult r = accept_result();
+  CHECK(outcome(r, "counters") == Outcome::pass);
+  r.counters.push_back(
+      {.check = "ib.symbol_error", .subject = "node1 mlx5_3/1", .outcome = Outcome::fail, .value = "+812"});
+  const CriterionResult c = judged(r, "counters");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK(c.hosts == std::vector<std::string>{"node1"});
+  r.counters_read = false;
+  CHECK(outcome(r, "counters") == Outcome::skip);
+
+  r = accept_result();
+  r.plan.stages.insert(r.plan.stages.begin(), Stage::doctor);
+  CHECK(outcome(r, "doctor") == Outcome::inconclusive);
+  r.doctor.resize(2);
+  r.doctor[0].host = "node0";
+  r.doctor[1].host = "node1";
+  r.doctor[0].rows.push_back({.check = "host.shm", .outcome = Outcome::pass, .value = "8 GB"});
+  r.doctor[1].rows.push_back({.check = "host.shm", .outcome = Outcome::fail, .value = "64 MB", .reason = "too small"});
+  const CriterionResult d = judged(r, "doctor");
+  CHECK(d.outcome == Outcome::fail);
+  CHECK(d.hosts == std::vector<std::string>{"node1"});
+}
+
+TEST_CASE("what was located is a criterion", "[accept][judge]") {
+  AcceptResult r = accept_result();
+  r.plan.stages.push_back(Stage::pairs);
+  CHECK(outcome(r, "pairs") == Outcome::inconclusive);
+  AcceptResult::Located& l = r.located.emplace();
+  l.unit = "host";
+  l.units = {"node0", "node1"};
+  CHECK(outcome(r, "pairs") == Outcome::pass);
+  l.finding.outcome = Outcome::fail;
+  Culprit culprit;
+  culprit.units = {1};
+  l.finding.culprits = {culprit};
+  judge_acceptance(r, {}, nullptr);
+  CHECK(r.outcome == Outcome::fail);
+  CHECK(std::any_of(r.criteria.begin(), r.criteria.end(), [](const CriterionResult& c) {
+    return c.criterion == "pairs" && c.hosts == std::vector<std::string>{"node1"};
+  }));
+}
+
+TEST_CASE("a baseline is compared by intervals, with room for what launches differ by", "[accept][judge]") {
+  const AcceptResult then = accept_result();
+  const auto now = [](double factor) { return with("{}", slower(measured_cell("a"), factor)); };
+  const auto against = [&](const AcceptResult& r) { return judged(r, "baseline", {}, &then); };
+  CHECK(against(now(1)).outcome == Outcome::pass);
+  CHECK(against(now(0.5)).outcome == Outcome::pass);
+  CHECK(against(now(1.07)).outcome == Outcome::warn);  // 5 % warns, 10 % fails
+  const CriterionResult slow = against(now(1.3));
+  CHECK(slow.outcome == Outcome::fail);
+  CHECK_THAT(slow.found, Contains("+30.0 % ["));
+  CHECK(against(with("{}", noisy(slower(measured_cell("a"), 1.1), 0.9, 1.1))).outcome == Outcome::inconclusive);
+  AcceptResult wide = now(1.3);
+  wide.plan.baseline_margin = {0.4, 0.5};
+  CHECK(against(wide).outcome == Outcome::pass);
+
+  AcceptResult other = now(1);
+  other.cells[0].nranks = 8;
+  AcceptResult copy = other;
+  judge_acceptance(copy, {}, &then);
+  const auto skipped = std::find_if(copy.criteria.begin(), copy.criteria.end(), [](const auto& c) {
+    return c.criterion == "baseline" && c.outcome == Outcome::skip;
+  });
+  REQUIRE(skipped != copy.criteria.end());
+  CHECK_THAT(skipped->reason, Contains("4 ranks, not 8"));
+  CHECK(against(other).outcome == Outcome::inconclusive);  // nothing in common
+
+  AcceptResult newer = now(1);
+  newer.library = "Open MPI 5.0.1";
+  judge_acceptance(newer, {}, &then);
+  CHECK(std::any_of(newer.criteria.begin(), newer.criteria.end(), [](const auto& c) {
+    return c.reason.find("Open MPI 4.1.4 then, Open MPI 5.0.1 now") != std::string::npos;
+  }));
+  AcceptResult unread = now(1);
+  unread.plan.baseline = "old.json";
+  CHECK(outcome(unread, "baseline") == Outcome::inconclusive);
+}
+
+TEST_CASE("numbers that are none do not pass", "[accept][judge]") {
+  MeasuredCell m = measured_cell("a");
+  m.median_s = m.busbw = std::nan("");
+  m.interval_s = m.busbw_interval = Interval{std::nan(""), std::nan("")};
+  m.epoch_medians_s.assign(20, std::nan(""));
+  AcceptResult r = with("{busbw: 1, latency: 1s, time-spread: 5%, dips: 5%, rank-spread: 5%}", m);
+  const AcceptResult same = r;
+  judge_acceptance(r, {}, &same);
+  for (const CriterionResult& c : r.criteria) {
+    INFO(c.criterion);
+    if (c.cell == "a" && c.criterion != "wrong" && c.criterion != "completed") CHECK(c.outcome != Outcome::pass);
+  }
+}
