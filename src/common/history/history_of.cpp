@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <unordered_map>
 
 namespace busbar {
 namespace {
@@ -48,12 +49,13 @@ HistoryCell cell_of(const Collective& collective, const Row& row, const HalfResu
   return cell;
 }
 
-/// The same cell of another cycle of -N.
-void add_cycle(HistoryCell& cell, const HistoryCell& again) {
+/// The same cell of another cycle of -N, or of another repetition of accept's.
+void add_again(HistoryCell& cell, const HistoryCell& again) {
   const double bytes = cell.busbw * cell.median_s;
   cell.epochs_s.insert(cell.epochs_s.end(), again.epochs_s.begin(), again.epochs_s.end());
   cell.median_s = median(cell.epochs_s);
   cell.busbw = bytes / cell.median_s;
+  cell.interval_s.reset();  // each knows its own time only
   if (again.wrong) cell.wrong = cell.wrong.value_or(0) + *again.wrong;
 }
 
@@ -102,13 +104,12 @@ void add_row(HistoryRun& run, const Config& config, const Collective& collective
     if (half == nullptr) continue;
     HistoryCell cell = cell_of(collective, row, *half, in_place);
     if (!usable(cell.median_s)) continue;
-    const auto earlier = row.cycle == 0 ? run.cells.end()
-                                        : std::find_if(run.cells.begin(), run.cells.end(),
-                                                       [&](const HistoryCell& c) { return c.key() == cell.key(); });
+    const auto earlier = std::find_if(run.cells.begin(), run.cells.end(),
+                                      [&](const HistoryCell& c) { return row.cycle > 0 && c.key() == cell.key(); });
     if (earlier == run.cells.end()) {
       run.cells.push_back(std::move(cell));
     } else {
-      add_cycle(*earlier, cell);
+      add_again(*earlier, cell);
     }
   }
 }
@@ -135,9 +136,17 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) 
   }
   run.environment = steady_environment(result.environment);
   run.outcome = result.outcome;
+  std::unordered_map<std::string, std::size_t> index;
   for (const MeasuredCell& measured : result.cells) {
     HistoryCell cell = cell_of(measured);
-    if (usable(cell.median_s)) run.cells.push_back(std::move(cell));
+    if (!usable(cell.median_s)) continue;
+    if (cell.epochs_s.empty()) cell.epochs_s = {cell.median_s};
+    const auto [at, fresh] = index.try_emplace(cell.key(), run.cells.size());
+    if (fresh) {
+      run.cells.push_back(std::move(cell));
+    } else {
+      add_again(run.cells[at->second], cell);
+    }
   }
   run.criteria = result.criteria;
   return run;

@@ -68,6 +68,8 @@ std::string trend_line(const CellTrend& t, bool ascii) {
                      whose(t.cell).empty() ? "" : "  ", whose(t.cell));
 }
 
+std::string count_runs(std::ptrdiff_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); }
+
 /// What stands out of one cell; empty for nothing.
 std::string trend_remarks(const CellTrend& t) {
   const std::string what = cell_words(t.cell);
@@ -87,12 +89,18 @@ std::string trend_remarks(const CellTrend& t) {
   return text;
 }
 
+/// Three decimals, as long as they fit.
+std::string ratio_text(double ratio) {
+  std::string text = fmt::format("{:.3f}", ratio);
+  return text.size() <= 8 ? text : fit_number(ratio, 8);
+}
+
 std::string compare_line(const CellAgainstHistory& c) {
   const std::string of = whose(c.cell);
-  return fmt::format("{} {:>11} {:>11} {:>8.3f} {:>8.3f} {:>8.3f} {:>7.1f}{}  {}{}{}\n", cell_columns(c.cell),
-                     microseconds(c.before_s), microseconds(c.cell.median_s), c.ratio.value, c.ratio.interval.low,
-                     c.ratio.interval.high, 100 * c.deviation, c.assumed ? '*' : ' ', name(c.verdict),
-                     of.empty() ? "" : "  ", of);
+  return fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}{}\n", cell_columns(c.cell),
+                     microseconds(c.before_s), microseconds(c.cell.median_s), ratio_text(c.ratio.value),
+                     ratio_text(c.ratio.interval.low), ratio_text(c.ratio.interval.high), 100 * c.deviation,
+                     c.assumed ? '*' : ' ', name(c.verdict), of.empty() ? "" : "  ", of);
 }
 
 std::string verdict_text(const HistoryComparison& comparison, double delta) {
@@ -172,7 +180,7 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
     const auto in_setup = [&](const HistoryRun& run) { return setup(run) == of && !run.cells.empty(); };
     const auto first = std::find_if(runs.begin(), runs.end(), in_setup);
     const auto last = std::find_if(runs.rbegin(), runs.rend(), in_setup);
-    text += fmt::format("# {}: {} runs", of, std::count_if(runs.begin(), runs.end(), in_setup));
+    text += fmt::format("# {}: {}", of, count_runs(std::count_if(runs.begin(), runs.end(), in_setup)));
     if (first != runs.end()) text += fmt::format(", {} to {}", run_words(*first), run_words(*last));
     text += fmt::format("\n{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}\n", cell_titles(), "runs", "latest us",
                         "earlier us", "%", "busbw", "%/month", "p", "busbw, oldest first");
