@@ -51,7 +51,7 @@ DoctorRow efa_state(const Probe& probe, const RdmaPort& port) {
                      "the interface beside the EFA device is not up", "look at it with the cloud's own tools");
     }
   }
-  return skip_row(kCheck, port.name, "the efa driver calls every port active, and it has no interface that would know");
+  return skip_row(kCheck, "", "the efa driver calls every port active, and it has no interface that would know");
 }
 
 DoctorRow state_row(const Probe& probe, const RdmaPort& port, const std::vector<RdmaPort>& ports) {
@@ -72,16 +72,27 @@ DoctorRow state_row(const Probe& probe, const RdmaPort& port, const std::vector<
     row.outcome = Outcome::fail;
     row.reason = "the port is down, and was up since its driver was loaded";
     row.remedy = "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows";
-  } else if (sibling_works(port, ports) || !peer_works(port, ports)) {
-    row.outcome = Outcome::warn;
-    row.reason = "the port is down and never was up: no cable?";
-    row.remedy = "nothing, where it is unused; else cable, transceiver, switch port";
-  } else {
+  } else if (peer_works(port, ports) && !sibling_works(port, ports)) {
     row.outcome = Outcome::fail;
     row.reason = "the port is down, others of its kind are up";
     row.remedy = "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows";
   }
+  // Else it never was up, and nothing says that it should be: if other nodes have a cable there, the values differ.
   return row;
+}
+
+void check_states(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
+  constexpr const char* kCheck = "rdma.state";
+  std::size_t unknown = 0;
+  for (const RdmaPort& port : ports) {
+    DoctorRow row = state_row(probe, port, ports);
+    unknown += row.outcome == Outcome::skip ? 1 : 0;
+    if (row.outcome != Outcome::skip || unknown == 1) rows.push_back(std::move(row));
+  }
+  const bool any = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) { return port.active(); });
+  if (any) return;
+  rows.push_back(bad_row(Outcome::warn, kCheck, "", "no port is active", "RDMA devices, and none of them has a link",
+                         "cable, transceiver, switch port; without one jobs take TCP"));
 }
 
 void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& rows) {
@@ -105,7 +116,7 @@ void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& 
   rows.push_back(std::move(row));
 }
 
-void check_link_layers(const std::vector<RdmaPort>& ports, Rows& rows) {
+void check_link_layers(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
   std::set<std::string> layers;
   for (const RdmaPort& port : ports) {
     if (port.active() && !port.link_layer.empty()) layers.insert(port.link_layer);
@@ -113,7 +124,7 @@ void check_link_layers(const std::vector<RdmaPort>& ports, Rows& rows) {
   if (layers.empty()) return;
   DoctorRow row = equal_row("rdma.link_layer", "", fmt::format("{}", fmt::join(layers, " and ")), Outcome::fail,
                             "set LINK_TYPE alike (mlxconfig)");
-  if (layers.size() > 1) {
+  if (layers.size() > 1 && !probe.environment.contains("NCCL_IB_HCA")) {
     row.outcome = Outcome::warn;
     row.reason = "NCCL takes ports of both kinds as one set, unless it is told which";
     row.remedy = "name the compute ports: NCCL_IB_HCA==mlx5_0,mlx5_1,... ('=' in front: whole names)";
@@ -154,9 +165,9 @@ void check_character_devices(const Probe& probe, const std::vector<RdmaPort>& po
 
 void check_rdma_ports(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
   check_devices(ports, rows);
-  for (const RdmaPort& port : ports) rows.push_back(state_row(probe, port, ports));
+  check_states(probe, ports, rows);
   for (const RdmaPort& port : ports) check_rate(port, ports, rows);
-  check_link_layers(ports, rows);
+  check_link_layers(probe, ports, rows);
   check_character_devices(probe, ports, rows);
 }
 

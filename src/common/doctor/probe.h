@@ -62,7 +62,7 @@ Probe probe_this_machine();
 
 /// A recorded one, from the text of a recording; `name` for messages. Lines, of which a later one replaces an earlier
 /// one, so that a sick machine is a healthy one's text and a few lines more:
-///   file /proc/sys/kernel/numa_balancing 0      (text to the end of the line; \n, \\ and \x1f inside)
+///   file /proc/sys/kernel/numa_balancing 0      (text to the end of the line; \n, \t, \\ and \x1f inside)
 ///   link /sys/class/net/eth0 ../../devices/...  (folders are there by what is in them)
 ///   folder /dev/infiniband                      (an empty one)
 ///   gone /sys/class/infiniband/mlx5_3           (with all below)

@@ -45,7 +45,7 @@ std::string unescaped(std::string_view text) {
       plain += static_cast<char>(byte);
       i += 2;
     } else {
-      plain += text[i] == 'n' ? '\n' : text[i];
+      plain += text[i] == 'n' ? '\n' : text[i] == 't' ? '\t' : text[i];
     }
   }
   return plain;
