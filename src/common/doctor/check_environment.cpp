@@ -21,7 +21,7 @@ bool may_differ(std::string_view name) {
   if (name.starts_with("OMPI_MCA_")) {
     constexpr auto kOfDaemons =
         std::to_array<std::string_view>({"ess", "orte_", "prte_", "pmix", "plm", "ras_", "rmaps_", "odls_",
-                                         "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
+                                         "routed", "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
     name.remove_prefix(9);
     return std::any_of(kOfDaemons.begin(), kOfDaemons.end(),
                        [&](std::string_view one) { return name.starts_with(one); });
