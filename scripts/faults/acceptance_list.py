@@ -42,13 +42,12 @@ def slow_rank(rank, run_s, stop_s):
     """Stopped for a part of each moment: to the others it is a rank that is slow at everything."""
     def during(cluster):
         pid = cluster.find_rank(rank)
-        if pid is None:
-            time.sleep(0.1)
-            return
-        kill(pid, signal.SIGSTOP)
-        time.sleep(stop_s)
-        kill(pid, signal.SIGCONT)
-        time.sleep(run_s)
+        while pid is not None and os.path.exists(f"/proc/{pid}"):  # to look for it takes longer than a moment
+            kill(pid, signal.SIGSTOP)
+            time.sleep(stop_s)
+            kill(pid, signal.SIGCONT)
+            time.sleep(run_s)
+        time.sleep(0.1)
     return during
 
 
