@@ -271,7 +271,8 @@ TEST_CASE("What a launcher sets for every process is not compared", "[doctor][en
       "env OMPI_MCA_orte_ess_node_rank=1\nenv OMPI_MCA_orte_local_daemon_uri=1.2;tcp://10.0.0.1:4\n"
       "env OMPI_MCA_orte_top_session_dir=/tmp/ompi.n1.0\nenv OMPI_MCA_initial_wdir=/root\n"
       "env OMPI_MCA_pmix=^s1,s2,cray,isolated\nenv OMPI_MCA_shmem_RUNTIME_QUERY_hint=mmap\n"
-      "env OMPI_MCA_routed=radix\nenv OMPI_MCA_mpi_oversubscribe=1\nenv OMPI_UNIVERSE_SIZE=4\nenv PMIX_RANK=3\nenv PMIX_ID=1.3\n"
+      "env OMPI_MCA_routed=radix\nenv OMPI_MCA_mpi_oversubscribe=1\nenv OMPI_UNIVERSE_SIZE=4\nenv PMIX_RANK=3\nenv "
+      "PMIX_ID=1.3\n"
       "env PMIX_HOSTNAME=n1\nenv NCCL_HOSTID=n1\nenv NCCL_DEBUG_FILE=/tmp/%h.%p\nenv SLURM_PROCID=3\n");
   CHECK(rows.empty());
 }

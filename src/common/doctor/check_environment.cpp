@@ -20,8 +20,8 @@ bool has(std::string_view name, std::string_view part) { return name.find(part) 
 bool may_differ(std::string_view name) {
   if (name.starts_with("OMPI_MCA_")) {
     constexpr auto kOfDaemons =
-        std::to_array<std::string_view>({"ess", "orte_", "prte_", "pmix", "plm", "ras_", "rmaps_", "odls_",
-                                         "routed", "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
+        std::to_array<std::string_view>({"ess", "orte_", "prte_", "pmix", "plm", "ras_", "rmaps_", "odls_", "routed",
+                                         "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
     name.remove_prefix(9);
     return std::any_of(kOfDaemons.begin(), kOfDaemons.end(),
                        [&](std::string_view one) { return name.starts_with(one); });
