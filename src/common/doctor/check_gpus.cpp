@@ -1,0 +1,30 @@
+#include "common/doctor/checks.h"
+#include "common/doctor/gpu_facts.h"
+#include "common/doctor/judge_gpus.h"
+
+#include <fmt/format.h>
+
+namespace busbar {
+
+// Without persistence mode the driver takes seconds per GPU to start.
+static constexpr double kPatience_s = 30;
+
+void check_gpus(Rows& rows) { judge_gpus(read_gpus_within(kPatience_s), rows); }
+
+std::vector<CounterReading> read_gpu_counters() {
+  std::vector<CounterReading> readings;
+  for (const GpuFacts& gpu : read_gpus_within(kPatience_s).gpus) {
+    const auto add = [&](const char* name, const std::optional<std::uint64_t>& value) {
+      if (value) readings.push_back({fmt::format("gpu/{}/{}", gpu.index, name), *value});
+    };
+    add("nvlink_replay", gpu.nvlink_replays);
+    add("nvlink_recovery", gpu.nvlink_recoveries);
+    add("nvlink_crc", gpu.nvlink_crc_errors);
+    add("pcie_replay", gpu.pcie_replays);
+    add("ecc_uncorrected", gpu.ecc_uncorrected);
+    if (gpu.rows_remapped_uncorrected) add("remapped_rows", *gpu.rows_remapped_uncorrected);
+  }
+  return readings;
+}
+
+}  // namespace busbar

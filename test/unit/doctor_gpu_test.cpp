@@ -1,0 +1,379 @@
+// Would catch: a sick GPU that passes, a healthy one that is blamed, a structure that is not laid out as the driver's.
+
+#include "common/doctor/checks.h"
+#include "common/doctor/gpu_facts.h"
+#include "common/doctor/judge_gpus.h"
+#include "common/doctor/nvml_device.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+
+namespace busbar::nvml {
+
+static_assert(sizeof(PciInfo) == sizeof(nvmlPciInfo_t));
+static_assert(offsetof(PciInfo, bus_id) == offsetof(nvmlPciInfo_t, busId));
+static_assert(sizeof(Memory) == sizeof(nvmlMemory_t) && offsetof(Memory, used) == offsetof(nvmlMemory_t, used));
+static_assert(sizeof(ProcessInfo) == sizeof(nvmlProcessInfo_v2_t));
+static_assert(offsetof(ProcessInfo, used) == offsetof(nvmlProcessInfo_v2_t, usedGpuMemory));
+static_assert(sizeof(FieldValue) == sizeof(nvmlFieldValue_t));
+static_assert(offsetof(FieldValue, scope) == offsetof(nvmlFieldValue_t, scopeId));
+static_assert(offsetof(FieldValue, value_type) == offsetof(nvmlFieldValue_t, valueType));
+static_assert(offsetof(FieldValue, result) == offsetof(nvmlFieldValue_t, nvmlReturn));
+static_assert(offsetof(FieldValue, value) == offsetof(nvmlFieldValue_t, value));
+static_assert(kSuccess == NVML_SUCCESS && kNotSupported == NVML_ERROR_NOT_SUPPORTED);
+static_assert(kInsufficientSize == NVML_ERROR_INSUFFICIENT_SIZE && kGpuIsLost == NVML_ERROR_GPU_IS_LOST);
+static_assert(kResetRequired == NVML_ERROR_RESET_REQUIRED);
+static_assert(kCorrected == NVML_MEMORY_ERROR_TYPE_CORRECTED && kUncorrected == NVML_MEMORY_ERROR_TYPE_UNCORRECTED);
+static_assert(kVolatile == NVML_VOLATILE_ECC && kAggregate == NVML_AGGREGATE_ECC);
+static_assert(kDram == NVML_MEMORY_LOCATION_DRAM && kSram == NVML_MEMORY_LOCATION_SRAM);
+static_assert(kSlowdown == NVML_TEMPERATURE_THRESHOLD_SLOWDOWN && kMemoryMax == NVML_TEMPERATURE_THRESHOLD_MEM_MAX);
+static_assert(kP2pRead == NVML_P2P_CAPS_INDEX_READ);
+static_assert(kSingleBit == NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS);
+static_assert(kDoubleBit == NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR);
+static_assert(kReplays == NVML_NVLINK_ERROR_DL_REPLAY && kRecoveries == NVML_NVLINK_ERROR_DL_RECOVERY);
+static_assert(kCrcFlit == NVML_NVLINK_ERROR_DL_CRC_FLIT && kCrcData == NVML_NVLINK_ERROR_DL_CRC_DATA);
+static_assert(kMostLinks <= NVML_NVLINK_MAX_LINKS);
+static_assert(kFieldMemoryTemperature == NVML_FI_DEV_MEMORY_TEMP);
+static_assert(kFieldCommonLinkSpeed == NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON);
+#ifdef nvmlGpuFabricInfo_v2
+static_assert(sizeof(FabricInfo) == sizeof(nvmlGpuFabricInfo_v2_t) && kFabricVersion2 == nvmlGpuFabricInfo_v2);
+static_assert(offsetof(FabricInfo, cluster) == offsetof(nvmlGpuFabricInfo_v2_t, clusterUuid));
+static_assert(offsetof(FabricInfo, status) == offsetof(nvmlGpuFabricInfo_v2_t, status));
+static_assert(offsetof(FabricInfo, clique) == offsetof(nvmlGpuFabricInfo_v2_t, cliqueId));
+static_assert(offsetof(FabricInfo, state) == offsetof(nvmlGpuFabricInfo_v2_t, state));
+static_assert(offsetof(FabricInfo, health) == offsetof(nvmlGpuFabricInfo_v2_t, healthMask));
+#endif
+#ifdef NVML_FI_DEV_NVLINK_GET_SPEED
+static_assert(kFieldLinkSpeed == NVML_FI_DEV_NVLINK_GET_SPEED);
+#endif
+#ifdef NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS
+static_assert(kFieldLinkReceiveErrors == NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS);
+static_assert(kFieldLinkRecoveries == NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS);
+#endif
+
+}  // namespace busbar::nvml
+#endif
+
+using namespace busbar;
+using Catch::Contains;
+
+namespace {
+
+/// A GPU of a healthy HGX H100 board, as NVML tells of it when nothing runs.
+GpuFacts healthy_gpu(int index) {
+  GpuFacts gpu;
+  gpu.index = index;
+  gpu.bus_id = "0000:" + std::to_string(18 + index) + ":00.0";
+  gpu.uuid = "GPU-" + std::to_string(index);
+  gpu.model = "NVIDIA H100 80GB HBM3";
+  gpu.vbios = "96.00.89.00.01";
+  gpu.memory_nbytes = 85520809984ULL;
+  gpu.memory_used = 590809984ULL;
+  gpu.ecc = true;
+  gpu.ecc_uncorrected = gpu.sram_uncorrected = gpu.sram_corrected = gpu.dram_corrected = 0;
+  gpu.rows_remapped_corrected = gpu.rows_remapped_uncorrected = 0;
+  for (int link = 0; link < 18; ++link) gpu.nvlinks.push_back({link, true, 26562});
+  gpu.fabric = GpuFabric{.state = 3, .status = 0, .clique = 0, .cluster = "00", .health = 0x2 | 0x8 | 0x20 | 0x80};
+  gpu.p2p.assign(8, 0);
+  gpu.clock_reasons = 1;  // idle
+  gpu.temperature_c = 31;
+  gpu.slowdown_c = 87;
+  gpu.memory_temperature_c = 42;
+  gpu.memory_max_c = 95;
+  gpu.power_limit_w = gpu.power_default_w = 700;
+  gpu.pcie_generation = gpu.pcie_generation_max = 5;
+  gpu.pcie_width = gpu.pcie_width_max = 16;
+  gpu.persistence = true;
+  gpu.compute_mode = 0;
+  gpu.mig = false;
+  return gpu;
+}
+
+HostGpus healthy_host() {
+  HostGpus host;
+  host.library = true;
+  host.driver = "580.82.07";
+  host.on_bus = 8;
+  for (int index = 0; index < 8; ++index) host.gpus.push_back(healthy_gpu(index));
+  return host;
+}
+
+Rows rows_of(const HostGpus& host) {
+  Rows rows;
+  judge_gpus(host, rows);
+  return rows;
+}
+
+std::vector<DoctorRow> bad_rows(const HostGpus& host) {
+  Rows rows = rows_of(host);
+  std::erase_if(rows, [](const DoctorRow& row) { return row.outcome == Outcome::pass; });
+  return rows;
+}
+
+/// The one finding on GPU 2 after `change`, besides that its host's GPUs differ.
+DoctorRow only(const std::function<void(GpuFacts&)>& change) {
+  HostGpus host = healthy_host();
+  change(host.gpus[2]);
+  std::vector<DoctorRow> rows = bad_rows(host);
+  std::erase_if(rows, [](const DoctorRow& row) { return row.subject.empty(); });
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].subject == "GPU 2 0000:20:00.0");
+  CHECK(!rows[0].reason.empty());
+  CHECK(!rows[0].remedy.empty());
+  return rows[0];
+}
+
+}  // namespace
+
+TEST_CASE("A healthy board passes", "[doctor][gpu]") {
+  CHECK(bad_rows(healthy_host()).empty());
+  CHECK(rows_of(healthy_host()).size() > 8 * 10);
+}
+
+TEST_CASE("What is wrong with a GPU is told as that", "[doctor][gpu]") {
+  struct Case {
+    const char* check;
+    Outcome outcome;
+    const char* value;
+    std::function<void(GpuFacts&)> change;
+  };
+  const std::vector<Case> cases = {
+      {"gpu.lost", Outcome::fail, "lost", [](GpuFacts& g) { g.lost = true; }},
+      {"gpu.needs_reset", Outcome::fail, "needs a reset", [](GpuFacts& g) { g.needs_reset = true; }},
+      {"gpu.ecc", Outcome::fail, "1 uncorrected", [](GpuFacts& g) { g.ecc_uncorrected = 1; }},
+      {"gpu.ecc", Outcome::fail, "3 uncorrected in SRAM", [](GpuFacts& g) { g.sram_uncorrected = 3; }},
+      {"gpu.ecc", Outcome::warn, "10001 corrected in SRAM, 0 in DRAM", [](GpuFacts& g) { g.sram_corrected = 10001; }},
+      {"gpu.ecc", Outcome::warn, "0 corrected in SRAM, 20000001 in DRAM",
+       [](GpuFacts& g) { g.dram_corrected = 20000001; }},
+      {"gpu.row_remap", Outcome::fail, "pending", [](GpuFacts& g) { g.remap_pending = true; }},
+      {"gpu.row_remap", Outcome::fail, "failed", [](GpuFacts& g) { g.remap_failed = true; }},
+      {"gpu.row_remap", Outcome::fail, "failed", [](GpuFacts& g) { g.rows_remapped_uncorrected = 513; }},
+      {"gpu.row_remap", Outcome::warn, "2 replaced", [](GpuFacts& g) { g.rows_remapped_uncorrected = 2; }},
+      {"gpu.retired_pages", Outcome::warn, "4 retired", [](GpuFacts& g) { g.pages_retired = 4; }},
+      {"gpu.retired_pages", Outcome::fail, "pending",
+       [](GpuFacts& g) {
+         g.pages_retired = 4;
+         g.retirement_pending = true;
+       }},
+      {"gpu.nvlink", Outcome::fail, "17 of 18 active",
+       [](GpuFacts& g) {
+         g.nvlinks[5] = {5, false, std::nullopt};
+       }},
+      {"gpu.nvlink", Outcome::fail, "17 of 17 active", [](GpuFacts& g) { g.nvlinks.pop_back(); }},
+      {"gpu.nvlink_speed", Outcome::fail, "13281 MB/s", [](GpuFacts& g) { g.nvlinks[5].speed_mbps = 13281; }},
+      {"gpu.fabric", Outcome::fail, "not started", [](GpuFacts& g) { g.fabric->state = 1; }},
+      {"gpu.fabric", Outcome::fail, "in progress", [](GpuFacts& g) { g.fabric->state = 2; }},
+      {"gpu.fabric", Outcome::fail, "error 999", [](GpuFacts& g) { g.fabric->status = 999; }},
+      {"gpu.fabric", Outcome::fail, "clique 7", [](GpuFacts& g) { g.fabric->clique = 7; }},
+      {"gpu.fabric", Outcome::fail, "degraded", [](GpuFacts& g) { g.fabric->health = 0x1; }},
+      {"gpu.fabric", Outcome::fail, "route unhealthy", [](GpuFacts& g) { g.fabric->health = 0x10; }},
+      {"gpu.fabric", Outcome::warn, "recovering", [](GpuFacts& g) { g.fabric->health = 0x4; }},
+      {"gpu.p2p", Outcome::fail, "with none", [](GpuFacts& g) { g.p2p = {5, 5, 0, 5, 5, 5, 5, 5}; }},
+      {"gpu.p2p", Outcome::warn, "not with GPU 0,3", [](GpuFacts& g) { g.p2p = {4, 0, 0, 4, 0, 0, 0, 0}; }},
+      {"gpu.clocks", Outcome::fail, "slowed by heat (hardware)", [](GpuFacts& g) { g.clock_reasons = 0x41; }},
+      {"gpu.clocks", Outcome::fail, "slowed by heat (driver)", [](GpuFacts& g) { g.clock_reasons = 0x20; }},
+      {"gpu.clocks", Outcome::fail, "slowed by power brake", [](GpuFacts& g) { g.clock_reasons = 0x88; }},
+      {"gpu.clocks", Outcome::fail, "slowed by hardware (heat or power)", [](GpuFacts& g) { g.clock_reasons = 0x8; }},
+      {"gpu.clocks", Outcome::warn, "slowed by the power cap", [](GpuFacts& g) { g.clock_reasons = 0x4; }},
+      {"gpu.temperature", Outcome::fail, "87 C, slows down at 87 C", [](GpuFacts& g) { g.temperature_c = 87; }},
+      {"gpu.temperature", Outcome::warn, "78 C, slows down at 87 C", [](GpuFacts& g) { g.temperature_c = 78; }},
+      {"gpu.memory_temperature", Outcome::fail, "96 C, slows down at 95 C",
+       [](GpuFacts& g) { g.memory_temperature_c = 96; }},
+      {"gpu.power_cap", Outcome::warn, "500 of 700 W", [](GpuFacts& g) { g.power_limit_w = 500; }},
+      {"gpu.pcie", Outcome::fail, "gen 5 x8 of gen 5 x16", [](GpuFacts& g) { g.pcie_width = 8; }},
+      {"gpu.pcie", Outcome::warn, "gen 3 x16 of gen 5 x16",
+       [](GpuFacts& g) {
+         g.pcie_generation = 3;
+         g.clock_reasons = 0;
+       }},
+      {"gpu.persistence", Outcome::warn, "off", [](GpuFacts& g) { g.persistence = false; }},
+      {"gpu.mig", Outcome::warn, "on", [](GpuFacts& g) { g.mig = true; }},
+      {"gpu.compute_mode", Outcome::warn, "exclusive", [](GpuFacts& g) { g.compute_mode = 3; }},
+      {"gpu.compute_mode", Outcome::fail, "prohibited", [](GpuFacts& g) { g.compute_mode = 2; }},
+      {"gpu.processes", Outcome::fail, "python: 2000 MB by process 77",
+       [](GpuFacts& g) {
+         g.processes = {{77, 2000000000ULL, "python", false}};
+       }},
+      {"gpu.memory", Outcome::warn, "41000 MiB in use", [](GpuFacts& g) { g.memory_used = 41000ULL << 20; }},
+  };
+  for (const Case& one : cases) {
+    INFO(one.check << " " << one.value);
+    const DoctorRow row = only(one.change);
+    CHECK(row.check == one.check);
+    CHECK(row.outcome == one.outcome);
+    CHECK(row.value == one.value);
+  }
+}
+
+TEST_CASE("What is no fault is not told as one", "[doctor][gpu]") {
+  const std::vector<std::function<void(HostGpus&)>> changes = {
+      [](HostGpus& h) { h.gpus[2].pcie_generation = 1; },  // idle saves power
+      [](HostGpus& h) { h.gpus[2].clock_reasons = 0x5; },  // idle at its cap
+      [](HostGpus& h) { h.gpus[2].temperature_c = 77; },
+      [](HostGpus& h) { h.gpus[2].rows_remapped_corrected = 3; },
+      [](HostGpus& h) {
+        h.gpus[2].processes = {{1, 30000000, "nvidia-cuda-mps", false}};
+      },
+      [](HostGpus& h) {  // another rank of ours
+        h.gpus[2].processes = {{1, 3000000000ULL, "busbar-ranks", true}};
+        h.gpus[2].memory_used = 4ULL << 30;
+      },
+      [](HostGpus& h) {  // a lone GPU of a board that is shared out
+        h.gpus.resize(1);
+        h.on_bus = 1;
+        for (NvLink& link : h.gpus[0].nvlinks) link = {link.link, false, std::nullopt};
+      },
+      [](HostGpus& h) {  // cards without NVLink and fabric
+        for (GpuFacts& g : h.gpus) {
+          g.model = "NVIDIA L40S";
+          g.nvlinks.clear();
+          g.fabric.reset();
+        }
+      },
+      [](HostGpus& h) {  // an old model tells little
+        GpuFacts bare;
+        bare.model = "Tesla P4";
+        h.gpus.assign(8, bare);
+      },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    INFO(i);
+    HostGpus host = healthy_host();
+    changes[i](host);
+    CHECK(bad_rows(host).empty());
+  }
+}
+
+TEST_CASE("All NVLinks of a board down is a fault of the fabric", "[doctor][gpu]") {
+  HostGpus host = healthy_host();
+  for (GpuFacts& gpu : host.gpus) {
+    for (NvLink& link : gpu.nvlinks) link = {link.link, false, std::nullopt};
+  }
+  const auto rows = bad_rows(host);
+  REQUIRE(rows.size() == 8);
+  CHECK(rows[0].check == "gpu.nvlink");
+  CHECK(rows[0].outcome == Outcome::fail);
+}
+
+TEST_CASE("GPUs of one host that differ are told with the odd one", "[doctor][gpu]") {
+  HostGpus host = healthy_host();
+  host.gpus[3].vbios = "96.00.00.00.00";
+  host.gpus[5].ecc = false;
+  const auto rows = bad_rows(host);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].check == "gpu.vbios");
+  CHECK(rows[0].value == "7 x 96.00.89.00.01, 1 x 96.00.00.00.00 (GPU 3)");
+  CHECK(rows[1].check == "gpu.ecc_mode");
+  CHECK(rows[1].value == "7 x on, 1 x off (GPU 5)");
+}
+
+TEST_CASE("Count and model must agree between hosts", "[doctor][gpu]") {
+  const Rows rows = rows_of(healthy_host());
+  REQUIRE(rows[0].check == "gpu.count");
+  CHECK(rows[0].value == "8");
+  CHECK(rows[0].must_agree);
+  CHECK(rows[0].if_differs == Outcome::fail);
+  CHECK(rows[1].value == "8 x NVIDIA H100 80GB HBM3 81559 MiB");
+  CHECK(rows[1].must_agree);
+}
+
+TEST_CASE("No GPU is a skip, a GPU without its driver is not", "[doctor][gpu]") {
+  HostGpus host;
+  host.problem = "no NVIDIA driver here";
+  CHECK(rows_of(host).at(0).outcome == Outcome::skip);
+  host.on_bus = 8;
+  CHECK(rows_of(host).at(0).outcome == Outcome::warn);
+  host.library = true;
+  host.problem = "Driver/library version mismatch";
+  CHECK(rows_of(host).at(0).outcome == Outcome::fail);
+  host.on_bus = 0;
+  CHECK(rows_of(host).at(0).outcome == Outcome::skip);
+  host.problem = "NVML does not answer within 30 s: the driver may wait for a GPU";
+  CHECK(rows_of(host).at(0).outcome == Outcome::fail);
+  HostGpus seven = healthy_host();
+  seven.gpus.pop_back();
+  for (GpuFacts& gpu : seven.gpus) gpu.p2p.pop_back();
+  const auto rows = bad_rows(seven);
+  REQUIRE(rows.size() == 1);
+  CHECK_THAT(rows[0].reason, Contains("the PCI bus shows 8"));
+}
+
+TEST_CASE("Models with NVSwitch are known by name", "[doctor][gpu]") {
+  CHECK(nvlink_model("NVIDIA H100 80GB HBM3").links == 18);
+  CHECK(nvlink_model("NVIDIA H100 PCIe").links == 0);
+  CHECK(nvlink_model("NVIDIA H200 NVL").links == 0);
+  CHECK(nvlink_model("NVIDIA A100-SXM4-80GB").links == 12);
+  CHECK(nvlink_model("NVIDIA GB200").speed_mbps == 53125);
+  CHECK(nvlink_model("NVIDIA L40S").links == 0);
+}
+
+#ifdef BUSBAR_FAKE_NVML
+namespace {
+
+HostGpus read_fake(const char* mode) {
+  setenv("BUSBAR_FAKE_NVML", mode, 1);
+  HostGpus host = read_gpus(BUSBAR_FAKE_NVML);
+  unsetenv("BUSBAR_FAKE_NVML");
+  host.on_bus = 2;  // the machine's own has none or others
+  return host;
+}
+
+}  // namespace
+
+TEST_CASE("What NVML tells reaches the facts", "[doctor][gpu]") {
+  const HostGpus host = read_fake("");
+  CHECK(host.driver == "580.82.07");
+  REQUIRE(host.gpus.size() == 2);
+  const GpuFacts& gpu = host.gpus[1];
+  CHECK(gpu.bus_id == "0000:2a:00.0");
+  CHECK(gpu.model == "NVIDIA H100 80GB HBM3");
+  CHECK(gpu.memory_nbytes == 85520809984ULL);
+  CHECK(gpu.nvlinks.size() == 18);
+  CHECK(gpu.nvlinks[17].speed_mbps == 26562);
+  CHECK(gpu.nvlink_replays == 7);
+  CHECK(gpu.nvlink_crc_errors == 0);
+  REQUIRE(gpu.fabric);
+  CHECK(gpu.fabric->cluster == "abababababababababababababababab");
+  CHECK(gpu.fabric->clique == 5);
+  CHECK(gpu.power_limit_w == 700);
+  CHECK(gpu.temperature_c == 33);
+  CHECK(gpu.slowdown_c == 87);
+  CHECK(gpu.memory_temperature_c == 45);
+  CHECK(gpu.pcie_replays == 3);
+  CHECK_FALSE(gpu.pages_retired);
+  CHECK(gpu.p2p == std::vector<int>{0, 0});
+  CHECK(bad_rows(host).empty());
+}
+
+TEST_CASE("A sick GPU behind NVML is found, a lost one and a dead driver too", "[doctor][gpu]") {
+  std::vector<std::string> checks;
+  for (const DoctorRow& row : bad_rows(read_fake("sick"))) {
+    if (row.subject == "GPU 1 0000:2a:00.0") checks.push_back(row.check);
+  }
+  CHECK(checks == std::vector<std::string>{"gpu.ecc", "gpu.row_remap", "gpu.nvlink", "gpu.pcie", "gpu.clocks",
+                                           "gpu.power_cap", "gpu.processes"});
+  const auto lost = bad_rows(read_fake("lost"));
+  CHECK(std::any_of(lost.begin(), lost.end(), [](const DoctorRow& row) { return row.check == "gpu.lost"; }));
+  const HostGpus dead = read_fake("dead");
+  CHECK(dead.problem == "Driver Not Loaded");
+  CHECK(bad_rows(dead).at(0).outcome == Outcome::fail);
+}
+#endif
+
+TEST_CASE("This machine's GPUs are told or skipped with a reason", "[doctor][gpu]") {
+  Rows rows;
+  check_gpus(rows);
+  REQUIRE(!rows.empty());
+  CHECK(rows[0].check == "gpu.count");
+  CHECK((rows[0].outcome == Outcome::pass || !rows[0].reason.empty()));
+  CHECK(read_gpus("libc.so.6").problem.find("lacks") != std::string::npos);
+}
