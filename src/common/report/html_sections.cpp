@@ -76,9 +76,7 @@ ReportTable worst_ranks(const ReportSkew& skew) {
          {fmt::format("{}{}", r.rank, r.rank == skew.straggler ? " (straggler)" : ""), r.host, time_words(r.own_s),
           r.late_s ? time_words(*r.late_s) : "", r.last_share ? fmt::format("{:.0f} %", 100 * *r.last_share) : ""}});
   }
-  if (table.rows.size() < order.size()) {
-    table.caption = fmt::format("The {} worst of {} ranks.", table.rows.size(), order.size());
-  }
+  table.caption = fmt::format("{}: the {} worst of {} ranks.", skew.title, table.rows.size(), order.size());
   return table;
 }
 
@@ -150,9 +148,14 @@ std::string skew_section(const std::vector<ReportSkew>& skews, std::size_t most_
                  "Lateness and own time of every rank. Arrow keys go from rank to rank and read the values out.");
   text += kReadout;
   text += "</div>\n";
-  for (std::size_t i = 0; i < std::min(skews.size(), most_tables); ++i) {
-    text += fmt::format("<details{}><summary>{}</summary>\n{}</details>\n", i == 0 ? " open class=\"print\"" : "",
-                        html_text(skews[i].title), html_table(worst_ranks(skews[i])));
+  text += html_table(worst_ranks(skews[0]));
+  if (skews.size() > 1) {
+    const std::size_t shown = std::min(skews.size(), most_tables);
+    text += fmt::format("<details><summary>The other {} cells as tables</summary>\n", shown - 1);
+    for (std::size_t i = 1; i < shown; ++i) {
+      text += fmt::format("<h4>{}</h4>\n{}", html_text(skews[i].title), html_table(worst_ranks(skews[i])));
+    }
+    text += "</details>\n";
   }
   return text + "</section>\n";
 }

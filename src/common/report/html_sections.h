@@ -20,7 +20,7 @@ std::string chart_section(const ReportChart& chart, std::size_t index, std::size
 /// A heat map for the script to fill, and its slowest pairs as a table.
 std::string matrix_section(const ReportMatrix& matrix, std::size_t index, int most_squares);
 
-/// Ranks for the script to draw, and of each cell the latest and slowest as a table.
+/// Ranks for the script to draw, and of each cell the latest and slowest as a table; there is at least one cell.
 std::string skew_section(const std::vector<ReportSkew>& skews, std::size_t most_tables);
 
 /// How a file came about.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -82,10 +83,14 @@ void add_changes(ReportData& data) {
     }
     if (table.rows.empty()) continue;
     table.caption =
-        words(count, sources[i], sources[0]) +
-        ". Before is the first file. Slower and faster: the intervals do not overlap, at one in about 180 by "
-        "chance. One launch each does not show what differs from launch to launch: see busbar merge.";
-    data.verdict.push_back(words(count, sources[i], sources[0]));
+        "Before is the first file. Slower and faster: the intervals do not overlap, at one in about 180 by chance. One "
+        "launch each does not show what differs from launch to launch: see busbar merge.";
+    const std::string said = words(count, sources[i], sources[0]);
+    if (data.outcome || i > 1) {
+      data.verdict.push_back(said);
+    } else {  // nothing was judged: this is what several files are asked for
+      data.verdict.insert(data.verdict.begin(), std::exchange(data.headline, said));
+    }
     data.judged.push_back(std::move(table));
   }
 }

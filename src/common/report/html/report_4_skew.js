@@ -15,7 +15,7 @@
         borderColor: busbar.colour("line-0"), backgroundColor: busbar.colour("line-0"), pointRadius: few ? 4 : 1.5, pointStyle: "circle",
       };
       const lateness = {
-        label: "late", data: skew.ranks.map((r, i) => ({ x: i, y: r[3] })), type: few ? "bar" : "line", showLine: false, barPercentage: 0.8,
+        label: "late", data: skew.ranks.map((r, i) => ({ x: i, y: r[3] })), type: few ? "bar" : "line", showLine: false, barPercentage: 0.8, maxBarThickness: 36,
         borderColor: busbar.colour("line-1"), backgroundColor: busbar.colour("line-1"), pointRadius: few ? 4 : 1.5, pointStyle: "rect",
       };
       return late ? [own, lateness] : [own];

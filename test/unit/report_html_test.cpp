@@ -1,0 +1,329 @@
+// Catches: a report that lets a host's name run as a script, that grows without bound, that draws a pair in another
+// pair's place, or that claims a difference which the intervals do not show.
+
+#include "common/report/report_html.h"
+
+#include "common/base/error.h"
+#include "common/report/html_text.h"
+#include "common/report/json_charts.h"
+#include "common/report/report_changes.h"
+#include "common/report/report_charts.h"
+#include "common/report/report_files.h"
+#include "common/report/report_of_accept.h"
+#include "common/report/report_of_run.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace busbar;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+ReportPoint point(std::uint64_t nbytes, double time_s, std::optional<Interval> interval_s = {}) {
+  ReportPoint p;
+  p.nbytes = nbytes;
+  p.time_s = time_s;
+  p.time_interval_s = interval_s;
+  p.busbw = static_cast<double>(nbytes) / time_s / 1e9;
+  return p;
+}
+
+ReportSeries line(const std::string& collective, const std::string& placement, const std::string& source = "") {
+  ReportSeries s;
+  s.collective = collective;
+  s.type = "float sum";
+  s.placement = placement;
+  s.source = source;
+  s.points = {point(1024, 1e-5), point(2048, 2e-5)};
+  return s;
+}
+
+MeasuredCell measured(Stage stage, const std::string& scope, std::uint64_t nbytes, double busbw) {
+  MeasuredCell cell;
+  cell.cell = "all_reduce";
+  cell.collective = "all_reduce";
+  cell.stage = stage;
+  cell.scope = scope;
+  cell.dtype = "float";
+  cell.op = "sum";
+  cell.nbytes = nbytes;
+  cell.nranks = 8;
+  cell.nhosts = 1;
+  cell.busbw = busbw;
+  cell.median_s = static_cast<double>(nbytes) / busbw / 1e9;
+  cell.stop = "ci";
+  return cell;
+}
+
+CriterionResult criterion(Outcome outcome, const std::string& name) {
+  CriterionResult c;
+  c.criterion = name;
+  c.cell = "all_reduce";
+  c.nbytes = 1024;
+  c.outcome = outcome;
+  c.found = "301 GB/s";
+  c.wanted = ">= 380 GB/s";
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("Foreign text cannot become HTML", "[report][html]") {
+  CHECK(html_text("a<b>&\"'") == "a&lt;b&gt;&amp;&quot;&#39;");
+  CHECK(html_text("caf\xC3\xA9") == "caf\xC3\xA9");
+  // No UTF-8, overlong, half a character, a surrogate, a control character, a reversal of the direction of writing.
+  for (const char* bad : {"\xFF", "\xC0\xBC", "\xE2\x82", "\xED\xA0\x80", "\x01", "\xE2\x80\xAE"}) {
+    CAPTURE(bad);
+    const std::string text = html_text(bad);
+    CHECK(has(text, "\xEF\xBF\xBD"));
+    CHECK_FALSE(has(text, bad));
+  }
+  CHECK(html_text("abcdef", 3) == "abc\xE2\x80\xA6");
+}
+
+TEST_CASE("Numbers in the report have three digits", "[report][html]") {
+  CHECK(three_digits(0.012345) == "0.0123");
+  CHECK(three_digits(1.2345) == "1.23");
+  CHECK(three_digits(412.34) == "412");
+  CHECK(three_digits(123456) == "123456");
+  CHECK(three_digits(0) == "0");
+  CHECK(time_words(12.34e-6) == "12.3 \xC2\xB5s");
+  CHECK(time_words(4.567e-3) == "4.57 ms");
+  CHECK(time_words(2) == "2.00 s");
+}
+
+TEST_CASE("A hostile name stays text in the page and in the data of its script", "[report][html]") {
+  const std::string hostile = "</script><script>alert(1)</script><!--";
+  ReportData plain, data;
+  for (ReportData* d : {&plain, &data}) {
+    const std::string name = d == &plain ? "node1" : hostile;
+    d->title = d->headline = name;
+    d->outcome = Outcome::fail;
+    d->verdict = {name};
+    d->series = {line(name, name)};
+    d->judged = {{name, name, {name}, {{Outcome::fail, {name}}}}};
+    d->matrices.push_back({name, "host", {name, name}, {{0, 1, 1e9, 1, false}}, 1e9, 0.9, {0}});
+    d->skews.push_back({name, {{0, name, 1e-6, 1e-7, 0.5}}, 0});
+    d->runs.push_back({name, {{name, {name, name}}}});
+  }
+  const std::string page = report_html(data), harmless = report_html(plain);
+  CHECK_FALSE(has(page, "alert(1)</script>"));
+  for (const char* tag : {"<script", "</script", "<!--"}) CHECK(count(page, tag) == count(harmless, tag));
+  CHECK(has(page, "&lt;/script&gt;&lt;script&gt;alert(1)"));
+}
+
+TEST_CASE("The page fetches nothing", "[report][html]") {
+  ReportData data;
+  data.series = {line("all_reduce", "in place")};
+  const std::string page = report_html(data);
+  CHECK(has(page, "default-src 'none'"));
+  for (const char* fetch : {"src=\"", "href=\"http", "@import", "url("}) {
+    CAPTURE(fetch);
+    CHECK_FALSE(has(page, fetch));
+  }
+  CHECK(has(page, "Chart.js v"));  // the charting library is inside
+}
+
+TEST_CASE("A report of the largest cluster stays below 2 MB and counts what it leaves out", "[report][html]") {
+  ReportData data;
+  constexpr int kUnits = 512;
+  ReportMatrix matrix{"Pairs", "host", {}, {}, 1e9, 0.9, {}};
+  for (int i = 0; i < kUnits; ++i) matrix.units.push_back("a-host-with-a-long-name-" + std::to_string(i));
+  for (int i = 0; i < kUnits; ++i) {
+    for (int j = i + 1; j < kUnits; ++j) matrix.cells.push_back({i, j, 1e9, 1, false});
+  }
+  data.matrices.push_back(matrix);
+  for (int k = 0; k < 20; ++k) {
+    ReportSkew skew{"cell " + std::to_string(k), {}, 7};
+    for (int r = 0; r < 4096; ++r) {
+      skew.ranks.push_back({r, matrix.units[static_cast<std::size_t>(r / 8)], 1.23456e-4, 1.23456e-6 * r, 1e-4});
+    }
+    data.skews.push_back(skew);
+  }
+  ReportTable criteria{"Criteria", "", {"criterion", "found"}, {}};
+  for (int i = 0; i < 10000; ++i) criteria.rows.push_back({Outcome::fail, {"busbw", std::string(100, 'x')}});
+  data.judged.push_back(criteria);
+  for (int i = 0; i < 2000; ++i) {
+    ReportSeries s = line("collective " + std::to_string(i), "in place");
+    s.points.assign(30, point(1024, 1e-5));
+    data.series.push_back(s);
+  }
+  const std::string page = report_html(data);
+  CHECK(page.size() < 2000000);
+  CHECK(has(page, "more rows are only in the result file"));
+  CHECK(has(page, "more charts would make this file too large"));
+  CHECK(has(page, "of 4096 ranks"));
+}
+
+TEST_CASE("Each square of the heat map stands where its pair belongs", "[report][html]") {
+  ReportMatrix matrix{"", "host", {"a", "b", "c"}, {}, 10, 0.9, {2}};
+  matrix.cells = {{0, 1, 5, 1, false}, {2, 0, 10, 1, true}};
+  const auto json = nlohmann::json::parse(charts_json({}, {matrix}, {}));
+  // In thousandths to the base of 64: 500 = 7 * 64 + 52, and digit 52 is q; 1000 = 15 * 64 + 40: F and e.
+  CHECK(json["matrices"][0]["grid"] ==
+        "00"
+        "7q"
+        "00"
+        "7q"
+        "00"
+        "00"
+        "Fe"
+        "00"
+        "00");
+  CHECK(json["matrices"][0]["blamed"] == nlohmann::json::array({2}));
+  // Two units a square: a and b together are 0, the slowest pair in a square counts.
+  const auto small = nlohmann::json::parse(charts_json({}, {matrix}, {}, 2));
+  CHECK(small["matrices"][0]["grid"] ==
+        "7q"
+        "00"
+        "Fe"
+        "00");
+  CHECK(small["matrices"][0]["names"] == nlohmann::json::array({"a to b", "c"}));
+}
+
+TEST_CASE("Few lines share a chart, and labels say only what differs", "[report][html]") {
+  const std::vector<ReportSeries> few{line("all_reduce", "in place"), line("all_gather", "in place")};
+  const auto one = group_charts(few);
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].lines[0].label == "all_reduce");
+  CHECK(one[0].caption == "float sum, in place");
+  // Two files: by collective, so that before and after are seen together.
+  const std::vector<ReportSeries> two{line("all_reduce", "in place", "a"), line("all_gather", "in place", "a"),
+                                      line("all_reduce", "in place", "b"), line("all_gather", "in place", "b")};
+  const auto each = group_charts(two);
+  REQUIRE(each.size() == 2);
+  CHECK(each[0].title == "all_reduce");
+  REQUIRE(each[0].lines.size() == 2);
+  CHECK(each[0].lines[0].label == "a");
+  CHECK(each[0].lines[1].label == "b");
+  std::vector<ReportSeries> many;
+  for (const char* collective : {"all_reduce", "all_gather", "alltoall"}) {
+    for (const char* place : {"out of place", "in place", "x", "y"}) many.push_back(line(collective, place));
+  }
+  CHECK(group_charts(many).size() == 3);
+  CHECK(group_charts({}).empty());
+}
+
+TEST_CASE("A benchmark's medians bring their intervals, as bandwidths too", "[report][html]") {
+  RunFile run;
+  run.collective = "all_reduce";
+  run.nranks = 4;
+  run.hosts = {"n1", "n2"};
+  run.end_time = "2026-11-21 12:00:00";
+  RunCell cell;
+  cell.nbytes = 1000000;
+  cell.dtype = "float";
+  cell.redop = "sum";
+  cell.wrong = 0;
+  cell.time_s = 1e-3;
+  cell.busbw = 1.5;
+  cell.stats = RunStats{};
+  cell.stats->median_s = 0.5e-3;  // so the median's busbw is twice the table's
+  cell.stats->interval_s = Interval{0.4e-3, 0.6e-3};
+  run.cells = {cell};
+  ReportData data;
+  add_run(data, run, "");
+  REQUIRE(data.series.size() == 1);
+  const ReportPoint& p = data.series[0].points.at(0);
+  CHECK(*p.busbw == Approx(3.0));
+  CHECK(p.busbw_interval->low == Approx(2.5));
+  CHECK(p.busbw_interval->high == Approx(3.75));
+  CHECK(data.series[0].scope == "4 ranks on 2 hosts");
+  CHECK_FALSE(data.outcome);
+  CHECK(has(data.headline, "no wrong data"));
+
+  run.cells[0].wrong = 3;
+  ReportData wrong;
+  add_run(wrong, run, "");
+  CHECK(wrong.outcome == Outcome::fail);
+  CHECK(has(wrong.headline, "WRONG DATA in 1"));
+}
+
+TEST_CASE("A difference between files is claimed only where the intervals part", "[report][html]") {
+  ReportSeries before = line("all_reduce", "in place", "a"), after = line("all_reduce", "in place", "b");
+  before.points = {point(8, 10, Interval{9, 11}), point(16, 10, Interval{9, 11}), point(32, 10, Interval{9, 11}),
+                   point(64, 10)};
+  after.points = {point(8, 12, Interval{11.5, 13}), point(16, 10.5, Interval{10, 11}), point(32, 5, Interval{4, 6}),
+                  point(64, 20)};
+  ReportData data;
+  data.headline = "a: something";
+  data.series = {before, after};
+  add_changes(data);
+  REQUIRE(data.judged.size() == 1);
+  std::vector<std::string> verdicts;
+  for (const auto& row : data.judged[0].rows) verdicts.push_back(row.cells.back());
+  CHECK(verdicts == std::vector<std::string>{"slower", "not told apart", "faster", "single figures"});
+  CHECK(data.judged[0].rows[2].cells[6] == "+100.0 %");
+  CHECK(data.headline == "b against a: 1 sizes slower, 1 faster, 2 not told apart");
+}
+
+TEST_CASE("What accept found: verdict, all that did not pass, expected lines", "[report][html]") {
+  AcceptResult result;
+  result.outcome = Outcome::fail;
+  result.end_time = "2026-11-21 12:00:00";
+  result.plan.title = "new nodes";
+  result.plan.text = "schema: 1\ncells: []\n";
+  result.hosts = {{"n1", {0, 1}, "GPU x 2"}, {"n2", {2, 3}, "GPU x 2"}};
+  result.cells = {measured(Stage::whole, "all", 1024, 300)};
+  result.criteria = {criterion(Outcome::pass, "wrong"), criterion(Outcome::inconclusive, "latency"),
+                     criterion(Outcome::fail, "busbw"), criterion(Outcome::pass, "counters")};
+  result.criteria[2].wanted_busbw = 380;
+  ReportData data;
+  add_accept(data, result);
+  CHECK(data.outcome == Outcome::fail);
+  CHECK(data.headline == "new nodes: 4 criteria: 2 PASS, 1 FAIL, 1 INCONCLUSIVE");
+  const auto criteria =
+      std::find_if(data.judged.begin(), data.judged.end(), [](const ReportTable& t) { return t.title == "Criteria"; });
+  REQUIRE(criteria != data.judged.end());
+  REQUIRE(criteria->rows.size() == 2);
+  CHECK(criteria->rows[0].outcome == Outcome::fail);  // worst first
+  CHECK(criteria->rows[1].outcome == Outcome::inconclusive);
+  REQUIRE(data.series.size() == 2);
+  CHECK(data.series[1].expected);
+  CHECK(*data.series[1].points.at(0).busbw == 380);
+  CHECK(has(report_html(data), "<p class=\"word\">FAIL</p>"));
+}
+
+TEST_CASE("Many hosts measured alone are their median with a band, and the slowest by name", "[report][html]") {
+  AcceptResult result;
+  for (int host = 1; host <= 9; ++host) {
+    const double busbw = host == 4 ? 50 : 100 + host;
+    result.cells.push_back(measured(Stage::per_host, "n" + std::to_string(host), 1024, busbw));
+  }
+  ReportData data;
+  add_accept(data, result);
+  REQUIRE(data.series.size() == 2);
+  const ReportPoint& all = data.series[0].points.at(0);
+  CHECK(*all.busbw == Approx(105));  // of 50 101 102 103 105 106 107 108 109
+  CHECK(all.busbw_interval->low == Approx(50));
+  CHECK(all.busbw_interval->high == Approx(109));
+  CHECK(has(data.series[1].scope, "n4"));
+}
+
+TEST_CASE("A file that is no result is an error that says what is one", "[report][html]") {
+  for (const char* text : {"size,time\n", "[1]", "{}", "{\"results\": []}", "{\"kind\": 3}", ""}) {
+    CAPTURE(text);
+    try {
+      read_report_files({{"x.json", text}});
+      FAIL("no error");
+    } catch (const Error& e) {
+      CHECK(e.code() == ExitCode::bad_config);
+      CHECK(has(e.what(), "x.json"));
+      CHECK(has(e.what(), "`busbar accept`"));
+    }
+  }
+  // One of ours that was cut or changed: the place is named.
+  CHECK_THROWS_AS(read_report_files({{"x.json", "{\"tool\": \"locate\", \"locate\": {}}"}}), Error);
+  CHECK_THROWS_AS(read_report_files({{"x.json", "{\"tool\": \"compare\"}"}}), Error);
+}
