@@ -11,7 +11,8 @@ if [[ -z "${MPI_HOME:-}" ]]; then
 fi
 useful=()  # tests skip themselves without these
 case "${1:-}" in
-  --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm) ;;  # the virtual cluster's
+  # The virtual cluster's, and a browser for the report.
+  --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm chromium) ;;
   --lint) packages+=(clang-format clang-tidy shellcheck git) ;;
   --bundle) packages+=(patchelf binutils xz-utils) ;;
 esac
@@ -74,5 +75,9 @@ if ((${#useful[@]} > 0 && ${#missing[@]} > 0)); then
     guard_is_ours=1
     "${as_root[@]}" chmod 755 "$guard"
   fi
-  install_packages "${missing[@]}" || echo "Tests that need ${missing[*]} will be skipped." >&2
+  if ! install_packages "${missing[@]}"; then  # one that is unknown here must not keep the others away
+    for package in "${missing[@]}"; do
+      install_packages "$package" || echo "Tests that need $package will be skipped." >&2
+    done
+  fi
 fi
