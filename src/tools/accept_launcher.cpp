@@ -23,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kKeptOutput = 1 << 20;
-constexpr double kStartTimeout = 60;  // [s] mpirun itself gives up on a host that ssh does not reach within that
+// [s] A healthy start takes seconds; ssh to a host that is silent takes minutes, and would take them once per halving.
+double start_timeout_s(std::size_t hosts) { return 20 + 0.1 * static_cast<double>(hosts); }
 
 constexpr std::array<std::string_view, 5> kCountOptions{"-n", "-np", "--np", "-c", "--ntasks"};
 
@@ -168,8 +169,9 @@ bool AcceptLauncher::starts(const std::vector<std::string>& hosts) {
     if (std::find(hosts.begin(), hosts.end(), host.name) == hosts.end()) others.insert(host.name);
   }
   const Work work{.ids = {std::string(kStartOnly)}};
-  return run_child(command(work, others),
-                   {.environment = launch_environment(), .timeout_s = kStartTimeout, .output_limit = kKeptOutput})
+  return run_child(command(work, others), {.environment = launch_environment(),
+                                           .timeout_s = start_timeout_s(hosts.size()),
+                                           .output_limit = kKeptOutput})
       .good();
 }
 
@@ -184,12 +186,18 @@ void AcceptLauncher::find_dead(const std::vector<std::string>& hosts, std::vecto
   find_dead({middle, hosts.end()}, dead);
 }
 
-std::vector<std::string> AcceptLauncher::hosts_that_do_not_start() {
-  std::vector<std::string> hosts, dead;
+std::vector<std::string> AcceptLauncher::hosts_left() const {
+  std::vector<std::string> hosts;
   for (const LaunchHost& host : hosts_) {
     if (!excluded_.contains(host.name)) hosts.push_back(host.name);
   }
+  return hosts;
+}
+
+std::vector<std::string> AcceptLauncher::hosts_that_do_not_start() {
+  const std::vector<std::string> hosts = hosts_left();
   if (hosts.size() < 2) return {};
+  std::vector<std::string> dead;
   find_dead(hosts, dead);
   // Where nothing starts at all, it is the command and not the hosts.
   return dead.size() == hosts.size() ? std::vector<std::string>{} : dead;

@@ -44,7 +44,8 @@ class AcceptLauncher {
   /// Leaves these hosts out from now on; false where the command gives no way to.
   bool exclude(const std::vector<std::string>& hosts);
 
-  /// Hosts on which not even a launch of its own starts, found by halving; empty where the command names no hosts.
+  /// Hosts on which not even a launch that measures nothing starts, found by halving; empty where all start together,
+  /// where nothing starts at all, and where the command names no hosts: the first part's launch then tells.
   std::vector<std::string> hosts_that_do_not_start();
 
   /// What a launch told of its hosts: how many ranks go with an excluded one.
@@ -57,6 +58,7 @@ class AcceptLauncher {
   int ranks_on(const std::string& host) const;
   bool starts(const std::vector<std::string>& hosts);
   void find_dead(const std::vector<std::string>& hosts, std::vector<std::string>& dead);
+  std::vector<std::string> hosts_left() const;
 
   const AcceptOptions& options_;
   std::string part_file_;

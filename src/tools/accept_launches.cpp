@@ -61,6 +61,7 @@ class Launches {
   ExitCode run() {
     std::vector<AcceptStep> pending = steps_of(result_.plan);
     std::erase_if(pending, [&](const AcceptStep& step) { return is_done(step.id); });
+    if (!pending.empty()) leave_out_dead_hosts();
     run_steps(pending, 0);
     for (int repetition = 1; elapsed_s() < result_.plan.repeat_for_s && !out_of_time(); ++repetition) {
       std::vector<AcceptStep> again = steps_of(result_.plan);
@@ -98,6 +99,28 @@ class Launches {
     } catch (const Error&) {
       // It is measured again.
     }
+  }
+
+  /// New nodes are down: better known in seconds than by the time limit of the first part.
+  void leave_out_dead_hosts() {
+    StageFailure failure;
+    failure.stage = result_.plan.stages.empty() ? Stage::whole : result_.plan.stages.front();
+    failure.hosts = launcher_->hosts_that_do_not_start();
+    if (failure.hosts.empty()) return;
+    failure.verdict = "HOST_UNREACHABLE";
+    failure.text = fmt::format("a launch that measures nothing does not start on {}", fmt::join(failure.hosts, ", "));
+    leave_out(failure);
+    result_.failures.push_back(std::move(failure));
+    store_.save(result_);
+  }
+
+  /// Whether the next launches are without the hosts that the failure blames.
+  bool leave_out(const StageFailure& failure) {
+    say(fmt::format("{}: {}", failure.verdict, failure.text));
+    if (!launcher_->exclude(failure.hosts)) return false;
+    say(fmt::format("going on without {}", fmt::join(failure.hosts, ", ")));
+    result_.excluded_hosts.assign(launcher_->excluded().begin(), launcher_->excluded().end());
+    return true;
   }
 
   void run_steps(std::vector<AcceptStep> pending, int repetition) {
@@ -146,18 +169,7 @@ class Launches {
     if (under_way != part.steps.end() && under_way->cell >= 0) {
       failure.cell = result_.plan.cells[static_cast<std::size_t>(under_way->cell)].name;
     }
-    if (failure.hosts.empty() && !started_once_) {
-      say("the launch did not start: trying its hosts apart");
-      failure.hosts = launcher_->hosts_that_do_not_start();
-      if (!failure.hosts.empty()) failure.verdict = "HOST_UNREACHABLE";
-    }
-    say(fmt::format("{}: {}: {}", part.steps.empty() ? name(part.stage) : part.steps.front().id, failure.verdict,
-                    failure.text));
-    const bool excluded = launcher_->exclude(failure.hosts);
-    if (excluded) {
-      say(fmt::format("going on without {}", fmt::join(failure.hosts, ", ")));
-      result_.excluded_hosts.assign(launcher_->excluded().begin(), launcher_->excluded().end());
-    }
+    const bool excluded = leave_out(failure);
     result_.failures.push_back(std::move(failure));
     // Without its culprit the step is tried again.
     if (!excluded && under_way != part.steps.end()) finished.push_back(under_way->id);
