@@ -5,6 +5,7 @@
 #include "common/measure/rank_probes.h"
 #include "common/report/locate_text.h"
 #include "common/statistics/interval.h"
+#include "tools/locate_counters.h"
 #include "tools/perf_setup.h"
 
 #include <fmt/format.h>
@@ -171,6 +172,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
                        format_bytes(run.shape.nbytes), run.shape.repetitions, 1e3 * run.shape.repetition_s));
     }
   }
+  const HostCounters counters(world);
   SearchJob(world, probe, units, run, step, watchdog, tell).go();
   if (options.rank_probes) {
     step = "looking for slow ranks";
@@ -179,6 +181,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
         probe_ranks(world, baseline, config, probe.arena(), options.search.warn, options.search.fail, watchdog, wrap);
   }
   watchdog.begin(Phase::agreeing, "the verdict");
+  run.counters = counters.moved();
   run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);
   world.broadcast(&run.outcome, sizeof run.outcome, 0);
   run.time_s = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -28,12 +28,12 @@ std::string suspects_table(const AcceptResult::Located& located) {
   std::string text = fmt::format("#\n# {:<{}}  {:>9}  {:>13}  {:>13}  {:>9}  {:>5}  {:>5}\n", "suspect", width,
                                  "slow with", "share", "confirmations", "side", "rails", "alone");
   for (const Culprit& c : located.finding.culprits) {
-    text +=
-        fmt::format("# {:<{}}  {:>9}  {:>13}  {:>13}  {:>9}  {:>5}  {:>5}  {}{}\n", who(c, located.units), width,
-                    count_text(c.slow_partners, c.partners), fmt::format("{:.2f} +- {:.2f}", c.ratio, c.ratio_error),
-                    count_text(c.failed_confirmations, c.confirmations), side_word(c.side), rails_text(c),
-                    c.alone_ratio > 0 ? fmt::format("{:.2f}", c.alone_ratio) : "-", name(c.outcome),
-                    c.intermittent ? ", intermittent" : "");
+    text += fmt::format("# {:<{}}  {:>9}  {:>13}  {:>13}  {:>9}  {:>5}  {:>5}  {}{}\n", who(c, located.units), width,
+                        count_text(c.slow_partners, c.partners),
+                        c.ratio > 0 ? fmt::format("{:.2f} +- {:.2f}", c.ratio, c.ratio_error) : "-",
+                        count_text(c.failed_confirmations, c.confirmations), side_word(c.side), rails_text(c),
+                        c.alone_ratio > 0 ? fmt::format("{:.2f}", c.alone_ratio) : "-", name(c.outcome),
+                        c.intermittent ? ", intermittent" : "");
   }
   return text;
 }
@@ -104,7 +104,7 @@ std::string locate_text(const LocateRun& run) {
   }
   text += ranks_text(run.ranks);
   for (const DoctorRow& row : run.counters) {
-    text += fmt::format("{}: {} {} {}{}\n", name(row.outcome), row.subject, row.check, row.value,
+    text += fmt::format("counter: {}: {} {}{}\n", row.subject, row.check, row.value,
                         row.reason.empty() ? "" : fmt::format(": {}", row.reason));
   }
   return text + suspects_table(run.located) + matrix_text(run.located) + "#\n" + measured_text(run);

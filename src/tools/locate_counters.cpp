@@ -1,0 +1,47 @@
+#include "tools/locate_counters.h"
+
+#include "common/base/records.h"
+#include "common/cluster/collectively.h"
+#include "common/cluster/session.h"
+#include "common/doctor/checks.h"
+
+#include <fmt/format.h>
+
+namespace busbar {
+
+HostCounters::HostCounters(const Comm& world)
+    : world_(world), reads_(world.split_by_host().rank() == 0), begin_(std::chrono::steady_clock::now()) {
+  before_ = read();
+}
+
+std::vector<CounterReading> HostCounters::read() const {
+  return collectively_get(world_, "reading the error counters",
+                          [&] { return reads_ ? read_counters(probe_this_machine()) : std::vector<CounterReading>(); });
+}
+
+std::vector<DoctorRow> HostCounters::moved() const {
+  const std::vector<CounterReading> after = read();
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+  std::string packed;
+  for (const DoctorRow& row : moved_counters(before_, after, spent.count())) {
+    if (row.outcome < Outcome::warn) continue;
+    packed += pack_record({row.check, fmt::format("{} {}", hostname(), row.subject), name(row.outcome), row.value,
+                           row.reason, row.remedy});
+  }
+  std::vector<DoctorRow> rows;
+  for (const std::string& of_host : world_.gather(packed)) {
+    for (const std::vector<std::string>& fields : unpack_records(of_host)) {
+      DoctorRow row;
+      row.check = fields.at(0);
+      row.subject = fields.at(1);
+      row.outcome = fields.at(2) == name(Outcome::fail) ? Outcome::fail : Outcome::warn;
+      row.value = fields.at(3);
+      row.reason = fields.at(4);
+      row.remedy = fields.at(5);
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+}  // namespace busbar

@@ -1,0 +1,119 @@
+// Catches: a slow rank that passes, a healthy one that is blamed for noise, a fast device that makes slower models look
+// sick, and lateness that is the scheduler's doing.
+
+#include "common/measure/slow_ranks.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace busbar;
+
+namespace {
+
+constexpr double kSpin = 0.3e-3;
+
+/// Ranks on two hosts that differ by 2 %, with no order in their arrivals.
+std::vector<ProbedRank> healthy(int n, std::uint64_t seed = 1, const std::string& device = "host memory") {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> noise(1, 0.02);
+  std::exponential_distribution<double> late(1 / 20e-6);
+  std::vector<ProbedRank> ranks(n);
+  for (int r = 0; r < n; ++r) {
+    ranks[r].host = r < n / 2 ? "node0" : "node1";
+    ranks[r].device = device;
+    for (auto& set : ranks[r].solo_s) {
+      for (double& time_s : set) time_s = kSpin * noise(random);
+    }
+    ranks[r].work_s = 1e-3;
+    ranks[r].work_cpu_s = 0.99e-3;
+    for (int i = 0; i < 200; ++i) ranks[r].entry_s.push_back(i * 5e-3 + 1e-3 + late(random));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("healthy ranks are not blamed", "[locate][ranks]") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const auto ranks = healthy(16, seed);
+    CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::pass);
+    CHECK(judge_arrival(ranks, 1e-6, false).outcome == Outcome::pass);
+  }
+}
+
+TEST_CASE("a rank whose copies are slow in two sets of three is named with its probe", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  const auto to_host = static_cast<std::size_t>(SoloProbe::to_host);
+  ranks[5].solo_s[0][to_host] = 2 * kSpin;
+  CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::pass);  // once is chance
+  ranks[5].solo_s[2][to_host] = 2 * kSpin;
+  const RankFinding found = judge_solo(ranks, 0.9, 0.8);
+  CHECK(found.outcome == Outcome::fail);
+  REQUIRE(found.slow.size() == 1);
+  CHECK(found.slow[0].rank == 5);
+  CHECK(found.slow[0].slow_sets == 2);
+  CHECK(found.slow[0].ratio == Approx(0.5).epsilon(0.05));
+  CHECK(describe(found.slow[0]) == "rank 5 on node1: copy to host at 0.50 of the median, in 2 of 3 sets");
+
+  // 0.85 of the median's speed is a warning.
+  for (auto& set : ranks[5].solo_s) set[to_host] = kSpin / 0.85;
+  CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::warn);
+}
+
+TEST_CASE("only equal devices are compared, and not too few of them", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  for (int r = 0; r < 3; ++r) {
+    ranks[r].device = "an older GPU";
+    for (auto& set : ranks[r].solo_s) set.fill(3 * kSpin);
+  }
+  const RankFinding found = judge_solo(ranks, 0.9, 0.8);
+  CHECK(found.outcome == Outcome::pass);
+  CHECK(found.slow.empty());
+  REQUIRE(found.skipped.size() == 1);
+  CHECK(found.skipped[0] == "solo probes: 3 ranks on an older GPU, too few to compare");
+  CHECK(judge_solo(healthy(3), 0.9, 0.8).outcome == Outcome::skip);
+}
+
+TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  for (int i = 0; i < 200; ++i) ranks[3].entry_s[i] += i % 10 < 7 ? 0.5e-3 : 0;  // 70 % of the time
+  const RankFinding found = judge_arrival(ranks, 1e-6, false);
+  CHECK(found.outcome == Outcome::fail);
+  REQUIRE(found.slow.size() == 1);
+  CHECK(found.slow[0].rank == 3);
+  CHECK(found.slow[0].times_last >= 140);
+  CHECK(found.slow[0].iterations == 200);
+  CHECK(found.slow[0].late_s == Approx(0.5e-3).epsilon(0.1));
+  CHECK_FALSE(found.slow[0].confirmed);
+
+  // Who costs nothing is a remark.
+  RankFinding remark = found;
+  drop_unconfirmed(remark);
+  CHECK(remark.outcome == Outcome::pass);
+  CHECK(remark.slow.empty());
+  CHECK(remark.skipped.size() == 1);
+  RankFinding confirmed = found;
+  confirmed.slow[0].confirmed = true;
+  drop_unconfirmed(confirmed);
+  CHECK(confirmed.outcome == Outcome::fail);
+}
+
+TEST_CASE("lateness within the clocks' error, or half of the time, or of shared cores, is none", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  for (double& entry : ranks[3].entry_s) entry += 0.5e-3;
+  CHECK(judge_arrival(ranks, 1e-6, false).outcome == Outcome::fail);
+  CHECK(judge_arrival(ranks, 0.2e-3, false).outcome == Outcome::pass);  // 4 x 0.2 ms
+  CHECK(judge_arrival(ranks, 1e-6, true).outcome == Outcome::skip);
+  auto sharing = ranks;
+  for (ProbedRank& rank : sharing) rank.work_cpu_s = 0.5e-3;  // of 1 ms
+  CHECK(judge_arrival(sharing, 1e-6, false).outcome == Outcome::skip);
+  // One alone that has its core half of the time is what is looked for.
+  auto throttled = ranks;
+  throttled[3].work_cpu_s = 0.5e-3;
+  CHECK(judge_arrival(throttled, 1e-6, false).outcome == Outcome::fail);
+
+  auto half = healthy(8);
+  for (int i = 0; i < 200; i += 2) half[3].entry_s[i] += 0.5e-3;
+  CHECK(judge_arrival(half, 1e-6, false).outcome == Outcome::pass);
+}
