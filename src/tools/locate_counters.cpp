@@ -9,17 +9,17 @@
 
 namespace busbar {
 
-HostCounters::HostCounters(const Comm& world)
+SearchCounters::SearchCounters(const Comm& world)
     : world_(world), reads_(world.split_by_host().rank() == 0), begin_(std::chrono::steady_clock::now()) {
   before_ = read();
 }
 
-std::vector<CounterReading> HostCounters::read() const {
+std::vector<CounterReading> SearchCounters::read() const {
   return collectively_get(world_, "reading the error counters",
                           [&] { return reads_ ? read_counters(probe_this_machine()) : std::vector<CounterReading>(); });
 }
 
-std::vector<DoctorRow> HostCounters::moved() const {
+std::vector<DoctorRow> SearchCounters::moved() const {
   const std::vector<CounterReading> after = read();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
   std::string packed;

@@ -9,10 +9,10 @@
 namespace busbar {
 
 /// Error counters of all hosts over a run, to name the port or the quota behind a slow host.
-class HostCounters {
+class SearchCounters {
  public:
   /// Reads them, on the lowest process of each host. Collective over `world`, which must outlive this.
-  explicit HostCounters(const Comm& world);
+  explicit SearchCounters(const Comm& world);
 
   /// What moved since by more than a healthy host's do; the subject begins with the host's name. Complete on process 0.
   /// Collective.

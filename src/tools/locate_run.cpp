@@ -172,7 +172,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
                        format_bytes(run.shape.nbytes), run.shape.repetitions, 1e3 * run.shape.repetition_s));
     }
   }
-  const HostCounters counters(world);
+  const SearchCounters counters(world);
   SearchJob(world, probe, units, run, step, watchdog, tell).go();
   if (options.rank_probes) {
     step = "looking for slow ranks";
