@@ -2,6 +2,8 @@
 
 #include "common/base/units.h"
 #include "common/cluster/collectively.h"
+#include "common/cluster/cores.h"
+#include "common/locate/culprit_text.h"
 #include "common/measure/rank_probes.h"
 #include "common/report/locate_text.h"
 #include "common/statistics/interval.h"
@@ -139,6 +141,19 @@ class SearchJob {
   std::size_t kept_ = 0;
 };
 
+/// Ranks that take turns on cores: who is slow among them is the scheduler's choice. Hosts have their cores to
+/// themselves. Collective.
+void doubt_shared_cores(const Comm& world, AcceptResult::Located& located) {
+  const Comm host = world.split_by_host();
+  const bool turns = world.max(std::int64_t{host.size() > job_cores()}) > 0;
+  LocateFinding& finding = located.finding;
+  if (!turns || located.unit != "rank" || finding.culprits.empty()) return;
+  finding.outcome = Outcome::inconclusive;
+  finding.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",
+                               describe(finding.culprits.front(), located.units));
+  finding.culprits.clear();
+}
+
 }  // namespace
 
 std::optional<std::string> why_no_search(const Backend& baseline) {
@@ -174,6 +189,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
   }
   const SearchCounters counters(world);
   SearchJob(world, probe, units, run, step, watchdog, tell).go();
+  if (!on_gpu) doubt_shared_cores(world, run.located);
   if (options.rank_probes) {
     step = "looking for slow ranks";
     if (tell && world.rank() == 0) tell(step);
