@@ -2,8 +2,6 @@
 
 #include "common/base/records.h"
 #include "common/cluster/session.h"
-#include "common/doctor/checks.h"
-#include "common/report/accept_json.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +10,6 @@
 
 namespace busbar {
 namespace {
-
-std::vector<CounterReading> read_all_counters() { return read_counters(probe_this_machine()); }
 
 /// "NVIDIA H200 x 8", "host memory".
 std::string devices_text(const std::map<std::string, int>& devices) {
@@ -66,29 +62,6 @@ std::string network_of(const Probe& probe) {
     }
   }
   return roce ? "roce" : "ethernet";
-}
-
-HostCounters::HostCounters(const Comm& world)
-    : world_(world), reads_(world.split_by_host().rank() == 0), start_(std::chrono::steady_clock::now()) {
-  if (reads_) before_ = read_all_counters();
-}
-
-std::vector<DoctorRow> HostCounters::moved() const {
-  std::string packed;
-  if (reads_) {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    AcceptResult part;
-    part.counters = moved_counters(before_, read_all_counters(), seconds);
-    for (DoctorRow& row : part.counters) row.subject = fmt::format("{} {}", hostname(), row.subject);
-    packed = accept_json(part);
-  }
-  std::vector<DoctorRow> rows;
-  for (const std::string& text : world_.gather(packed)) {
-    if (text.empty()) continue;
-    AcceptResult part = read_accept_json(text, "a host's counters");
-    std::move(part.counters.begin(), part.counters.end(), std::back_inserter(rows));
-  }
-  return rows;
 }
 
 }  // namespace busbar

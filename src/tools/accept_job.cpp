@@ -12,6 +12,7 @@
 #include "tools/accept_steps.h"
 #include "tools/accept_store.h"
 #include "tools/doctor_gather.h"
+#include "tools/locate_counters.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
