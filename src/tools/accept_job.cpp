@@ -65,7 +65,7 @@ class RankJob {
   ExitCode run() {
     open();
     const std::vector<AcceptStep> steps = steps_to_do();
-    const HostCounters counters(world_);
+    const SearchCounters counters(world_);
     if (can_measure()) {
       const int first = options_.repetition;
       for (int repetition = first; repetition == first || again(); ++repetition) {
@@ -179,7 +179,7 @@ class RankJob {
     return skipped;
   }
 
-  void look_at_counters(const HostCounters& counters) {
+  void look_at_counters(const SearchCounters& counters) {
     std::vector<DoctorRow> moved = counters.moved();
     std::move(moved.begin(), moved.end(), std::back_inserter(result_.counters));
     result_.counters_read = true;
