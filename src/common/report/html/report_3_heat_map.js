@@ -66,7 +66,9 @@
       context.strokeRect(margin - 0.5, margin - 0.5, n * cell + 1, n * cell + 1);
       const blamed = new Set(map.blamed);
       for (let i = 0; i < n; ++i) {
-        if (i % every !== 0 && !blamed.has(i)) continue;
+        // A name to blame pushes its neighbours' names aside.
+        const beside = map.blamed.some((b) => b !== i && Math.abs(b - i) < every);
+        if ((i % every !== 0 || beside) && !blamed.has(i)) continue;
         context.fillStyle = busbar.colour(blamed.has(i) ? "fail" : "faint");
         context.font = (blamed.has(i) ? "bold " : "") + font;
         context.textBaseline = "middle";
