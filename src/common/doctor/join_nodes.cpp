@@ -46,6 +46,14 @@ std::vector<Line> lines_of(const std::vector<NodeReport>& nodes) {
   return lines;
 }
 
+/// One limited member of a partition talks with full ones; two cannot talk with each other.
+void judge_across_nodes(std::vector<Line>& lines) {
+  for (Line& line : lines) {
+    const bool several = line.row.check == "rdma.pkey" && line.row.outcome == Outcome::warn && line.hosts.size() > 1;
+    if (several) line.row.outcome = Outcome::fail;
+  }
+}
+
 /// Eight ports with the same trouble on the same nodes are one line about "mlx5_[0-7]".
 std::vector<Line> join_subjects(std::vector<Line> lines) {
   std::vector<Line> joined;
@@ -77,7 +85,9 @@ DoctorFinding join_nodes(const std::vector<NodeReport>& nodes) {
   DoctorFinding finding;
   finding.nodes = nodes.size();
   finding.unequal = find_unequal(nodes);
-  finding.lines = join_subjects(lines_of(nodes));
+  finding.lines = lines_of(nodes);
+  judge_across_nodes(finding.lines);
+  finding.lines = join_subjects(std::move(finding.lines));
   std::stable_sort(finding.lines.begin(), finding.lines.end(),
                    [](const Line& a, const Line& b) { return a.row.outcome > b.row.outcome; });
   for (const auto& unequal : finding.unequal) finding.outcome = worse(finding.outcome, unequal.outcome);

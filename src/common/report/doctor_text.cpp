@@ -122,7 +122,7 @@ std::string doctor_text(const DoctorFinding& finding) {
 std::string doctor_rows_text(const std::vector<NodeReport>& nodes) {
   std::string text;
   for (const NodeReport& node : nodes) {
-    text += plain(fmt::format("\n{}, {}", node.host, node.time)) + "\n";
+    text += "\n" + plain(fmt::format("{}, {}", node.host, node.time)) + "\n";
     for (const DoctorRow& row : node.rows) {
       text += row_line(row);
       if (row.outcome != Outcome::pass) text += remedy_line(row.remedy);
@@ -132,7 +132,7 @@ std::string doctor_rows_text(const std::vector<NodeReport>& nodes) {
 }
 
 std::string doctor_difference_text(const DoctorDifference& d) {
-  std::string text = plain(fmt::format("\nsince {}", d.before));
+  std::string text = "\n" + plain("since " + d.before);
   text += d.seconds > 0 ? fmt::format(", {} ago\n", format_duration(d.seconds)) : "\n";
   if (!d.gone.empty()) text += plain(fmt::format("  no longer there: {}", compress_hosts(d.gone))) + "\n";
   if (!d.added.empty()) text += plain(fmt::format("  new: {}", compress_hosts(d.added))) + "\n";
