@@ -325,17 +325,31 @@ TEST_CASE("A run is found by number, date and counted from the last", "[history]
 }
 
 TEST_CASE("A change is one only beyond what launches differ by anyhow", "[history][unit]") {
-  // A standard deviation of 1 % and median 0: of a new run 1 % sqrt(1 + pi/2/8), t(7) = 2.36: 2.6 %.
-  const std::vector<HistoryRun> steady = launches({-0.01, 0.01, -0.01, 0.01, -0.0087, 0.0087, -0.0087, 0.0087});
+  // Squared differences of neighbours 0 4 0 4 0 4 0 (units of 1e-4): 12 / 7 / 2, a deviation of 0.926 %. Of a new run
+  // beside the median of 8: times sqrt(1 + pi / 2 / 8) and t(4) = 2.776: 2.81 %.
+  const std::vector<HistoryRun> steady = launches({-0.01, -0.01, 0.01, 0.01, -0.01, -0.01, 0.01, 0.01});
   CHECK(verdict_against(steady, 1.0) == Verdict::equivalent);
   CHECK(verdict_against(steady, 1.06) == Verdict::undecided);
-  CHECK(verdict_against(steady, 1.10) == Verdict::slower);
+  CHECK(verdict_against(steady, 1.079) == Verdict::undecided);  // 1.05 exp(0.0281) = 1.0799
+  CHECK(verdict_against(steady, 1.081) == Verdict::slower);
   CHECK(verdict_against(steady, 0.90) == Verdict::faster);
   // The same 10 % where launches differ by 10 %.
-  const std::vector<HistoryRun> noisy = launches({-0.1, 0.1, -0.1, 0.1, -0.087, 0.087, -0.087, 0.087});
+  const std::vector<HistoryRun> noisy = launches({-0.1, -0.1, 0.1, 0.1, -0.1, -0.1, 0.1, 0.1});
   CHECK(verdict_against(noisy, 1.10) == Verdict::undecided);
   CHECK(verdict_against(noisy, 1.5) == Verdict::slower);
   CHECK(verdict_against(noisy, 1.10, 0.5) == Verdict::equivalent);
+}
+
+TEST_CASE("A change for good does not hide itself as noise", "[history][unit]") {
+  std::vector<double> logs;
+  for (int i = 0; i < 16; ++i) logs.push_back((i < 8 ? 0 : 0.2) + (i % 2 == 0 ? 0.005 : -0.005));
+  const std::vector<HistoryRun> runs = launches(logs);
+  const std::vector<HistoryRun> others(runs.begin() + 1, runs.end() - 1);
+  const HistoryComparison comparison = compare_with_history(runs.back(), std::span(runs.data(), 1), others, 0.05);
+  CHECK(comparison.cells.at(0).verdict == Verdict::slower);
+  // And runs within one level are alike.
+  const HistoryComparison level = compare_with_history(runs[7], std::span(runs.data(), 7), {}, 0.05);
+  CHECK(level.cells.at(0).verdict == Verdict::equivalent);
 }
 
 TEST_CASE("Two runs alone are judged by an assumed difference between launches", "[history][unit]") {

@@ -9,6 +9,7 @@
 #include <map>
 #include <numbers>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -18,7 +19,8 @@ namespace {
 using Verdict = CellAgainstHistory::Verdict;
 
 constexpr double kAssumedDeviation = 0.10;
-constexpr int kLeastDegrees = 3;
+constexpr double kLeastDegrees = 2;     // four runs of one setup
+constexpr std::size_t kEnoughRuns = 4;  // of those before, to tell how launches differ
 constexpr double kOneSided = 0.025;
 constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of themselves
 
@@ -45,21 +47,27 @@ struct Variation {
   int degrees = 0;  // 0: assumed
 };
 
+/// From the differences of neighbours in time (von Neumann 1941): a level that changed once for good, which is what
+/// people compare two runs for, counts as one difference and not as noise in all of them. It has as many degrees of
+/// freedom as its variance for normal values tells.
 Variation variation(const std::vector<IndexedRun>& pool, const std::string& key) {
   std::map<std::string, std::vector<double>> groups;
   for (const IndexedRun& run : pool) {
     if (const HistoryCell* cell = run.find(key)) groups[run.alike].push_back(std::log(cell->median_s));
   }
   double squares = 0;
-  int degrees = 0;
+  double pairs = 0;
+  double degrees = 0;
   for (const auto& [alike, values] : groups) {
-    double mean = 0;
-    for (const double v : values) mean += v / static_cast<double>(values.size());
-    for (const double v : values) squares += (v - mean) * (v - mean);
-    degrees += static_cast<int>(values.size()) - 1;
+    const auto n = static_cast<double>(values.size());
+    if (values.size() < 2) continue;
+    for (std::size_t i = 1; i < values.size(); ++i)
+      squares += (values[i] - values[i - 1]) * (values[i] - values[i - 1]);
+    pairs += n - 1;
+    degrees += 2 * (n - 1) * (n - 1) / (3 * n - 4);
   }
   if (degrees < kLeastDegrees) return {};
-  return {squares / degrees, degrees};
+  return {squares / (2 * pairs), static_cast<int>(degrees)};
 }
 
 /// Of ln(median), as the run knows it of itself; 0 without an interval.
@@ -131,8 +139,19 @@ const char* name(Verdict verdict) {
 HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
                                        std::span<const HistoryRun> others, double delta) {
   std::vector<IndexedRun> earlier(before.begin(), before.end());
-  std::vector<IndexedRun> pool(others.begin(), others.end());
-  if (earlier.size() > 1) pool.insert(pool.end(), earlier.begin(), earlier.end());
+  std::vector<const HistoryRun*> telling;
+  if (before.size() > 1) {
+    for (const HistoryRun& run : before) telling.push_back(&run);
+  }
+  // Runs of other times say less of how launches differ now.
+  if (before.size() < kEnoughRuns) {
+    for (const HistoryRun& run : others) telling.push_back(&run);
+  }
+  std::sort(telling.begin(), telling.end(), [](const HistoryRun* a, const HistoryRun* b) {
+    return std::tie(a->time, a->id) < std::tie(b->time, b->id);
+  });
+  std::vector<IndexedRun> pool;
+  for (const HistoryRun* run : telling) pool.emplace_back(*run);
   HistoryComparison result;
   std::vector<double> p;
   std::unordered_set<std::string> compared;

@@ -34,11 +34,12 @@ struct HistoryComparison {
 };
 
 /// Holds `after` against `before` (one run, or several for their median). How much launches differ is estimated from
-/// `before`, if it is several, and from `others`: runs measured alike, none of which is `after` or a lone `before`. The
-/// spread is taken within runs of one setup() and environment, so that an upgrade between them does not count as noise.
-/// With fewer than 4 such runs a deviation of 10 % is assumed, which is what launches on a virtual machine show. A cell
-/// is slower where Holm's adjusted one-sided p of "ratio <= 1 + delta" (Student's t) is at most 0.025, equivalent or
-/// faster where its 95 % interval ends below 1 + delta. Pure.
+/// `before`, where it is several, and where these are fewer than 4 also from `others`: runs measured alike, neither
+/// `after` nor of `before`. Only runs of one setup(), with the same hosts and environment, are compared for it, each
+/// with the next in time, so that neither an upgrade nor a change for good counts as noise. With fewer than 4 such runs
+/// a deviation of 10 % is assumed, which is what launches on a virtual machine show. A cell is slower where Holm's
+/// adjusted one-sided p of "ratio <= 1 + delta" (Student's t) is at most 0.025, equivalent or faster where its 95 %
+/// interval ends below 1 + delta. Pure.
 HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
                                        std::span<const HistoryRun> others, double delta);
 
