@@ -73,9 +73,10 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     for (const std::string& text : parts) read.push_back(read_node_report_json(text));
     NodeReport node = merge_ranks(read);
     Rows rows = check_node(probe);
+    check_gpus(rows);
     rows.push_back(clock_row(offset_s));
     check_shared_cpus(probe, read, rows);
-    node.counters = read_counters(probe);
+    node.counters = read_all_counters();
     node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
     return node_report_json(node);
   });

@@ -4,6 +4,7 @@
 #include "common/doctor/checks.h"
 
 #include <iterator>
+#include <utility>
 
 namespace busbar {
 
@@ -19,6 +20,11 @@ NodeReport look_at_node(const Probe& probe) {
   return node;
 }
 
-NodeReport look_at_this_node() { return look_at_node(probe_this_machine()); }
+NodeReport look_at_this_node() {
+  NodeReport node = look_at_node(probe_this_machine());
+  check_gpus(node.rows);
+  for (CounterReading& one : read_gpu_counters()) node.counters.push_back(std::move(one));
+  return node;
+}
 
 }  // namespace busbar

@@ -16,7 +16,7 @@ SearchCounters::SearchCounters(const Comm& world)
 
 std::vector<CounterReading> SearchCounters::read() const {
   return collectively_get(world_, "reading the error counters",
-                          [&] { return reads_ ? read_counters(probe_this_machine()) : std::vector<CounterReading>(); });
+                          [&] { return reads_ ? read_all_counters() : std::vector<CounterReading>(); });
 }
 
 std::vector<DoctorRow> SearchCounters::moved() const {

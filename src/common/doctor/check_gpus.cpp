@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace busbar {
 
 // Without persistence mode the driver takes seconds per GPU to start.
@@ -24,6 +26,12 @@ std::vector<CounterReading> read_gpu_counters() {
     add("ecc_uncorrected", gpu.ecc_uncorrected);
     if (gpu.rows_remapped_uncorrected) add("remapped_rows", *gpu.rows_remapped_uncorrected);
   }
+  return readings;
+}
+
+std::vector<CounterReading> read_all_counters() {
+  std::vector<CounterReading> readings = read_counters(probe_this_machine());
+  for (CounterReading& one : read_gpu_counters()) readings.push_back(std::move(one));
   return readings;
 }
 

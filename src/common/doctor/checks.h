@@ -37,4 +37,7 @@ void check_gpus(Rows& rows);
 std::vector<CounterReading> read_counters(const Probe& probe);
 std::vector<CounterReading> read_gpu_counters();
 
+/// Both of this node: one process per host asks.
+std::vector<CounterReading> read_all_counters();
+
 }  // namespace busbar
