@@ -2,12 +2,14 @@
 
 #include "common/base/timestamp.h"
 #include "common/cluster/collectively.h"
+#include "common/cluster/topology.h"
 #include "common/doctor/check_own_cpus.h"
 #include "common/doctor/checks.h"
 #include "common/doctor/make_row.h"
 #include "common/report/doctor_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -56,6 +58,22 @@ DoctorRow clock_row(double offset_s) {
                  "the clocks differ: logs of the nodes cannot be put in order", "start chronyd or ntpd");
 }
 
+/// What hwloc sees, which reads more than sysfs (the firmware's distances, saved topologies): only where MPI is, which
+/// brings it. Nothing where no GPU and no card are visible.
+void add_hwloc_row(Rows& rows) {
+  constexpr const char* kCheck = "locality.hwloc";
+  try {
+    std::vector<std::string> lines = topology_lines();
+    lines.erase(lines.begin());  // where this process is: every rank has a row for that
+    std::erase_if(lines, [](const std::string& line) { return !line.starts_with("GPU") && !line.starts_with("NIC"); });
+    if (lines.empty()) return;
+    rows.push_back(equal_row(kCheck, "", fmt::format("{}", fmt::join(lines, "; ")), Outcome::warn,
+                             "nodes of another kind, or cards in other slots?"));
+  } catch (const std::exception& e) {
+    rows.push_back(skip_row(kCheck, "", fmt::format("hwloc: {}", e.what())));
+  }
+}
+
 }  // namespace
 
 std::vector<NodeReport> gather_doctor(const Comm& world) {
@@ -73,6 +91,7 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     for (const std::string& text : parts) read.push_back(read_node_report_json(text));
     NodeReport node = merge_ranks(read);
     Rows rows = check_node(probe);
+    add_hwloc_row(rows);
     check_gpus(rows);
     rows.push_back(clock_row(offset_s));
     check_shared_cpus(probe, read, rows);
