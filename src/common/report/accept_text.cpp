@@ -108,13 +108,11 @@ std::vector<Group> groups_of(const AcceptResult& result, Outcome outcome) {
 std::string group_text(const Group& group) {
   const CriterionResult& c = *group.first;
   const std::string scope = group.scopes == std::vector<std::string>{"all"} ? "" : compress_hosts(group.scopes);
-  std::string text = wrapped(
-      fmt::format("{:<13} {}{}{}", name(c.outcome), c.criterion + ", " + where(c), scope.empty() ? "" : ", " + scope,
-                  group.hosts.empty() ? "" : " -> " + compress_hosts(group.hosts)),
-      2, 16);
-  // Blanks inside the first words are lost in wrapping; the column is restored here.
-  const std::size_t word = std::string(name(c.outcome)).size();
-  if (word < 13) text.insert(2 + word, 13 - word, ' ');
+  const std::string outcome = name(c.outcome);
+  std::string text = wrapped(fmt::format("{}, {}{}{}", c.criterion, where(c), scope.empty() ? "" : ", " + scope,
+                                         group.hosts.empty() ? "" : " -> " + compress_hosts(group.hosts)),
+                             16, 16);
+  text.replace(2, outcome.size(), outcome);
   std::string found = c.found;
   if (!c.wanted.empty()) found += fmt::format("{}wanted {}", found.empty() ? "" : "; ", c.wanted);
   if (!c.source.empty() && c.source != "the plan") found += fmt::format(" ({})", c.source);
