@@ -99,7 +99,8 @@ void check_line(AcceptOptions& options) {
 std::vector<std::string> shipped_plans() {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_plans()) {
-    if (file.text.find("\nstages:") != std::string_view::npos) names.emplace_back(file.name);
+    const bool is_plan = file.text.find("\nstages:") != std::string_view::npos;
+    if (is_plan) names.emplace_back(file.name.substr(0, file.name.rfind(".yaml")));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -179,7 +180,7 @@ std::string read_plan_text(const std::string& file) {
       if (plan.name == file || plan.name == file + ".yaml") return std::string(plan.text);
     }
     const std::vector<std::string> names = shipped_plans();
-    const std::string nearest = nearest_choice(std::filesystem::path(file).filename().string(), names);
+    const std::string nearest = nearest_choice(std::filesystem::path(file).stem().string(), names);
     if (file.find('/') == std::string::npos) {
       fail(fmt::format("there is no plan {}{}; those that come along: {}", busbar::quoted(file),
                        nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));

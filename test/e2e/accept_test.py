@@ -60,8 +60,9 @@ class InOneJob(Accept):
         self.assertTrue(result.out.startswith("PASS"), str(result))
         written = read(self.path("busbar-accept.json"))
         self.assertEqual(measured(written), ALL_CELLS)
-        self.assertIn("<testsuite", open(self.path("a.xml"), encoding="utf-8").read())
-        self.assertIn("<html", open(self.path("a.html"), encoding="utf-8").read())
+        for name, word in (("a.xml", "<testsuite"), ("a.html", "<html")):
+            with open(self.path(name), encoding="utf-8") as file:
+                self.assertIn(word, file.read())
 
     def test_wrong_data_fail_and_name_the_rank(self):
         # With 9 operations behind it some warm-up of the first cell is over.
@@ -102,7 +103,7 @@ class InOneJob(Accept):
 
     def test_shipped_plans_are_found_by_name(self):
         self.assertIn("doctor", self.ok(execute([BUSBAR, "accept", "acceptance", "--dry-run"])).out)
-        self.fails(execute([BUSBAR, "accept", "acceptence"]), 255, "did you mean acceptance.yaml?")
+        self.fails(execute([BUSBAR, "accept", "acceptence"]), 255, "did you mean acceptance?")
 
 
 class ByLaunches(Accept):
