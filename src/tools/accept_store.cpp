@@ -25,7 +25,9 @@ AcceptStore::AcceptStore(const std::string& path, const std::string& resume)
 
 std::optional<AcceptResult> AcceptStore::earlier(const AcceptPlan& plan) const {
   if (!resumed_) return std::nullopt;
-  AcceptResult result = read_accept_json(read_file(path_, "the results to go on with"), path_);
+  const std::string text = read_file(path_, "the results to go on with");
+  if (text.empty()) return std::nullopt;  // killed before its first line
+  AcceptResult result = read_accept_json(text, path_);
   if (digest(result.plan) != digest(plan)) {
     throw Error(ExitCode::bad_config,
                 fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
