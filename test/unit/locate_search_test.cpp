@@ -377,6 +377,9 @@ TEST_CASE("Odd values and missing ones break nothing", "[locate]") {
 
 TEST_CASE("The plan foresees the rounds", "[locate]") {
   CHECK(Search(1, {}).planned_rounds() == 0);
+  CHECK(Search(3, {}).planned_rounds() == 3 * 3 + 3);
+  CHECK(Search(6, {}).planned_rounds() == 3 * 5 + 3);
+  CHECK(Search(7, {}).planned_rounds() == 2 * 7 + 3);
   CHECK(Search(64, {}).planned_rounds() == 1 + 4 + 3);
   CHECK(Search(8, {}).planned_rounds() == 4 + 4 + 3);
   CHECK(Search(4096, {}).planned_rounds() == 1 + 4 + 3);

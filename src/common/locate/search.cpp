@@ -24,6 +24,8 @@ using Kind = LocateRound::Kind;
 constexpr double kHopeless = 0.25;
 /// A pair that is slow each time is measured again until chance is excluded, but not for ever.
 constexpr int kMostRetests = 7;
+/// How often groups are measured again that were slow although none of their halves was.
+constexpr int kGroupRetests = 3;
 /// How often the two directions of a single pair are measured.
 constexpr int kDirectionsOfOnePair = 3;
 
@@ -57,10 +59,15 @@ struct Search::Impl {
     if (!record.options.direction) return 0;
     return record.few() ? matchings.size() : std::min(record.options.matchings, matchings.size());
   }
+  /// How many rounds are measured again for the noise: the first; with few units all, whose pairs are then medians.
+  int calibrated_rounds() const { return record.few() && levels.empty() ? matchings.size() : 1; }
   int calibrations() const {
+    if (record.few() && record.nunits > 2) return record.nunits < 7 ? 2 : 1;
     const std::size_t npairs = levels.empty() ? static_cast<std::size_t>(record.nunits) / 2 : levels.back().size();
     return calibration_repeats(static_cast<int>(npairs));
   }
+
+  int to_calibrate() const { return calibrated_rounds() * (1 + calibrations()); }
 
   void plan_screen();
   PlannedRound of_level(std::size_t level, Kind kind) const;
@@ -91,8 +98,8 @@ struct Search::Impl {
   PlannedRound current;
   LocateRound asked;
   Stage stage = Stage::screen;
-  std::vector<std::vector<double>> repeats;  ///< of the first round's groups
-  int first_rounds = 0;                      ///< how often these ran
+  std::vector<std::vector<double>> repeats;  ///< per group of the rounds that are repeated
+  int first_rounds = 0;                      ///< how many of these ran
   int soak_window = 0;
   bool soaking = false;
 };
@@ -114,14 +121,15 @@ PlannedRound Search::Impl::of_level(std::size_t level, Kind kind) const {
 }
 
 void Search::Impl::plan_screen() {
-  // The first round is the one that is repeated: its own measurement is one of them.
+  // What is repeated for the noise is part of the screen: its own measurement is one of them.
   const Kind kind = record.few() || record.options.full ? Kind::full : Kind::matching;
-  planned.push_back(levels.empty() ? of_matching(0, kind) : of_level(levels.size() - 1, Kind::halving));
-  for (int i = 0; i < calibrations(); ++i) {
-    planned.push_back(levels.empty() ? of_matching(0, Kind::calibration)
-                                     : of_level(levels.size() - 1, Kind::calibration));
+  for (int pass = 0; pass <= calibrations(); ++pass) {
+    for (int i = 0; i < calibrated_rounds(); ++i) {
+      planned.push_back(levels.empty() ? of_matching(i, pass == 0 ? kind : Kind::calibration)
+                                       : of_level(levels.size() - 1, pass == 0 ? Kind::halving : Kind::calibration));
+    }
   }
-  for (int i = 1; i < screen_matchings(); ++i) planned.push_back(of_matching(i, kind));
+  for (int i = calibrated_rounds(); i < screen_matchings(); ++i) planned.push_back(of_matching(i, kind));
   for (std::size_t i = 0; i + 1 < levels.size(); ++i) planned.push_back(of_level(i, Kind::halving));
   for (int i = 0; i < directed_matchings(); ++i) {
     for (const bool reverse : {false, true}) {
@@ -213,13 +221,12 @@ void Search::Impl::plan_alone_rounds() {
 }
 
 void Search::Impl::plan_groups() {
-  if (levels.empty() || slow_groups(record).empty()) return;
-  const std::vector<std::vector<int>> slow = slow_groups(record);
+  const std::vector<SlowGroup> slow = slow_groups(record);
   for (std::size_t level = 0; level + 1 < levels.size(); ++level) {
-    const bool again = std::any_of(levels[level].begin(), levels[level].end(), [&](const std::vector<int>& group) {
-      return std::find(slow.begin(), slow.end(), group) != slow.end();
+    const bool again = std::any_of(slow.begin(), slow.end(), [&](const SlowGroup& group) {
+      return std::find(levels[level].begin(), levels[level].end(), group.units) != levels[level].end();
     });
-    for (int i = 0; again && i < 2; ++i) planned.push_back(of_level(level, Kind::halving));
+    for (int i = 0; again && i < kGroupRetests; ++i) planned.push_back(of_level(level, Kind::halving));
   }
 }
 
@@ -263,10 +270,12 @@ void Search::Impl::plan_soak(double elapsed_s) {
 }
 
 void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
-  repeats.resize(measured.size());
-  for (std::size_t i = 0; i < measured.size(); ++i)
-    repeats[i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
-  if (++first_rounds <= calibrations()) return;
+  const std::size_t first = static_cast<std::size_t>(first_rounds % calibrated_rounds()) * asked.groups.size();
+  repeats.resize(std::max(repeats.size(), first + asked.groups.size()));
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    repeats[first + i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
+  }
+  if (++first_rounds < to_calibrate()) return;
   record.noise = noise_of_repeats(repeats);
   record.threshold = slow_threshold(record.noise, record.options.warn);
 }
@@ -370,7 +379,7 @@ void Search::add(std::span<const GroupMeasurement> measured) {
     return;
   }
   self.keep(known);
-  if (self.first_rounds <= self.calibrations()) self.calibrate(known);
+  if (self.first_rounds < self.to_calibrate()) self.calibrate(known);
 }
 
 LocateFinding Search::finding() const { return conclude(impl_->record); }
@@ -397,9 +406,8 @@ std::vector<Search::Cell> Search::matrix() const {
 int Search::planned_rounds() const {
   const Impl& self = *impl_;
   if (self.record.nunits < 2) return 0;
-  const int screen = 1 + self.calibrations() +
-                     (self.levels.empty() ? self.screen_matchings() : static_cast<int>(self.levels.size())) - 1 +
-                     2 * self.directed_matchings();
+  const int once = self.levels.empty() ? self.screen_matchings() : static_cast<int>(self.levels.size());
+  const int screen = once + self.calibrated_rounds() * self.calibrations() + 2 * self.directed_matchings();
   if (self.record.nunits == 2) return screen;
   const int confirm = self.record.options.confirmations * (self.record.options.direction ? 3 : 1);
   return screen + confirm + self.record.options.rails;

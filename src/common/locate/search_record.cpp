@@ -48,23 +48,28 @@ std::vector<int> slow_rails(const SearchRecord& record, int unit) {
   return slow;
 }
 
-std::vector<std::vector<int>> slow_groups(const SearchRecord& record) {
+std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
   const std::map<int, double> limits = slow_limits(record);
-  // A group is slow when it was so each time it ran.
-  std::map<std::pair<int, std::vector<int>>, bool> slow;
+  if (limits.empty()) return {};
+  const int last = limits.rbegin()->first;
+  std::map<std::pair<int, std::vector<int>>, SlowGroup> all;
   for (const GroupResult& group : record.groups) {
-    const auto [entry, first] = slow.try_emplace({group.level, group.units}, true);
-    entry->second = entry->second && group.bandwidth < limits.at(group.level);
+    SlowGroup& entry = all[{group.level, group.units}];
+    entry.units = group.units;
+    entry.measurements.add(group.bandwidth / (limits.at(group.level) / record.threshold),
+                           group.bandwidth < limits.at(group.level));
   }
-  std::vector<std::vector<int>> found;
-  for (const auto& [key, is_slow] : slow) {
-    if (!is_slow) continue;
-    const auto& [level, units] = key;
-    const bool part_is_slow = std::any_of(slow.begin(), slow.end(), [&, lvl = level, &all = units](const auto& other) {
-      return other.second && other.first.first == lvl + 1 && other.first.second != all &&
-             std::includes(all.begin(), all.end(), other.first.second.begin(), other.first.second.end());
-    });
-    if (!part_is_slow) found.push_back(units);
+  std::vector<SlowGroup> found;
+  for (const auto& [key, group] : all) {
+    // The last groups are pairs, which have confirmations of their own.
+    if (group.measurements.slow < group.measurements.measured || key.first == last) continue;
+    const bool part_is_slow =
+        std::any_of(all.begin(), all.end(), [&, level = key.first, &units = key.second](auto& other) {
+          const SlowCount& its = other.second.measurements;
+          return its.slow == its.measured && other.first.first == level + 1 && other.second.units != units &&
+                 std::includes(units.begin(), units.end(), other.second.units.begin(), other.second.units.end());
+        });
+    if (!part_is_slow) found.push_back(group);
   }
   return found;
 }

@@ -42,9 +42,13 @@ bool recovers_alone(double ratio, double alone_ratio, double threshold);
 /// against its own best.
 std::vector<int> slow_rails(const SearchRecord& record, int unit);
 
-/// Groups of --halving that are slow each time although none of their halves is, slow units aside. Level by level
-/// against the best quartile of the groups.
-std::vector<std::vector<int>> slow_groups(const SearchRecord& record);
+/// A group of --halving that is slow each time although none of its halves is, against the best quartile of the groups
+/// of its level.
+struct SlowGroup {
+  std::vector<int> units;
+  SlowCount measurements;
+};
+std::vector<SlowGroup> slow_groups(const SearchRecord& record);
 
 /// The conclusion. Pure.
 LocateFinding conclude(const SearchRecord& record);
