@@ -160,14 +160,10 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
 CriterionResult judge_spread(const CellSeries& series, const char* criterion, const Bound& bound,
                              Estimate (*estimate)(std::span<const double>)) {
   constexpr std::size_t kFewest = 8;
-  const auto fewest = [](const MeasuredCell* a, const MeasuredCell* b) {
-    return a->epoch_medians_s.size() < b->epoch_medians_s.size();
-  };
-  const std::size_t epochs =
-      (*std::min_element(series.repetitions.begin(), series.repetitions.end(), fewest))->epoch_medians_s.size();
-  if (epochs < kFewest) {
+  const auto too_few = [](const MeasuredCell* m) { return m->epoch_medians_s.size() < kFewest; };
+  if (std::any_of(series.repetitions.begin(), series.repetitions.end(), too_few)) {
     return skipped(series, criterion,
-                   fmt::format("{} epochs are too few to tell a spread, {} needed: raise cell-time", epochs, kFewest));
+                   fmt::format("fewer than {} epochs tell no spread: raise cell-time and max-time", kFewest));
   }
   const auto of = [&](const MeasuredCell& m) { return estimate(m.epoch_medians_s); };
   return judge(series, {criterion, bound, false, share_text, of});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -44,7 +45,11 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   }
   const AcceptResult::Located& l = *result.located;
   const AcceptResult found = result_of_locate(l.unit, l.units, l.finding, l.matrix);
-  criteria.insert(criteria.end(), found.criteria.begin(), found.criteria.end());
+  for (CriterionResult c : found.criteria) {
+    if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = std::exchange(c.found, {});
+    if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = "there was nothing to compare";
+    criteria.push_back(std::move(c));
+  }
   for (const AcceptResult::Located::SlowRank& slow : l.slow_ranks) {
     CriterionResult c = about("pairs", Stage::pairs, slow.outcome);
     c.scope = fmt::format("rank {}", slow.rank);

@@ -68,8 +68,10 @@ std::string headline(const AcceptResult& result) {
 }
 
 std::string where(const CriterionResult& c) {
-  std::string text = name(c.stage);
-  if (!c.cell.empty()) text += "/" + c.cell;
+  // Doctor's checks and the pairs are what their stage is.
+  const bool is_stage = c.criterion == name(c.stage) || c.criterion == "counters" || c.criterion == "platform";
+  std::string text = is_stage ? "" : name(c.stage);
+  if (!c.cell.empty()) text += (text.empty() ? "" : "/") + c.cell;
   if (c.nbytes > 0) text += " " + format_bytes(c.nbytes);
   if (c.in_place) text += " in place";
   return text;
@@ -109,7 +111,9 @@ std::string group_text(const Group& group) {
   const CriterionResult& c = *group.first;
   const std::string scope = group.scopes == std::vector<std::string>{"all"} ? "" : compress_hosts(group.scopes);
   const std::string outcome = name(c.outcome);
-  std::string text = wrapped(fmt::format("{}, {}{}{}", c.criterion, where(c), scope.empty() ? "" : ", " + scope,
+  std::string place = where(c);
+  if (!place.empty()) place.insert(0, ", ");
+  std::string text = wrapped(fmt::format("{}{}{}{}", c.criterion, place, scope.empty() ? "" : ", " + scope,
                                          group.hosts.empty() ? "" : " -> " + compress_hosts(group.hosts)),
                              16, 16);
   text.replace(2, outcome.size(), outcome);
