@@ -55,20 +55,52 @@ Kind kind_of(const ResultFile& file) {
   fail_unknown(file.name, "is JSON of another kind");
 }
 
+/// The worst of doctor's findings for the verdict.
+std::vector<std::string> doctor_lines(const DoctorFinding& finding) {
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> lines;
+  for (const DoctorFinding::Unequal& u : finding.unequal) {
+    if (lines.size() == kMost) break;
+    std::string values;
+    for (const auto& value : u.values) {
+      values += fmt::format("{}{} on {}", values.empty() ? "" : ", ", value.value, compress_hosts(value.places));
+    }
+    lines.push_back(fmt::format("{} {}{}{}: {}", busbar::name(u.outcome), u.check, u.subject.empty() ? "" : " ",
+                                u.subject, values));
+  }
+  for (const DoctorFinding::Line& line : finding.lines) {
+    if (lines.size() == kMost || line.row.outcome <= Outcome::pass) break;
+    const DoctorRow& row = line.row;
+    lines.push_back(fmt::format("{} {}{}{} on {}: {}{}{}", busbar::name(row.outcome), row.check,
+                                row.subject.empty() ? "" : " ", row.subject, compress_hosts(line.hosts), row.value,
+                                row.value.empty() || row.reason.empty() ? "" : ", ", row.reason));
+  }
+  return lines;
+}
+
 void add_doctor(ReportData& data, const ResultFile& file, const std::string& source) {
-  const DoctorFinding finding = join_nodes(read_doctor_json(file.text, file.name));
-  if (data.title.empty()) data.title = fmt::format("Doctor on {} node{}", finding.nodes, finding.nodes == 1 ? "" : "s");
-  const std::size_t bad =
-      static_cast<std::size_t>(std::count_if(finding.lines.begin(), finding.lines.end(),
-                                             [](const auto& line) { return line.row.outcome > Outcome::pass; })) +
-      finding.unequal.size();
-  add_verdict(data, finding.outcome,
-              fmt::format("{} node{} looked at: {} checks OK, {} not", finding.nodes, finding.nodes == 1 ? "" : "s",
-                          finding.ok, bad),
-              {}, source);
+  const auto nodes = read_doctor_json(file.text, file.name);
+  const DoctorFinding finding = join_nodes(nodes);
+  const std::string looked = fmt::format("{} node{}", finding.nodes, finding.nodes == 1 ? "" : "s");
+  if (data.title.empty()) data.title = "Doctor on " + looked;
+  const auto bad = std::count_if(finding.lines.begin(), finding.lines.end(),
+                                 [](const auto& line) { return line.row.outcome > Outcome::pass; }) +
+                   static_cast<std::ptrdiff_t>(finding.unequal.size());
+  add_verdict(data, finding.outcome, fmt::format("{} looked at: {} checks OK, {} not", looked, finding.ok, bad),
+              doctor_lines(finding), source);
   data.judged.push_back(doctor_table(finding, titled(source, "Doctor")));
-  data.runs.push_back({file.name, {}});
-  add_fact(data.runs.back(), "what", "busbar doctor");
+  ReportRun run;
+  run.title = file.name;
+  std::vector<std::string> hosts, times;
+  for (const NodeReport& node : nodes) {
+    hosts.push_back(node.host);
+    if (!node.time.empty()) times.push_back(node.time);
+  }
+  add_fact(run, "what", std::string("busbar doctor"));
+  add_fact(run, "hosts", compress_hosts(hosts));
+  if (!times.empty()) add_fact(run, "first", *std::min_element(times.begin(), times.end()));
+  if (!times.empty()) add_fact(run, "last", *std::max_element(times.begin(), times.end()));
+  data.runs.push_back(std::move(run));
 }
 
 void add_file(ReportData& data, const ResultFile& file, const std::string& source) {

@@ -48,8 +48,10 @@ ReportRun how(const JsonPlace& file, const std::string& name) {
   return run;
 }
 
-void add_comparison(ReportData& data, const JsonPlace& c, const std::string& source) {
-  if (!c.holds("dtype")) return;  // nothing could be compared
+/// Returns at how many sizes a setting beats the library's own choice.
+std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::string& source) {
+  if (!c.holds("dtype")) return 0;  // nothing could be compared
+  std::size_t beaten = 0;
   ReportSeries common;
   common.source = source;
   common.collective = c.at("collective").text();
@@ -82,6 +84,7 @@ void add_comparison(ReportData& data, const JsonPlace& c, const std::string& sou
     size.at("not_slower_than_the_fastest").each([&](const JsonPlace& v) {
       leading += (leading.empty() ? "" : ", ") + v.text();
     });
+    beaten += size.holds("winner") && size.at("winner").text() != "default" ? 1 : 0;
     const double regret = size.holds("regret") ? size.at("regret").number() : 0;
     table.rows.push_back(
         {{},
@@ -91,6 +94,7 @@ void add_comparison(ReportData& data, const JsonPlace& c, const std::string& sou
   for (ReportSeries& line : lines) add_busbw(line, nranks_of(c));
   data.series.insert(data.series.end(), lines.begin(), lines.end());
   data.judged.push_back(std::move(table));
+  return beaten;
 }
 
 Outcome outcome_of(const JsonPlace& value) {
@@ -108,14 +112,16 @@ void add_comparisons(ReportData& data, std::string_view text, const std::string&
   const JsonPlace file(document, "", name);
   if (data.title.empty()) data.title = "Comparison of settings, " + file.at("library").text();
   std::int64_t wrong = 0, compared = 0;
+  std::size_t beaten = 0, sizes = 0;
   file.at("comparisons").each([&](const JsonPlace& c) {
-    add_comparison(data, c, source);
+    beaten += add_comparison(data, c, source);
+    c.at("sizes").each([&](const JsonPlace&) { ++sizes; });
     wrong += c.at("cells").at("wrong").whole(0);
     compared += c.at("cells").at("compared").whole(0);
   });
   const std::string headline =
       wrong > 0 ? fmt::format("WRONG DATA in {} of {} compared cells", wrong, compared)
-                : fmt::format("{} cells of settings compared with the library's own choice", compared);
+                : fmt::format("the library's own choice is confidently beaten at {} of {} sizes", beaten, sizes);
   add_verdict(data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt, headline, {}, source);
   data.runs.push_back(how(file, name));
 }
@@ -217,7 +223,10 @@ void add_locate(ReportData& data, std::string_view text, const std::string& name
   }
   if (data.title.empty()) data.title = fmt::format("Slow {}s among {}", matrix.unit, matrix.units.size());
   const Outcome outcome = outcome_of(found.at("outcome"));
-  add_verdict(data, outcome, found.at("headline").text(), lines, source);
+  std::string headline = found.at("headline").text();
+  const std::string word = std::string(busbar::name(outcome)) + ": ";  // stands above it already
+  if (headline.starts_with(word)) headline.erase(0, word.size());
+  add_verdict(data, outcome, headline, lines, source);
   data.judged.push_back(std::move(table));
   if (!matrix.cells.empty()) data.matrices.push_back(std::move(matrix));
 }

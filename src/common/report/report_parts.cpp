@@ -67,7 +67,10 @@ void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::st
   } else {
     data.verdict.push_back(own);
   }
-  for (const std::string& line : lines) data.verdict.push_back(titled(source, line));
+  for (const std::string& line : lines) {
+    // The headline of a single culprit is the culprit's line.
+    if (headline.find(line) == std::string::npos) data.verdict.push_back(titled(source, line));
+  }
 }
 
 std::string ranks_words(int nranks, std::size_t nhosts) {

@@ -26,7 +26,7 @@
       const at = 2 * (row * n + column);
       return (value[map.grid[at]] * 64 + value[map.grid[at + 1]]) / 1000;
     };
-    const cell = Math.max(1, Math.min(30, Math.floor(600 / n)));
+    const cell = Math.max(1, Math.min(n <= 12 ? 44 : 30, Math.floor(600 / n)));
     const every = Math.max(1, Math.ceil(13 / cell));
     const shown = (name) => (name.length > 16 ? name.slice(0, 7) + "\u2026" + name.slice(-8) : name);
     const font = "12px system-ui, 'DejaVu Sans', sans-serif";
