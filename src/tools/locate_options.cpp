@@ -82,8 +82,10 @@ std::vector<FileKey> file_keys(const std::vector<OwnOption>& own) {
 
 /// The benchmarks' options that mean something here.
 void refuse_meaningless(const Configured& configured) {
-  constexpr std::array<std::string_view, 9> kTaken{"minbytes", "backend",      "timeout",  "output_file", "seed",
-                                                   "dry-run",  "hang-timeout", "topology", "inject"};
+  // -g and -t are refused later, with what to do instead.
+  constexpr std::array<std::string_view, 12> kTaken{"minbytes", "backend", "timeout",  "output_file",
+                                                    "seed",     "dry-run", "inject",   "hang-timeout",
+                                                    "topology", "ngpus",   "nthreads", "ranks-per-gpu"};
   for (const std::string& name : configured.set_by_user) {
     if (std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end()) continue;
     fail(
