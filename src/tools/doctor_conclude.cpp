@@ -28,33 +28,52 @@ double latest(const std::vector<NodeReport>& nodes) {
   return time_s;
 }
 
-DoctorDifference difference(const std::string& file, const std::vector<NodeReport>& nodes) {
-  const std::vector<NodeReport> old = read_doctor_json(read_file(file, "the older report"), file);
+DoctorDifference difference(const std::string& file, const std::vector<NodeReport>& old,
+                            const std::vector<NodeReport>& nodes) {
   DoctorDifference d;
   d.before = file;
   d.seconds = std::max(0.0, latest(nodes) - latest(old));
   d.changes = changed_rows(old, nodes);
-  d.counters = moved_on_nodes(old, nodes);
   d.gone = missing_hosts(old, nodes);
   d.added = missing_hosts(nodes, old);
   return d;
 }
 
+/// The nodes with what their counters did since: that counts like any other finding. Harmless ones go to `d`.
+std::vector<NodeReport> with_moved(const std::vector<NodeReport>& old, std::vector<NodeReport> nodes,
+                                   DoctorDifference& d) {
+  for (NodeReport& moved : moved_on_nodes(old, nodes)) {
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.host == moved.host; });
+    for (DoctorRow& row : moved.rows) {
+      if (row.outcome == Outcome::pass) {
+        row.subject = moved.host + " " + row.subject;
+        d.counters.push_back(std::move(row));
+      } else {
+        node->rows.push_back(std::move(row));
+      }
+    }
+  }
+  return nodes;
+}
+
 }  // namespace
 
 int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes) {
-  const DoctorFinding finding = join_nodes(nodes);
-  Outcome outcome = finding.outcome;
-  std::string text = doctor_text(finding);
-  if (options.verbose) text += doctor_rows_text(nodes);
-  if (!options.diff.empty()) {
-    const DoctorDifference d = difference(options.diff, nodes);
-    for (const DoctorRow& row : d.counters) outcome = worse(outcome, row.outcome);
-    text += doctor_difference_text(d);
+  DoctorFinding finding;
+  std::string since;
+  if (options.diff.empty()) {
+    finding = join_nodes(nodes);
+  } else {
+    const std::vector<NodeReport> old = read_doctor_json(read_file(options.diff, "the older report"), options.diff);
+    DoctorDifference d = difference(options.diff, old, nodes);
+    finding = join_nodes(with_moved(old, nodes, d));
+    since = doctor_difference_text(d);
   }
+  std::string text = doctor_text(finding) + since;
+  if (options.verbose) text += doctor_rows_text(nodes);
   if (!options.output_file.empty()) write_json(options.output_file, doctor_json(nodes, finding));
   if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
-  const bool bad = outcome == Outcome::fail || (options.strict && outcome == Outcome::warn);
+  const bool bad = finding.outcome == Outcome::fail || (options.strict && finding.outcome == Outcome::warn);
   return static_cast<int>(bad ? ExitCode::wrong_data : ExitCode::good);
 }
 

@@ -52,6 +52,8 @@ class Laptop(suite.Case):
         done = self.without_mpi(BUSBAR, "diagnose", log)
         self.assertIn("rank0.log", done.out, str(done))
         self.assertIn(done.code, (0, 6), str(done))
+        looked = self.without_mpi(BUSBAR, "doctor")
+        self.assertTrue(looked.out.startswith("doctor: "), str(looked))
         for words in (["--help"], ["--version"], ["merge", "--help"], ["diagnose", "--help"]):
             with self.subTest(words=words):
                 self.assertIn("busbar", self.ok(self.without_mpi(BUSBAR, *words)).out)

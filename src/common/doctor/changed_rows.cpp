@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -66,17 +67,17 @@ std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const
   return hosts;
 }
 
-std::vector<DoctorRow> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after) {
-  std::vector<DoctorRow> rows;
+std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after) {
+  std::vector<NodeReport> moved;
   for (const NodeReport& node : after) {
     const NodeReport* old = find_host(before, node.host);
     if (old == nullptr || node.time_s <= old->time_s) continue;
-    for (DoctorRow& row : moved_counters(old->counters, node.counters, node.time_s - old->time_s)) {
-      row.subject = node.host + (row.subject.empty() ? "" : " " + row.subject);
-      rows.push_back(std::move(row));
-    }
+    NodeReport report;
+    report.host = node.host;
+    report.rows = moved_counters(old->counters, node.counters, node.time_s - old->time_s);
+    moved.push_back(std::move(report));
   }
-  return rows;
+  return moved;
 }
 
 }  // namespace busbar

@@ -22,7 +22,8 @@ std::vector<ChangedRow> changed_rows(const std::vector<NodeReport>& before, cons
 /// Nodes of `one` that `other` does not have.
 std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const std::vector<NodeReport>& other);
 
-/// What the counters of nodes in both reports did between them, judged; the subject begins with the host. Pure.
-std::vector<DoctorRow> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
+/// The counters of `before` against those of each node of `after`, judged: as rows of that node, to be joined like any
+/// others. Nodes that only one of them has are left out. Pure.
+std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
 
 }  // namespace busbar

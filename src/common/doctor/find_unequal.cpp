@@ -51,13 +51,16 @@ std::string place_of(const std::string& host, const std::vector<int>& ranks) {
 
 struct Places {
   std::vector<std::string> names;
+  double nodes = 0;      ///< part of a node for some of its ranks
   bool all_told = true;  ///< by rows that are not OK by themselves
 };
 using Values = std::map<std::string, Places>;
 
-void add_value(Values& values, const std::string& value, std::string place, bool told) {
+void add_value(Values& values, const std::string& value, const NodeReport& node, const std::vector<int>& ranks,
+               bool told) {
   Places& places = values[value];
-  places.names.push_back(std::move(place));
+  places.nodes += ranks.empty() ? 1 : static_cast<double>(ranks.size()) / static_cast<double>(node.ranks.size());
+  places.names.push_back(ranks.empty() ? node.host : place_of(node.host, ranks));
   places.all_told = places.all_told && told;
 }
 
@@ -66,17 +69,17 @@ void add_values(const NodeRows& index, const Key& key, Values& values) {
   const NodeReport& node = *index.node;
   const auto found = index.rows.find(key);
   if (found == index.rows.end()) {
-    if (index.looked_for(key.first)) add_value(values, kNone, node.host, false);
+    if (index.looked_for(key.first)) add_value(values, kNone, node, {}, false);
     return;
   }
   std::set<int> without(node.ranks.begin(), node.ranks.end());
   for (const DoctorRow* row : found->second) {
     const bool told = row->outcome == Outcome::warn || row->outcome == Outcome::fail;
-    add_value(values, row->value, row->ranks.empty() ? node.host : place_of(node.host, row->ranks), told);
+    add_value(values, row->value, node, row->ranks, told);
     for (const int rank : row->ranks) without.erase(rank);
     if (row->ranks.empty()) without.clear();
   }
-  if (!without.empty()) add_value(values, kNone, place_of(node.host, {without.begin(), without.end()}), false);
+  if (!without.empty()) add_value(values, kNone, node, {without.begin(), without.end()}, false);
 }
 
 /// A device that only some nodes have under a name has a row of its own that says so; a setting that only some have is
@@ -88,18 +91,19 @@ Outcome outcome_of(const DoctorRow& row, const Values& values) {
 
 /// Whether the odd values stand among the findings of their nodes anyway.
 bool told_already(const Values& values) {
-  const auto most = std::max_element(values.begin(), values.end(), [](const auto& a, const auto& b) {
-    return a.second.names.size() < b.second.names.size();
-  });
+  const auto most = std::max_element(values.begin(), values.end(),
+                                     [](const auto& a, const auto& b) { return a.second.nodes < b.second.nodes; });
   return std::all_of(values.begin(), values.end(),
                      [&](const auto& item) { return item.first == most->first || item.second.all_told; });
 }
 
-std::vector<Unequal::Value> most_common_first(Values values) {
+std::vector<Unequal::Value> most_common_first(const Values& values) {
+  std::vector<const Values::value_type*> order;
+  for (const auto& item : values) order.push_back(&item);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->second.nodes > b->second.nodes; });
   std::vector<Unequal::Value> sorted;
-  for (auto& [value, places] : values) sorted.push_back({value, std::move(places.names)});
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Unequal::Value& a, const Unequal::Value& b) { return a.places.size() > b.places.size(); });
+  for (const auto* item : order) sorted.push_back({item->first, item->second.names});
   return sorted;
 }
 
@@ -152,7 +156,7 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
     if (values.size() < 2 || told_already(values)) continue;
     const DoctorRow& row = *first[key];
     const Outcome outcome = outcome_of(row, values);
-    unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(std::move(values))});
+    unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(values)});
   }
   unequal = join_subjects(std::move(unequal));
   std::stable_sort(unequal.begin(), unequal.end(),

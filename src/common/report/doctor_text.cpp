@@ -33,7 +33,7 @@ std::string title_of(const std::string& check, const std::string& subject, const
 std::string row_line(const DoctorRow& row) {
   std::string text = fmt::format("  {:<4} {}", doctor_word(row.outcome), title_of(row.check, row.subject, row.ranks));
   if (!row.value.empty()) text += ": " + row.value;
-  if (!row.reason.empty()) text += (row.value.empty() ? ": " : ": ") + row.reason;
+  if (!row.reason.empty()) text += (row.value.empty() ? ": " : "; ") + row.reason;
   return plain(text) + "\n";
 }
 

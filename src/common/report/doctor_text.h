@@ -20,7 +20,7 @@ struct DoctorDifference {
   std::string before;  ///< the older report's file
   double seconds = 0;  ///< between them; 0: not told
   std::vector<ChangedRow> changes;
-  std::vector<DoctorRow> counters;  ///< that moved
+  std::vector<DoctorRow> counters;  ///< that moved and harm nothing; the others are among the findings
   std::vector<std::string> gone;    ///< nodes that only the older one has
   std::vector<std::string> added;   ///< nodes that only the newer one has
 };
