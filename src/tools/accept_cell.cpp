@@ -135,9 +135,11 @@ CellResults gather(const Comm& world, const CellResults& mine, bool speaks) {
 
 }  // namespace
 
-CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stage stage, int repetition) {
+CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stage stage, int repetition,
+                         double left_s) {
   const Comm& world = job.world;
-  const Config config = config_of(cell, job.options);
+  Config config = config_of(cell, job.options);
+  if (left_s > 0) config.max_time_s = std::min(config.max_time_s, left_s);
   job.step = fmt::format("{} {}: opening the communicator", name(stage), cell.name);
   job.watchdog.begin(Phase::initialization, job.step);
   const Comm group_comm = stage == Stage::per_host ? world.split_by_host() : world.split(0);

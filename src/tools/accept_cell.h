@@ -29,8 +29,9 @@ struct CellResults {
   std::vector<SkippedCell> skipped;
 };
 
-/// One cell of the plan on all ranks, or on every host by itself at the same time. Collective over the world; throws
-/// AgreedError where all processes fail alike, anything else where the job must be aborted.
-CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stage stage, int repetition);
+/// One cell of the plan on all ranks, or on every host by itself at the same time, in `left_s` at most but for the
+/// first look at each size; agreed, 0: no bound. Collective over the world; throws AgreedError where all processes fail
+/// alike, anything else where the job must be aborted.
+CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stage stage, int repetition, double left_s);
 
 }  // namespace busbar

@@ -140,15 +140,21 @@ class RankJob {
 
   bool again() const { return agreed(world_, !is_part() && elapsed_s() < plan_.repeat_for_s); }
 
-  bool out_of_time() const {
-    const double limit_s = is_part() ? options_.left_s : plan_.max_time_s;
-    return agreed(world_, limit_s > 0 && elapsed_s() >= limit_s);
-  }
+  double limit_s() const { return is_part() ? options_.left_s : plan_.max_time_s; }
+
+  /// 0: no bound.
+  double left_s() const { return limit_s() > 0 ? agreed(world_, std::max(0.1, limit_s() - elapsed_s())) : 0; }
+
+  bool out_of_time() const { return agreed(world_, limit_s() > 0 && elapsed_s() >= limit_s()); }
 
   void do_step(const AcceptStep& step, int repetition) {
     const bool done =
         repetition == 0 && std::find(result_.done.begin(), result_.done.end(), step.id) != result_.done.end();
-    if (agreed(world_, done) || out_of_time()) return;
+    if (agreed(world_, done)) return;
+    if (out_of_time()) {
+      late_.push_back(step.id);
+      return;
+    }
     if (repetition > 0 && step.stage == Stage::doctor) return;
     tell(fmt::format("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : ""));
     if (step.stage == Stage::doctor) {
@@ -173,7 +179,7 @@ class RankJob {
   CellResults measure(const PlanCell& cell, Stage stage, int repetition) {
     // Every process opened the same backend.
     const std::string why = why_not_here(cell, backend_);
-    if (why.empty()) return measure_cell(context_, cell, stage, repetition);
+    if (why.empty()) return measure_cell(context_, cell, stage, repetition, left_s());
     CellResults skipped;
     skipped.skipped.push_back({cell.name, stage, "all", "", "", why});
     return skipped;
@@ -196,6 +202,8 @@ class RankJob {
   ExitCode finish() {
     bool look = false;
     on_process0(world_, [&] {
+      result_.end_time = local_timestamp();
+      if (!late_.empty()) result_.remarks.push_back(out_of_time_remark(plan_, late_));
       end_->judge(result_);
       look = result_.outcome == Outcome::fail && plan_.locate_on_fail && !result_.located;
     });
@@ -232,6 +240,7 @@ class RankJob {
   std::string backend_;
   Injector injector_;
   AcceptJobContext context_;
+  std::vector<std::string> late_;       ///< steps for which there was no time
   std::unique_ptr<AcceptEnd> end_;      ///< on process 0, but for a part
   std::unique_ptr<AcceptStore> store_;  ///< on process 0
 };

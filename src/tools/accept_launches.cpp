@@ -68,6 +68,7 @@ class Launches {
       std::erase_if(again, [](const AcceptStep& step) { return step.stage == Stage::doctor; });
       run_steps(std::move(again), repetition);
     }
+    result_.end_time = local_timestamp();
     end_.judge(result_);
     const bool look = result_.outcome == Outcome::fail && result_.plan.locate_on_fail && !result_.located;
     if (look && started_once_) {
@@ -133,6 +134,10 @@ class Launches {
       });
       store_.save(result_);
     }
+    if (pending.empty() || repetition > 0) return;
+    std::vector<std::string> late;
+    for (const AcceptStep& step : pending) late.push_back(step.id);
+    result_.remarks.push_back(out_of_time_remark(result_.plan, late));
   }
 
   /// The ids of the steps that need not be tried again.

@@ -102,6 +102,11 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
   return parts;
 }
 
+std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<std::string>& ids) {
+  return fmt::format("max-time {} was over before {}: raise it, or ask for fewer sizes",
+                     format_duration(plan.max_time_s), fmt::join(ids, ", "));
+}
+
 std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
   const std::vector<AcceptStep> steps = steps_of(plan);
   const std::vector<AcceptPart> parts = parts_of(plan, steps);
