@@ -4,6 +4,7 @@
 #include "common/cluster/collectively.h"
 #include "common/cluster/topology.h"
 #include "common/doctor/check_own_cpus.h"
+#include "common/doctor/check_rank_gpus.h"
 #include "common/doctor/checks.h"
 #include "common/doctor/make_row.h"
 #include "common/report/doctor_json.h"
@@ -95,6 +96,7 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     check_gpus(rows);
     rows.push_back(clock_row(offset_s));
     check_shared_cpus(probe, read, rows);
+    check_shared_gpus(probe, read, rows);
     node.counters = read_all_counters();
     node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
     return node_report_json(node);

@@ -1,3 +1,4 @@
+#include "common/doctor/check_rank_gpus.h"
 #include "common/doctor/checks.h"
 
 namespace busbar {
@@ -16,6 +17,7 @@ Rows check_node(const Probe& probe) {
 Rows check_process(const Probe& probe) {
   Rows rows;
   check_own_cpus(probe, rows);
+  check_own_gpu(probe, rows);
   check_environment(probe, rows);
   return rows;
 }

@@ -15,7 +15,8 @@ namespace {
 std::string summary(const std::vector<GpuFacts>& gpus, const std::function<std::string(const GpuFacts&)>& of) {
   std::map<std::string, std::vector<int>> values;
   for (const GpuFacts& gpu : gpus) {
-    if (const std::string value = of(gpu); !value.empty()) values[value].push_back(gpu.index);
+    // One that is lost does not answer, which is told as that.
+    if (const std::string value = gpu.lost ? "" : of(gpu); !value.empty()) values[value].push_back(gpu.index);
   }
   std::size_t most = 0;
   for (const auto& [value, indexes] : values) most = std::max(most, indexes.size());
@@ -39,6 +40,7 @@ void judge_equal(const HostGpus& host, Rows& rows) {
     const char* check;
     const char* remedy;
     std::function<std::string(const GpuFacts&)> of;
+    bool judged_alone = false;  // each GPU has a row of its own about it
   };
   const std::vector<Equal> all = {
       {"gpu.model", "hosts of one kind",
@@ -49,19 +51,20 @@ void judge_equal(const HostGpus& host, Rows& rows) {
       {"gpu.vbios", "flash the same VBIOS", [](const GpuFacts& gpu) { return gpu.vbios; }},
       {"gpu.ecc_mode", "nvidia-smi -e 1, and reboot", [](const GpuFacts& gpu) { return on_off(gpu.ecc); }},
       {"gpu.power_limit", "nvidia-smi -pl",
-       [](const GpuFacts& gpu) { return gpu.power_limit_w ? fmt::format("{:.0f} W", *gpu.power_limit_w) : ""; }},
+       [](const GpuFacts& gpu) { return gpu.power_limit_w ? fmt::format("{:.0f} W", *gpu.power_limit_w) : ""; }, true},
       {"gpu.nvlinks", "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager",
        [](const GpuFacts& gpu) {
          std::size_t active = 0;
          for (const NvLink& link : gpu.nvlinks) active += link.active ? 1 : 0;
-         return gpu.lost ? "" : fmt::format("{} active", active);
-       }},
+         return fmt::format("{} active", active);
+       },
+       true},
   };
   for (const Equal& one : all) {
     const std::string value = summary(host.gpus, one.of);
     if (value.empty()) continue;
     DoctorRow row = equal_row(one.check, "", value, Outcome::warn, one.remedy);
-    if (value.find(',') != std::string::npos) {
+    if (value.find(',') != std::string::npos && !one.judged_alone) {
       row.outcome = Outcome::warn;
       row.reason = "not the same on all GPUs of the host";
     }
