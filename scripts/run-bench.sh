@@ -12,7 +12,7 @@ export BUSBAR_MPIRUN=$launcher OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_C
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(data reduce loop flight logs memory library)
+  names=(data reduce loop flight logs acceptance memory library)
 fi
 
 on_ranks() {
@@ -32,6 +32,8 @@ measure_flight() { timeout -k 5 300 "$programs/flight_record_bench"; }
 
 measure_logs() { timeout -k 5 300 "$programs/log_reader_bench"; }
 
+measure_acceptance() { timeout -k 5 300 "$programs/acceptance_bench"; }
+
 measure_memory() { python3 "$here/test/bench/memory_bench.py" "$builddir"; }
 
 # Other rank counts take other algorithms; needs 5 GiB.
@@ -46,7 +48,7 @@ echo "machine: $(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores
 echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) (other work spoils the figures)"
 for name in "${names[@]}"; do
   if ! declare -F "measure_$name" >/dev/null; then
-    echo "no such measurement: $name; there are: data reduce loop flight logs memory library" >&2
+    echo "no such measurement: $name; there are: data reduce loop flight logs acceptance memory library" >&2
     exit 2
   fi
   echo
