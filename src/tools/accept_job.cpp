@@ -72,6 +72,8 @@ class RankJob {
         for (const AcceptStep& step : steps) do_step(step, repetition);
       }
     }
+    step_ = "reading error counters";
+    watchdog_.begin(Phase::finishing, step_);
     look_at_counters(counters);
     return is_part() ? finish_part() : finish();
   }
@@ -200,6 +202,8 @@ class RankJob {
   }
 
   ExitCode finish() {
+    step_ = "judging";
+    watchdog_.begin(Phase::finishing, step_);
     bool look = false;
     on_process0(world_, [&] {
       result_.end_time = local_timestamp();
