@@ -8,6 +8,7 @@
 #include "common/cluster/launch_template.h"
 #include "common/compare/variant_environment.h"
 #include "common/compare/verdicts.h"
+#include "common/history/add_to_history.h"
 #include "common/measure/plan.h"
 #include "common/report/compare_reporter.h"
 #include "common/report/table.h"
@@ -124,6 +125,8 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
   info.launch_uuid = make_launch_uuid();
   info.config = config;
   info.nranks = run.nranks;
+  // Which rank was where, the launches' files do not say; JSON and history want the hosts.
+  for (const std::string& host : run.hosts) info.ranks.emplace_back().hostname = host;
   info.remarks = {fmt::format("launch command: {}", series.launch),
                   fmt::format("{} launches of each variant in random order", series.launches),
                   fmt::format("hosts: {}", fmt::join(run.hosts, ", "))};
@@ -171,6 +174,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   const Config& config = configured.config;
   check_folder(config.output_file, "-J");
   check_folder(config.csv, "--csv");
+  if (!config.history.empty()) check_history(config.history);
   std::vector<LaunchSeries> all = plan_series(options, configured);
   double total_s = 0;
   int planned = 0;

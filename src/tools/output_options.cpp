@@ -113,7 +113,8 @@ bool OutputFiles::write(const AcceptResult& result) {
   bool good = true;
   const auto complain = [&](const std::string& option, const std::string& path, const std::string& why) {
     good = false;
-    fmt::print(stderr, "busbar: warning: {} {}: {}; the verdict stands\n", option, path, why);
+    // Not fmt::print, which throws where stderr is a file on the same full disk.
+    std::fputs(fmt::format("busbar: warning: {} {}: {}; the verdict stands\n", option, path, why).c_str(), stderr);
   };
   for (const ResultFile& file : open_->files) {
     const int error = replace_file(file.path, file.text(result));

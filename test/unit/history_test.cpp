@@ -146,7 +146,7 @@ TEST_CASE("Eight processes that write at once lose nothing", "[history][unit]") 
   const TempDir dir;
   const std::string path = dir.file("h.db");
   constexpr int kProcesses = 8;
-  constexpr int kRuns = 5;
+  constexpr int kRuns = 3;
   std::vector<pid_t> children;
   for (int i = 0; i < kProcesses; ++i) {
     const pid_t child = ::fork();
@@ -187,7 +187,7 @@ TEST_CASE("A run that is killed while it writes leaves whole runs", "[history][u
   const std::string path = dir.file("h.db");
   check_history(path);
   std::size_t before = 0;
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 6; ++round) {
     int started[2];
     REQUIRE(::pipe(started) == 0);
     const pid_t child = ::fork();
@@ -200,7 +200,7 @@ TEST_CASE("A run that is killed while it writes leaves whole runs", "[history][u
     // After its first run it is killed at a moment of chance.
     char byte = 0;
     CHECK(::read(started[0], &byte, 1) == 1);
-    ::usleep(static_cast<useconds_t>(700 * round));
+    ::usleep(static_cast<useconds_t>(1300 * round));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     ::close(started[0]);
@@ -242,7 +242,7 @@ TEST_CASE("A damaged history is an error, not a crash", "[history][unit]") {
   const TempDir dir;
   const std::string path = dir.file("h.db");
   check_history(path);
-  for (int i = 0; i < 20; ++i) History(path, History::Mode::add).add(history_run(1e-3, "2026-07-04 10:20:30", 40));
+  for (int i = 0; i < 4; ++i) History(path, History::Mode::add).add(history_run(1e-3, "2026-07-04 10:20:30", 50));
   const std::string whole = read_text(path);
   for (std::size_t at = 0; at + 64 < whole.size(); at += whole.size() / 40) {
     std::string damaged = whole;
@@ -401,4 +401,26 @@ TEST_CASE("A sparkline spans from the least to the largest", "[history][unit]") 
   CHECK(sparkline(std::vector<double>{1, 2, 3}, 2, true) == "07");
   CHECK(sparkline(std::vector<double>{1, 2}, 2, false) == "\u2581\u2588");
   CHECK(sparkline({}, 2, false).empty());
+}
+
+TEST_CASE("A comparison's variants become cells of their own", "[history][unit]") {
+  Comparison comparison;
+  comparison.collective = &kAllReduce;
+  comparison.variants = {{"default", {}}, {"ring", {{"ompi.algorithm", "ring"}}}, {"none", {}}};
+  ComparedCase& compared = comparison.cases.emplace_back();
+  compared.row_case = sample_case(250000);  // 1e6 bytes on 2 ranks: busbw is algbw
+  compared.variants.resize(3);
+  compared.variants[0].median_s = 1e-3;
+  compared.variants[0].rounds_s = {1e-3, 1e-3};
+  compared.variants[1].median_s = 5e-4;
+  compared.variants[2].why_not = "not here";
+  HistoryRun run;
+  add_comparison(run, comparison);
+  REQUIRE(run.cells.size() == 2);
+  CHECK(run.cells[0].scope == "default");
+  CHECK(run.cells[0].busbw == Approx(1));
+  CHECK(run.cells[0].epochs_s.size() == 2);
+  CHECK(run.cells[1].scope == "ring");
+  CHECK(run.cells[1].busbw == Approx(2));
+  CHECK(run.cells[0].key() != run.cells[1].key());
 }

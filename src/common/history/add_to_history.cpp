@@ -23,7 +23,11 @@ bool add_to_history(const std::string& path, const HistoryRun& run) {
     History(path, History::Mode::add).add(run);
     return true;
   } catch (const Error& e) {
-    fmt::print(stderr, "busbar: warning: --history {}; the run is not in the history, its result stands\n", e.what());
+    // Not fmt::print, which throws where stderr is a file on the same full disk.
+    std::fputs(
+        fmt::format("busbar: warning: --history {}; the run is not in the history, its result stands\n", e.what())
+            .c_str(),
+        stderr);
     return false;
   }
 }

@@ -114,6 +114,31 @@ void add_row(HistoryRun& run, const Config& config, const Collective& collective
   }
 }
 
+void add_comparison(HistoryRun& run, const Comparison& comparison) {
+  const Collective& collective = *comparison.collective;
+  for (const ComparedCase& compared : comparison.cases) {
+    const Case& c = compared.row_case;
+    for (std::size_t i = 0; i < compared.variants.size(); ++i) {
+      const VariantCell& variant = compared.variants[i];
+      if (!variant.why_not.empty() || !usable(variant.median_s)) continue;
+      HistoryCell& cell = run.cells.emplace_back();
+      cell.scope = comparison.variants[i].label;
+      cell.collective = collective.name;
+      cell.dtype = name(c.dtype);
+      cell.op = redop_text(c.op);
+      cell.root = shown_root(collective, c.root);
+      cell.nbytes = c.nbytes;
+      cell.in_place = compared.in_place;
+      if (variant.ran.algorithm != "unknown") cell.algorithm = variant.ran.algorithm;
+      cell.median_s = variant.median_s;
+      cell.busbw = static_cast<double>(collective.algorithm_bytes(c.problem)) *
+                   collective.bus_factor(c.problem.nranks) / variant.median_s / 1e9;
+      cell.wrong = static_cast<std::int64_t>(variant.wrong);
+      cell.epochs_s = variant.rounds_s;
+    }
+  }
+}
+
 Outcome outcome_of_exit(int exit_code) {
   if (exit_code == static_cast<int>(ExitCode::good)) return Outcome::pass;
   return exit_code == static_cast<int>(ExitCode::inconclusive) ? Outcome::inconclusive : Outcome::fail;

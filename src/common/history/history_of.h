@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/compare/comparison.h"
 #include "common/history/history_run.h"
 #include "common/measure/result.h"
 
@@ -12,6 +13,9 @@ HistoryRun history_of_run(const RunInfo& info);
 
 /// Adds a finished row's measured halves. Cycles of -N become one cell with the median over them.
 void add_row(HistoryRun& run, const Config& config, const Collective& collective, const Row& row);
+
+/// Adds a comparison's cells, a variant each: `scope` is its label.
+void add_comparison(HistoryRun& run, const Comparison& comparison);
 
 /// What the exit code makes of a benchmark.
 Outcome outcome_of_exit(int exit_code);

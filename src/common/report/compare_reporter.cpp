@@ -1,5 +1,7 @@
 #include "common/report/compare_reporter.h"
 
+#include "common/history/add_to_history.h"
+#include "common/history/history_of.h"
 #include "common/report/compare_csv.h"
 #include "common/report/compare_json.h"
 #include "common/report/compare_table.h"
@@ -21,6 +23,12 @@ void CompareReporter::begin(const std::string& header) {
     if (got != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, got);
   };
   const Config& config = info_.config;
+  if (!config.history.empty()) {
+    check_history(config.history);
+    history_ = history_of_run(info_);
+    history_->kind = "compare";
+    history_->estimand = info_.cadence + ", " + info_.estimand;
+  }
   if (!config.output_file.empty()) {
     json_path_ = create_new_file(config.output_file, "-J").path;
     tell_other_name(config.output_file, json_path_);
@@ -51,6 +59,11 @@ void CompareReporter::end(ExitCode code) {
   if (!speaks_) return;
   line_.erase();
   write_json(code);
+  if (!history_) return;
+  for (const Comparison& comparison : comparisons_) add_comparison(*history_, comparison);
+  history_->exit_code = static_cast<int>(code);
+  history_->outcome = outcome_of_exit(history_->exit_code);
+  add_to_history(info_.config.history, *history_);
 }
 
 void CompareReporter::to_stdout(const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/compare/comparison.h"
+#include "common/history/history_run.h"
 #include "common/measure/result.h"
 #include "common/report/report_file.h"
 #include "common/report/terminal_line.h"
@@ -12,8 +13,8 @@
 
 namespace busbar {
 
-/// Tells comparisons as they end: tables on stdout, JSON (-J) and CSV (--csv) in files, progress on a terminal. Exists
-/// on every process and says something on process 0 only.
+/// Tells comparisons as they end: tables on stdout, JSON (-J) and CSV (--csv) in files, the history, progress on a
+/// terminal. Exists on every process and says something on process 0 only.
 class CompareReporter {
  public:
   /// The files' names are those of info.config.
@@ -45,6 +46,7 @@ class CompareReporter {
   std::vector<Comparison> comparisons_;
   std::string json_path_;  // empty: none
   std::optional<NewFile> csv_;
+  std::optional<HistoryRun> history_;  // --history
   bool table_complete_ = true;
   bool warned_ = false;
 };

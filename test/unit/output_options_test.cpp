@@ -1,0 +1,163 @@
+// The bugs these would catch: an acceptance of hours that ends without its files because of a name, last month's result
+// overwritten, a crash that leaves a file which passes, and a full disk that changes the verdict.
+
+#include "tools/output_options.h"
+
+#include "common/base/error.h"
+#include "common/history/history.h"
+#include "common/report/tool_result.h"
+#include "full_disk.h"
+#include "golden.h"
+#include "outputs_fixture.h"
+#include "temp_dir.h"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace busbar;
+using Catch::Contains;
+
+namespace {
+
+OutputOptions all_in(const TempDir& dir) {
+  return {dir.file("j.xml"), dir.file("c.csv"), dir.file("m.md"), dir.file("p.prom"), dir.file("h.db")};
+}
+
+AcceptResult begun() {
+  AcceptResult result = output_result();
+  result.end_time.clear();
+  result.criteria.clear();
+  result.cells.clear();
+  result.outcome = Outcome::inconclusive;
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("The files say from the start that nothing passed, and at the end what did", "[output_options][unit]") {
+  const TempDir dir;
+  const OutputOptions options = all_in(dir);
+  std::ofstream(options.prometheus) << "yesterday's\n";
+  OutputFiles files;
+  files.open(options, begun(), "accept");
+  CHECK_THAT(read_text(options.junit), Contains("ended before its verdict"));
+  CHECK_THAT(read_text(options.markdown), Contains("not ended"));
+  CHECK_THAT(read_text(options.csv), Catch::Matchers::StartsWith("record,"));
+  CHECK(read_text(options.prometheus) == "yesterday's\n");
+  CHECK(files.write(output_result()));
+  CHECK(read_text(options.junit) ==
+        read_text(std::filesystem::path(__FILE__).parent_path() / "golden/accept.junit.xml"));
+  CHECK(read_text(options.csv) == read_text(std::filesystem::path(__FILE__).parent_path() / "golden/accept.csv"));
+  CHECK(read_text(options.markdown) == read_text(std::filesystem::path(__FILE__).parent_path() / "golden/accept.md"));
+  CHECK_THAT(read_text(options.prometheus), Contains("busbar_accept_outcome"));
+  CHECK(History(options.history, History::Mode::read).runs().size() == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 5);
+}
+
+TEST_CASE("Earlier results stay, metrics are replaced, the history grows", "[output_options][unit]") {
+  const TempDir dir;
+  const OutputOptions options = all_in(dir);
+  for (int run = 0; run < 2; ++run) {
+    OutputFiles files;
+    const std::string said = stderr_of(dir.file("stderr"), [&] {
+      files.open(options, begun(), "accept");
+      CHECK(files.write(output_result()));
+    });
+    CHECK((said.find("exists; writing") != std::string::npos) == (run == 1));
+  }
+  CHECK(read_text(options.junit) == read_text(options.junit + ".0"));
+  CHECK(std::filesystem::exists(options.markdown + ".0"));
+  CHECK_FALSE(std::filesystem::exists(options.prometheus + ".0"));
+  CHECK(History(options.history, History::Mode::read).runs().size() == 2);
+}
+
+TEST_CASE("What cannot be written is an error at the start that names its option", "[output_options][unit]") {
+  const TempDir dir;
+  const auto message = [&](auto field) {
+    OutputOptions options;
+    options.*field = dir.file("none/file");
+    OutputFiles files;
+    try {
+      files.open(options, begun(), "accept");
+    } catch (const Error& e) {
+      CHECK(e.code() == ExitCode::bad_config);
+      return std::string(e.what());
+    }
+    return std::string("nothing");
+  };
+  CHECK_THAT(message(&OutputOptions::junit), Contains("--junit"));
+  CHECK_THAT(message(&OutputOptions::csv), Contains("--csv"));
+  CHECK_THAT(message(&OutputOptions::markdown), Contains("--markdown"));
+  CHECK_THAT(message(&OutputOptions::prometheus), Contains("--prometheus"));
+  CHECK_THAT(message(&OutputOptions::history), Contains("--history"));
+  OutputOptions folder;
+  folder.prometheus = dir.path();
+  CHECK_THROWS_WITH(OutputFiles().open(folder, begun(), "accept"), Contains("no regular file"));
+}
+
+TEST_CASE("A full disk is found before the run, and later costs a warning each", "[output_options][unit]") {
+  const TempDir dir;
+  const OutputOptions options = all_in(dir);
+  {
+    const FullDisk full(16384);  // room for what stands in the files at the start
+    for (auto field : {&OutputOptions::junit, &OutputOptions::prometheus, &OutputOptions::history}) {
+      OutputOptions one;
+      one.*field = options.*field;
+      CHECK_THROWS_AS(OutputFiles().open(one, begun(), "accept"), Error);
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(options.junit));
+  OutputFiles files;
+  files.open(options, begun(), "accept");
+  bool written = true;
+  const std::string said = stderr_of(dir.file("stderr"), [&] {
+    const FullDisk full(800);
+    written = files.write(output_result());
+  });
+  CHECK_FALSE(written);
+  for (const char* option : {"--junit", "--csv", "--markdown", "--prometheus", "--history"}) {
+    CHECK_THAT(said, Contains(std::string(option)));
+  }
+  CHECK_THAT(read_text(options.junit), Contains("ended before its verdict"));  // the old text, whole
+}
+
+TEST_CASE("doctor's findings are a criterion per check, whatever was found", "[output_options][unit]") {
+  const auto row = [](const char* check, Outcome outcome, const char* value) {
+    DoctorRow r;
+    r.check = check;
+    r.outcome = outcome;
+    r.value = value;
+    return r;
+  };
+  std::vector<NodeReport> nodes(2);
+  nodes[0].host = "node1";
+  nodes[0].rows = {row("host.memlock", Outcome::pass, "unlimited"), row("net.rate", Outcome::skip, "")};
+  nodes[1].host = "node2";
+  nodes[1].rows = {row("host.memlock", Outcome::fail, "64 KiB"), row("net.rate", Outcome::skip, "")};
+  const AcceptResult result = result_of_doctor(nodes, join_nodes(nodes));
+  REQUIRE(result.criteria.size() == 2);
+  CHECK(result.criteria[0].cell == "host.memlock");
+  CHECK(result.criteria[0].outcome == Outcome::fail);
+  CHECK(result.criteria[0].hosts == std::vector<std::string>{"node2"});
+  CHECK_THAT(result.criteria[0].found, Contains("64 KiB"));
+  CHECK(result.criteria[1].outcome == Outcome::skip);
+  CHECK(result.outcome == Outcome::fail);
+  CHECK(result.hosts.size() == 2);
+}
+
+TEST_CASE("locate's finding is one criterion and one for each culprit", "[output_options][unit]") {
+  LocateFinding finding;
+  finding.outcome = Outcome::fail;
+  Culprit culprit;
+  culprit.units = {1};
+  finding.culprits = {culprit};
+  const AcceptResult result = result_of_locate("host", {"node1", "node2", "node3"}, finding, {});
+  REQUIRE(result.criteria.size() == 2);
+  CHECK(result.criteria[0].outcome == Outcome::fail);
+  CHECK(result.criteria[1].hosts == std::vector<std::string>{"node2"});
+  finding.culprits.clear();
+  finding.outcome = Outcome::inconclusive;
+  CHECK(result_of_locate("host", {"a", "b"}, finding, {}).criteria.at(0).outcome == Outcome::inconclusive);
+}
