@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace busbar {
@@ -172,16 +173,21 @@ GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64
   LocateRound neighbours;
   for (int unit = 0; unit + 1 < units.count(); unit += 2) neighbours.groups.push_back({unit, unit + 1});
   const std::vector<int> links = links_of(neighbours, units);
-  GroupShape shape{.nbytes = nbytes != 0 ? nbytes : std::min<std::uint64_t>(most_bytes, 64 << 10), .repetitions = 5};
+  constexpr std::uint64_t kFirst = 256 << 10;
+  // Below, bursts that a network lets pass at once are much of the message: shares of the median would be too good.
+  constexpr std::uint64_t kLeastBytes = 1 << 20;
+  constexpr double kLong = 8;  // times what is wanted: however small the message
+  GroupShape shape{.nbytes = nbytes != 0 ? nbytes : std::min(most_bytes, kFirst), .repetitions = 5};
   while (true) {
     const auto measured = probe.measure(neighbours, shape, fmt::format("choosing the message, {} B", shape.nbytes));
-    std::vector<double> times_s;
+    // The fastest pair is a healthy one, and was kept from its cores the least.
+    double message_s = std::numeric_limits<double>::infinity();
     for (std::size_t g = 0; g < measured.size(); ++g) {
-      times_s.push_back(static_cast<double>(shape.nbytes) * links[g] / measured[g].bandwidth);
+      message_s = std::min(message_s, static_cast<double>(shape.nbytes) * links[g] / measured[g].bandwidth);
     }
-    const double message_s = median(times_s);
     shape.repetition_s = (probe.in_turns() ? 2 : 1) * message_s;
-    if (nbytes != 0 || message_s >= wanted_s || shape.nbytes * 2 > most_bytes) break;
+    const bool large_enough = shape.nbytes >= kLeastBytes || message_s >= kLong * wanted_s;
+    if (nbytes != 0 || (message_s >= wanted_s && large_enough) || shape.nbytes * 2 > most_bytes) break;
     // In steps: how long a message of another size takes is known only nearby.
     const double factor = std::clamp(std::exp2(std::ceil(std::log2(wanted_s / message_s))), 2.0, 8.0);
     shape.nbytes = std::min(most_bytes, shape.nbytes * static_cast<std::uint64_t>(factor));

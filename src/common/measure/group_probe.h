@@ -69,8 +69,8 @@ class GroupProbe {
 GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes);
 
 /// Message and repetitions so that a round takes about `round_s`: what the user asked for (0: to be chosen), else the
-/// smallest power of two up to `most_bytes` that takes `wanted_s` one way with the median pair of neighbours.
-/// Collective.
+/// smallest power of two up to `most_bytes` that takes `wanted_s` one way with the fastest pair of neighbours, though
+/// no less than 1 MiB unless that takes long. Collective.
 GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64_t nbytes, int repetitions,
                         double round_s, std::uint64_t most_bytes, double wanted_s);
 
