@@ -24,7 +24,7 @@ AcceptResult everything() {
   r.launch = "mpirun -n {ranks} {cmd}";
   r.platform = "h200";
   r.network = "ib";
-  r.environment = {"NCCL_ALGO=Ring", "BAD=\xff"};
+  r.environment = {"NCCL_ALGO=Ring", "NCCL_BAD=\xff"};
   r.excluded_hosts = {"node9"};
   r.doctor = {{.host = "node0", .ranks = {0, 1}, .time = "2026-11-21 10:00:00", .rows = {}, .counters = {}}};
   r.doctor[0].rows.push_back({.check = "host.memlock", .subject = "", .outcome = Outcome::warn, .value = "64 KiB"});
@@ -138,6 +138,13 @@ TEST_CASE("no field that is written keeps its default in the test above", "[acce
     INFO(key);
     CHECK(full.at(key) != value);
   }
+}
+
+TEST_CASE("of the environment only what concerns the libraries is written, and no secret", "[accept][json]") {
+  AcceptResult result;
+  result.environment = {"HOME=/root", "MY_TOKEN=geheim", "NCCL_ALGO=Ring", "NCCL_API_KEY=geheim"};
+  const AcceptResult read = read_accept_json(accept_json(result), "x");
+  CHECK(read.environment == std::vector<std::string>{"NCCL_ALGO=Ring", "NCCL_API_KEY=***"});
 }
 
 TEST_CASE("a result without a plan is read too", "[accept][json]") {

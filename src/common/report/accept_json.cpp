@@ -3,6 +3,7 @@
 #include "common/report/accept_fields.h"
 #include "common/report/doctor_json.h"
 #include "common/report/json_values.h"
+#include "common/report/reported_environment.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -56,6 +57,7 @@ std::string accept_json(const AcceptResult& result) {
                   {"digest", fmt::format("{:016x}", digest(result.plan))},
                   {"text", result.plan.text}};
   json.update(to_json(result));
+  json["environment"] = reported_environment(result.environment);  // the file is passed on: no secrets
   Json& doctor = json["doctor"] = Json::array();
   for (const NodeReport& node : result.doctor) doctor.push_back(Json::parse(node_report_json(node)));
   return dump_json(json);
