@@ -276,23 +276,29 @@ TEST_CASE("What accept found: verdict, all that did not pass, expected lines", "
   result.plan.text = "schema: 1\ncells: []\n";
   result.hosts = {{"n1", {0, 1}, "GPU x 2"}, {"n2", {2, 3}, "GPU x 2"}};
   result.cells = {measured(Stage::whole, "all", 1024, 300)};
-  result.criteria = {criterion(Outcome::pass, "wrong"), criterion(Outcome::inconclusive, "latency"),
-                     criterion(Outcome::fail, "busbw"), criterion(Outcome::pass, "counters")};
+  result.criteria = {criterion(Outcome::pass, "wrong"),   criterion(Outcome::inconclusive, "latency"),
+                     criterion(Outcome::fail, "busbw"),   criterion(Outcome::pass, "counters"),
+                     criterion(Outcome::skip, "ceiling"), criterion(Outcome::skip, "ceiling")};
   result.criteria[2].wanted_busbw = 380;
+  result.environment = {"HOME=/root", "NCCL_API_KEY=geheim"};
   ReportData data;
   add_accept(data, result);
   CHECK(data.outcome == Outcome::fail);
-  CHECK(data.headline == "new nodes: 4 criteria: 2 PASS, 1 FAIL, 1 INCONCLUSIVE");
+  CHECK(data.headline == "new nodes: 6 criteria: 2 PASS, 1 FAIL, 1 INCONCLUSIVE, 2 SKIP");
   const auto criteria =
       std::find_if(data.judged.begin(), data.judged.end(), [](const ReportTable& t) { return t.title == "Criteria"; });
   REQUIRE(criteria != data.judged.end());
-  REQUIRE(criteria->rows.size() == 2);
+  REQUIRE(criteria->rows.size() == 3);
   CHECK(criteria->rows[0].outcome == Outcome::fail);  // worst first
   CHECK(criteria->rows[1].outcome == Outcome::inconclusive);
+  CHECK(criteria->rows[2].cells.at(1) == "2 of them");  // skips for one reason are one row
   REQUIRE(data.series.size() == 2);
   CHECK(data.series[1].expected);
   CHECK(*data.series[1].points.at(0).busbw == 380);
-  CHECK(has(report_html(data), "<p class=\"word\">FAIL</p>"));
+  const std::string page = report_html(data);
+  CHECK(has(page, "<p class=\"word\">FAIL</p>"));
+  CHECK_FALSE(has(page, "geheim"));
+  CHECK_FALSE(has(page, "HOME="));
 }
 
 TEST_CASE("Many hosts measured alone are their median with a band, and the slowest by name", "[report][html]") {

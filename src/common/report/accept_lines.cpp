@@ -16,8 +16,11 @@ namespace {
 /// More hosts than these are no lines of their own.
 constexpr std::size_t kMostHosts = 4;
 
+/// The plan's name for a cell, unless it only repeats the collective's.
 std::string variant_of(const std::string& cell, const std::string& collective) {
-  return cell == collective ? "" : cell;
+  std::string plain = cell;
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  return plain == collective ? "" : cell;
 }
 
 ReportPoint point_of(const MeasuredCell& cell) {

@@ -20,7 +20,7 @@ bool like_a_number(std::string_view text) {
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
 }
 
-/// "number", "short" or "text", per column: the same for all its cells.
+/// "number", "short" or "text", per column: the same for all its cells; "empty" where none has a text.
 std::vector<std::string_view> column_classes(const ReportTable& table) {
   std::vector<std::string_view> classes;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -31,7 +31,7 @@ std::vector<std::string_view> column_classes(const ReportTable& table) {
       (like_a_number(cell) ? number : other) = true;
       brief = brief && cell.size() <= kShortCell;
     }
-    classes.push_back(!brief ? "text" : number && !other ? "number" : "short");
+    classes.push_back(!number && !other ? "empty" : !brief ? "text" : number && !other ? "number" : "short");
   }
   return classes;
 }
@@ -63,6 +63,7 @@ std::string html_table(const ReportTable& table, std::size_t most) {
                       shown > 16 ? " long" : "", html_text(table.title, 200));
   if (judged) text += "<th scope=\"col\">outcome</th>";
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (classes[i] == "empty") continue;
     text += open_tag("th", classes[i], " scope=\"col\"") + html_text(table.columns[i]) + "</th>";
   }
   text += "</tr></thead>\n<tbody>\n";
@@ -71,6 +72,7 @@ std::string html_table(const ReportTable& table, std::size_t most) {
     text += "<tr>";
     if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if (classes[i] == "empty") continue;
       text += open_tag("td", classes[i]) + (i < row.cells.size() ? html_text(row.cells[i]) : "") + "</td>";
     }
     text += "</tr>\n";

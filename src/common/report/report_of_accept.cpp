@@ -5,11 +5,13 @@
 #include "common/report/accept_lines.h"
 #include "common/report/report_of_located.h"
 #include "common/report/report_parts.h"
+#include "common/report/reported_environment.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -35,23 +37,40 @@ std::string counts_words(const std::vector<CriterionResult>& criteria) {
   return text;
 }
 
-/// Worst first; equals in the plan's order.
+/// Worst first; equals in the plan's order. Skips are no findings.
 std::vector<const CriterionResult*> not_passed(const std::vector<CriterionResult>& criteria) {
   std::vector<const CriterionResult*> rows;
   for (const CriterionResult& c : criteria) {
-    if (c.outcome != Outcome::pass) rows.push_back(&c);
+    if (c.outcome > Outcome::pass) rows.push_back(&c);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->outcome > b->outcome; });
   return rows;
 }
 
+/// Skips for one reason are one row.
+void add_skips(ReportTable& table, const std::vector<CriterionResult>& criteria) {
+  std::vector<std::pair<const CriterionResult*, std::size_t>> kinds;
+  for (const CriterionResult& c : criteria) {
+    if (c.outcome != Outcome::skip) continue;
+    const auto same = [&](const auto& k) { return k.first->criterion == c.criterion && k.first->reason == c.reason; };
+    const auto at = std::find_if(kinds.begin(), kinds.end(), same);
+    if (at == kinds.end())
+      kinds.emplace_back(&c, 1);
+    else
+      ++at->second;
+  }
+  for (const auto& [c, times] : kinds) {
+    const std::string cell = times == 1 ? c->cell : fmt::format("{} of them", times);
+    table.rows.push_back(
+        {Outcome::skip, {c->criterion, cell, times == 1 ? stage_words(*c) : "", "", "", "", c->reason}});
+  }
+}
+
 ReportTable criteria_table(const AcceptResult& result, const std::string& source) {
   ReportTable table;
   table.title = titled(source, "Criteria");
-  const auto rows = not_passed(result.criteria);
-  table.caption = counts_words(result.criteria) + (rows.empty() ? "." : ". Those that did not pass, worst first:");
   table.columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"};
-  for (const CriterionResult* c : rows) {
+  for (const CriterionResult* c : not_passed(result.criteria)) {
     std::string why = c->reason;
     if (!c->hosts.empty() && why.find(c->hosts.front()) == std::string::npos) {
       why += (why.empty() ? "" : "; ") + compress_hosts(c->hosts);
@@ -59,6 +78,9 @@ ReportTable criteria_table(const AcceptResult& result, const std::string& source
     const std::string wanted = c->wanted + (c->source.empty() ? "" : " (" + c->source + ")");
     table.rows.push_back({c->outcome, {c->criterion, c->cell, stage_words(*c), size_words(*c), c->found, wanted, why}});
   }
+  add_skips(table, result.criteria);
+  table.caption =
+      counts_words(result.criteria) + (table.rows.empty() ? "." : ". Those that did not pass, worst first:");
   return table;
 }
 
@@ -124,7 +146,7 @@ ReportRun how(const AcceptResult& result, const std::string& source) {
   for (const SkippedCell& s : result.skipped)
     skipped.push_back(fmt::format("{} ({}): {}", s.cell, name(s.stage), s.reason));
   add_fact(run, "skipped", skipped);
-  add_fact(run, "environment", result.environment);
+  add_fact(run, "environment", reported_environment(result.environment));
   std::vector<std::string> plan;
   for (std::size_t at = 0; at < result.plan.text.size();) {
     const std::size_t end = std::min(result.plan.text.find('\n', at), result.plan.text.size());
@@ -133,6 +155,19 @@ ReportRun how(const AcceptResult& result, const std::string& source) {
   }
   add_fact(run, "the plan's text", plan);
   return run;
+}
+
+/// "FAIL busbw all_reduce 1 GiB: 301 GB/s, wanted >= 380 GB/s; node7".
+std::string criterion_words(const CriterionResult& c) {
+  std::string line = name(c.outcome);
+  for (const std::string& word : {c.criterion, c.cell, size_words(c)}) {
+    if (!word.empty()) line += " " + word;
+  }
+  const std::string again = std::string(name(c.outcome)) + ": ";
+  if (!c.found.empty()) line += ": " + (c.found.starts_with(again) ? c.found.substr(again.size()) : c.found);
+  if (!c.wanted.empty()) line += ", wanted " + c.wanted;
+  if (!c.reason.empty()) line += "; " + c.reason;
+  return line;
 }
 
 void add_say(ReportData& data, const AcceptResult& result, const std::string& source) {
@@ -149,11 +184,7 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
   }
   for (const CriterionResult* c : not_passed(result.criteria)) {
     if (lines.size() >= kMostLines || c->outcome < Outcome::inconclusive) break;
-    std::string line = fmt::format("{} {} {} {}", name(c->outcome), c->criterion, c->cell, size_words(*c));
-    if (!c->found.empty()) line += ": " + c->found;
-    if (!c->wanted.empty()) line += ", wanted " + c->wanted;
-    if (!c->reason.empty()) line += "; " + c->reason;
-    lines.push_back(line);
+    lines.push_back(criterion_words(*c));
   }
   const std::string plan = result.plan.title.empty() ? result.plan.file : result.plan.title;
   std::string headline = counts_words(result.criteria);
