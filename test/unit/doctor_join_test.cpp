@@ -62,6 +62,9 @@ TEST_CASE("what a node lacks is told, unless it could not look", "[doctor]") {
   CHECK(finding.unequal[0].outcome == Outcome::warn);
   CHECK(finding.unequal[0].values.at(1).value == "none");
   CHECK(join_nodes({node("a", {rate}), node("c", {skip_row("rdma", "", "no device")})}).unequal.empty());
+  // A port that is down has no rate, and says so itself.
+  const DoctorRow down = bad_row(Outcome::fail, "rdma.state", "mlx5_0", "DOWN", "down", "cable");
+  CHECK(join_nodes({node("a", {rate}), node("b", {rate}), node("c", {down})}).unequal.empty());
   // A setting that only some have is as bad as two settings.
   const DoctorRow algo = equal_row("env.value", "NCCL_ALGO", "Ring", Outcome::fail, "unset it");
   CHECK(join_nodes({node("a", {algo}), node("c", {})}).outcome == Outcome::fail);
@@ -161,7 +164,6 @@ TEST_CASE("what changed is told, what always moves is not", "[doctor]") {
         "  no longer there: gone\n"
         "  new: new\n"
         "  a rdma.state mlx5_1: was OK ACTIVE, is FAIL DOWN\n"
-        "       do: cable\n"
         "  a version.driver: was OK 535, is OK 550\n");
   CHECK_THAT(
       doctor_difference_text({.before = "x", .seconds = 0, .changes = {}, .counters = {}, .gone = {}, .added = {}}),

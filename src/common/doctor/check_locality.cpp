@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -17,21 +18,25 @@ namespace {
 struct Nic {
   std::string name;
   PciFunction function;
-  double gbit_per_s = 0;
 };
 
-/// The devices with the fastest ports: storage and management have slower ones.
+/// The devices of the model that has the fastest ports, also those that are down now: where they sit is the question.
+/// Storage and management have slower ones.
 std::vector<Nic> compute_nics(const Probe& probe) {
-  std::vector<Nic> all;
-  for (const RdmaPort& port : rdma_ports(probe)) {
-    const auto function = pci_function_of(probe, "/sys/class/infiniband/" + port.device);
-    const bool known = std::any_of(all.begin(), all.end(), [&](const Nic& nic) { return nic.name == port.device; });
-    if (function && !known && port.active()) all.push_back({port.device, *function, port.gbit_per_s()});
-  }
+  const std::vector<RdmaPort> ports = rdma_ports(probe);
   double best = 0;
-  for (const Nic& nic : all) best = std::max(best, nic.gbit_per_s);
-  std::erase_if(all, [&](const Nic& nic) { return nic.gbit_per_s < best; });
-  return all;
+  for (const RdmaPort& port : ports) best = std::max(best, port.active() ? port.gbit_per_s() : 0);
+  std::set<std::string> models;
+  for (const RdmaPort& port : ports) {
+    if (port.active() && port.gbit_per_s() >= best) models.insert(port.model);
+  }
+  std::vector<Nic> nics;
+  for (const RdmaPort& port : ports) {
+    const auto function = pci_function_of(probe, "/sys/class/infiniband/" + port.device);
+    const bool known = std::any_of(nics.begin(), nics.end(), [&](const Nic& nic) { return nic.name == port.device; });
+    if (function && !known && models.contains(port.model)) nics.push_back({port.device, *function});
+  }
+  return nics;
 }
 
 void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics, Rows& rows) {
@@ -48,14 +53,15 @@ void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const 
                              fmt::format("{} GPUs on NUMA nodes {}", gpus.size(), fmt::join(nodes, " ")), Outcome::warn,
                              kRemedy));
   }
-  std::vector<std::string> words;
+  std::map<int, std::vector<std::string>> names;
   for (const Nic& nic : nics) {
-    words.push_back(fmt::format("{} on {}", nic.name, nic.function.numa_node));
+    names[nic.function.numa_node].push_back(nic.name);
     if (several && nic.function.numa_node < 0) untold.insert(nic.name);
   }
+  std::vector<std::string> words;
+  for (const auto& [numa, list] : names) words.push_back(fmt::format("{} on NUMA node {}", compress_hosts(list), numa));
   if (!nics.empty()) {
-    rows.push_back(
-        equal_row("locality.nics", "", fmt::format("NUMA nodes: {}", fmt::join(words, ", ")), Outcome::warn, kRemedy));
+    rows.push_back(equal_row("locality.nics", "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn, kRemedy));
   }
   if (untold.empty()) return;
   rows.push_back(bad_row(Outcome::warn, "locality.numa", fmt::format("{}", fmt::join(untold, ", ")), "not told",
@@ -95,7 +101,7 @@ void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const
     across += path == PciPath::sys ? 1 : 0;
   }
   DoctorRow row = equal_row(kCheck, "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn,
-                            "nodes of another kind, cards in other slots, or ports that are down?");
+                            "nodes of another kind, or cards in other slots?");
   if (across == gpus.size()) {
     row.outcome = Outcome::fail;
     row.reason = "every GPU reaches its nearest network card only through another CPU (SYS)";

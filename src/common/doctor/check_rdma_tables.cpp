@@ -97,7 +97,7 @@ void check_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& row
     for (const std::string& interface : port.interfaces) {
       const auto mtu = read_count(probe, fmt::format("/sys/class/net/{}/mtu", interface));
       if (!mtu) continue;
-      DoctorRow row = equal_row(kCheck, interface, std::to_string(*mtu), Outcome::fail,
+      DoctorRow row = equal_row(kCheck, port.name, std::to_string(*mtu), Outcome::fail,
                                 "ip link set dev INTERFACE mtu N, alike on all nodes and switch ports");
       if (port.roce() && *mtu < kWhole) {
         row.outcome = Outcome::warn;

@@ -18,11 +18,20 @@ using Key = std::pair<std::string, std::string>;  // check, subject
 
 constexpr const char* kNone = "none";
 
+std::string family_of(const std::string& check) { return check.substr(0, check.find('.')); }
+
 /// One node's rows, found by what they are about.
 struct NodeRows {
   const NodeReport* node = nullptr;
   std::map<Key, std::vector<const DoctorRow*>> rows;  // that must agree
   std::set<std::string> skipped;                      // checks, and families of checks
+  std::set<Key> ailing;                               // family and subject of what is not OK here
+
+  /// Whether it says something that it lacks the value. Not where the thing itself is known to be sick: a port that is
+  /// down has no rate either.
+  bool lacks(const Key& key) const {
+    return looked_for(key.first) && !ailing.contains({family_of(key.first), key.second});
+  }
 
   bool looked_for(const std::string& check) const {
     for (std::size_t end = check.size(); end != std::string::npos && end > 0; end = check.rfind('.', end - 1)) {
@@ -36,6 +45,7 @@ NodeRows index_rows(const NodeReport& node) {
   NodeRows index;
   index.node = &node;
   for (const DoctorRow& row : node.rows) {
+    if (row.outcome > Outcome::pass && !row.subject.empty()) index.ailing.insert({family_of(row.check), row.subject});
     if (row.outcome == Outcome::skip) {
       index.skipped.insert(row.check);
     } else if (row.must_agree) {
@@ -69,7 +79,7 @@ void add_values(const NodeRows& index, const Key& key, Values& values) {
   const NodeReport& node = *index.node;
   const auto found = index.rows.find(key);
   if (found == index.rows.end()) {
-    if (index.looked_for(key.first)) add_value(values, kNone, node, {}, false);
+    if (index.lacks(key)) add_value(values, kNone, node, {}, false);
     return;
   }
   std::set<int> without(node.ranks.begin(), node.ranks.end());

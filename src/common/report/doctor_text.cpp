@@ -102,12 +102,9 @@ std::string change_line(const ChangedRow& change) {
                : "nothing";
   };
   const DoctorRow& row = change.after ? *change.after : *change.before;
-  std::string text =
-      plain(fmt::format("  {} {}: was {}, is {}", change.host, title_of(row.check, row.subject, row.ranks),
-                        words(change.before), words(change.after))) +
-      "\n";
-  const bool bad = change.after && change.after->outcome > Outcome::pass;
-  return bad ? text + remedy_line(change.after->remedy) : text;
+  return plain(fmt::format("  {} {}: was {}, is {}", change.host, title_of(row.check, row.subject, row.ranks),
+                           words(change.before), words(change.after))) +
+         "\n";
 }
 
 }  // namespace
@@ -137,8 +134,7 @@ std::string doctor_difference_text(const DoctorDifference& d) {
   if (!d.gone.empty()) text += plain(fmt::format("  no longer there: {}", compress_hosts(d.gone))) + "\n";
   if (!d.added.empty()) text += plain(fmt::format("  new: {}", compress_hosts(d.added))) + "\n";
   for (const ChangedRow& change : d.changes) text += change_line(change);
-  for (const DoctorRow& row : d.counters)
-    text += row_line(row) + remedy_line(row.outcome > Outcome::pass ? row.remedy : "");
+  for (const DoctorRow& row : d.counters) text += row_line(row);
   if (d.gone.empty() && d.added.empty() && d.changes.empty() && d.counters.empty()) text += "  nothing changed\n";
   return text;
 }
