@@ -35,9 +35,6 @@ struct SearchRecord {
   int alone_rounds = 0;
 };
 
-/// Slow only under load: alone it does as well as the others, or makes up most of what it lacks.
-bool recovers_alone(double ratio, double alone_ratio, double threshold);
-
 /// The rails on which `unit` is slow each time, against other units on the same rail, or where nobody else ran on it,
 /// against its own best.
 std::vector<int> slow_rails(const SearchRecord& record, int unit);
