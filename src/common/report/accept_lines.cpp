@@ -115,7 +115,8 @@ void add_expected(ReportData& data, const AcceptResult& result, const std::strin
     bound = std::max(bound, *c.wanted_busbw);
   }
   for (const auto& [key, bounds] : wanted) {
-    const auto& [plan_cell, stage] = key;
+    const std::string& plan_cell = key.first;  // no structured binding: clang 14 captures none
+    const Stage stage = key.second;
     const auto cell = std::find_if(result.cells.begin(), result.cells.end(),
                                    [&](const MeasuredCell& m) { return m.cell == plan_cell && m.stage == stage; });
     if (cell == result.cells.end()) continue;
