@@ -4,6 +4,7 @@
 #include "common/report/report_html.h"
 
 #include "common/base/error.h"
+#include "common/report/doctor_json.h"
 #include "common/report/html_text.h"
 #include "common/report/json_charts.h"
 #include "common/report/report_changes.h"
@@ -315,6 +316,57 @@ TEST_CASE("Many hosts measured alone are their median with a band, and the slowe
   CHECK(all.busbw_interval->low == Approx(50));
   CHECK(all.busbw_interval->high == Approx(109));
   CHECK(has(data.series[1].scope, "n4"));
+}
+
+TEST_CASE("Every tool's file is told by its content and says who is to blame", "[report][html]") {
+  const std::string locate =
+      R"({"tool": "locate", "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"], "exit_code": 7,
+    "locate": {"outcome": "FAIL", "headline": "FAIL: n2: slow", "rounds": 7, "threshold": 0.9, "median_bandwidth": 10,
+      "culprits": [{"outcome": "FAIL", "units": ["n2"], "text": "n2: 4 of 4 partners slow"}],
+      "ranks": {"slow": [{"rank": 3, "host": "n1", "outcome": "WARN", "text": "rank 3 copies slowly"}]},
+      "matrix": [[0, 2, 5, 1]], "matrix_one_way": [[1, 2, 9, 2]]}})";
+  const ReportData located = read_report_files({{"l.json", locate}});
+  CHECK(located.outcome == Outcome::fail);
+  CHECK(located.headline == "n2: slow");
+  CHECK(located.verdict == std::vector<std::string>{"n2: 4 of 4 partners slow", "rank 3 copies slowly"});
+  REQUIRE(located.matrices.size() == 1);
+  CHECK(located.matrices[0].blamed == std::vector<int>{2});
+  CHECK(located.matrices[0].cells.at(1).one_way);
+  // A pair of a unit that is not there.
+  const std::string damaged = std::string(locate).replace(locate.find("[0, 2"), 5, "[0, 3");
+  CHECK_THROWS_AS(read_report_files({{"l.json", damaged}}), Error);
+
+  const ReportData compared = read_report_files({{"c.json", R"({"tool": "compare", "library": "Open MPI 4.1.4",
+    "comparisons": [{"collective": "all_reduce", "nranks": 2, "nnodes": 1, "dtype": "float", "op": "sum",
+      "placement": "out", "cells": {"wrong": 0, "compared": 2}, "sizes": [{"size_bytes": 1000000, "winner": "ring",
+        "fastest_by_estimate": "ring", "not_slower_than_the_fastest": ["ring"], "regret": 0.25, "variants": [
+          {"variant": "default", "wrong": 0, "median_us": 1000, "difference": null},
+          {"variant": "ring", "wrong": 0, "median_us": 800, "difference": "faster"}]}]}]})"}});
+  CHECK(has(compared.headline, "beaten at 1 of 1 sizes"));
+  REQUIRE(compared.series.size() == 2);
+  CHECK(compared.series[1].variant == "ring");
+  CHECK(*compared.series[1].points.at(0).busbw == Approx(1.25));  // 1 MB in 0.8 ms, factor 2 (n-1)/n = 1
+  CHECK(compared.judged.at(0).rows.at(0).cells.back() == "25.0 %");
+
+  const ReportData merged = read_report_files({{"m.json", R"({"kind": "merge", "collective": "all_reduce", "nranks": 2,
+    "launches": [{"file": "a.json"}, {"file": "b.json"}], "warnings": ["one machine was slower"],
+    "cells": [{"size": 1000, "type": "float", "redop": "sum", "root": -1, "placement": "in", "nwrong": 2,
+      "median_us": null, "interval_us": null}]})"}});
+  CHECK(merged.outcome == Outcome::fail);
+  CHECK(has(merged.headline, "WRONG DATA"));
+
+  DoctorRow row;
+  row.check = "host.memlock";
+  row.outcome = Outcome::fail;
+  row.value = "64 KiB";
+  NodeReport node;
+  node.host = "n1";
+  node.rows = {row};
+  const ReportData doctor =
+      read_report_files({{"d.json", doctor_json({node}, join_nodes({node}))}, {"l.json", locate}});
+  CHECK(doctor.outcome == Outcome::fail);
+  CHECK(doctor.title == "d.json and l.json");
+  CHECK(has(doctor.verdict.at(0), "FAIL host.memlock on n1: 64 KiB"));
 }
 
 TEST_CASE("A file that is no result is an error that says what is one", "[report][html]") {
