@@ -146,6 +146,19 @@ TEST_CASE("a ring of units is one group", "[measure][locate][seven]") {
   CHECK(bench.sent.back().collective->id == (pair ? CollectiveId::broadcast : CollectiveId::sendrecv));
 }
 
+TEST_CASE("the message is what was asked for, or what fits, alike on all", "[measure][locate]") {
+  Bench bench(-1);
+  if (bench.all.size() < 2) return;
+  const GroupShape asked = choose_shape(bench.probe, bench.units, 4096, 7, 1, 1 << 16, 1);
+  CHECK(asked.nbytes == 4096);
+  CHECK(asked.repetitions == 7);
+  const GroupShape chosen = choose_shape(bench.probe, bench.units, 0, 0, 0.05, 1 << 16, 1e-9);
+  CHECK(chosen.nbytes == 1 << 16);
+  CHECK(chosen.repetitions >= 5);
+  CHECK(chosen.repetitions <= 300);
+  CHECK(bench.all.min(chosen.repetition_s) == bench.all.max(chosen.repetition_s));
+}
+
 TEST_CASE("units are hosts where there are two, and rails those that all have", "[locate][units]") {
   const std::vector<std::string> hosts{"b", "a", "b", "a", "b"};
   const std::vector<int> leader{0, 1, 0, 1, 0};
