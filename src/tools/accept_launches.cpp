@@ -115,6 +115,14 @@ class Launches {
     store_.save(result_);
   }
 
+  /// A host that died while the launch started says nothing, and nobody else knows who it is.
+  void find_culprit(StageFailure& failure) {
+    failure.hosts = launcher_->hosts_that_do_not_start();
+    if (failure.hosts.empty()) return;
+    failure.text +=
+        fmt::format("; now a launch that measures nothing does not start on {}", fmt::join(failure.hosts, ", "));
+  }
+
   /// Whether the next launches are without the hosts that the failure blames.
   bool leave_out(const StageFailure& failure) {
     say(fmt::format("{}: {}", failure.verdict, failure.text));
@@ -174,6 +182,7 @@ class Launches {
     if (under_way != part.steps.end() && under_way->cell >= 0) {
       failure.cell = result_.plan.cells[static_cast<std::size_t>(under_way->cell)].name;
     }
+    if (failure.hosts.empty() && failure.ranks.empty()) find_culprit(failure);
     const bool excluded = leave_out(failure);
     result_.failures.push_back(std::move(failure));
     // Without its culprit the step is tried again.
