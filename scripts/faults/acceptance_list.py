@@ -7,7 +7,7 @@ import time
 
 from cluster import RUN, kill, vcluster
 
-PLAN = "configs/acceptance-quick.yaml"
+PLAN = "scripts/faults/acceptance.yaml"
 # By default Open MPI's launcher waits 499 s for a host that is silent.
 KEEPALIVE = {"OMPI_MCA_oob_tcp_keepalive_time": "3", "OMPI_MCA_oob_tcp_keepalive_intvl": "1",
              "OMPI_MCA_oob_tcp_keepalive_probes": "2"}
@@ -63,24 +63,25 @@ def flap(host, down_s, up_s):
     return during
 
 
-def once(act, moving_s):
-    """When ranks have been there for a while; then never again."""
-    seen = []
+def once(act, sent):
+    """When so many bytes have been sent, so that ranks are past their start; then never again."""
+    done = []
 
     def during(cluster):
         time.sleep(0.1)
-        if cluster.all_ranks() and not seen:
-            seen.append(time.monotonic())
-        if seen and time.monotonic() - seen[0] > moving_s and len(seen) == 1:
-            seen.append(act(cluster))
+        # Between two launches there is nobody.
+        if not done and cluster.sent() > sent and cluster.all_ranks() and act(cluster) is not False:
+            done.append(True)
     return during
 
 
 def stop(rank):
     def act(cluster):
         pid = cluster.find_rank(rank)
-        if pid is not None:
-            kill(pid, signal.SIGSTOP)
+        if pid is None:
+            return False
+        kill(pid, signal.SIGSTOP)
+        return True
     return act
 
 
@@ -113,14 +114,15 @@ FAULTS = [
     AcceptFault("slow_rank", "a rank stopped for 20 of each 25 ms", during=slow_rank(5, 0.005, 0.02), rank=5),
     AcceptFault("flapping_link", "a link down for 1 s, up for 2 s, all the time", during=flap("node2", 1, 2)),
     AcceptFault("wrong_data", "one bit of one rank's result flipped once",
-                options=("--inject", "rank=5,op=3,kind=flip"), rank=5),
+                options=("--inject", "rank=5,op=50,kind=flip"), rank=5),
     AcceptFault("mtu", "MTU 600 on one host of 1500", before=command("mtu", "node2", "600")),
     AcceptFault("tiny_shm", "/dev/shm of 64 KiB on one host", before=command("shm", "node2", "64k")),
     AcceptFault("environment", "NCCL_ALGO set on one host only", env=(on_host("node2", "export NCCL_ALGO=Ring"),)),
     AcceptFault("old_library", "libnccl 2.27.3 on one host, 2.28.9 on the others",
                 before=libraries("2.28.9", "2.27.3", "node2"), env=(f"export LD_LIBRARY_PATH={RUN}/tmp/lib",)),
-    AcceptFault("hang", "a rank stopped (SIGSTOP)", during=once(stop(5), 5), launch=True, rank=5, hosts=(4,)),
-    AcceptFault("host_dies", "a host loses power", during=once(command("powercut", "node2"), 5), launch=True,
-                hosts=(4,), cluster_env=KEEPALIVE),
+    AcceptFault("hang", "a rank stopped (SIGSTOP)", during=once(stop(5), 8 * 2**20), options=("-T", "15"),
+                launch=True, rank=5, hosts=(4,)),
+    AcceptFault("host_dies", "a host loses power", during=once(command("powercut", "node2"), 8 * 2**20),
+                options=("-T", "15"), launch=True, hosts=(4,), cluster_env=KEEPALIVE),
 ]
 BY_NAME = {fault.name: fault for fault in FAULTS}

@@ -41,7 +41,7 @@ class AcceptCluster(Cluster):
 
 def command_line(cluster, fault, build, plan):
     busbar = os.path.join(os.path.abspath(build), "busbar" + os.environ.get("BUSBAR_NAME_SUFFIX", ""))
-    accept = [busbar, "accept", plan, "--backend", "mpi", "--json", "accept.json", *fault.options]
+    accept = [busbar, "accept", plan, "--backend", "mpi", "-J", "accept.json", *fault.options]
     wrap = []
     if fault.env:
         script = f"{FOLDER}/ranks.sh"
@@ -49,7 +49,11 @@ def command_line(cluster, fault, build, plan):
             file.write("\n".join([f"export VC_SANDBOX={os.environ['VC_SANDBOX']}", *fault.env, 'exec "$@"']) + "\n")
         wrap = ["sh", script]
     if fault.launch:
-        return [*accept, "--launch", shlex.join([VCLUSTER, "mpirun", "-np", "{ranks}", *wrap]) + " {cmd}"]
+        hostfile = f"{FOLDER}/hosts"
+        with open(hostfile, "w", encoding="utf-8") as file:
+            file.write(vcluster("hostfile", cluster.slots))
+        launch = [VCLUSTER, "mpirun", "-np", "{ranks}", "--hostfile", hostfile, *wrap, "{cmd}"]
+        return [*accept, "--ranks", str(cluster.nranks), "--launch", " ".join(map(shlex.quote, launch))]
     return [VCLUSTER, "mpirun", "-np", str(cluster.nranks), *wrap, *accept]
 
 

@@ -36,10 +36,10 @@ def run(build, fault, nhosts, plan=PLAN):
                 "errors": done.stderr[-4000:].splitlines()}
 
 
-def plan_of_runs(names, repeat, healthy):
+def plan_of_runs(names, sizes, repeat, healthy):
     runs = []
     for name in names:
-        for nhosts in BY_NAME[name].hosts:
+        for nhosts in set(BY_NAME[name].hosts) & sizes:
             runs += [(name, nhosts)] * (healthy.get(nhosts, 1) if name == "healthy" else repeat)
     return runs
 
@@ -88,7 +88,8 @@ def run_all(arguments):
     names = arguments.only.split(",") if arguments.only else [fault.name for fault in FAULTS]
     healthy = HEALTHY_RUNS if not arguments.only else {n: arguments.repeat for n in HEALTHY_RUNS}
     results = []
-    for name, nhosts in plan_of_runs(names, arguments.repeat, healthy):
+    sizes = {int(size) for size in arguments.hosts.split(",")}
+    for name, nhosts in plan_of_runs(names, sizes, arguments.repeat, healthy):
         result = run(arguments.build, name, nhosts, arguments.plan)
         if "skipped" in result:
             print(f"{name}: {result['skipped']}", file=sys.stderr)

@@ -91,6 +91,7 @@ def main():
                         "; with --acceptance: " + " ".join(run_acceptance.BY_NAME))
     parser.add_argument("--acceptance", action="store_true", help="`busbar accept`: its faults, and 20 healthy runs")
     parser.add_argument("--plan", default=run_acceptance.PLAN, help="of --acceptance (%(default)s)")
+    parser.add_argument("--hosts", default="4,8,16", help="of --acceptance (%(default)s)")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--soak", type=int, default=0, metavar="N",
                         help="first N healthy runs while other work takes every core, then each fault --repeat times")
