@@ -42,6 +42,11 @@ find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS /usr/share/javascript/chart.j
           DOC "Chart.js 3, one minified file")
 if(NOT BUSBAR_CHART_JS)
   list(APPEND missing "Chart.js (libjs-chart.js; else -DBUSBAR_CHART_JS=FILE)")
+else()
+  file(READ "${BUSBAR_CHART_JS}" chart_head LIMIT 300)
+  if(NOT chart_head MATCHES "Chart\\.js v[34]\\.")  # 2 has other names for nearly everything
+    list(APPEND missing "Chart.js 3 or 4 (${BUSBAR_CHART_JS} is none; -DBUSBAR_CHART_JS=FILE)")
+  endif()
 endif()
 
 if(missing)

@@ -110,8 +110,15 @@ class InABrowser(Case):
         self.assertNotEqual(self.browser.run("getComputedStyle(document.body).backgroundColor"), light)
         self.picture("dark", 20_000)
         # On paper the charts are drawn for white, even where the screen is dark.
+        colour = "Chart.getChart(document.querySelector('canvas')).data.datasets[2].borderColor"
+        dark = self.browser.run(colour)
+        self.browser.run("addEventListener('beforeprint', () => { window.printed = " + colour + "; })")
         self.browser.pdf(self.path("r.pdf"))
         self.assertGreater(os.path.getsize(self.path("r.pdf")), 20_000)
+        printed = self.browser.run("window.printed")
+        self.assertNotEqual(printed, dark)
+        self.browser.scheme("light")
+        self.assertEqual(self.browser.run(colour), printed)
         self.quiet()
 
     def test_the_mouse_shows_the_values_of_the_file(self):

@@ -83,11 +83,13 @@ busbar.redraw = () => busbar.redraws.forEach((draw) => draw());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", busbar.redraw);
 addEventListener("beforeprint", () => {
   busbar.printing = true;
+  document.documentElement.classList.add("paper");  // a dark screen's style still holds at this moment
   document.querySelectorAll("details.print").forEach((d) => { d.dataset.was = d.open ? "1" : ""; d.open = true; });
   busbar.redraw();
 });
 addEventListener("afterprint", () => {
   busbar.printing = false;
+  document.documentElement.classList.remove("paper");
   document.querySelectorAll("details.print").forEach((d) => { d.open = d.dataset.was === "1"; });
   busbar.redraw();
 });
