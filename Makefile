@@ -56,7 +56,7 @@ experiments: deps build-all  ## Measure the statistics on this machine, half an 
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' OSU='$(OSU)' IMB='$(IMB)' \
 	  scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
-faults: test-deps all  ## Every fault on virtual hosts, and what the watchdog says, 20 minutes (ARGS='--only stop,kill')
+faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 20 minutes (ARGS='--only stop'; --acceptance)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
 
 soak: test-deps all  ## No false alarm in 20 runs on busy cores, each fault three times, all made-up logs: an hour
