@@ -105,20 +105,18 @@ class InABrowser(Case):
         for kind in ("bandwidth", "latency", "skew"):
             self.assertGreater(self.colours_drawn(f"figure[data-kind={kind}] canvas"), 5, kind)
         self.picture("light", 20_000)
-        light = self.browser.run("getComputedStyle(document.body).backgroundColor")
+        paper = "getComputedStyle(document.body).backgroundColor"
+        line = "Chart.getChart(document.querySelector('canvas')).data.datasets[2].borderColor"
+        light = [self.browser.run(paper), self.browser.run(line)]
         self.browser.scheme("dark")
-        self.assertNotEqual(self.browser.run("getComputedStyle(document.body).backgroundColor"), light)
-        self.picture("dark", 20_000)
+        self.picture("dark", 20_000)  # after which the page has seen the change
+        self.assertNotEqual(self.browser.run(paper), light[0])
+        self.assertNotEqual(self.browser.run(line), light[1])
         # On paper the charts are drawn for white, even where the screen is dark.
-        colour = "Chart.getChart(document.querySelector('canvas')).data.datasets[2].borderColor"
-        dark = self.browser.run(colour)
-        self.browser.run("addEventListener('beforeprint', () => { window.printed = " + colour + "; })")
+        self.browser.run("addEventListener('beforeprint', () => { window.printed = " + line + "; })")
         self.browser.pdf(self.path("r.pdf"))
         self.assertGreater(os.path.getsize(self.path("r.pdf")), 20_000)
-        printed = self.browser.run("window.printed")
-        self.assertNotEqual(printed, dark)
-        self.browser.scheme("light")
-        self.assertEqual(self.browser.run(colour), printed)
+        self.assertEqual(self.browser.run("window.printed"), light[1])
         self.quiet()
 
     def test_the_mouse_shows_the_values_of_the_file(self):
