@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/read_file.h"
+#include "common/base/units.h"
 #include "common/cluster/launcher.h"
 #include "common/doctor/checks.h"
 #include "common/report/doctor_json.h"
@@ -11,16 +12,29 @@
 #include "tools/doctor_options.h"
 #include "tools/ranks_program.h"
 
-#include <iterator>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
 
+/// Of a node that is in several files, the newest report.
 std::vector<NodeReport> merged_files(const std::vector<std::string>& files) {
   std::vector<NodeReport> nodes;
+  std::map<std::string, std::size_t> at;
   for (const std::string& file : files) {
-    std::vector<NodeReport> more = read_doctor_json(read_file(file, "the node's report"), file);
-    nodes.insert(nodes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    for (NodeReport& node : read_doctor_json(read_file(file, "the node's report"), file)) {
+      const auto [found, is_new] = at.try_emplace(node.host, nodes.size());
+      if (is_new) {
+        nodes.push_back(std::move(node));
+        continue;
+      }
+      fmt::print(stderr, "busbar: {} is in several reports; the newest counts\n", printable(node.host));
+      if (node.time_s > nodes[found->second].time_s) nodes[found->second] = std::move(node);
+    }
   }
   return nodes;
 }

@@ -81,7 +81,8 @@ class Doctor(suite.Case):
         self.assertIn("version.libnccl: 2.28.9 on 4 nodes, 2.27.3 on node7", done.out)
         self.assertIn("\n1 of 5 nodes: node7\n  FAIL rdma.state mlx5_3: 1: DOWN, 2: Polling; ", done.out)
         self.assertIn("       do: cable", done.out)
-        # What was joined can be joined again.
+        # The same node again is one node, and what was joined can be joined again.
+        self.assertEqual(self.doctor("--merge", *files, files[0]).out, done.out)
         self.assertEqual(self.doctor("--merge", self.path("all.json")).out, done.out)
 
     def test_diff_tells_what_changed(self):
