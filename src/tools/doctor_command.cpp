@@ -61,7 +61,12 @@ int run_doctor(int argc, char** argv) {
     const bool speaks = options.local ? launch.local_rank <= 0 : launch.rank <= 0;
     return needs_ranks || !speaks ? 0 : doctor(options);
   });
-  return code == 0 && needs_ranks ? become_ranks_program(argc, argv) : code;
+  if (code != 0 || !needs_ranks) return code;
+  const int failed = become_ranks_program(argc, argv);  // comes back only where MPI does not start
+  if (launch.rank <= 0) {
+    fmt::print(stderr, "busbar: without MPI: busbar doctor --local -J NODE.json on each node, then --merge *.json\n");
+  }
+  return failed;
 }
 
 }  // namespace busbar

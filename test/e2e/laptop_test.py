@@ -54,6 +54,9 @@ class Laptop(suite.Case):
         self.assertIn(done.code, (0, 6), str(done))
         looked = self.without_mpi(BUSBAR, "doctor")
         self.assertTrue(looked.out.startswith("doctor: "), str(looked))
+        in_a_job = self.without_mpi("env", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", BUSBAR, "doctor")
+        self.fails(in_a_job, 5, "doctor needs MPI")
+        self.assertIn("--local", in_a_job.err)
         for words in (["--help"], ["--version"], ["merge", "--help"], ["diagnose", "--help"]):
             with self.subTest(words=words):
                 self.assertIn("busbar", self.ok(self.without_mpi(BUSBAR, *words)).out)
