@@ -1,9 +1,11 @@
 #include "common/base/error.h"
 #include "common/base/read_file.h"
+#include "common/base/timestamp.h"
 #include "common/report/doctor_json.h"
 #include "common/report/doctor_text.h"
 #include "common/report/report_file.h"
 #include "common/report/table.h"
+#include "common/report/tool_result.h"
 #include "tools/doctor_options.h"
 
 #include <fmt/format.h>
@@ -20,6 +22,18 @@ void write_json(const std::string& path, const std::string& text) {
   if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
   const int error = replace_file(name, text);
   if (error != 0) throw Error(ExitCode::internal, fmt::format("-J {}: {}", name, std::strerror(error)));
+}
+
+/// --junit and the like. Looking takes seconds, so that they are opened only here.
+void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+  AcceptResult result = result_of_doctor(nodes, finding);
+  result.plan.title = "doctor";
+  result.version = BUSBAR_VERSION;
+  result.command = {"busbar", "doctor"};
+  result.start_time = result.end_time = nodes.empty() ? local_timestamp() : nodes.front().time;
+  OutputFiles files;
+  files.open(options, result, "doctor");
+  files.write(result);
 }
 
 double latest(const std::vector<NodeReport>& nodes) {
@@ -72,6 +86,7 @@ int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>&
   std::string text = doctor_text(finding) + since;
   if (options.verbose) text += doctor_rows_text(nodes);
   if (!options.output_file.empty()) write_json(options.output_file, doctor_json(nodes, finding));
+  write_files(options.outputs, nodes, finding);
   if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
   const bool bad = finding.outcome == Outcome::fail || (options.strict && finding.outcome == Outcome::warn);
   return static_cast<int>(bad ? ExitCode::wrong_data : ExitCode::good);

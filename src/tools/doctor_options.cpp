@@ -13,15 +13,17 @@ constexpr std::size_t kHidden = 1;  // the last of them
 
 std::vector<OwnOption> own_options(DoctorOptions& o) {
   using Text = std::string_view;
-  return {
+  std::vector<OwnOption> own{
       {"local", "", "this node alone, without MPI, in a job too", [&](Text) { o.local = true; }},
       {"merge", "", "join the reports of nodes, FILE.json ..., instead of looking", [&](Text) { o.merge = true; }},
       {"diff", "OLD.json", "also say what changed since that report, with the counters that moved",
        [&](Text t) { o.diff = t; }},
       {"verbose", "", "print every row, not only what is not OK", [&](Text) { o.verbose = true; }},
       {"strict", "", "a warning fails too", [&](Text) { o.strict = true; }},
-      {"recorded", "FILE", "look at a recorded machine", [&](Text t) { o.recorded = t; }},
   };
+  for (OwnOption& option : output_own_options(o.outputs)) own.push_back(std::move(option));
+  own.push_back({"recorded", "FILE", "look at a recorded machine", [&](Text t) { o.recorded = t; }});
+  return own;
 }
 
 void check_options(const DoctorOptions& o) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/doctor/node_report.h"
+#include "tools/output_options.h"
 
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct DoctorOptions {
   std::string diff;         ///< the older report
   std::string recorded;     ///< for tests: look at a recorded machine
   std::string output_file;  ///< -J
+  OutputOptions outputs;    ///< --junit and the like
   std::vector<std::string> files;
 
   /// Whether a launcher's ranks have anything to do together.
