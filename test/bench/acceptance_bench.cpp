@@ -49,8 +49,8 @@ MeasuredCell cell(const PlanCell& planned, Stage stage, const std::string& scope
   m.stop = "ci";
   m.samples = 4000;
   for (int r = 0; r < nranks; ++r) {
-    m.ranks.push_back({first + r, fmt::format("node{}", (first + r) / kRanksPerHost), m.median_s,
-                       1e-7 * random.unit(), 1.0 / nranks});
+    m.ranks.push_back({first + r, fmt::format("node{}", (first + r) / kRanksPerHost), m.median_s, 1e-7 * random.unit(),
+                       1.0 / nranks});
   }
   return m;
 }

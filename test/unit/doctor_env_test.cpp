@@ -228,15 +228,15 @@ TEST_CASE("A file of settings is read as NCCL reads it", "[doctor][env]") {
 
 TEST_CASE("What is set first stays: environment, own file, then /etc/nccl.conf", "[doctor][env]") {
   const Probe probe = probe_recorded(
-      "env HOME=/home/u\nenv NCCL_DEBUG=WARN\n"
-      "file /home/u/.nccl.conf NCCL_DEBUG=INFO\\nNCCL_NTHREADS=256\n"
+      "env HOME=/users/u\nenv NCCL_DEBUG=WARN\n"
+      "file /users/u/.nccl.conf NCCL_DEBUG=INFO\\nNCCL_NTHREADS=256\n"
       "file /etc/nccl.conf NCCL_NTHREADS=512\\nNCCL_IB_TIMEOUT=1000\n",
       "test");
   const auto settings = nccl_settings(probe, nccl_conf_files(probe));
   CHECK(settings.at("NCCL_DEBUG").value == "WARN");
   CHECK(settings.at("NCCL_DEBUG").origin.empty());
   CHECK(settings.at("NCCL_NTHREADS").value == "256");
-  CHECK(settings.at("NCCL_NTHREADS").origin == "/home/u/.nccl.conf");
+  CHECK(settings.at("NCCL_NTHREADS").origin == "/users/u/.nccl.conf");
   Rows rows;
   check_environment(probe, rows);
   CHECK_THAT(find(rows, "env.range", "NCCL_IB_TIMEOUT").reason, Contains("set in /etc/nccl.conf"));
