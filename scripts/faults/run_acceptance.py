@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_S = 300
 MARK = "<!-- acceptance, by scripts/faults/run_faults.py -->"
 HEALTHY_RUNS = {4: 8, 8: 6, 16: 6}
-HEADER = ["fault", "hosts x ranks", "launched", "runs", "right", "blames another host", "verdicts", "named",
+HEADER = ["fault", "hosts, ranks", "launched", "runs", "right", "blames another host", "verdicts", "named",
           "median time [s]"]
 
 
@@ -57,7 +57,7 @@ def row(results):
     first = results[0]
     fault = BY_NAME[first["fault"]]
     right = sum(not result["wrong"] for result in results)
-    return [fault.what, f"{first['hosts_total']} x {max(r['nranks'] for r in results)}",
+    return [fault.what, f"{first['hosts_total']}, {max(r['nranks'] for r in results)}",
             "each stage" if fault.launch else "once", str(len(results)), f"{right} of {len(results)}",
             str(sum(bool(result["false_blame"]) for result in results)), counted([r["outcome"] for r in results]),
             counted([names_of(r) for r in results]), f"{statistics.median(r['seconds'] for r in results):.0f}"]
