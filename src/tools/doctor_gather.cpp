@@ -52,9 +52,9 @@ double clock_offset_s(const Comm& world) {
 
 DoctorRow clock_row(double offset_s) {
   // Kernel logs, job logs and hang reports of several nodes are put in order by their times.
-  constexpr double kMost_s = 0.1;
+  constexpr double kMost = 0.1;
   constexpr const char* kCheck = "host.clock_offset";
-  if (std::abs(offset_s) <= kMost_s) return ok_row(kCheck, "", "within 0.1 s of the first rank's clock");
+  if (std::abs(offset_s) <= kMost) return ok_row(kCheck, "", "within 0.1 s of the first rank's clock");
   return bad_row(Outcome::warn, kCheck, "", fmt::format("{:+.3f} s from the first rank's clock", offset_s),
                  "the clocks differ: logs of the nodes cannot be put in order", "start chronyd or ntpd");
 }

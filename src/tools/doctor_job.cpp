@@ -22,8 +22,8 @@ int run_doctor_job(int argc, char** argv) {
       code != 0) {
     return code;
   }
-  constexpr double kTimeout_s = 120;  // a node that does not answer is found by the watchdog
-  return run_session(argc, argv, launch, kTimeout_s,
+  constexpr double kTimeout = 120;  // a node that does not answer is found by the watchdog
+  return run_session(argc, argv, launch, kTimeout,
                      [&](const Comm& world, const std::string&, std::string& step, Watchdog&) {
                        step = "looking at the nodes";
                        const std::vector<NodeReport> nodes = gather_doctor(world);

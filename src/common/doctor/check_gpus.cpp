@@ -9,13 +9,13 @@
 namespace busbar {
 
 // Without persistence mode the driver takes seconds per GPU to start.
-static constexpr double kPatience_s = 30;
+static constexpr double kPatience = 30;  // [s]
 
-void check_gpus(Rows& rows) { judge_gpus(read_gpus_within(kPatience_s), rows); }
+void check_gpus(Rows& rows) { judge_gpus(read_gpus_within(kPatience), rows); }
 
 std::vector<CounterReading> read_gpu_counters() {
   std::vector<CounterReading> readings;
-  for (const GpuFacts& gpu : read_gpus_within(kPatience_s).gpus) {
+  for (const GpuFacts& gpu : read_gpus_within(kPatience).gpus) {
     const auto add = [&](const char* name, const std::optional<std::uint64_t>& value) {
       if (value) readings.push_back({fmt::format("gpu/{}/{}", gpu.index, name), *value});
     };

@@ -51,13 +51,13 @@ struct Segment {
 };
 
 std::vector<Segment> old_segments(const Probe& probe) {
-  constexpr double kYoung_s = 600;
+  constexpr double kYoung = 600;  // [s]
   std::vector<Segment> found;
   for (const std::string& name : probe.list(kShm)) {
     if (!name.starts_with("nccl-")) continue;
     const std::string path = fmt::format("{}/{}", kShm, name);
     const auto status = probe.status(path);
-    if (status && probe.now_s - status->modified_s > kYoung_s) found.push_back({path, *status});
+    if (status && probe.now_s - status->modified_s > kYoung) found.push_back({path, *status});
   }
   return found;
 }
