@@ -27,7 +27,7 @@ constexpr std::int64_t kMaxShift = 4096;
 constexpr std::uint64_t kMaxFlipped = 16;
 
 struct Suspect {
-  Diagnosis diagnosis;
+  DataDiagnosis diagnosis;
   double bits = 0;         ///< of evidence: what a match of all samples by chance would take
   double ncandidates = 1;  ///< that were tried
 };
@@ -223,7 +223,7 @@ double bits_per_sample(const Pattern& pattern) {
   return std::log2(static_cast<double>(entries.size()));
 }
 
-Diagnosis undetermined(const Case& c) {
+DataDiagnosis undetermined(const Case& c) {
   const auto poison = [&](const Sample& sample) { return is_poison(c.data.pattern.dtype, sample.got); };
   if (std::all_of(c.evidence.wrong.begin(), c.evidence.wrong.end(), poison)) {
     return {Cause::undetermined, -1, 0, fmt::format("never written: still holds the fill byte {:#04x}", kPoisonByte)};
@@ -255,7 +255,7 @@ std::string_view name(Cause cause) {
   return "?";
 }
 
-Diagnosis diagnose(const WrongData& wrong) {
+DataDiagnosis diagnose(const WrongData& wrong) {
   const Evidence evidence = collect_evidence(wrong);
   if (evidence.wrong.empty()) return {Cause::undetermined, -1, 0, "nothing is wrong in this part"};
 

@@ -24,7 +24,7 @@ enum class Cause : std::uint8_t {
 
 std::string_view name(Cause cause);
 
-struct Diagnosis {
+struct DataDiagnosis {
   Cause cause = Cause::undetermined;
   int rank = -1;           ///< the rank to suspect, or -1
   std::int64_t shift = 0;  ///< [elements], got[i] == want[i - shift]
@@ -43,7 +43,7 @@ struct WrongData {
 
 /// Explains wrong data from a sample of at most a few hundred wrong elements: O(nranks) per sampled element. A cause is
 /// named only if it explains every sampled wrong element and no other cause or rank does.
-Diagnosis diagnose(const WrongData& wrong);
+DataDiagnosis diagnose(const WrongData& wrong);
 
 /// The element's value as people read it ("-3", "0x7fc00000 (nan)", "2.5").
 std::string format_element(DType dtype, std::uint64_t bits);

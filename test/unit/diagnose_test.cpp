@@ -47,7 +47,7 @@ struct Received {
     return result.wrong;
   }
 
-  Diagnosis explain(std::vector<std::uint64_t> earlier = {}) const {
+  DataDiagnosis explain(std::vector<std::uint64_t> earlier = {}) const {
     return diagnose({pattern, blocks, data.data(), 0, count(), earlier});
   }
 };
@@ -142,7 +142,7 @@ TEST_CASE("a missing contribution names its rank in every dtype, op and number o
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
     Received r = reduced(dtype, op, nranks);
     enter(r, rank, 0);
-    const Diagnosis d = r.explain();
+    const DataDiagnosis d = r.explain();
     CAPTURE(d.text, r.wrong());
     if (r.pattern.tolerance == 0) {
       CHECK(r.wrong() > 0);
@@ -161,7 +161,7 @@ TEST_CASE("a doubled contribution names its rank wherever it changes the result"
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
     Received r = reduced(dtype, op, nranks);
     enter(r, rank, 2);
-    const Diagnosis d = r.explain();
+    const DataDiagnosis d = r.explain();
     CAPTURE(d.text, r.wrong());
     if (op == Op::max || op == Op::min) {
       CHECK(r.wrong() == 0);
@@ -182,7 +182,7 @@ TEST_CASE("a contribution that is missing from one chunk is named", "[kernels][u
   enter(r, 5, 0);
   std::copy(right.data.begin(), right.data.begin() + 1024 * 4, r.data.begin());
   std::copy(right.data.begin() + 2048 * 4, right.data.end(), r.data.begin() + 2048 * 4);
-  const Diagnosis d = r.explain();
+  const DataDiagnosis d = r.explain();
   CHECK(d.cause == Cause::missing_contribution);
   CHECK(d.rank == 5);
   CHECK(d.text == "missing contribution of rank 5");
@@ -215,7 +215,7 @@ TEST_CASE("random bytes never blame a rank", "[kernels][unit]") {
         for (const std::size_t count : {1, 2, 3, 8, 500}) {
           Received r = reduced(dtype, op, nranks, count);
           for (std::size_t i = 0; i < count; ++i) r.set(i, random());
-          const Diagnosis d = r.explain({77, 78});
+          const DataDiagnosis d = r.explain({77, 78});
           INFO(name(dtype) << ' ' << name(op) << ' ' << nranks << ' ' << count << ": " << d.text);
           CHECK(d.rank == -1);
           CHECK((d.cause == Cause::undetermined || d.cause == Cause::bit_flips));
@@ -233,7 +233,7 @@ TEST_CASE("elements of the right palette in the wrong places never blame a rank"
         for (const std::size_t count : {2, 4, 6, 500}) {
           Received r = reduced(dtype, op, nranks, count);
           for (std::size_t i = 0; i < count; ++i) r.set(i, r.pattern.reduced[random() % 16][random() % 8]);
-          const Diagnosis d = r.explain();
+          const DataDiagnosis d = r.explain();
           INFO(name(dtype) << ' ' << name(op) << ' ' << nranks << ' ' << count << ": " << d.text);
           CHECK(d.rank == -1);
         }
@@ -245,7 +245,7 @@ TEST_CASE("elements of the right palette in the wrong places never blame a rank"
 TEST_CASE("a reduction that never arrived is undetermined, and says so", "[kernels][unit]") {
   Received r = reduced(DType::half, Op::sum, 4);
   std::fill(r.data.begin(), r.data.end(), kPoisonByte);
-  const Diagnosis d = r.explain();
+  const DataDiagnosis d = r.explain();
   CHECK(d.cause == Cause::undetermined);
   CHECK(d.text == "never written: still holds the fill byte 0xa5");
 }
@@ -255,7 +255,7 @@ TEST_CASE("unreduced data name the rank whose they are", "[kernels][unit]") {
     for (const Op op : {Op::sum, Op::prod, Op::mulsum, Op::max}) {
       Received r = reduced(dtype, op, 5);
       for (std::size_t i = 0; i < r.count(); ++i) r.set(i, element_bits(r.pattern, 3, 3 + i));
-      const Diagnosis d = r.explain();
+      const DataDiagnosis d = r.explain();
       INFO(name(dtype) << ' ' << name(op) << ": " << d.text);
       CHECK(d.cause == Cause::wrong_source);
       CHECK(d.rank == 3);
@@ -289,7 +289,7 @@ TEST_CASE("shifted data tell by how much", "[kernels][unit]") {
         for (std::int64_t i = 0; i < n; ++i) {
           if (i - k >= 0 && i - k < n) r.set(static_cast<std::size_t>(i), right.get(static_cast<std::size_t>(i - k)));
         }
-        const Diagnosis d = r.explain();
+        const DataDiagnosis d = r.explain();
         INFO(name(dtype) << (reduces ? " reduced" : " moved") << " by " << k << ": " << d.text);
         CHECK(d.cause == Cause::shifted);
         CHECK(d.shift == k);
@@ -302,7 +302,7 @@ TEST_CASE("one block shifted within itself is shifted", "[kernels][unit]") {
   Received r = gathered(DType::float32, 4, 1000);
   const Received right = r;
   for (std::size_t i = 2000; i < 2993; ++i) r.set(i + 7, right.get(i));
-  const Diagnosis d = r.explain();
+  const DataDiagnosis d = r.explain();
   CHECK(d.cause == Cause::shifted);
   CHECK(d.shift == 7);
   CHECK(d.text == "shifted by 7 elements");
@@ -312,7 +312,7 @@ TEST_CASE("blocks in a rotated order are shifted by a whole block", "[kernels][u
   Received r = gathered(DType::float32, 5, 6000);
   const Received right = r;
   for (std::size_t i = 0; i < r.count(); ++i) r.set((i + 6000) % r.count(), right.get(i));
-  const Diagnosis d = r.explain();
+  const DataDiagnosis d = r.explain();
   CHECK(d.cause == Cause::shifted);
   CHECK(d.shift == 6000);
 }
@@ -331,7 +331,7 @@ TEST_CASE("another rank's data name that rank", "[kernels][unit]") {
   for (const DType dtype : kAllDTypes) {
     Received r = gathered(dtype, 4, 300);
     for (std::size_t i = 0; i < 300; ++i) r.set(300 + i, element_bits(r.pattern, 3, i));
-    const Diagnosis d = r.explain();
+    const DataDiagnosis d = r.explain();
     INFO(name(dtype) << ": " << d.text);
     CHECK(d.cause == Cause::wrong_source);
     CHECK(d.rank == 3);
@@ -343,7 +343,7 @@ TEST_CASE("another rank's own block names that rank where blocks start at differ
   const Pattern pattern = make_pattern(DType::int32, std::nullopt, 3, 5);
   Received r = received(pattern, {Block{0, 100, 0, 50}, Block{100, 200, 1, 900}, Block{300, 100, 2, 0}});
   for (std::size_t i = 0; i < 100; ++i) r.set(i, element_bits(pattern, 1, 900 + i));
-  const Diagnosis d = r.explain();
+  const DataDiagnosis d = r.explain();
   CHECK(d.cause == Cause::wrong_source);
   CHECK(d.rank == 1);
 }
@@ -352,7 +352,7 @@ TEST_CASE("a block that never arrived names its source", "[kernels][unit]") {
   for (const DType dtype : kAllDTypes) {
     Received r = gathered(dtype, 4, 300);
     std::fill_n(r.data.begin() + static_cast<std::ptrdiff_t>(600 * r.width()), 300 * r.width(), kPoisonByte);
-    const Diagnosis d = r.explain();
+    const DataDiagnosis d = r.explain();
     INFO(name(dtype) << ": " << d.text);
     CHECK(d.cause == Cause::missing_contribution);
     CHECK(d.rank == 2);
@@ -366,7 +366,7 @@ TEST_CASE("a few flipped bits are bit flips, many are not", "[kernels][unit]") {
     for (const bool reduces : {false, true}) {
       Received r = reduces ? reduced(dtype, Op::prod, 4) : gathered(dtype, 4, 500);
       for (const std::size_t at : {17, 900, 901}) r.data[at * r.width()] ^= 0x10;
-      const Diagnosis d = r.explain();
+      const DataDiagnosis d = r.explain();
       INFO(name(dtype) << (reduces ? " reduced: " : " moved: ") << d.text);
       CHECK(d.cause == Cause::bit_flips);
       CHECK(d.rank == -1);
@@ -387,7 +387,7 @@ TEST_CASE("a window into the middle of a receive buffer is enough", "[kernels][u
   Received r = reduced(DType::int32, Op::sum, 8, 5000);
   enter(r, 6, 0);
   const std::size_t first = 1234;
-  const Diagnosis d = diagnose({r.pattern, r.blocks, r.data.data() + first * 4, first, 777, {}});
+  const DataDiagnosis d = diagnose({r.pattern, r.blocks, r.data.data() + first * 4, first, 777, {}});
   CHECK(d.cause == Cause::missing_contribution);
   CHECK(d.rank == 6);
 }
@@ -401,7 +401,7 @@ TEST_CASE("a missing contribution among 4096 ranks is found", "[kernels][unit]")
     }
     INFO(name(dtype));
     if (r.wrong() == 0) continue;  // int8: 15 of 4096 ranks contribute to a group
-    const Diagnosis d = r.explain();
+    const DataDiagnosis d = r.explain();
     CHECK(d.cause == Cause::missing_contribution);
     CHECK(d.rank == 3210);
   }

@@ -120,7 +120,7 @@ TEST_CASE("a bad line of a recording is named", "[doctor]") {
   }
 }
 
-TEST_CASE("this machine can be looked at", "[doctor]") {
+TEST_CASE("this machine is seen by its probe", "[doctor]") {
   const Probe probe = probe_this_machine();
   CHECK(probe.host != "");
   CHECK(probe.host.find('.') == std::string::npos);

@@ -171,8 +171,8 @@ TEST_CASE("Nothing is set up unless it is asked for", "[nccl][show_algo]") {
 }
 
 TEST_CASE("The profiler and, on request, the tuner of the executable are chosen", "[nccl][show_algo]") {
-  const EnvSetting profiler{"NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", true};
-  const EnvSetting tuner{"NCCL_TUNER_PLUGIN", "STATIC_PLUGIN", true};
+  const ProcessSetting profiler{"NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", true};
+  const ProcessSetting tuner{"NCCL_TUNER_PLUGIN", "STATIC_PLUGIN", true};
   CHECK(plan_observation(show(), settings({}), "") == ObservationSetup{{profiler}, false, {}});
   CHECK(plan_observation(show(true), settings({}), "") == ObservationSetup{{profiler, tuner}, false, {}});
   // Set by us for an earlier communicator of the process.
@@ -182,7 +182,7 @@ TEST_CASE("The profiler and, on request, the tuner of the executable are chosen"
 TEST_CASE("The user's plugins stay, and a remark says what that costs", "[nccl][show_algo]") {
   const auto remark_of = [](const Config& config, std::map<std::string, std::string> env, const std::string& tuner) {
     const ObservationSetup setup = plan_observation(config, settings(std::move(env)), tuner);
-    for (const EnvSetting& s : setup.settings) CHECK(s.name == "NCCL_PROFILER_PLUGIN");
+    for (const ProcessSetting& s : setup.settings) CHECK(s.name == "NCCL_PROFILER_PLUGIN");
     return setup.remarks.size() == 1 ? setup.remarks.front() : std::to_string(setup.remarks.size()) + " remarks";
   };
   CHECK_THAT(remark_of(show(true), {{"NCCL_PROFILER_PLUGIN", "theirs"}}, ""), Contains("NCCL_PROFILER_PLUGIN=theirs"));

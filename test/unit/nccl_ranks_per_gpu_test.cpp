@@ -17,21 +17,21 @@ using Catch::Contains;
 
 namespace {
 
-std::map<std::string, EnvSetting> by_name(int rank, int ras_port, bool one_host) {
-  std::map<std::string, EnvSetting> map;
-  for (const EnvSetting& s : shared_gpu_environment(rank, ras_port, one_host)) map[s.name] = s;
+std::map<std::string, ProcessSetting> by_name(int rank, int ras_port, bool one_host) {
+  std::map<std::string, ProcessSetting> map;
+  for (const ProcessSetting& s : shared_gpu_environment(rank, ras_port, one_host)) map[s.name] = s;
   return map;
 }
 
 }  // namespace
 
 TEST_CASE("Every rank claims a host of its own, whatever the environment said", "[ranks_per_gpu][nccl]") {
-  CHECK(by_name(0, 1, true)["NCCL_HOSTID"] == EnvSetting{"NCCL_HOSTID", "busbar-0", true});
+  CHECK(by_name(0, 1, true)["NCCL_HOSTID"] == ProcessSetting{"NCCL_HOSTID", "busbar-0", true});
   CHECK(by_name(7, 1, true)["NCCL_HOSTID"].value == "busbar-7");
 }
 
 TEST_CASE("Only the host id overrides the user", "[ranks_per_gpu][nccl]") {
-  for (const EnvSetting& s : shared_gpu_environment(3, 40000, true)) {
+  for (const ProcessSetting& s : shared_gpu_environment(3, 40000, true)) {
     CAPTURE(s.name);
     CHECK(s.overwrite == (s.name == "NCCL_HOSTID"));
   }
@@ -61,7 +61,7 @@ TEST_CASE("Applying keeps the user's value and replaces what must be unique", "[
   setenv("BUSBAR_TEST_KEPT", "user", 1);
   setenv("BUSBAR_TEST_REPLACED", "user", 1);
   unsetenv("BUSBAR_TEST_NEW");
-  const EnvSetting settings[] = {
+  const ProcessSetting settings[] = {
       {"BUSBAR_TEST_KEPT", "ours", false}, {"BUSBAR_TEST_REPLACED", "ours", true}, {"BUSBAR_TEST_NEW", "ours", false}};
   apply(settings);
   CHECK(std::string(std::getenv("BUSBAR_TEST_KEPT")) == "user");

@@ -19,9 +19,9 @@ inline constexpr std::string_view kOwnLogFiles = "/proc/self/fd/";
 
 /// How NCCL comes to tell what it runs.
 struct ObservationSetup {
-  std::vector<EnvSetting> settings;  ///< to apply before NCCL's first call
-  bool tuning_log = false;           ///< NCCL's log is free to be read during an observed operation
-  std::vector<std::string> remarks;  ///< what will stay unknown, and why
+  std::vector<ProcessSetting> settings;  ///< to apply before NCCL's first call
+  bool tuning_log = false;               ///< NCCL's log is free to be read during an observed operation
+  std::vector<std::string> remarks;      ///< what will stay unknown, and why
 
   bool operator==(const ObservationSetup&) const = default;
 };

@@ -9,8 +9,8 @@
 
 namespace busbar {
 
-std::vector<EnvSetting> shared_gpu_environment(int rank, int ras_port, bool one_host) {
-  std::vector<EnvSetting> settings{
+std::vector<ProcessSetting> shared_gpu_environment(int rank, int ras_port, bool one_host) {
+  std::vector<ProcessSetting> settings{
       {"NCCL_HOSTID", fmt::format("busbar-{}", rank), true},
       {"NCCL_NET", "Socket"},
       {"NCCL_NET_PLUGIN", "none"},
@@ -30,8 +30,8 @@ std::vector<EnvSetting> shared_gpu_environment(int rank, int ras_port, bool one_
   return settings;
 }
 
-void apply(std::span<const EnvSetting> settings) {
-  for (const EnvSetting& s : settings) setenv(s.name.c_str(), s.value.c_str(), s.overwrite ? 1 : 0);
+void apply(std::span<const ProcessSetting> settings) {
+  for (const ProcessSetting& s : settings) setenv(s.name.c_str(), s.value.c_str(), s.overwrite ? 1 : 0);
 }
 
 std::string ranks_per_gpu_remark(int ranks_per_gpu) {

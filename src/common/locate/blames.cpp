@@ -77,7 +77,7 @@ bool recovers_alone(double ratio, double alone_ratio, double threshold) {
   return alone_ratio > 0 && alone_ratio >= std::max(threshold, (1 + ratio) / 2);
 }
 
-Blames blames_of(const Evidence& evidence, const SearchRecord& record) {
+Blames blames_of(const PairEvidence& evidence, const SearchRecord& record) {
   Blames blames;
   std::set<int> blamed;
   for (const EndEvidence& end : evidence.ends) {

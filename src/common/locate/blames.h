@@ -14,7 +14,7 @@ struct Blames {
   int undecided = 0;
 };
 
-Blames blames_of(const Evidence& evidence, const SearchRecord& record);
+Blames blames_of(const PairEvidence& evidence, const SearchRecord& record);
 
 /// What both kinds say, once: a unit that is slow both ways at once and when sending is one culprit with a side.
 std::vector<Culprit> join_blames(const Blames& two_way, const Blames& one_way, int nunits);

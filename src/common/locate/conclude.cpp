@@ -104,7 +104,7 @@ void conclude_two(const SearchRecord& record, LocateFinding& finding) {
 }
 
 /// Why the search cannot say that all is well.
-std::string doubts(const SearchRecord& record, const Evidence& both, const Blames& blames, const Blames& one_way) {
+std::string doubts(const SearchRecord& record, const PairEvidence& both, const Blames& blames, const Blames& one_way) {
   const auto reference = both.screen.reference;
   const auto missing = std::count(both.screen.state.begin(), both.screen.state.end(), Screen::State::unknown);
   if (both.pairs.empty()) return "no pair could be measured";
@@ -163,8 +163,8 @@ LocateFinding conclude(const SearchRecord& record) {
     conclude_two(record, finding);
     return finding;
   }
-  const Evidence both = record.weigh(false);
-  const Evidence directed = record.weigh(true);
+  const PairEvidence both = record.weigh(false);
+  const PairEvidence directed = record.weigh(true);
   Blames blames = blames_of(both, record);
   Blames one_way = blames_of(directed, record);
   finding.median_bandwidth = both.screen.reference;

@@ -12,7 +12,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 /// One round in the making: which units are still free.
 class Table {
  public:
-  Table(const Evidence& evidence, int nunits, Random& random)
+  Table(const PairEvidence& evidence, int nunits, Random& random)
       : evidence_(evidence), nunits_(nunits), taken_(at(nunits)), random_(random) {
     round_.one_way = evidence.one_way;
     order_.resize(at(nunits));
@@ -81,7 +81,7 @@ class Table {
   bool good(int end) const { return evidence_.screen.state[at(end)] == Screen::State::good; }
   int opposite(int end, int u) const { return evidence_.one_way && end < nunits_ ? nunits_ + u : u; }
 
-  const Evidence& evidence_;
+  const PairEvidence& evidence_;
   int nunits_;
   std::vector<char> taken_;
   std::vector<int> order_;
@@ -113,8 +113,8 @@ Met partners_of(std::span<const EndEvidence> ends, std::span<const PairResult> r
   return met;
 }
 
-std::vector<PlannedRound> plan_confirmations(const Evidence& evidence, std::span<const PairResult> results, int nunits,
-                                             int times, Random& random) {
+std::vector<PlannedRound> plan_confirmations(const PairEvidence& evidence, std::span<const PairResult> results,
+                                             int nunits, int times, Random& random) {
   std::vector<PlannedRound> rounds;
   if (evidence.ends.empty() && evidence.links.empty()) return rounds;
   Met met = partners_of(evidence.ends, results, evidence.one_way, nunits);
@@ -142,7 +142,7 @@ std::vector<PlannedRound> plan_confirmations(const Evidence& evidence, std::span
   return rounds;
 }
 
-std::vector<PlannedRound> plan_retests(const Evidence& evidence, std::span<const LinkEvidence> links, int nunits,
+std::vector<PlannedRound> plan_retests(const PairEvidence& evidence, std::span<const LinkEvidence> links, int nunits,
                                        Random& random) {
   Pairs pairs;
   for (const LinkEvidence& link : links) pairs.emplace_back(link.a % nunits, link.b % nunits);
@@ -156,7 +156,7 @@ std::vector<PlannedRound> plan_retests(const Evidence& evidence, std::span<const
   return rounds;
 }
 
-std::vector<PlannedRound> plan_alone(const Evidence& evidence, std::span<const EndEvidence> ends,
+std::vector<PlannedRound> plan_alone(const PairEvidence& evidence, std::span<const EndEvidence> ends,
                                      std::span<const LinkEvidence> links, int nunits, int rounds, Random& random) {
   const auto count = std::min<std::size_t>(ends.size() + links.size(), static_cast<std::size_t>(std::max(rounds, 0)));
   std::vector<Table> tables;
@@ -173,8 +173,8 @@ std::vector<PlannedRound> plan_alone(const Evidence& evidence, std::span<const E
   return planned;
 }
 
-std::vector<PlannedRound> plan_rails(const Evidence& evidence, std::span<const int> units, std::span<const int> rails,
-                                     int nunits, Random& random) {
+std::vector<PlannedRound> plan_rails(const PairEvidence& evidence, std::span<const int> units,
+                                     std::span<const int> rails, int nunits, Random& random) {
   std::vector<PlannedRound> rounds;
   std::map<int, std::set<int>> met;
   for (const int rail : rails) {

@@ -31,19 +31,19 @@ Met partners_of(std::span<const EndEvidence> ends, std::span<const PairResult> r
 /// Rounds that test each of `ends` `times` times with good partners, other ones each time as far as there are any, and
 /// `links` as often as they fit in between; all other good units meet each other meanwhile, because a fabric without
 /// load shows no fault of a fabric. One way, those that receive have rounds of their own.
-std::vector<PlannedRound> plan_confirmations(const Evidence& evidence, std::span<const PairResult> results, int nunits,
-                                             int times, Random& random);
+std::vector<PlannedRound> plan_confirmations(const PairEvidence& evidence, std::span<const PairResult> results,
+                                             int nunits, int times, Random& random);
 
 /// Rounds that measure each of `links` once, under load.
-std::vector<PlannedRound> plan_retests(const Evidence& evidence, std::span<const LinkEvidence> links, int nunits,
+std::vector<PlannedRound> plan_retests(const PairEvidence& evidence, std::span<const LinkEvidence> links, int nunits,
                                        Random& random);
 
 /// At most `rounds` rounds with nothing but the suspects, dealt over them: each end with a good partner, each link.
-std::vector<PlannedRound> plan_alone(const Evidence& evidence, std::span<const EndEvidence> ends,
+std::vector<PlannedRound> plan_alone(const PairEvidence& evidence, std::span<const EndEvidence> ends,
                                      std::span<const LinkEvidence> links, int nunits, int rounds, Random& random);
 
 /// One round per rail of `rails` with `units`, each with a good partner, and the rest of the good units for comparison.
-std::vector<PlannedRound> plan_rails(const Evidence& evidence, std::span<const int> units, std::span<const int> rails,
-                                     int nunits, Random& random);
+std::vector<PlannedRound> plan_rails(const PairEvidence& evidence, std::span<const int> units,
+                                     std::span<const int> rails, int nunits, Random& random);
 
 }  // namespace busbar

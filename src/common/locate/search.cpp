@@ -36,7 +36,7 @@ void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
 /// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
 /// what differs between them, so the noise is the less of the two.
 void Search::Impl::sharpen_noise() {
-  const Evidence evidence = record.weigh(false);
+  const PairEvidence evidence = record.weigh(false);
   const auto good = [&](int end) {
     return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
   };

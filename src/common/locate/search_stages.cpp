@@ -95,7 +95,7 @@ void Search::Impl::plan_more(double elapsed_s) {
 
 void Search::Impl::plan_confirm() {
   for (const bool one_way : {false, true}) {
-    Evidence evidence = record.weigh(one_way);
+    PairEvidence evidence = record.weigh(one_way);
     if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) evidence.links.clear();
     push(plan_confirmations(evidence, record.results, record.nunits, record.options.confirmations, random));
   }
@@ -105,7 +105,7 @@ void Search::Impl::plan_retest() {
   // With few units or all pairs it is the pairs that are asked about; after four matchings only what fits in between.
   if (!record.few() && !record.options.full) return;
   for (const bool one_way : {false, true}) {
-    const Evidence evidence = record.weigh(one_way);
+    const PairEvidence evidence = record.weigh(one_way);
     if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) continue;
     std::vector<LinkEvidence> open;
     for (const LinkEvidence& link : evidence.links) {
@@ -119,7 +119,7 @@ void Search::Impl::plan_retest() {
 void Search::Impl::plan_alone_rounds() {
   constexpr int kMostRounds = 4;
   for (const bool one_way : {false, true}) {
-    const Evidence evidence = record.weigh(one_way);
+    const PairEvidence evidence = record.weigh(one_way);
     std::vector<EndEvidence> ends;
     std::vector<LinkEvidence> links;
     for (const EndEvidence& end : evidence.ends) {

@@ -32,7 +32,7 @@ class Weighing {
     evidence_.screen = screen_pairs(evidence_.pairs, nends_, threshold, few);
   }
 
-  Evidence weigh() {
+  PairEvidence weigh() {
     if (evidence_.pairs.empty()) return std::move(evidence_);
     count_pairs();
     choose_ends();
@@ -202,7 +202,7 @@ class Weighing {
   std::vector<SlowCount> dips_;
   std::map<int, std::size_t> index_;
   std::map<std::pair<int, int>, std::size_t> link_index_;
-  Evidence evidence_;
+  PairEvidence evidence_;
 };
 
 }  // namespace
@@ -229,7 +229,7 @@ bool EndEvidence::comes_and_goes() const {
   return often_slow || (dipped >= kTimes && dip_chance <= kFalseAlarms);
 }
 
-Evidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few) {
+PairEvidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few) {
   return Weighing(results, one_way, nunits, threshold, few).weigh();
 }
 

@@ -58,7 +58,7 @@ struct LinkEvidence {
 };
 
 /// All of it, of the measurements both ways at once or of those one way.
-struct Evidence {
+struct PairEvidence {
   bool one_way = false;
   Screen screen;
   std::vector<MeasuredPair> pairs;
@@ -70,6 +70,6 @@ struct Evidence {
 };
 
 /// Pure: the same results, the same evidence. `few`: as screen_pairs.
-Evidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few);
+PairEvidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few);
 
 }  // namespace busbar

@@ -124,7 +124,7 @@ WrongRank Verifier::explain(const Operation& op, const Pattern& data, const std:
   const std::size_t count = std::min<std::size_t>(result.last + 1 - result.first, kExaminedBytes / w);
   std::vector<std::byte> copy(count * w);
   backend_.copy_to_host(local, copy.data(), recv + result.first * w, copy.size());
-  const Diagnosis diagnosis = diagnose({data, blocks, copy.data(), result.first, count, earlier_});
+  const DataDiagnosis diagnosis = diagnose({data, blocks, copy.data(), result.first, count, earlier_});
 
   WrongRank record = record_of(local);
   record.count = result.wrong;
