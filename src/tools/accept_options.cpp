@@ -71,8 +71,8 @@ std::vector<OwnOption> own_options(AcceptOptions& o) {
   return options;
 }
 
-constexpr std::array<std::string_view, 9> kForEveryCell{"backend",  "timeout", "inject",  "paranoid",   "ngpus",
-                                                        "nthreads", "seed",    "dry-run", "output_file"};
+constexpr std::array<std::string_view, 10> kForEveryCell{
+    "ranks-per-gpu", "backend", "timeout", "inject", "paranoid", "ngpus", "nthreads", "seed", "dry-run", "output_file"};
 
 /// Options that would contradict the plan.
 void check_line(AcceptOptions& options) {
