@@ -92,7 +92,10 @@ void agree_on_repeats(const Comm& world, Work& work) {
 /// The best of each set: what the rank can do, not what it was kept from.
 void probe_alone(const Comm& world, Work& work, ProbedRank& times) {
   constexpr int kTries = 7;
-  for (auto& set : times.solo_s) {
+  for (std::size_t s = 0; s < kSoloSets; ++s) {
+    auto& set = times.solo_s[s];
+    world.barrier();
+    times.core[s] = spin_on_core();
     for (std::size_t p = 0; p < kSoloProbes.size(); ++p) {
       world.barrier();
       (void)work.timed(kSoloProbes[p]);
@@ -157,6 +160,7 @@ Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const 
 std::vector<ProbedRank> collect(const Comm& world, const ProbedRank& mine) {
   std::vector<double> numbers{mine.work_s, mine.work_cpu_s};
   for (const auto& set : mine.solo_s) numbers.insert(numbers.end(), set.begin(), set.end());
+  for (const CoreTime& time : mine.core) numbers.insert(numbers.end(), {time.wall_s, time.cpu_s, time.waited_s});
   numbers.insert(numbers.end(), mine.entry_s.begin(), mine.entry_s.end());
   const std::vector<std::string> names = world.gather(pack_record({mine.host, mine.device}));
   const std::vector<double> all = world.gather(numbers);
@@ -171,6 +175,10 @@ std::vector<ProbedRank> collect(const Comm& world, const ProbedRank& mine) {
     times.work_cpu_s = *at++;
     for (auto& set : times.solo_s) {
       for (double& value : set) value = *at++;
+    }
+    for (CoreTime& time : times.core) {
+      time = {at[0], at[1], at[2]};
+      at += 3;
     }
     times.entry_s.assign(at, all.data() + (r + 1) * numbers.size());
     ranks.push_back(std::move(times));
@@ -230,7 +238,7 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
   const bool turns = world.max(std::int64_t{work.on_host() && host.size() > job_cores()}) > 0;
   RankFinding solo, late;
   if (world.rank() == 0) {
-    solo = judge_solo(ranks, warn, fail);
+    solo = join(judge_solo(ranks, warn, fail), judge_core(ranks, warn, fail, turns));
     late = judge_arrival(ranks, clock.error_s(), turns);
   }
   std::int64_t suspects = static_cast<std::int64_t>(std::min(late.slow.size(), kMostSuspects));

@@ -34,13 +34,16 @@ Middle middle_of(const std::vector<double>& times_s) {
   return m;
 }
 
+/// What ranks took, per rank and set.
+using Times = std::vector<std::array<double, kSoloSets>>;
+
 /// One probe of ranks on equal devices.
-void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, std::size_t probe, double warn,
-                 double fail, RankFinding& finding) {
+void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, const Times& all_s,
+                 const std::string& probe, int sets_needed, double warn, double fail, RankFinding& finding) {
   std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
   for (std::size_t set = 0; set < kSoloSets; ++set) {
     std::vector<double> times_s;
-    for (const int r : equal) times_s.push_back(ranks[r].solo_s[set][probe]);
+    for (const int r : equal) times_s.push_back(all_s[r][set]);
     const Middle middle = middle_of(times_s);
     for (std::size_t i = 0; i < equal.size(); ++i) {
       if (middle.ratio(times_s[i]) < warn && middle.off(times_s[i]))
@@ -48,17 +51,31 @@ void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equa
     }
   }
   for (const auto& [rank, off] : ratios) {
-    if (off.size() < kSetsNeeded) continue;
+    if (static_cast<int>(off.size()) < sets_needed) continue;
     const auto bad = std::count_if(off.begin(), off.end(), [&](double ratio) { return ratio < fail; });
     SlowRank slow;
     slow.rank = rank;
     slow.host = ranks[rank].host;
-    slow.outcome = bad >= kSetsNeeded ? Outcome::fail : Outcome::warn;
-    slow.probe = name(kSoloProbes[probe]);
+    slow.outcome = bad >= sets_needed ? Outcome::fail : Outcome::warn;
+    slow.probe = probe;
     slow.ratio = median(off);
     slow.slow_sets = static_cast<int>(off.size());
     finding.slow.push_back(slow);
   }
+}
+
+Times times_of(std::span<const ProbedRank> ranks, std::size_t probe) {
+  Times all(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (std::size_t set = 0; set < kSoloSets; ++set) all[r][set] = ranks[r].solo_s[set][probe];
+  }
+  return all;
+}
+
+std::map<std::string, std::vector<int>> by_device(std::span<const ProbedRank> ranks) {
+  std::map<std::string, std::vector<int>> groups;
+  for (std::size_t r = 0; r < ranks.size(); ++r) groups[ranks[r].device].push_back(static_cast<int>(r));
+  return groups;
 }
 
 void conclude(RankFinding& finding) {
@@ -78,6 +95,36 @@ bool cores_are_shared(std::span<const ProbedRank> ranks) {
   return !waiting.empty() && median(waiting) > kWaiting;
 }
 
+/// Time per CPU time, without what the rank waited for its turn. What is left over is at times some 10 ms in a healthy
+/// rank, when the kernel moves it from core to core.
+double in_turns(const CoreTime& time) {
+  constexpr double kChance = 0.1;
+  const double cpu_s = std::max(time.cpu_s, 1e-6);
+  const double stopped_s = time.wall_s - time.cpu_s - time.waited_s;
+  return stopped_s < kChance * time.wall_s ? 1 : (cpu_s + stopped_s) / cpu_s;
+}
+
+double per_cpu_time(const CoreTime& time) { return time.wall_s / std::max(time.cpu_s, 1e-6); }
+
+/// Whether the median rank has to wait for its core while it spins.
+bool spinning_takes_turns(std::span<const ProbedRank> ranks) {
+  constexpr double kWaiting = 1.2;
+  std::vector<double> waiting;
+  for (const ProbedRank& r : ranks) {
+    for (const CoreTime& time : r.core) waiting.push_back(per_cpu_time(time));
+  }
+  return median(waiting) > kWaiting;
+}
+
+bool kernel_tells_waiting(std::span<const ProbedRank> ranks) {
+  return std::ranges::all_of(ranks, [](const ProbedRank& r) {
+    return std::ranges::all_of(r.core, [](const CoreTime& time) { return time.waited_s >= 0; });
+  });
+}
+
+constexpr const char* kCoreShare = "core share";
+constexpr const char* kCoreShareInTurns = "core share in turns";
+
 /// P(at least `k` of `n`), each with chance `p`.
 double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomial_cdf(n, p, k - 1); }
 
@@ -90,16 +137,41 @@ const char* name(SoloProbe probe) {
 
 RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail) {
   RankFinding finding;
-  std::map<std::string, std::vector<int>> by_device;
-  for (std::size_t r = 0; r < ranks.size(); ++r) by_device[ranks[r].device].push_back(static_cast<int>(r));
-  for (const auto& [device, equal] : by_device) {
+  for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) {
       finding.skipped.push_back(fmt::format("solo probes: {} rank{} on {}, too few to compare", equal.size(),
                                             equal.size() == 1 ? "" : "s", device));
       continue;
     }
     finding.outcome = worse(finding.outcome, Outcome::pass);
-    for (std::size_t p = 0; p < kSoloProbes.size(); ++p) judge_probe(ranks, equal, p, warn, fail, finding);
+    for (std::size_t p = 0; p < kSoloProbes.size(); ++p)
+      judge_probe(ranks, equal, times_of(ranks, p), name(kSoloProbes[p]), kSetsNeeded, warn, fail, finding);
+  }
+  conclude(finding);
+  return finding;
+}
+
+RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
+  RankFinding finding;
+  if (ranks.empty()) return finding;
+  const bool turns = take_turns || spinning_takes_turns(ranks);
+  if (turns && !kernel_tells_waiting(ranks)) {
+    finding.skipped.emplace_back(
+        "core share: ranks take turns on their cores, and the kernel does not tell how long each waited "
+        "(/proc/PID/schedstat)");
+    return finding;
+  }
+  Times all(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (std::size_t set = 0; set < kSoloSets; ++set)
+      all[r][set] = turns ? in_turns(ranks[r].core[set]) : per_cpu_time(ranks[r].core[set]);
+  }
+  for (const auto& [device, equal] : by_device(ranks)) {
+    if (equal.size() < kFewestEqual) continue;  // judge_solo says so
+    finding.outcome = worse(finding.outcome, Outcome::pass);
+    // Without turns, others that want the core for a moment are no fault.
+    judge_probe(ranks, equal, all, turns ? kCoreShareInTurns : kCoreShare,
+                turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, finding);
   }
   conclude(finding);
   return finding;
@@ -184,6 +256,11 @@ void drop_unconfirmed(RankFinding& arrival) {
 
 std::string describe(const SlowRank& slow) {
   const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
+  if (slow.probe == kCoreShare || slow.probe == kCoreShareInTurns) {
+    return fmt::format("{}: kept off its core: {:.2f} of the median's CPU time{}, in {} of {} sets", who, slow.ratio,
+                       slow.probe == kCoreShareInTurns ? " (waiting for other processes left out)" : "", slow.slow_sets,
+                       kSoloSets);
+  }
   if (slow.probe != "arrival") {
     return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, slow.probe, slow.ratio, slow.slow_sets,
                        kSoloSets);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/outcome.h"
+#include "common/measure/core_time.h"
 
 #include <array>
 #include <cstddef>
@@ -27,6 +28,7 @@ struct ProbedRank {
   std::string host;
   std::string device;  ///< its name: only equal devices are compared
   std::array<std::array<double, kSoloProbes.size()>, kSoloSets> solo_s{};  ///< the best of each set
+  std::array<CoreTime, kSoloSets> core{};                                  ///< while all ranks spin
   std::vector<double> entry_s;  ///< arrivals at an operation, per iteration, on the clock that all share
   double work_s = 0;            ///< median of the work before each
   double work_cpu_s = 0;        ///< the same by the CPU time that it had; 0: a device does the work
@@ -37,7 +39,7 @@ struct SlowRank {
   int rank = 0;
   std::string host;
   Outcome outcome = Outcome::fail;
-  std::string probe;      ///< "fill", "arrival"
+  std::string probe;      ///< "fill", "core share", "core share in turns", "arrival"
   double ratio = 0;       ///< of the median speed of the others
   int slow_sets = 0;      ///< solo probes: of kSoloSets
   int times_last = 0;     ///< arrival: of `iterations`
@@ -58,6 +60,13 @@ struct RankFinding {
 /// six robust standard deviations off (0.6745 x / MAD, the MAD at least 1 % of the median), in two sets of three.
 RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail);
 
+/// Kept off its core, by the same rule but in all three sets: the share of the time in which a rank, always with
+/// something to compute, had a core. Where ranks take turns on cores (`take_turns` as below, or the median rank waits
+/// for more than a sixth of the time) the scheduler decides who waits: waiting is then left out, two sets of three are
+/// enough, and what is left (stopped; not: a quota) counts from a tenth of the time on; skipped if a kernel does not
+/// tell waiting.
+RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
+
 /// Late by arrival: last in more than 60 % of the iterations, which chance explains with less than 1e-6, by more than a
 /// tenth of the work and more than the clocks' error. Skipped where ranks take turns on cores: the scheduler then
 /// decides who is last; `take_turns`: known beforehand, as some host has more ranks than cores. All are unconfirmed.
@@ -69,7 +78,8 @@ void drop_unconfirmed(RankFinding& arrival);
 /// Both; a rank that is slow in both is listed once per probe.
 RankFinding join(RankFinding solo, const RankFinding& arrival);
 
-/// "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets".
+/// "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets",
+/// "rank 5 on node2: kept off its core: 0.21 of the median's CPU time, in 3 of 3 sets".
 std::string describe(const SlowRank& slow);
 
 }  // namespace busbar

@@ -1,0 +1,18 @@
+#pragma once
+
+namespace busbar {
+
+/// What became of a while in which a thread always had something to compute. Where cpu_s is less than wall_s, something
+/// kept it off its core: others that had it or a quota (both waited_s), or it was stopped (not in waited_s).
+struct CoreTime {
+  double wall_s = 0;
+  double cpu_s = 0;      ///< the thread's own
+  double waited_s = -1;  ///< could have run, but did not; below 0: the kernel does not tell
+};
+
+/// Spins for 0.2 s, two of the periods in which the kernel counts a CPU quota, and on until it has had 20 ms of its
+/// core, for 1 s at most. The waiting is the second number (nanoseconds on a run queue) of /proc/thread-self/schedstat.
+/// Nothing is communicated.
+CoreTime spin_on_core();
+
+}  // namespace busbar
