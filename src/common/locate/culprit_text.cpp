@@ -18,7 +18,7 @@ std::string unit_name(int unit, std::span<const std::string> names) {
 }
 
 std::string of_median(const Culprit& culprit) {
-  if (culprit.ratio <= 0) return "";
+  if (culprit.ratio < 0.005) return "";  // "0.00 of the median" tells nothing
   const std::string error = culprit.ratio_error > 0 ? fmt::format(" +- {:.2f}", culprit.ratio_error) : "";
   return fmt::format(" ({:.2f}{} of the median)", culprit.ratio, error);
 }
