@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <random>
 
 using namespace busbar;
@@ -25,6 +26,7 @@ std::vector<ProbedRank> healthy(int n, std::uint64_t seed = 1, const std::string
     for (auto& set : ranks[r].solo_s) {
       for (double& time_s : set) time_s = kSpin * noise(random);
     }
+    for (CoreTime& time : ranks[r].core) time = {0.2, 0.198 * (1 - 0.01 * std::abs(noise(random) - 1)), 0.001};
     ranks[r].work_s = 1e-3;
     ranks[r].work_cpu_s = 0.99e-3;
     for (int i = 0; i < 200; ++i) ranks[r].entry_s.push_back(i * 5e-3 + 1e-3 + late(random));
@@ -38,6 +40,7 @@ TEST_CASE("healthy ranks are not blamed", "[locate][ranks]") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const auto ranks = healthy(16, seed);
     CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::pass);
+    CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::pass);
     CHECK(judge_arrival(ranks, 1e-6, false).outcome == Outcome::pass);
   }
 }
@@ -73,6 +76,58 @@ TEST_CASE("only equal devices are compared, and not too few of them", "[locate][
   REQUIRE(found.skipped.size() == 1);
   CHECK(found.skipped[0] == "solo probes: 3 ranks on an older GPU, too few to compare");
   CHECK(judge_solo(healthy(3), 0.9, 0.8).outcome == Outcome::skip);
+}
+
+TEST_CASE("a rank that is kept off its core in all sets is named", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  for (std::size_t set = 0; set < 2; ++set) ranks[5].core[set] = {0.2, 0.04, 0.16};  // a quota: it waits
+  CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::pass);                // others may want a core
+  ranks[5].core[2] = {0.21, 0.042, 0};                                               // stopped: it does not
+  const RankFinding found = judge_core(ranks, 0.9, 0.8, false);
+  CHECK(found.outcome == Outcome::fail);
+  REQUIRE(found.slow.size() == 1);
+  CHECK(found.slow[0].rank == 5);
+  CHECK(found.slow[0].ratio == Approx(0.2).epsilon(0.02));  // 0.2 / 0.99
+  CHECK(describe(found.slow[0]) == "rank 5 on node1: kept off its core: 0.20 of the median's CPU time, in 3 of 3 sets");
+
+  for (CoreTime& time : ranks[5].core) time = {0.2, 0.17, 0.03};
+  CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::warn);
+  CHECK(judge_core(healthy(3), 0.9, 0.8, false).outcome == Outcome::skip);
+  for (CoreTime& time : ranks[5].core) time = {1, 0, 0};  // never
+  CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::fail);
+}
+
+TEST_CASE("where ranks take turns on cores, waiting is no fault and being stopped is", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const double cpu_s = r % 2 == 0 ? 0.02 : 0.08;  // an unfair scheduler
+    ranks[r].core.fill({0.2, cpu_s, 0.2 - cpu_s});
+  }
+  ranks[3].core[0].waited_s -= 0.01;  // 10 ms that nothing accounts for
+  CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::pass);
+  CHECK(judge_core(ranks, 0.9, 0.8, true).outcome == Outcome::pass);
+
+  ranks[5].core[0] = ranks[5].core[2] = {0.2, 0.02, 0.1};
+  const RankFinding found = judge_core(ranks, 0.9, 0.8, false);
+  CHECK(found.outcome == Outcome::fail);
+  REQUIRE(found.slow.size() == 1);
+  CHECK(
+      describe(found.slow[0]) ==
+      "rank 5 on node1: kept off its core: 0.20 of the median's CPU time (waiting for other processes left out), in 2 "
+      "of 3 sets");
+
+  ranks[0].core[1].waited_s = -1;  // a kernel that does not tell
+  const RankFinding skipped = judge_core(ranks, 0.9, 0.8, false);
+  CHECK(skipped.outcome == Outcome::skip);
+  CHECK(skipped.slow.empty());
+  CHECK(skipped.skipped.size() == 1);
+}
+
+TEST_CASE("spinning has time on a core", "[locate][ranks]") {
+  const CoreTime time = spin_on_core();
+  CHECK(time.wall_s >= 0.2);
+  CHECK(time.cpu_s > 0);
+  CHECK(time.cpu_s <= time.wall_s);
 }
 
 TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
