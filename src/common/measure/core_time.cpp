@@ -7,9 +7,9 @@
 namespace busbar {
 namespace {
 
-constexpr double kShortest_s = 0.2;
-constexpr double kLongest_s = 1;
-constexpr double kEnoughCpu_s = 0.02;
+constexpr double kShortest = 0.2;
+constexpr double kLongest = 1;
+constexpr double kEnoughCpu = 0.02;
 
 double thread_cpu_s() {
   timespec t{};
@@ -49,7 +49,7 @@ CoreTime so_far() {
 
 CoreTime spin_on_core() {
   const CoreTime begin = so_far();
-  for (double spun_s = 0; spun_s < kShortest_s || (spun_s < kLongest_s && thread_cpu_s() - begin.cpu_s < kEnoughCpu_s);)
+  for (double spun_s = 0; spun_s < kShortest || (spun_s < kLongest && thread_cpu_s() - begin.cpu_s < kEnoughCpu);)
     spun_s = wall_s() - begin.wall_s;
   const CoreTime end = so_far();
   const bool told = begin.waited_s >= 0 && end.waited_s >= 0;
