@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 using namespace busbar;
 using Catch::Contains;
 
@@ -103,7 +105,8 @@ TEST_CASE("busbar-ranks knows what busbar leaves to it", "[tools][subcommand]") 
     CHECK(s.run != nullptr);
     known.emplace_back(s.name);
   }
-  CHECK(left == known);
+  // Some run in both: busbar's own where no launcher started it.
+  CHECK(std::includes(known.begin(), known.end(), left.begin(), left.end()));
 }
 
 TEST_CASE("programs of one build are found beside each other, by the names that it gave them", "[tools][subcommand]") {
