@@ -49,17 +49,7 @@ int run(const Launch& launch, int argc, char** argv) {
 
 int run_accept(int argc, char** argv) {
   const Launch launch = detect_launch();
-  int interrupted = 0;
-  const int code = run_before_session(launch, [&] {
-    try {
-      return run(launch, argc, argv);
-    } catch (const Interrupted& e) {
-      interrupted = e.signal();
-      return 0;
-    }
-  });
-  if (interrupted != 0) end_by_signal(interrupted);
-  return code;
+  return run_with_children(launch, [&] { return run(launch, argc, argv); });
 }
 
 }  // namespace busbar

@@ -168,7 +168,8 @@ bool AcceptLauncher::starts(const std::vector<std::string>& hosts) {
   for (const LaunchHost& host : hosts_) {
     if (std::find(hosts.begin(), hosts.end(), host.name) == hosts.end()) others.insert(host.name);
   }
-  const Work work{.ids = {std::string(kStartOnly)}};
+  Work work;
+  work.ids = {std::string(kStartOnly)};
   return run_child(command(work, others), {.environment = launch_environment(),
                                            .timeout_s = start_timeout_s(hosts.size()),
                                            .output_limit = kKeptOutput})

@@ -1,6 +1,7 @@
 #include "tools/before_session.h"
 
 #include "common/base/error.h"
+#include "common/cluster/child.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +32,20 @@ int run_before_session(const Launch& launch, const std::function<int()>& work) {
     say_error(e.what());
     return static_cast<int>(ExitCode::internal);
   }
+}
+
+int run_with_children(const Launch& launch, const std::function<int()>& work) {
+  int interrupted = 0;
+  const int code = run_before_session(launch, [&] {
+    try {
+      return work();
+    } catch (const Interrupted& e) {
+      interrupted = e.signal();
+      return 0;
+    }
+  });
+  if (interrupted != 0) end_by_signal(interrupted);
+  return code;
 }
 
 }  // namespace busbar

@@ -50,15 +50,7 @@ DoctorOptions read_doctor_options(int argc, char** argv) {
   SplitArguments split = split_arguments(argc, words.data(), own_options(options));
   options.files = std::move(split.words);
   options.help = split.help;
-  std::vector<const char*> rest;
-  for (const std::string& word : split.rest) rest.push_back(word.c_str());
-  for (const Setting& setting : scan_arguments(static_cast<int>(rest.size()), rest.data()).settings) {
-    if (setting.option->long_name != "output_file") {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("--{} has no meaning in doctor, which measures nothing", setting.option->long_name));
-    }
-    options.output_file = setting.text;
-  }
+  options.output_file = only_output_file(split.rest, "doctor");
   if (!options.help) check_options(options);
   return options;
 }

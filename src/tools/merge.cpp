@@ -49,15 +49,7 @@ MergeOptions read_options(int argc, char** argv) {
   SplitArguments split = split_arguments(argc, argv, own_options(options));
   options.files = std::move(split.words);
   options.help = split.help;
-  std::vector<const char*> rest;
-  for (const std::string& word : split.rest) rest.push_back(word.c_str());
-  for (const Setting& setting : scan_arguments(static_cast<int>(rest.size()), rest.data()).settings) {
-    if (setting.option->long_name != "output_file") {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("--{} has no meaning in merge, which measures nothing", setting.option->long_name));
-    }
-    options.output_file = setting.text;
-  }
+  options.output_file = only_output_file(split.rest, "merge");
   return options;
 }
 

@@ -111,4 +111,18 @@ std::string own_options_help(std::span<const OwnOption> own) {
   return text;
 }
 
+std::string only_output_file(const std::vector<std::string>& rest, std::string_view subcommand) {
+  std::vector<const char*> words;
+  for (const std::string& word : rest) words.push_back(word.c_str());
+  std::string file;
+  for (const Setting& setting : scan_arguments(static_cast<int>(words.size()), words.data()).settings) {
+    if (setting.option->long_name != "output_file") {
+      throw Error(ExitCode::bad_config, fmt::format("--{} has no meaning in {}, which measures nothing",
+                                                    setting.option->long_name, subcommand));
+    }
+    file = setting.text;
+  }
+  return file;
+}
+
 }  // namespace busbar

@@ -40,6 +40,10 @@ struct SplitArguments {
 /// stay, with their values. argv[0] names the program. Throws Error(bad_config) naming the option.
 SplitArguments split_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
 
+/// The file of -J in what split_arguments left; empty: none. Any other option of the benchmarks throws
+/// Error(bad_config) saying that it has no meaning in `subcommand`, which measures nothing.
+std::string only_output_file(const std::vector<std::string>& rest, std::string_view subcommand);
+
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
 std::string own_options_help(std::span<const OwnOption> own);
 
