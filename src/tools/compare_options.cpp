@@ -85,13 +85,8 @@ std::vector<FileKey> file_keys(CompareOptions& options, const std::vector<OwnOpt
       {"vary", FileKey::Form::map_of_lists, [&](const std::string& item, const std::vector<std::string>& values) {
          options.vary.push_back(make_varied(item, values));
        }});
-  for (const OwnOption& option : own) {
-    if (option.long_name == "vary") continue;
-    const bool is_switch = option.argument.empty();
-    keys.push_back({option.long_name, FileKey::Form::value,
-                    [set = option.set, is_switch](const std::string&, const std::vector<std::string>& values) {
-                      if (!is_switch || parse_switch(values.front())) set(values.front());
-                    }});
+  for (FileKey& key : own_file_keys(own)) {
+    if (key.name != "vary") keys.push_back(std::move(key));
   }
   return keys;
 }

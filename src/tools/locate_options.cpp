@@ -68,18 +68,6 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
   return own;
 }
 
-std::vector<FileKey> file_keys(const std::vector<OwnOption>& own) {
-  std::vector<FileKey> keys;
-  for (const OwnOption& option : own) {
-    const bool is_switch = option.argument.empty();
-    keys.push_back({option.long_name, FileKey::Form::value,
-                    [set = option.set, is_switch](const std::string&, const std::vector<std::string>& values) {
-                      if (!is_switch || parse_switch(values.front())) set(values.front());
-                    }});
-  }
-  return keys;
-}
-
 /// The benchmarks' options that mean something here.
 void refuse_meaningless(const Configured& configured) {
   // -g and -t are refused later, with what to do instead.
@@ -116,7 +104,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
 
   // The file first, then the command line again over it.
   const std::vector<OwnOption> own = own_options(a);
-  const std::vector<FileKey> keys = file_keys(own);
+  const std::vector<FileKey> keys = own_file_keys(own);
   Config defaults;
   defaults.stat = true;           // --seed goes with it
   defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and -b must not be held against it

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
+#include "common/base/units.h"
 
 #include <fmt/format.h>
 
@@ -93,6 +94,22 @@ SplitArguments split_arguments(int argc, const char* const* argv, std::span<cons
     if (takes_next_word(word) && i + 1 < argc) result.rest.emplace_back(argv[++i]);
   }
   return result;
+}
+
+std::vector<FileKey> own_file_keys(std::span<const OwnOption> own) {
+  std::vector<FileKey> keys;
+  for (const OwnOption& option : own) {
+    const bool is_switch = option.argument.empty();
+    const bool may_be_one = option.argument.starts_with('[');
+    const auto set = [apply = option.set, is_switch, may_be_one](const std::string&,
+                                                                 const std::vector<std::string>& values) {
+      const std::string& text = values.front();
+      if (!is_switch && !(may_be_one && (text == "true" || text == "false"))) return apply(text);
+      if (parse_switch(text)) apply(is_switch ? "1" : "");
+    };
+    keys.push_back({option.long_name, FileKey::Form::value, set});
+  }
+  return keys;
 }
 
 std::string own_options_help(std::span<const OwnOption> own) {

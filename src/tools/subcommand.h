@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/yaml_config.h"
+
 #include <functional>
 #include <span>
 #include <string>
@@ -39,6 +41,10 @@ struct SplitArguments {
 /// Applies the subcommand's own options (--name value, --name=value) and takes plain words out; the benchmarks' options
 /// stay, with their values. argv[0] names the program. Throws Error(bad_config) naming the option.
 SplitArguments split_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
+
+/// The same options as keys of a --config file. A switch is true or false there, and so may be an option whose argument
+/// can be left out ("rail: true" is --rail, "rail: 2" is --rail=2).
+std::vector<FileKey> own_file_keys(std::span<const OwnOption> own);
 
 /// The file of -J in what split_arguments left; empty: none. Any other option of the benchmarks throws
 /// Error(bad_config) saying that it has no meaning in `subcommand`, which measures nothing.

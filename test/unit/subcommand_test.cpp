@@ -95,6 +95,29 @@ TEST_CASE("the help lists own options at the benchmarks' column", "[tools][subco
         "                                      below\n");
 }
 
+TEST_CASE("a subcommand's options are keys of a file too", "[tools][subcommand]") {
+  Words set;
+  const auto note = [&](std::string_view t) { set.push_back("[" + std::string(t) + "]"); };
+  const std::vector<OwnOption> own{
+      {"soak", "TIME", "takes a value", note}, {"full", "", "a switch", note}, {"rail", "[=N]", "optional", note}};
+  const std::vector<FileKey> keys = own_file_keys(own);
+  REQUIRE(keys.size() == 3);
+  CHECK(keys[2].name == "rail");
+  const auto after = [&](std::size_t key, const char* text) {
+    set.clear();
+    keys[key].set("", {text});
+    return set;
+  };
+  CHECK(after(0, "15min") == Words{"[15min]"});
+  CHECK(after(0, "true") == Words{"[true]"});  // the option's own complaint
+  CHECK(after(1, "true") == Words{"[1]"});
+  CHECK(after(1, "0").empty());
+  CHECK_THROWS_AS(after(1, "perhaps"), Error);
+  CHECK(after(2, "true") == Words{"[]"});  // --rail
+  CHECK(after(2, "false").empty());
+  CHECK(after(2, "1") == Words{"[1]"});  // --rail=1, not --rail
+}
+
 TEST_CASE("busbar-ranks knows what busbar leaves to it", "[tools][subcommand]") {
   Words left, known;
   for (const Subcommand& s : all_subcommands()) {
