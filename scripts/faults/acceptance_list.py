@@ -112,7 +112,9 @@ FAULTS = [
     AcceptFault("slow_host", "a host's ranks limited to 10 % of a core", before=command("cpu", "node2", "10"),
                 env=(on_host("node2", JOIN_QUOTA),)),
     AcceptFault("slow_rank", "a rank stopped for 20 of each 25 ms", during=slow_rank(5, 0.005, 0.02), rank=5),
-    AcceptFault("flapping_link", "a link down for 1 s, up for 2 s, all the time", during=flap("node2", 1, 2)),
+    # TCP waits longer each time: now and then a step stands still for as long as a hang is allowed to.
+    AcceptFault("flapping_link", "a link down for 1 s, up for 2 s, all the time", during=flap("node2", 1, 2),
+                options=("-T", "15"), launch=True, cluster_env=KEEPALIVE),
     AcceptFault("wrong_data", "one bit of one rank's result flipped once",
                 options=("--inject", "rank=5,op=50,kind=flip"), rank=5),
     AcceptFault("mtu", "MTU 600 on one host of 1500", before=command("mtu", "node2", "600")),

@@ -36,6 +36,7 @@ HangEvidence rich_job() {
   rank_of(job, 2).process = {ProcessState::Life::gone, 'Z', ""};
   job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}, {Trouble::Kind::notice, "late"}};
   job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost, true}};
+  job.hosts[0].mtu = 9000;
   job.hosts[1].net_bytes_per_s = -1;
   job.hosts.emplace_back();
   job.hosts.back().host = "node2";
@@ -66,6 +67,7 @@ TEST_CASE("what was written is read again, all of it", "[hang_json]") {
   CHECK(back.host_of_rank == job.host_of_rank);
   CHECK(back.hosts.at(1).net_bytes_per_s == -1);
   CHECK(back.hosts.at(0).net_bytes_per_s == 100);
+  CHECK(back.hosts.at(0).mtu == 9000);
   CHECK_FALSE(back.hosts.at(2).reached);
   const FlightState& was = job.hosts[0].ranks[1].flight;
   const FlightState& is = back.hosts.at(0).ranks.at(1).flight;

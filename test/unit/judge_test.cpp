@@ -252,6 +252,32 @@ TEST_CASE("small messages that pass and large ones that do not are a matter of t
   check(job, Verdict::host_unreachable, {}, {"node0", "node1"});
 }
 
+TEST_CASE("of two hosts between which large messages are lost the one with its own MTU is to blame", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  for (HostEvidence& host : job.hosts) host.mtu = 1500;
+  job.hosts[2].mtu = 600;
+  probe_all(job, {{0, 2}}, Result::large_lost);
+  check(job, Verdict::host_unreachable, {}, {"node2"});
+  CHECK_THAT(judge(job).sentence,
+             Contains("between node2 and the other hosts; the MTU is 600 bytes on node2, 1500 bytes on node0, node1"));
+  job.hosts[2].mtu = 0;  // not known: then it is one of the two
+  check(job, Verdict::host_unreachable, {}, {"node0", "node2"});
+  job = stuck_job(8, 4);  // of two no one has the usual MTU
+  job.hosts[0].mtu = 1500;
+  job.hosts[1].mtu = 600;
+  probe_all(job, {{0, 1}}, Result::large_lost);
+  check(job, Verdict::host_unreachable, {}, {"node0", "node1"});
+}
+
+TEST_CASE("an MTU that differs blames nobody by itself but is told", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  for (HostEvidence& host : job.hosts) host.mtu = 9000;
+  job.hosts[3].mtu = 1500;
+  check(job, Verdict::stuck_inside, {}, {});
+  const Names evidence = judge(job).evidence;
+  CHECK(std::ranges::count(evidence, "the MTU is 1500 bytes on node3, 9000 bytes on node0, node1, node2") == 1);
+}
+
 TEST_CASE("a fault of the hardware comes before everything, the rest is kept as evidence", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   job.hosts[3].troubles.push_back({Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN, it was up before"});

@@ -64,6 +64,7 @@ HostEvidence a_host() {
   h.net_bytes_per_s = 1234.5;
   h.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"}, {Trouble::Kind::notice, "äöü"}};
   h.probes = {{"node1", PeerProbe::Result::large_lost, true}, {"node2", PeerProbe::Result::ok, false}};
+  h.mtu = 9000;
   return h;
 }
 
@@ -99,6 +100,7 @@ TEST_CASE("evidence arrives as it was sent, every field of it", "[peers]") {
   CHECK(h.probes[0].host == "node1");
   CHECK(h.probes[0].result == PeerProbe::Result::large_lost);
   CHECK(h.probes[0].stalled);
+  CHECK(h.mtu == 9000);
   CHECK(h.probes[1].result == PeerProbe::Result::ok);
   REQUIRE(h.ranks.size() == 3);
   CHECK(h.ranks[1].flight.rank == 14);

@@ -78,6 +78,7 @@ Json host_json(const HostEvidence& host) {
           {"net_bytes_per_s", host.net_bytes_per_s < 0 ? Json(nullptr) : json_number(host.net_bytes_per_s)},
           {"troubles", std::move(troubles)},
           {"probes", std::move(probes)},
+          {"mtu", host.mtu},
           {"ranks", std::move(ranks)}};
 }
 

@@ -167,6 +167,7 @@ HostEvidence read_host(const Json& json) {
     host.probes.push_back(
         {text_at(p, "host"), word_at<PeerProbe::Result>(p, "result", kProbeWords), truth_at(p, "stalled")});
   }
+  host.mtu = whole_at<int>(json, "mtu", 0);
   for (const Json& rank : list_at(json, "ranks")) host.ranks.push_back({read_flight_json(rank), read_process(rank)});
   return host;
 }

@@ -107,8 +107,8 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   } else {
     own.look_closely(view);
     ask_hosts(view, all, milliseconds(1500), meanwhile);
-    // By now the hosts have looked at themselves and at each other.
-    wait(milliseconds(1200), meanwhile);
+    // Until the hosts have looked at themselves and at each other: a probe that is lost takes all of its limit.
+    wait(kProbeLimit + milliseconds(300), meanwhile);
     ask_hosts(view, all, milliseconds(1200), meanwhile);
   }
   all.hosts[all.own] = own.evidence(view);

@@ -21,7 +21,7 @@ inline constexpr std::string_view kForget =
 inline constexpr std::string_view kStopAndKeep = "stop-and-keep";  ///< the same, leaving the flight record
 inline constexpr std::string_view kStop = "stop";                  ///< leave with exit code 4
 
-/// Evidence of all hosts. `quick`: 300 ms, as they stand; else about 6 s, the hosts looking at themselves and at each
+/// Evidence of all hosts. `quick`: 300 ms, as they stand; else 4 to 8 s, the hosts looking at themselves and at each
 /// other in between. Hosts that do not answer through any of their processes are unreached. Any thread; blocks.
 HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile);
 

@@ -53,6 +53,7 @@ struct HostEvidence {
   double net_bytes_per_s = -1;  ///< in and out of the host while it was looked at; -1: not known
   std::vector<Trouble> troubles;
   std::vector<PeerProbe> probes;  ///< of the other hosts
+  int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
 };
 
 /// What NCCL's RAS service says, in lines for people, and what follows from them.

@@ -2,6 +2,7 @@
 
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_socket.h"
 #include "common/watch/stalled_connections.h"
 
@@ -13,8 +14,6 @@
 
 namespace busbar {
 namespace {
-
-constexpr std::chrono::milliseconds kProbeLimit{2000};
 
 /// What the kernel says of the connections that the job has had all along: a probe that was too slow proves nothing on
 /// busy cores, and one that came through may have agreed on smaller packets than the job's connections once did.
@@ -106,6 +105,7 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   host.host = view.host;
   host.reached = true;
   host.ranks = read_local_ranks(view);
+  if (!view.peers.empty()) host.mtu = interface_mtu(interface_of(view.peers[view.rank].ip));
   const std::lock_guard lock(mutex_);
   host.net_bytes_per_s = net_bytes_per_s_;
   host.troubles = troubles_;

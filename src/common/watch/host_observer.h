@@ -15,6 +15,9 @@
 
 namespace busbar {
 
+/// After which another host's silence counts.
+inline constexpr std::chrono::milliseconds kProbeLimit{2000};
+
 /// The flight records of this job on this host (containers of several hosts may share a folder), each with what /proc
 /// says about its process.
 std::vector<RankEvidence> read_local_ranks(const JobView& view);

@@ -111,6 +111,7 @@ void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::ve
     const bool adds = !is_last_resort(found[i].verdict) || (slow && stands_still(scene, found[i].ranks));
     if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
   }
+  if (const std::string mtus = mtu_words(scene); !mtus.empty()) lines.push_back(mtus);
   add_troubles(scene, lines);
 }
 

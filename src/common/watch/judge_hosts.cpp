@@ -86,20 +86,23 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
   return std::nullopt;
 }
 
-Ruling about_mtu(const std::vector<Pair>& lost) {
+/// Who stands out by its own MTU is to blame, else who stands in all pairs, else both ends of one.
+Ruling about_mtu(const Scene& scene, const std::vector<Pair>& lost) {
   Ruling ruling;
   ruling.verdict = Verdict::host_unreachable;
-  const std::optional<std::string> common = common_host(lost);
-  const Pair& first = lost.front();
-  if (common) {
-    ruling.hosts.insert(*common);
-    ruling.sentence = fmt::format(
-        "small messages pass, 32 KiB do not: the MTU differs on the way between {} and the other hosts", *common);
-  } else {
-    ruling.hosts = {first.first, first.second};
-    ruling.sentence = fmt::format("small messages pass, 32 KiB do not: the MTU differs on the way between {} and {}",
-                                  first.first, first.second);
+  const std::set<std::string> unlike = hosts_of_unlike_mtu(scene);
+  for (const auto& [from, to] : lost) {
+    for (const std::string& host : {from, to}) {
+      if (unlike.contains(host)) ruling.hosts.insert(host);
+    }
   }
+  if (const auto common = common_host(lost); ruling.hosts.empty() && common) ruling.hosts.insert(*common);
+  const std::string between = ruling.hosts.empty()
+                                  ? fmt::format("{} and {}", lost.front().first, lost.front().second)
+                                  : fmt::format("{} and the other hosts", fmt::join(ruling.hosts, ", "));
+  if (ruling.hosts.empty()) ruling.hosts = {lost.front().first, lost.front().second};
+  ruling.sentence = "small messages pass, 32 KiB do not: the MTU differs on the way between " + between;
+  if (const std::string mtus = mtu_words(scene); !mtus.empty()) ruling.sentence += "; " + mtus;
   return ruling;
 }
 
@@ -115,7 +118,7 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
   Ruling ruling;
   const std::vector<Pair>& failing = cut.empty() ? lost : cut;
   if (cut.empty()) {
-    ruling = about_mtu(lost);
+    ruling = about_mtu(scene, lost);
   } else if (const auto common = common_host(cut)) {
     ruling.hosts.insert(*common);
     ruling.sentence = fmt::format("{} and the other hosts do not reach each other", host_and_ranks(scene, *common));

@@ -101,7 +101,13 @@ std::vector<std::string> missing_evidence(const Scene& scene);
 /// Commands to try.
 std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling);
 
+/// The hosts whose MTU is not that of more than half of them; none where no MTU is.
+std::set<std::string> hosts_of_unlike_mtu(const Scene& scene);
+
 // Words.
+
+/// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
+std::string mtu_words(const Scene& scene);
 
 /// Whether nobody listens any more on a host that was not reached, although the host answers.
 bool refuses(const HostEvidence& host);

@@ -190,8 +190,8 @@ void fields(Io& io, T& probe) {
 template <typename Io, typename T>
 requires std::same_as<std::remove_const_t<T>, HostEvidence>
 void fields(Io& io, T& evidence) {
-  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes] = evidence;
-  io(host, reached, why_not, ranks, net_bytes_per_s, troubles, probes);
+  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu] = evidence;
+  io(host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu);
 }
 
 std::string written(const HostEvidence& host) {
