@@ -130,7 +130,7 @@ class History(suite.Case):
         self.fails(suite.perf("all_reduce", 2, "-b", "8", "-e", "8", "--history", text), 255, "not a database")
         with open(text, encoding="utf-8") as kept:
             self.assertIn("not to be lost", kept.read())
-        for file, words in ((text, "not a database"), (newer, "version 99"), (self.path("absent"), "unable to open")):
+        for file, words in ((text, "not a database"), (newer, "version 99"), (self.path("absent"), "no such file")):
             self.fails(history("list", "--history", file), 255, words)
         self.assertFalse(os.path.exists(self.path("absent")))
 

@@ -226,16 +226,34 @@ TEST_CASE("What is no history stays as it is, with the reason", "[history][unit]
   const std::string other = read_text(dir.file("other"));
   CHECK_THROWS_WITH(add("other"), Contains("no history of busbar"));
   CHECK(read_text(dir.file("other")) == other);
+  // The journal's mode is in the file's header.
+  sqlite(dir.file("log"), "PRAGMA journal_mode=WAL; CREATE TABLE mine(x)");
+  const std::string log = read_text(dir.file("log"));
+  CHECK_THROWS_WITH(add("log"), Contains("no history of busbar"));
+  CHECK(read_text(dir.file("log")) == log);
   add("newer");
   sqlite(dir.file("newer"), "PRAGMA user_version=2");
   CHECK_THROWS_WITH(add("newer"), Contains("version 2") && Contains("newer busbar"));
   CHECK_THROWS_WITH(History(dir.file("newer"), History::Mode::read), Contains("version 2"));
   CHECK_THROWS_WITH(add("none/h.db"), Contains("unable to open"));
   CHECK_THROWS_WITH(check_history(dir.path()), Contains("--history"));
-  CHECK_THROWS_AS(History(dir.file("absent"), History::Mode::read), Error);
+  CHECK_THROWS_WITH(History(dir.file("absent"), History::Mode::read), Contains("no such file"));
   CHECK_FALSE(std::filesystem::exists(dir.file("absent")));
   std::ofstream(dir.file("empty")) << "";
   CHECK_NOTHROW(add("empty"));
+}
+
+TEST_CASE("A history that another process keeps to itself is an error", "[history][unit]") {
+  const TempDir dir;
+  const std::string path = dir.file("h.db");
+  check_history(path);
+  Database holder(path, Database::Mode::existing);
+  holder.run("BEGIN EXCLUSIVE");
+  for (const auto mode : {History::Mode::add, History::Mode::read}) {
+    CHECK_THROWS_WITH(History(path, mode, 0.01), Contains("h.db") && Contains("locked") && Contains("fuser"));
+  }
+  holder.run("ROLLBACK");
+  CHECK(History(path, History::Mode::add, 0.01).add(history_run(1e-3)) == 1);
 }
 
 TEST_CASE("A damaged history is an error, not a crash", "[history][unit]") {

@@ -7,6 +7,11 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
 namespace busbar {
 namespace {
 
@@ -18,7 +23,7 @@ const char* remedy(int result) {
     case SQLITE_CORRUPT:
       return "; it is damaged and stays as it is: move it away, `sqlite3 FILE .recover` may save its rows";
     case SQLITE_CANTOPEN:
-      return "; name a file in a directory that exists and that rank 0 may write";
+      return "; it must be a file that rank 0 may read and write, in a directory that exists";
     case SQLITE_READONLY:
       return "; rank 0 must be allowed to write the file and its directory (where SQLite keeps its journal)";
     case SQLITE_FULL:
@@ -34,23 +39,39 @@ const char* remedy(int result) {
   }
 }
 
+/// SQLite calls it while another process holds the file. Not sqlite3_busy_timeout: that begins anew with each attempt,
+/// and preparing a statement alone makes three.
+int wait_a_little(void* patience_s, int) {
+  double& left_s = *static_cast<double*>(patience_s);
+  if (left_s <= 0) return 0;
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  left_s -= std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return 1;
+}
+
 }  // namespace
 
 void Database::Close::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-Database::Database(const std::string& path, Mode mode, double patience_s) : path_(path) {
+Database::Database(const std::string& path, Mode mode, double patience_s) : path_(path), patience_s_(patience_s) {
   const int flags = SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
   sqlite3* database = nullptr;
   // SQLite takes some names for more than a file: "", ":memory:", "file:...".
   const bool absolute = path.starts_with('/');
   if (path.empty()) throw Error(ExitCode::bad_config, "an empty name is no file");
+  std::error_code unknown;  // then SQLite has the reason
+  if (mode == Mode::existing &&
+      std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found) {
+    throw Error(ExitCode::bad_config, fmt::format("{}: there is no such file", printable(path)));
+  }
   const int result = sqlite3_open_v2((absolute ? path : "./" + path).c_str(), &database, flags, nullptr);
   database_.reset(database);
   check(result);
   sqlite3_extended_result_codes(database, 1);
-  sqlite3_busy_timeout(database, static_cast<int>(patience_s * 1000));
+  sqlite3_busy_handler(database, &wait_a_little, &patience_s_);
   // The file may come from anybody: its views and triggers get no functions with side effects.
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

@@ -17,8 +17,11 @@ class Database {
  public:
   enum class Mode { create, existing };
 
-  /// Opens the file; with Mode::existing it must be there. Waits up to `patience_s` where another process holds it.
+  /// Opens the file; with Mode::existing it must be there. Waits up to `patience_s` in all while other processes hold
+  /// it.
   Database(const std::string& path, Mode mode, double patience_s = 30);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
 
   /// Statements without results, separated by ';'.
   void run(const std::string& sql);
@@ -39,6 +42,7 @@ class Database {
     void operator()(sqlite3* database) const;
   };
   std::string path_;
+  double patience_s_;  ///< what is left of it; SQLite's handler knows its address
   std::unique_ptr<sqlite3, Close> database_;
 };
 

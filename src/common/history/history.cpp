@@ -111,6 +111,21 @@ void add_criteria(Database& database, std::int64_t id, const std::vector<Criteri
   }
 }
 
+/// Whether nobody has put anything into it yet.
+bool blank(Database& database) {
+  return database.number("SELECT count(*) FROM sqlite_master") == 0 && database.number("PRAGMA user_version") == 0 &&
+         database.number("PRAGMA application_id") == 0;
+}
+
+/// Makes a history of a blank file. Of runs that begin at once one does it, while the others wait.
+void create(Database& database) {
+  Transaction taken(database);
+  if (!blank(database)) return;
+  database.run(kSchema);
+  database.run(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kHistoryVersion));
+  taken.commit();
+}
+
 }  // namespace
 
 History::History(const std::string& path, Mode mode, double patience_s)
@@ -119,17 +134,7 @@ History::History(const std::string& path, Mode mode, double patience_s)
 }
 
 void History::accept_or_create(Mode mode) {
-  if (mode == Mode::add) {
-    // Hosts of a network file system do not share the memory that a write-ahead log needs.
-    database_.run("PRAGMA journal_mode=DELETE");
-    Transaction taken(database_);
-    if (database_.number("SELECT count(*) FROM sqlite_master") == 0 && database_.number("PRAGMA user_version") == 0) {
-      database_.run(kSchema);
-      database_.run(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kHistoryVersion));
-      taken.commit();
-      return;
-    }
-  }
+  if (mode == Mode::add && blank(database_)) create(database_);
   const std::int64_t version = database_.number("PRAGMA user_version");
   if (database_.number("PRAGMA application_id") != kApplication) {
     throw Error(ExitCode::bad_config,
@@ -144,6 +149,9 @@ void History::accept_or_create(Mode mode) {
                     "name another file",
                     printable(database_.path()), version, BUSBAR_VERSION, kHistoryVersion));
   }
+  // Only now: of a file that is not ours not even the journal's mode may change. Hosts of a network file system do not
+  // share the memory that a write-ahead log needs.
+  if (mode == Mode::add) database_.run("PRAGMA journal_mode=DELETE");
 }
 
 void History::check_room() {
