@@ -11,18 +11,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 
 namespace busbar {
 namespace {
-
-void write_json(const std::string& path, const std::string& text) {
-  const std::string name = create_new_file(path, "-J").path;
-  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
-  const int error = replace_file(name, text);
-  if (error != 0) throw Error(ExitCode::internal, fmt::format("-J {}: {}", name, std::strerror(error)));
-}
 
 /// --junit and the like. Looking takes seconds, so that they are opened only here.
 void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
@@ -85,7 +76,7 @@ int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>&
   }
   std::string text = doctor_text(finding) + since;
   if (options.verbose) text += doctor_rows_text(nodes);
-  if (!options.output_file.empty()) write_json(options.output_file, doctor_json(nodes, finding));
+  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", doctor_json(nodes, finding));
   write_files(options.outputs, nodes, finding);
   if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
   const bool bad = finding.outcome == Outcome::fail || (options.strict && finding.outcome == Outcome::warn);

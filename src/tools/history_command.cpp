@@ -20,9 +20,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <set>
 
@@ -43,7 +41,7 @@ struct HistoryOptions {
 };
 
 std::vector<OwnOption> own_options(HistoryOptions& options) {
-  return {{"history", "FILE", "the SQLite file that --history of the benchmarks, accept, locate and doctor wrote",
+  return {{"history", "FILE", "the SQLite file that --history of the benchmarks and of busbar wrote",
            [&](std::string_view text) { options.file = text; }},
           {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
            [&](std::string_view text) {
@@ -144,12 +142,7 @@ bool speaks_utf8() {
 }
 
 void write_out(const HistoryOptions& options, const std::string& text, const std::function<std::string()>& json) {
-  if (!options.output_file.empty()) {
-    const std::string name = create_new_file(options.output_file, "-J").path;
-    if (name != options.output_file) fmt::print(stderr, "busbar: {} exists; writing {}\n", options.output_file, name);
-    const int error = replace_file(name, json());
-    if (error != 0) throw Error(ExitCode::internal, fmt::format("-J {}: {}", name, std::strerror(error)));
-  }
+  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", json());
   if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
 }
 

@@ -14,8 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 
 namespace busbar {
 namespace {
@@ -53,13 +51,6 @@ MergeOptions read_options(int argc, char** argv) {
   return options;
 }
 
-void write_json(const std::string& path, const std::string& text) {
-  const std::string name = create_new_file(path, "-J").path;
-  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
-  const int error = replace_file(name, text);
-  if (error != 0) throw Error(ExitCode::internal, fmt::format("-J {}: {}", name, std::strerror(error)));
-}
-
 int merge(int argc, char** argv, bool speaks) {
   const MergeOptions options = read_options(argc, argv);
   if (!speaks) return 0;
@@ -70,7 +61,7 @@ int merge(int argc, char** argv, bool speaks) {
   std::vector<RunFile> runs;
   for (const std::string& file : options.files) runs.push_back(read_run(read_file(file, "the run file"), file));
   const MergedRuns merged = merge_runs(std::move(runs), options.launch_cost_s);
-  if (!options.output_file.empty()) write_json(options.output_file, merged_json(merged));
+  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", merged_json(merged));
   if (!write_stdout(merged_text(merged))) {
     throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
   }

@@ -13,9 +13,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <cstring>
-
 namespace busbar {
 namespace {
 
@@ -78,11 +75,7 @@ void write_report(const std::string& path, const std::string& text) {
     if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
     return;
   }
-  const std::string name = create_new_file(path, "--output").path;
-  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
-  const int error = replace_file(name, text);
-  if (error != 0) throw Error(ExitCode::not_possible, fmt::format("--output {}: {}", name, std::strerror(error)));
-  fmt::print("wrote {}\n", name);
+  fmt::print("wrote {}\n", write_new_file(path, "--output", text));
 }
 
 int report(int argc, char** argv, bool speaks) {

@@ -1,8 +1,10 @@
-// The bugs these would catch: two runs that start at once write one file, and `-J /dev/null` replaces a device.
+// The bugs these would catch: two runs that start at once write one file, `-J /dev/null` replaces a device, and a full
+// disk leaves an empty result.
 
 #include "common/report/report_file.h"
 
 #include "common/base/error.h"
+#include "full_disk.h"
 #include "golden.h"
 #include "temp_dir.h"
 
@@ -43,6 +45,25 @@ TEST_CASE("A file is made only where a file can be", "[report_file][unit]") {
   } catch (const Error& e) {
     CHECK(e.code() == ExitCode::bad_config);
   }
+}
+
+TEST_CASE("A result that is written at once is whole or is not there", "[report_file][unit]") {
+  const TempDir dir;
+  const std::string path = dir.file("r");
+  CHECK(write_new_file(path, "-J", "one") == path);
+  const std::string said = stderr_of(dir.file("stderr"), [&] { write_new_file(path, "-J", "two"); });
+  CHECK(said == "busbar: " + path + " exists; writing " + path + ".0\n");
+  CHECK(read_text(path) == "one");
+  CHECK(read_text(path + ".0") == "two");
+  const FullDisk full(16);
+  try {
+    write_new_file(dir.file("large"), "-J", std::string(100, 'x'));
+    FAIL("there was no room");
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::bad_config);
+    CHECK_THAT(e.what(), Catch::Contains("-J") && Catch::Contains("large"));
+  }
+  CHECK_FALSE(std::filesystem::exists(dir.file("large")));
 }
 
 TEST_CASE("Replacing a file is all or nothing and leaves nothing behind", "[report_file][unit]") {

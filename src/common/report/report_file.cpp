@@ -60,6 +60,16 @@ int replace_file(const std::string& path, std::string_view text) {
   return error;
 }
 
+std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
+  const std::string name = create_new_file(path, option).path;
+  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
+  const int error = replace_file(name, text);
+  if (error == 0) return name;
+  ::unlink(name.c_str());
+  throw Error(ExitCode::bad_config,
+              fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
+}
+
 /// A file beside `path` that no other run has, with `text` in it and readable by all; `name` gets its name. 0 or errno.
 static int write_beside(const std::string& path, std::string_view text, std::string& name) {
   name = path + ".XXXXXX";  // and not .prom, so that no collector reads it

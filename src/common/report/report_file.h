@@ -21,6 +21,10 @@ struct NewFile {
 /// that start at once never share a file. Throws Error(bad_config) naming `option`.
 NewFile create_new_file(const std::string& path, std::string_view option);
 
+/// Writes `text` into a file that create_new_file creates, says on stderr where it is if not where it was asked for,
+/// and returns its name. Throws Error(bad_config) naming `option`; then no file is left.
+std::string write_new_file(const std::string& path, std::string_view option, std::string_view text);
+
 /// Puts `text` in the place of the file at `path` in one step: a reader, or a crash, meets the old text or the new one
 /// whole. Returns 0 or errno; then the old text stands.
 int replace_file(const std::string& path, std::string_view text);
