@@ -39,7 +39,7 @@ std::vector<ProbedRank> healthy(int n, std::uint64_t seed = 1, const std::string
 TEST_CASE("healthy ranks are not blamed", "[locate][ranks]") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const auto ranks = healthy(16, seed);
-    CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::pass);
+    CHECK(judge_solo(ranks, 0.9, 0.8, false).outcome == Outcome::pass);
     CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::pass);
     CHECK(judge_arrival(ranks, 1e-6, false).outcome == Outcome::pass);
   }
@@ -49,9 +49,9 @@ TEST_CASE("a rank whose copies are slow in two sets of three is named with its p
   auto ranks = healthy(8);
   const auto to_host = static_cast<std::size_t>(SoloProbe::to_host);
   ranks[5].solo_s[0][to_host] = 2 * kSpin;
-  CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::pass);  // once is chance
+  CHECK(judge_solo(ranks, 0.9, 0.8, false).outcome == Outcome::pass);  // once is chance
   ranks[5].solo_s[2][to_host] = 2 * kSpin;
-  const RankFinding found = judge_solo(ranks, 0.9, 0.8);
+  const RankFinding found = judge_solo(ranks, 0.9, 0.8, false);
   CHECK(found.outcome == Outcome::fail);
   REQUIRE(found.slow.size() == 1);
   CHECK(found.slow[0].rank == 5);
@@ -61,7 +61,7 @@ TEST_CASE("a rank whose copies are slow in two sets of three is named with its p
 
   // 0.85 of the median's speed is a warning.
   for (auto& set : ranks[5].solo_s) set[to_host] = kSpin / 0.85;
-  CHECK(judge_solo(ranks, 0.9, 0.8).outcome == Outcome::warn);
+  CHECK(judge_solo(ranks, 0.9, 0.8, false).outcome == Outcome::warn);
 }
 
 TEST_CASE("only equal devices are compared, and not too few of them", "[locate][ranks]") {
@@ -70,12 +70,31 @@ TEST_CASE("only equal devices are compared, and not too few of them", "[locate][
     ranks[r].device = "an older GPU";
     for (auto& set : ranks[r].solo_s) set.fill(3 * kSpin);
   }
-  const RankFinding found = judge_solo(ranks, 0.9, 0.8);
+  const RankFinding found = judge_solo(ranks, 0.9, 0.8, false);
   CHECK(found.outcome == Outcome::pass);
   CHECK(found.slow.empty());
   REQUIRE(found.skipped.size() == 1);
   CHECK(found.skipped[0] == "solo probes: 3 ranks on an older GPU, too few to compare");
-  CHECK(judge_solo(healthy(3), 0.9, 0.8).outcome == Outcome::skip);
+  CHECK(judge_solo(healthy(3), 0.9, 0.8, false).outcome == Outcome::skip);
+}
+
+TEST_CASE("where ranks take turns on cores, cold caches are no fault and a slow core is", "[locate][ranks]") {
+  auto ranks = healthy(8);
+  const auto fill = static_cast<std::size_t>(SoloProbe::fill), spin = static_cast<std::size_t>(SoloProbe::spin);
+  ranks[3].solo_s[0][fill] = ranks[3].solo_s[2][fill] = 1.5 * kSpin;
+  CHECK(judge_solo(ranks, 0.9, 0.8, false).outcome == Outcome::fail);
+  const RankFinding known = judge_solo(ranks, 0.9, 0.8, true);
+  CHECK(known.outcome == Outcome::pass);
+  CHECK(known.skipped.size() == 1);
+  auto seen = ranks;
+  for (ProbedRank& rank : seen) rank.core.fill({0.2, 0.05, 0.15});
+  CHECK(judge_solo(seen, 0.9, 0.8, false).outcome == Outcome::pass);
+
+  ranks[3].solo_s[0][spin] = ranks[3].solo_s[2][spin] = 1.5 * kSpin;
+  CHECK(judge_solo(ranks, 0.9, 0.8, true).outcome == Outcome::fail);
+
+  for (ProbedRank& rank : seen) rank.work_cpu_s = 0;  // a device works, and needs no core for it
+  CHECK(judge_solo(seen, 0.9, 0.8, true).outcome == Outcome::fail);
 }
 
 TEST_CASE("a rank that is kept off its core in all sets is named", "[locate][ranks]") {

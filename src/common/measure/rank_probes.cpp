@@ -238,7 +238,7 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
   const bool turns = world.max(std::int64_t{work.on_host() && host.size() > job_cores()}) > 0;
   RankFinding solo, late;
   if (world.rank() == 0) {
-    solo = join(judge_solo(ranks, warn, fail), judge_core(ranks, warn, fail, turns));
+    solo = join(judge_solo(ranks, warn, fail, turns), judge_core(ranks, warn, fail, turns));
     late = judge_arrival(ranks, clock.error_s(), turns);
   }
   std::int64_t suspects = static_cast<std::int64_t>(std::min(late.slow.size(), kMostSuspects));

@@ -106,6 +106,11 @@ double in_turns(const CoreTime& time) {
 
 double per_cpu_time(const CoreTime& time) { return time.wall_s / std::max(time.cpu_s, 1e-6); }
 
+/// Whether a thread does the work, no device.
+bool works_on_host(std::span<const ProbedRank> ranks) {
+  return std::ranges::any_of(ranks, [](const ProbedRank& r) { return r.work_cpu_s > 0; });
+}
+
 /// Whether the median rank has to wait for its core while it spins.
 bool spinning_takes_turns(std::span<const ProbedRank> ranks) {
   constexpr double kWaiting = 1.2;
@@ -135,8 +140,11 @@ const char* name(SoloProbe probe) {
   return kNames[static_cast<int>(probe)];
 }
 
-RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail) {
+RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
   RankFinding finding;
+  if (ranks.empty()) return finding;
+  const bool cold_caches = works_on_host(ranks) && (take_turns || spinning_takes_turns(ranks));
+  if (cold_caches) finding.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) {
       finding.skipped.push_back(fmt::format("solo probes: {} rank{} on {}, too few to compare", equal.size(),
@@ -144,8 +152,10 @@ RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fa
       continue;
     }
     finding.outcome = worse(finding.outcome, Outcome::pass);
-    for (std::size_t p = 0; p < kSoloProbes.size(); ++p)
+    for (std::size_t p = 0; p < kSoloProbes.size(); ++p) {
+      if (cold_caches && kSoloProbes[p] != SoloProbe::spin) continue;
       judge_probe(ranks, equal, times_of(ranks, p), name(kSoloProbes[p]), kSetsNeeded, warn, fail, finding);
+    }
   }
   conclude(finding);
   return finding;

@@ -57,8 +57,10 @@ struct RankFinding {
 };
 
 /// Slow by solo probes: among at least four equal devices, below `fail` (or `warn`) of the median speed and more than
-/// six robust standard deviations off (0.6745 x / MAD, the MAD at least 1 % of the median), in two sets of three.
-RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail);
+/// six robust standard deviations off (0.6745 x / MAD, the MAD at least 1 % of the median), in two sets of three. Where
+/// ranks take turns on cores (as judge_core says), what the host's memory takes part in is skipped: after each turn a
+/// rank finds its caches cold, which takes CPU time.
+RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
 
 /// Kept off its core, by the same rule but in all three sets: the share of the time in which a rank, always with
 /// something to compute, had a core. Where ranks take turns on cores (`take_turns` as below, or the median rank waits
