@@ -61,6 +61,11 @@ def perf(collective, nranks, *options, **settings):
     return mpirun(nranks, [program(collective), "--backend", "mpi", *options], **settings)
 
 
+def report(*arguments):
+    """`busbar report`."""
+    return execute([os.path.join(BUILD, f"busbar{SUFFIX}"), "report", *arguments])
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
