@@ -39,8 +39,10 @@ struct SimulatedCluster {
   std::map<std::pair<int, int>, double> rail;  ///< (unit, rail)
   int together = 0;  ///< > 0: groups of so many or more do half where `together_unit` is in them
   int together_unit = -1;
-  int dipping_unit = -1;     ///< one of five repetitions dips wherever it takes part
-  std::vector<char> silent;  ///< units that cannot be measured
+  int dipping_unit = -1;        ///< one of five repetitions dips wherever it takes part
+  double dip_sustained = 0.95;  ///< what is sustained where one dips
+  double dipping_share = 0;     ///< of all measurements in which some repetition dips so, whoever takes part
+  std::vector<char> silent;     ///< units that cannot be measured
   Random random;
 
   void slow_unit(int unit, double factor) { out[at(unit)] = in[at(unit)] = factor; }
@@ -76,6 +78,8 @@ struct SimulatedCluster {
       result.bandwidth = scale * bandwidth;
       result.repetitions = 5;
       result.dips = static_cast<int>(std::count(group.begin(), group.end(), dipping_unit));
+      if (dipping_share > 0 && random.unit() < dipping_share) ++result.dips;
+      if (result.dips > 0) result.sustained = dip_sustained;
       measured.push_back(result);
     }
     return measured;

@@ -196,5 +196,6 @@ TEST_CASE("repetitions become one measurement", "[locate][summary]") {
   CHECK(m.repetitions == 5);
   // mean 2.48, squares 3 x 0.2304 + 2.3104 + 0.0064 = 3.008, / 4 = 0.752, root 0.8672
   CHECK(m.variation == Approx(0.8672 / 2.48).epsilon(1e-3));
+  CHECK(m.sustained == Approx(2 / 2.48));
   CHECK(summarize_group({}, 100).repetitions == 0);
 }

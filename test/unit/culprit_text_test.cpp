@@ -52,7 +52,10 @@ TEST_CASE("What comes and goes says so", "[locate]") {
   CHECK(describe(culprit, kNames) ==
         "node3: comes and goes: 3 of 4 partners slow (0.11 +- 0.01 of the median), 3 of 3 confirmations");
   culprit.ratio = 0;
-  CHECK(describe(culprit, kNames) == "node3: comes and goes: dips in 3 of 4 measurements");
+  culprit.over_time = 0.41;
+  CHECK(
+      describe(culprit, kNames) ==
+      "node3: comes and goes: dips in 3 of 4 measurements, 3 of 3 confirmations, 0.41 of what others reach over time");
 }
 
 TEST_CASE("A pair, a path, two that cannot be told apart, contention and a group have sentences of their own",

@@ -211,6 +211,15 @@ TEST_CASE("--rail says which local index is slow, each time with another partner
   CHECK(culprit.rail == 2);
 }
 
+TEST_CASE("Hosts with more ranks than a small number holds keep their rails apart", "[locate]") {
+  SearchOptions options;
+  options.rails = 160;
+  SimulatedCluster cluster(16, 10);
+  cluster.slow_unit(6, 0.7);
+  cluster.rail[{6, 150}] = 0.3;
+  CHECK(only(searched(cluster, options).finding()).slow_rails == std::vector<int>{150});
+}
+
 TEST_CASE("--halving screens by groups and confirms by pairs", "[locate]") {
   SearchOptions options;
   options.halving = true;
@@ -275,6 +284,32 @@ TEST_CASE("Dips within measurements that otherwise look good are told", "[locate
   CHECK(culprit.units == std::vector<int>{20});
   CHECK(culprit.intermittent);
   CHECK(finding.outcome == Outcome::warn);
+  CHECK(culprit.over_time == Approx(0.95).margin(0.01));
+}
+
+TEST_CASE("Dips that persist and cost more than a slow link may fail without a soak", "[locate]") {
+  for (const int n : {4, 8, 64}) {
+    SimulatedCluster cluster(n, 14);
+    cluster.dipping_unit = 2;
+    cluster.dip_sustained = 0.5;
+    cluster.dipping_share = 0.02;
+    const LocateFinding finding = searched(cluster).finding();
+    const Culprit culprit = only(finding);
+    CHECK(culprit.units == std::vector<int>{2});
+    CHECK(culprit.intermittent);
+    CHECK(culprit.failed_confirmations == culprit.confirmations);
+    CHECK(culprit.over_time == Approx(0.5).margin(0.03));
+    CHECK(finding.outcome == Outcome::fail);
+  }
+}
+
+TEST_CASE("Where everybody's measurements dip nobody is to blame", "[locate]") {
+  for (const int n : {8, 64}) {
+    SimulatedCluster cluster(n, 14);
+    cluster.dip_sustained = 0.5;
+    cluster.dipping_share = 0.3;
+    CHECK(searched(cluster).finding().outcome == Outcome::pass);
+  }
 }
 
 TEST_CASE("A soak finds a unit that is slow one time in ten", "[locate]") {

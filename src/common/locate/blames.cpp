@@ -33,8 +33,13 @@ Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
   if (culprit.intermittent && all.slow < 3) {  // only within its measurements
     culprit.slow_partners = end.dipped;
     culprit.partners = end.measured;
-    culprit.ratio = 0;
-    culprit.outcome = Outcome::warn;
+    culprit.failed_confirmations = end.dipped_again;
+    culprit.ratio = culprit.ratio_error = 0;
+    culprit.over_time = end.sustained;
+    // Its median repetition is as fast as others', so it is the time lost in the dips that counts, and that the tests
+    // made for its sake dip too.
+    const bool persists = 2 * end.dipped_again > end.confirmations.measured && end.dip_chance <= kFalseFailures;
+    culprit.outcome = persists ? outcome_of(end.sustained, record.options) : Outcome::warn;
     return culprit;
   }
   culprit.outcome = outcome_of(culprit.ratio, record.options);

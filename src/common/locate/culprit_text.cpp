@@ -47,6 +47,10 @@ std::string confirmed(const Culprit& culprit) {
   return fmt::format(", {} of {} confirmations", culprit.failed_confirmations, culprit.confirmations);
 }
 
+std::string over_time(const Culprit& culprit) {
+  return culprit.over_time > 0 ? fmt::format(", {:.2f} of what others reach over time", culprit.over_time) : "";
+}
+
 std::string alone(const Culprit& culprit) {
   return culprit.alone_ratio > 0 ? fmt::format(", {:.2f} alone", culprit.alone_ratio) : "";
 }
@@ -72,8 +76,8 @@ std::string describe(const Culprit& culprit, std::span<const std::string> names)
   switch (culprit.what) {
     case What::unit:
       if (culprit.intermittent && culprit.ratio <= 0) {
-        return fmt::format("{}: comes and goes: dips in {} of {} measurements", name, culprit.slow_partners,
-                           culprit.partners);
+        return fmt::format("{}: comes and goes: dips in {} of {} measurements{}{}", name, culprit.slow_partners,
+                           culprit.partners, confirmed(culprit), over_time(culprit));
       }
       return fmt::format("{}: {}{} of {} partners slow{}{}{}{}{}", name, culprit.intermittent ? "comes and goes: " : "",
                          culprit.slow_partners, culprit.partners, ratio, confirmed(culprit), side_words(culprit.side),

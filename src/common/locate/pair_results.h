@@ -21,7 +21,8 @@ struct PairResult {
   LocateRound::Kind kind = LocateRound::Kind::matching;
   bool one_way : 1 = false;
   bool dipped : 1 = false;  ///< some repetitions fell far below the others
-  std::int8_t rail = -1;
+  std::int16_t rail = -1;
+  std::uint8_t sustained = 100;  ///< [%] GroupMeasurement's
 };
 
 /// Its two ends.

@@ -32,6 +32,7 @@ struct GroupMeasurement {
   double variation = 0;  ///< standard deviation over mean of the repetitions
   double tail = 1;       ///< p99 (or the largest of fewer) over median of the times
   int dips = 0;          ///< repetitions below 0.8 of the group's median
+  double sustained = 1;  ///< what all repetitions together reach, of the median one: 0.5 where half of the time is lost
   int repetitions = 0;
 };
 

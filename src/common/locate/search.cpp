@@ -68,7 +68,8 @@ void Search::Impl::keep(std::span<const GroupMeasurement> measured) {
     result.kind = asked.kind;
     result.one_way = asked.one_way;
     result.dipped = measured[i].dips > 0;
-    result.rail = static_cast<std::int8_t>(asked.rail);
+    result.rail = static_cast<std::int16_t>(asked.rail);
+    result.sustained = static_cast<std::uint8_t>(std::lround(100 * std::clamp(measured[i].sustained, 0.0, 1.0)));
     // A last group of three is as slow as the slowest of its links: each of its pairs is suspect with it.
     for (std::size_t first = 0; first < units.size(); ++first) {
       for (std::size_t second = first + 1; second < units.size(); ++second) {

@@ -48,6 +48,7 @@ struct Culprit {
   double ratio_error = 0;       ///< standard deviation of these
   double alone_ratio = 0;       ///< of the median, while nothing else ran; 0: not tried
   std::vector<int> slow_rails;  ///< of the rails tried, those that are slow
+  double over_time = 0;         ///< known by its dips alone: what it reaches over time, of what others do; else 0
   Outcome outcome = Outcome::fail;
 };
 

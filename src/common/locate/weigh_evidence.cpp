@@ -52,6 +52,19 @@ class Weighing {
   }
   bool slow(double ratio) const { return ratio < threshold_; }
 
+  /// Measurements within which some repetitions fell far below the others.
+  struct Dips {
+    int measured = 0;
+    int slow = 0;
+    int sustained = 0;  ///< [%] sum over all measured
+    double mean() const { return measured == 0 ? 1 : sustained / 100.0 / measured; }
+  };
+  static void add_dips(Dips& dips, const PairResult& result) {
+    ++dips.measured;
+    dips.slow += result.dipped ? 1 : 0;
+    dips.sustained += result.sustained;
+  }
+
   /// Per end its pairs with partners that are good, and its dips with them.
   void count_pairs() {
     pairs_.resize(at(nends_));
@@ -66,8 +79,8 @@ class Weighing {
       if (result.kind == LocateRound::Kind::rail) continue;
       const int a = first_end(result);
       const int b = second_end(result, nunits_);
-      if (good(b)) dips_[at(a)].add(1, result.dipped);
-      if (good(a)) dips_[at(b)].add(1, result.dipped);
+      if (good(b)) add_dips(dips_[at(a)], result);
+      if (good(a)) add_dips(dips_[at(b)], result);
     }
   }
 
@@ -88,10 +101,10 @@ class Weighing {
     constexpr double kWorthALook = 0.02;
     for (int end = 0; end < nends_; ++end) {
       const SlowCount& own = pairs_[at(end)];
-      const SlowCount& dips = dips_[at(end)];
+      const Dips& dips = dips_[at(end)];
       const bool suspect = evidence_.screen.state[at(end)] == Screen::State::suspect;
       // Its own are taken out of what is normal, for in a small cluster they are a good part of it.
-      const auto stands_out = [&](const SlowCount& mine, long all_slow, long all) {
+      const auto stands_out = [&](const auto& mine, long all_slow, long all) {
         if (!good(end) || mine.slow < 2) return false;
         const auto others_slow = static_cast<double>(std::max(0L, all_slow - 2L * mine.slow));
         const auto others = static_cast<double>(std::max(0L, all - 2L * mine.measured));
@@ -119,7 +132,7 @@ class Weighing {
   void count_share() {
     const auto beyond_suspicion = [&](int end) { return good(end) && index_.count(end) == 0; };
     SlowCount all;
-    SlowCount dips;
+    Dips dips;
     for (const MeasuredPair& pair : evidence_.pairs) {
       const double of_reference = pair.bandwidth / evidence_.screen.reference;
       if (beyond_suspicion(pair.a) && beyond_suspicion(pair.b)) all.add(of_reference, slow(of_reference));
@@ -129,12 +142,13 @@ class Weighing {
       if (result.kind == LocateRound::Kind::alone || result.kind == LocateRound::Kind::rail) continue;
       if (!beyond_suspicion(first_end(result)) || !beyond_suspicion(second_end(result, nunits_))) continue;
       if (!of_screen(result)) all.add(ratio(result), slow(ratio(result)));
-      dips.add(1, result.dipped);
+      add_dips(dips, result);
     }
     evidence_.good_measurements = all.measured;
     slow_ = all.slow;
     evidence_.slow_share = smoothed(all.slow, all.measured);
     dip_share_ = smoothed(dips.slow, dips.measured);
+    sustained_ = dips.mean();
   }
 
   void count_tests() {
@@ -153,6 +167,7 @@ class Weighing {
         EndEvidence& end = evidence_.ends[found->second];
         (alone ? end.alone : end.confirmations).add(value, slow(value));
         if (alone) end.alone_ratio = value;
+        if (!alone && result.dipped) ++end.dipped_again;
       }
     }
   }
@@ -181,6 +196,7 @@ class Weighing {
       const int alone = entry.alone.slow;
       entry.chance = nends_ * tail(entry.pairs.slow + entry.confirmations.slow + alone,
                                    entry.pairs.measured + entry.confirmations.measured + alone, evidence_.slow_share);
+      entry.sustained = dips_[at(entry.end)].mean() / sustained_;
       entry.dip_chance = nends_ * tail(entry.dipped, entry.measured, dip_share_);
     }
     for (LinkEvidence& link : evidence_.links) {
@@ -196,10 +212,11 @@ class Weighing {
   int nends_;
   double threshold_;
   double dip_share_ = 0;
-  int slow_ = 0;  ///< of evidence_.good_measurements
+  double sustained_ = 1;  ///< by the others
+  int slow_ = 0;          ///< of evidence_.good_measurements
   std::vector<double> factors_;
   std::vector<SlowCount> pairs_;
-  std::vector<SlowCount> dips_;
+  std::vector<Dips> dips_;
   std::map<int, std::size_t> index_;
   std::map<std::pair<int, int>, std::size_t> link_index_;
   PairEvidence evidence_;

@@ -12,9 +12,11 @@ namespace busbar {
 /// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
 constexpr double kFalseBlames = 0.01;
 /// The same of what fewer measurements speak for, and what a dip more looks like: a unit that is slow only at times,
-/// which
-/// --soak shows better, and a single pair, which --full does.
+/// which --soak shows better, and a single pair, which --full does.
 constexpr double kFalseAlarms = 1e-4;
+
+/// The same of what dips alone must have to be a failure and not a warning.
+constexpr double kFalseFailures = 1e-6;
 
 /// Slow measurements and their mean.
 struct SlowCount {
@@ -39,6 +41,8 @@ struct EndEvidence {
   int measured = 0;
   double chance = 1;      ///< ends like this one that luck alone would make
   double dip_chance = 1;  ///< the same, of the dips
+  int dipped_again = 0;   ///< of the confirmations
+  double sustained = 1;   ///< over all its measurements, dips included, of what others sustain
   bool slow() const { return suspect && 2 * confirmations.slow > confirmations.measured; }
   bool blamed() const { return slow() && chance <= kFalseBlames; }
   /// Slow too often for chance, but not always.

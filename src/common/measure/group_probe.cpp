@@ -41,7 +41,7 @@ std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, co
 }
 
 /// What of a measurement is agreed, as numbers that are 0 where a process knows nothing of it.
-constexpr std::size_t kFields = 5;
+constexpr std::size_t kFields = 6;
 
 void put(std::span<double> at, const GroupMeasurement& m) {
   at[0] = m.bandwidth;
@@ -49,6 +49,7 @@ void put(std::span<double> at, const GroupMeasurement& m) {
   at[2] = m.tail;
   at[3] = m.dips;
   at[4] = m.repetitions;
+  at[5] = m.sustained;
 }
 
 GroupMeasurement get(std::span<const double> at) {
@@ -58,6 +59,7 @@ GroupMeasurement get(std::span<const double> at) {
   m.tail = at[2];
   m.dips = static_cast<int>(at[3]);
   m.repetitions = static_cast<int>(at[4]);
+  m.sustained = at[5];
   return m;
 }
 
@@ -87,6 +89,7 @@ GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes)
   if (sorted.size() < 2) return m;
   const auto n = static_cast<double>(sorted.size());
   const double mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / n;
+  m.sustained = std::min(1.0, middle / mean);
   double squares = 0;
   for (const double t : sorted) squares += (t - mean) * (t - mean);
   m.variation = std::sqrt(squares / (n - 1)) / mean;

@@ -46,7 +46,8 @@ Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
           {"confirmations", c.confirmations},
           {"ratio", json_number(c.ratio)},
           {"ratio_error", json_number(c.ratio_error)},
-          {"alone_ratio", c.alone_ratio > 0 ? json_number(c.alone_ratio) : Json(nullptr)}};
+          {"alone_ratio", c.alone_ratio > 0 ? json_number(c.alone_ratio) : Json(nullptr)},
+          {"over_time", c.over_time > 0 ? json_number(c.over_time) : Json(nullptr)}};
 }
 
 Json slow_rank_json(const SlowRank& slow) {
@@ -79,6 +80,7 @@ Json round_json(const MeasuredRound& m) {
                       {"variation", json_number(measured.variation)},
                       {"p99_over_median", json_number(measured.tail)},
                       {"dips", measured.dips},
+                      {"sustained", json_number(measured.sustained)},
                       {"repetitions", measured.repetitions}});
   }
   return {{"kind", kind_word(m.round.kind)},
