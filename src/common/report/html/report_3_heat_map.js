@@ -1,4 +1,4 @@
-// Who with whom: each square a pair, darker the slower. 512 x 512 squares are drawn in one pass.
+// Who with whom: each square a pair, darker the slower.
 "use strict";
 (() => {
   const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
@@ -30,15 +30,18 @@
     const every = Math.max(1, Math.ceil(13 / cell));
     const shown = (name) => (name.length > 16 ? name.slice(0, 7) + "\u2026" + name.slice(-8) : name);
     const font = "12px system-ui, 'DejaVu Sans', sans-serif";
-    let margin = 0;
+    let margin = 0, ratio = 1, current = null;
 
-    const draw = () => {
-      const ratio = busbar.printing ? 3 : Math.max(window.devicePixelRatio || 1, 1), context = canvas.getContext("2d");
+    // All but the pointer's frame: 512 x 512 squares take too long to be drawn anew where the pointer moves.
+    const picture = document.createElement("canvas");
+    const paint = () => {
+      ratio = busbar.printing ? 3 : Math.max(window.devicePixelRatio || 1, 1);
+      const context = picture.getContext("2d");
       context.font = font;
       margin = 12 + Math.ceil(Math.max(...map.names.map((name) => context.measureText(shown(name)).width)));
       const side = margin + n * cell + 2;
-      canvas.width = side * ratio;
-      canvas.height = side * ratio;
+      picture.width = canvas.width = side * ratio;
+      picture.height = canvas.height = side * ratio;
       canvas.style.width = side + "px";
       context.scale(ratio, ratio);
       context.font = font;
@@ -81,12 +84,19 @@
         context.fillText(shown(map.names[i]), 0, 0);
         context.restore();
       }
-      if (current) {
-        context.strokeStyle = busbar.colour("focus");
-        context.lineWidth = 2;
-        context.strokeRect(margin + current[1] * cell - 1, margin + current[0] * cell - 1, cell + 1, cell + 1);
-      }
       drawScale(colour);
+      draw();
+    };
+
+    const draw = () => {
+      const context = canvas.getContext("2d");
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.drawImage(picture, 0, 0);
+      if (!current) return;
+      context.scale(ratio, ratio);
+      context.strokeStyle = busbar.colour("focus");
+      context.lineWidth = 2;
+      context.strokeRect(margin + current[1] * cell - 1, margin + current[0] * cell - 1, cell + 1, cell + 1);
     };
 
     const drawScale = (colour) => {
@@ -105,7 +115,6 @@
       const slow = map.threshold > 0 && of < map.threshold ? ", slow" : "";
       return [pair, `${busbar.bandwidth(of * map.median)}, ${of.toFixed(2)} of the median${slow}`];
     };
-    let current = null;
     const scaled = () => canvas.getBoundingClientRect().width / (margin + n * cell + 2);
     const show = (at, speak) => {
       current = at;
@@ -133,8 +142,8 @@
       const clamp = (v) => Math.max(0, Math.min(n - 1, v));
       show(current ? [clamp(current[0] + step[0]), clamp(current[1] + step[1])] : [0, Math.min(1, n - 1)], true);
     });
-    busbar.redraws.push(draw);
-    draw();
+    busbar.redraws.push(paint);
+    paint();
   };
 
   document.querySelectorAll("section[data-matrix]").forEach((s) => setUp(s, Number(s.dataset.matrix)));
