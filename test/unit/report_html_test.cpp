@@ -264,7 +264,7 @@ TEST_CASE("A difference between files is claimed only where the intervals part",
   REQUIRE(data.judged.size() == 1);
   std::vector<std::string> verdicts;
   for (const auto& row : data.judged[0].rows) verdicts.push_back(row.cells.back());
-  CHECK(verdicts == std::vector<std::string>{"slower", "not told apart", "faster", "single figures"});
+  CHECK(verdicts == std::vector<std::string>{"slower", "not told apart", "faster", "no intervals"});
   CHECK(data.judged[0].rows[2].cells[6] == "+100.0 %");
   CHECK(data.headline == "b against a: 1 sizes slower, 1 faster, 2 not told apart");
 }

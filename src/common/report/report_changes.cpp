@@ -28,7 +28,7 @@ bool same_cell(const ReportSeries& a, const ReportSeries& b) {
 std::string verdict_of(const ReportPoint& a, const ReportPoint& b, Count& count) {
   if (!a.time_interval_s || !b.time_interval_s) {
     ++count.unknown;
-    return "single figures";
+    return "no intervals";
   }
   const bool faster = b.time_interval_s->high < a.time_interval_s->low;
   const bool slower = b.time_interval_s->low > a.time_interval_s->high;
@@ -55,8 +55,10 @@ void add_rows(ReportTable& table, const ReportSeries& first, const ReportSeries&
 
 std::string words(const Count& count, const std::string& other, const std::string& first) {
   if (count.faster + count.slower + count.equal == 0) {
-    return fmt::format("{} against {}: {} single figures without intervals, from which nothing follows (--stat)", other,
-                       first, count.unknown);
+    return fmt::format(
+        "{} against {}: {} sizes without intervals, from which nothing follows (--stat, and more time where it was "
+        "given)",
+        other, first, count.unknown);
   }
   return fmt::format("{} against {}: {} sizes slower, {} faster, {} not told apart", other, first, count.slower,
                      count.faster, count.equal + count.unknown);

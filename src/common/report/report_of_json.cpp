@@ -189,7 +189,6 @@ void add_locate(ReportData& data, std::string_view text, const std::string& name
   matrix.median_bandwidth = found.holds("median_bandwidth") ? found.at("median_bandwidth").number() : 0;
   ReportTable table;
   table.title = titled(source, "Who is slow");
-  table.caption = fmt::format("{} rounds.", found.at("rounds").whole(0));
   table.columns = {"who", "why"};
   std::vector<std::string> lines;
   const auto add_row = [&](Outcome outcome, const std::string& who, const std::string& why) {
@@ -210,6 +209,8 @@ void add_locate(ReportData& data, std::string_view text, const std::string& name
             fmt::format("rank {} on {}", slow.at("rank").whole(0, kMostRanks), slow.at("host").text()),
             slow.at("text").text());
   });
+  table.caption =
+      fmt::format("{}{} rounds.", table.rows.empty() ? "Nobody that can be named; " : "", found.at("rounds").whole(0));
   for (const bool one_way : {false, true}) {
     found.at(one_way ? "matrix_one_way" : "matrix").each([&](const JsonPlace& cell) {
       std::vector<double> n;

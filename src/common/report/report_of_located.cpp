@@ -18,6 +18,8 @@ ReportTable blamed(const AcceptResult::Located& located, const std::string& sour
                               100 * finding.noise, finding.expected_false, located.unit);
   if (!finding.reason.empty()) table.caption += " " + finding.reason + ".";
   for (const std::string& note : located.notes) table.caption += " " + note + ".";
+  if (finding.culprits.empty() && located.slow_ranks.empty())
+    table.caption = "Nobody that can be named; " + table.caption;
   table.columns = {"who", "why"};
   for (const Culprit& culprit : finding.culprits) {
     table.rows.push_back({culprit.outcome, {who(culprit, located.units), describe(culprit, located.units)}});
