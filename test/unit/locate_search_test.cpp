@@ -303,6 +303,18 @@ TEST_CASE("Dips that persist and cost more than a slow link may fail without a s
   }
 }
 
+TEST_CASE("Whoever often meets a unit that dips is not blamed with it", "[locate]") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SimulatedCluster cluster(8, seed);
+    cluster.dipping_unit = 5;
+    cluster.dip_sustained = 0.5;
+    cluster.dipping_share = 0.05;
+    SearchOptions options;
+    options.seed = seed;
+    CHECK(only(searched(cluster, options).finding()).units == std::vector<int>{5});
+  }
+}
+
 TEST_CASE("Where everybody's measurements dip nobody is to blame", "[locate]") {
   for (const int n : {8, 64}) {
     SimulatedCluster cluster(n, 14);

@@ -35,6 +35,7 @@ class Weighing {
   PairEvidence weigh() {
     if (evidence_.pairs.empty()) return std::move(evidence_);
     count_pairs();
+    count_dips();
     choose_ends();
     count_share();
     count_tests();
@@ -57,6 +58,7 @@ class Weighing {
     int measured = 0;
     int slow = 0;
     int sustained = 0;  ///< [%] sum over all measured
+    double share() const { return measured == 0 ? 0 : static_cast<double>(slow) / measured; }
     double mean() const { return measured == 0 ? 1 : sustained / 100.0 / measured; }
   };
   static void add_dips(Dips& dips, const PairResult& result) {
@@ -65,23 +67,53 @@ class Weighing {
     dips.sustained += result.sustained;
   }
 
-  /// Per end its pairs with partners that are good, and its dips with them.
+  /// Per end its pairs with partners that are good.
   void count_pairs() {
     pairs_.resize(at(nends_));
-    dips_.resize(at(nends_));
     for (const MeasuredPair& pair : evidence_.pairs) {
       const double of_reference = pair.bandwidth / evidence_.screen.reference;
       if (good(pair.b)) pairs_[at(pair.a)].add(of_reference, slow(of_reference));
       if (good(pair.a)) pairs_[at(pair.b)].add(of_reference, slow(of_reference));
     }
-    for (const PairResult& result : results_) {
-      if (result.one_way != evidence_.one_way || result.kind == LocateRound::Kind::alone) continue;
-      if (result.kind == LocateRound::Kind::rail) continue;
-      const int a = first_end(result);
-      const int b = second_end(result, nunits_);
-      if (good(b)) add_dips(dips_[at(a)], result);
-      if (good(a)) add_dips(dips_[at(b)], result);
+  }
+
+  /// Per end its dips with partners that are good and do not dip themselves: some pairs of a few units are measured so
+  /// often that one of them would be blamed for the other.
+  void count_dips() {
+    std::vector<char> dips(at(nends_));
+    for (int known = 0; known <= nends_ / 4; ++known) {
+      dips_.assign(at(nends_), {});
+      for (const PairResult& result : results_) {
+        if (result.one_way != evidence_.one_way || result.kind == LocateRound::Kind::alone) continue;
+        if (result.kind == LocateRound::Kind::rail) continue;
+        const int a = first_end(result);
+        const int b = second_end(result, nunits_);
+        if (good(b) && !dips[at(b)]) add_dips(dips_[at(a)], result);
+        if (good(a) && !dips[at(a)]) add_dips(dips_[at(b)], result);
+      }
+      const int worst = worst_dips(dips);
+      if (worst < 0) return;
+      dips[at(worst)] = 1;
     }
+  }
+
+  /// The end that dips most, of those that are good and not yet `known`, where chance is excluded; else -1.
+  int worst_dips(const std::vector<char>& known) const {
+    int worst = -1;
+    Dips all;
+    for (int end = 0; end < nends_; ++end) {
+      const Dips& own = dips_[at(end)];
+      if (!good(end) || known[at(end)]) continue;
+      all.measured += own.measured;
+      all.slow += own.slow;
+      if (own.slow == 0) continue;
+      if (worst < 0 || own.share() > dips_[at(worst)].share()) worst = end;
+    }
+    if (worst < 0) return -1;
+    const Dips& own = dips_[at(worst)];
+    const double others =
+        smoothed(std::max(0, all.slow - 2 * own.slow) / 2.0, std::max(0, all.measured - 2 * own.measured) / 2.0);
+    return nends_ * tail(own.slow, own.measured, others) <= kFalseAlarms ? worst : -1;
   }
 
   /// The suspects, and ends that are slow or dip so often that it is worth three more rounds, which cost nothing where
