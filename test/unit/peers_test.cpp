@@ -172,7 +172,9 @@ TEST_CASE("the dead, the frozen and the unreachable are told apart", "[peers]") 
                                        at(9, "224.0.0.1")};
   const auto replies = ask_peers(peers, kToken, "hello", kBrief);
   CHECK(replies[0].result == Result::timed_out);
+  CHECK(replies[0].connected);
   CHECK(replies[1].result == Result::refused);
+  CHECK_FALSE(replies[1].connected);
   CHECK(replies[2].result == Result::ok);
   CHECK(replies[3].result == Result::no_route);
   CHECK(replies[4].result == Result::no_route);
@@ -195,6 +197,29 @@ TEST_CASE("who asks goes on with other things meanwhile", "[peers]") {
   int calls = 0;
   (void)ask_peers(std::span(&frozen.address(), 1), kToken, "hello", milliseconds(600), [&] { ++calls; });
   CHECK(calls >= 1);
+}
+
+TEST_CASE("answers that came while the asking process did not run are not missed", "[peers]") {
+  std::atomic<bool> away = false;
+  PeerServer server({.handle =
+                         [&](std::string_view request) {
+                           while (request == "how are you" && !away) std::this_thread::sleep_for(milliseconds(1));
+                           return "re: " + std::string(request);
+                         },
+                     .tick = [] {}});
+  const PeerAddress peer = at(server.listen("127.0.0.1", kToken));
+  constexpr milliseconds kLimit{1200};
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  const std::vector<PeerReply> replies = ask_peers(std::span(&peer, 1), kToken, "how are you", kLimit, [&] {
+    away = true;
+    // The server answers in the order in which it was asked.
+    do {
+      REQUIRE(ask_one(peer, "ping").text == "re: ping");
+    } while (std::chrono::steady_clock::now() < deadline + milliseconds(100));
+  });
+  away = true;  // whatever happened: the server must end
+  CHECK(replies.at(0).result == Result::ok);
+  CHECK(replies.at(0).text == "re: how are you");
 }
 
 TEST_CASE("a wrong token gets no answer and disturbs nobody", "[peers]") {

@@ -14,7 +14,8 @@ namespace busbar {
 
 struct PeerReply {
   PeerProbe::Result result = PeerProbe::Result::timed_out;
-  std::string text;  ///< where not ok: why, for people
+  std::string text;        ///< where not ok: why, for people
+  bool connected = false;  ///< where timed out: its system took the connection, only no process spoke
 };
 
 /// Asks all at once (at most 256 connections at a time) and waits until all answered or `limit` is over; replies in the
