@@ -96,6 +96,10 @@ TEST_CASE("a rank whose heartbeat is old while its neighbour's is fresh is froze
   rank_of(job, 6).process.state = 'D';
   check(job, Verdict::process_stopped, {6}, {"node1"});
   CHECK_THAT(judge(job).sentence, Contains("frozen") && Contains("14 s"));
+  // It wants to run and gets no core: nothing holds it.
+  rank_of(job, 6).process.state = 'R';
+  check(job, Verdict::stuck_inside, {}, {});
+  rank_of(job, 6).process.state = 'D';
   // 9 s are a busy host.
   rank_of(job, 6).flight.heartbeat_age_s = 9;
   check(job, Verdict::stuck_inside, {}, {});
@@ -193,6 +197,18 @@ TEST_CASE("who reaches nobody is itself cut off", "[judge]") {
   CHECK(finding.verdict == Verdict::host_unreachable);
   CHECK(finding.hosts == Names{"node0"});
   CHECK_THAT(finding.sentence, Contains("reaches none of the 3 other hosts"));
+}
+
+TEST_CASE("a host whose system takes connections has stopped or starved processes, not a broken network", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  lose_host(job, 2, "connected, but no answer from rank 5 at 198.18.7.3");
+  check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+  CHECK_THAT(judge(job).sentence, Contains("its network works, its processes are stopped or get no CPU"));
+  CHECK(has_line(judge(job).next, "ssh node2 'ps -eo pid,stat"));
+  CHECK_FALSE(has_line(judge(job).next, "ping"));
+  // Who reaches their systems is not cut off itself.
+  for (std::size_t h : {1, 3}) lose_host(job, h, "connected, but no answer from somebody");
+  check(job, Verdict::host_unreachable, {2, 3, 4, 5, 6, 7}, {"node1", "node2", "node3"});
 }
 
 TEST_CASE("two hosts that do not reach each other are named where a third reaches both", "[judge]") {
@@ -499,6 +515,40 @@ TEST_CASE("a job that is ended from outside while it moves is nobody's fault", "
   job.occasion = Occasion::terminated;
   rank_of(job, 5).flight.entered = 400;
   check(job, Verdict::rank_lagging, {5}, {"node1"});
+}
+
+TEST_CASE("a host that is too busy to answer in the haste of a job's end is not unreachable", "[judge][terminated]") {
+  const auto ended = [](double idle_s) {
+    HangEvidence job = stuck_job(8, 2);
+    job.occasion = Occasion::terminated;
+    for_all_ranks(job, [&](RankEvidence& r) { r.flight.idle_s = idle_s; });
+    return job;
+  };
+  // As seen at a load of 29: most are gone already, one is mute, all had moved 3.2 s before.
+  HangEvidence job = ended(3.2);
+  lose_host(job, 1, "connection refused from rank 3 at 198.18.7.2");
+  lose_host(job, 2, "connection refused from rank 5 at 198.18.7.3");
+  lose_host(job, 3, "connected, but no answer from rank 7 at 198.18.7.4");
+  check(job, Verdict::unknown, {}, {});
+  CHECK(judge(job).sentence ==
+        "the job was ended from outside (SIGTERM) during all_reduce #412, 64 MiB float sum, timed loop; all ranks "
+        "heard from were moving; ranks 2-7 not heard from");
+  CHECK(has_line(judge(job).missing, "node3 was not reached: connected, but no answer"));
+  // All others mute: the one that asks was quicker than they, not cut off.
+  job = ended(5.3);
+  for (std::size_t h : {1, 2, 3}) lose_host(job, h, "connected, but no answer from somebody");
+  check(job, Verdict::unknown, {}, {});
+  // A host whose processes were stopped long ago, and one that the launcher has lost.
+  job = ended(12);
+  lose_host(job, 2, "connected, but no answer from rank 5 at 198.18.7.3");
+  check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+  job = ended(4);
+  lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
+  check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+  // Within a second nobody misses a host.
+  job = ended(0.8);
+  lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
+  check(job, Verdict::unknown, {}, {});
 }
 
 TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[judge][terminated]") {

@@ -1,6 +1,7 @@
 #include "common/watch/collector.h"
 #include "common/watch/limits.h"
 #include "common/watch/movement.h"
+#include "common/watch/peer_socket.h"
 
 #include <catch2/catch.hpp>
 
@@ -94,6 +95,22 @@ TEST_CASE("a job hangs when every rank that could move has been idle for its own
   CHECK(job_idle_s(job) == 5);
 }
 
+TEST_CASE("a rank that waits for a core may still move, however late its watcher is", "[watch_limits]") {
+  // Its counter moved after its last beat, 7 s ago.
+  HangEvidence job = job_of({rank_of(0, 31, 30), rank_of(1, 7, 30)});
+  RankEvidence& starved = job.hosts[0].ranks[1];
+  starved.flight.heartbeat_age_s = 7;
+  CHECK(patience_s(job) == Approx(23));
+  job.hosts[0].net_bytes_per_s = 1e6;
+  CHECK(network_moves(job));
+  // It does not speak for its host.
+  CHECK(host_reader(std::vector{starved}) == std::nullopt);
+  // Asleep with a silent watcher it is frozen.
+  starved.process.state = 'S';
+  CHECK(patience_s(job) <= 0);
+  CHECK_FALSE(network_moves(job));
+}
+
 TEST_CASE("traffic counts as movement only while all processes are alive", "[watch_limits]") {
   HangEvidence job = job_of({rank_of(0, 31, 30), rank_of(1, 31, 30)});
   job.hosts[0].net_bytes_per_s = 1e6;
@@ -117,6 +134,11 @@ TEST_CASE("of a divided job at most one part believes that it is the job", "[wat
   CHECK(reaches({true, true, false, false}));  // half, with the first host
   CHECK_FALSE(reaches({false, false, true, true}));
   CHECK_FALSE(reaches({false, false, false, true}));
+  // A host of which only no process speaks is in no other part: the only rank of the first of two hosts is stopped.
+  evidence.hosts[0].why_not = "connected, but no answer from rank 0 at 198.18.7.1";
+  CHECK(reaches({false, true, false, false}));
+  evidence.hosts[0].why_not = "no answer from rank 0 at 198.18.7.1";
+  CHECK_FALSE(reaches({false, true, false, false}));
 }
 
 TEST_CASE("every host probes all others, and of thousands a few at all distances", "[watch_limits]") {
@@ -145,21 +167,28 @@ TEST_CASE("a collector asks a host's next rank where the first does not answer",
                             return request == kAskEvidence ? encode(told) : std::string();
                           },
                       .tick = [] {}});
-  JobView view = view_of({"a", "b", "b", "c"}, 0);
+  JobView view = view_of({"a", "b", "b", "c", "d", "d"}, 0);
   view.jobid = "no-such-job";
-  view.nprocs = 4;
+  view.nprocs = 6;
   view.token = token;
   view.peers[2].port = answers.listen("127.0.0.1", token);
   // Ports that nobody listens on, found by listening once.
-  for (int rank : {1, 3}) {
+  for (int rank : {1, 3, 5}) {
     PeerServer gone({.handle = [](std::string_view) { return std::string(); }, .tick = [] {}});
     view.peers[rank].port = gone.listen("127.0.0.1", token);
   }
+  // A stopped process: its system takes connections for it.
+  const Socket stopped = make_tcp_socket(AF_INET);
+  SocketAddress address = *socket_address("127.0.0.1", 0);
+  REQUIRE(bind(stopped.fd(), address.get(), address.length) == 0);
+  REQUIRE(::listen(stopped.fd(), 8) == 0);
+  REQUIRE(getsockname(stopped.fd(), address.get(), &address.length) == 0);
+  view.peers[4].port = port_of(address);
   HostObserver observer;
   const HangEvidence evidence = collect(view, observer, true, {});
-  REQUIRE(evidence.hosts.size() == 3);
+  REQUIRE(evidence.hosts.size() == 4);
   CHECK(evidence.reporter == "rank 0 on a");
-  CHECK(evidence.host_of_rank == std::vector<std::string>{"a", "b", "b", "c"});
+  CHECK(evidence.host_of_rank == std::vector<std::string>{"a", "b", "b", "c", "d", "d"});
   CHECK(evidence.hosts[0].reached);
   REQUIRE(evidence.hosts[1].reached);
   REQUIRE(evidence.hosts[1].ranks.size() == 1);
@@ -167,5 +196,9 @@ TEST_CASE("a collector asks a host's next rank where the first does not answer",
   CHECK_FALSE(evidence.hosts[2].reached);
   CHECK(evidence.hosts[2].host == "c");
   CHECK(evidence.hosts[2].why_not.find("refused") != std::string::npos);
+  CHECK_FALSE(is_mute(evidence.hosts[2]));
+  // Although its other process is gone.
+  CHECK(evidence.hosts[3].why_not == "connected, but no answer from rank 4 at 127.0.0.1");
+  CHECK(is_mute(evidence.hosts[3]));
   CHECK(asked == 1);
 }

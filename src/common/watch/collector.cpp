@@ -24,8 +24,9 @@ struct Collected {
   std::vector<int> speaker;  ///< of each host: who answered last, at first its lowest rank
 };
 
-const char* reason(PeerProbe::Result result) {
-  switch (result) {
+std::string_view reason(const PeerReply& reply) {
+  if (reply.connected) return kMute;
+  switch (reply.result) {
     case PeerProbe::Result::ok:
       return "an answer that cannot be read";
     case PeerProbe::Result::refused:
@@ -59,8 +60,9 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
     } catch (const Error&) {
       // said below, as any other reason
     }
-    if (host.reached) continue;
-    host.why_not = fmt::format("{} from rank {} at {}", reason(replies[i].result), asked[i].rank, peers[i].ip);
+    // One process that is there and mute tells more than others that are gone, or a later silence.
+    if (host.reached || is_mute(host)) continue;
+    host.why_not = fmt::format("{} from rank {} at {}", reason(replies[i]), asked[i].rank, peers[i].ip);
   }
 }
 
@@ -148,9 +150,10 @@ bool another_host_speaks(const JobView& view) {
 
 bool holds_majority(const JobView& view, const HangEvidence& evidence) {
   if (view.hosts.size() <= 1) return true;
-  const auto reached = static_cast<std::size_t>(std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
-                                                              [](const HostEvidence& host) { return host.reached; }));
-  return 2 * reached > view.hosts.size() || (2 * reached == view.hosts.size() && evidence.hosts.front().reached);
+  // A host whose system still takes connections is in no other part of the network, only nobody there speaks.
+  const auto is_ours = [](const HostEvidence& host) { return host.reached || is_mute(host); };
+  const auto ours = static_cast<std::size_t>(std::count_if(evidence.hosts.begin(), evidence.hosts.end(), is_ours));
+  return 2 * ours > view.hosts.size() || (2 * ours == view.hosts.size() && is_ours(evidence.hosts.front()));
 }
 
 void tell_others(const JobView& view, std::string_view what) {

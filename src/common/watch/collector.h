@@ -33,7 +33,8 @@ inline constexpr std::string_view kMoves = "moves";  ///< looked a moment ago: t
 /// before it in the job. What the first of them that is there answers; nothing where nobody is.
 std::optional<std::string> alarm_others(const JobView& view, int speaker);
 
-/// Whether so many hosts were reached that no other part of a divided job can believe the same of itself.
+/// Whether so many hosts were reached, or are only mute, that no other part of a divided job can believe the same of
+/// itself.
 bool holds_majority(const JobView& view, const HangEvidence& evidence);
 
 /// Whether a process of a host that stands before this one in the job still listens. At most 150 ms.

@@ -56,6 +56,11 @@ struct HostEvidence {
   int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
 };
 
+/// How `why_not` begins where the system of a host that was not reached took a connection: the network works, but no
+/// process of the job there speaks. All are stopped, or get no CPU.
+inline constexpr std::string_view kMute = "connected, but no answer";
+inline bool is_mute(const HostEvidence& host) { return !host.reached && host.why_not.starts_with(kMute); }
+
 /// What NCCL's RAS service says, in lines for people, and what follows from them.
 struct RasEvidence {
   std::string host;  ///< where it was asked

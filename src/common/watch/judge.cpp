@@ -39,10 +39,13 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   if (running > 0 && moving == 0) return std::nullopt;
   Ruling ruling;
   const std::string step = scene.ranks.empty() ? "an unknown step" : during(*scene.ranks.front().flight);
-  ruling.sentence = fmt::format("the job was ended from outside (SIGTERM) during {}; {}", step,
-                                running == 0        ? "no rank left a record"
-                                : moving == running ? std::string("all ranks were moving")
-                                                    : fmt::format("{} of {} ranks were moving", moving, running));
+  const std::string_view heard = scene.unheard.empty() ? "" : " heard from";
+  ruling.sentence =
+      fmt::format("the job was ended from outside (SIGTERM) during {}; {}", step,
+                  running == 0        ? "no rank left a record"
+                  : moving == running ? fmt::format("all ranks{} were moving", heard)
+                                      : fmt::format("{} of {} ranks{} were moving", moving, running, heard));
+  ruling.sentence += unheard_words(scene);
   // A launcher's signal reaches all within a fraction of a second, somebody's `kill` only one.
   if (!first.empty() && 2 * first.size() < running) ruling.sentence += fmt::format("; {} got it first", who(first));
   return ruling;

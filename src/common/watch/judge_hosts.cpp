@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace busbar {
 namespace {
@@ -145,11 +146,25 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
   return ruling;
 }
 
-/// A host that refuses connections is there, only its processes are not.
+/// Seconds since a rank that was heard from advanced; infinity where none was.
+double still_s(const Scene& scene) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const SeenRank& seen : scene.ranks) {
+    if (seen.flight->ending != Ending::good) least = std::min(least, seen.flight->idle_s);
+  }
+  return least;
+}
+
+/// A host that refuses connections is there, only its processes are not. When a job is ended there are 0.3 s to ask,
+/// which a busy host may miss: then its silence counts only where the job had stood still, for longer where the network
+/// is known to work. A launcher that misses a host has waited for it for seconds.
 std::vector<const HostEvidence*> silent_hosts(const Scene& scene) {
+  constexpr double kStill = 2, kStuck = 10;
+  const bool in_haste = scene.evidence->occasion == HangEvidence::Occasion::terminated;
+  const double still = in_haste ? still_s(scene) : std::numeric_limits<double>::infinity();
   std::vector<const HostEvidence*> silent;
   for (const HostEvidence* host : scene.unreached) {
-    if (!refuses(*host)) silent.push_back(host);
+    if (!refuses(*host) && still >= (is_mute(*host) ? kStuck : kStill)) silent.push_back(host);
   }
   return silent;
 }
@@ -184,7 +199,8 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
   ruling.verdict = Verdict::host_unreachable;
   std::vector<std::string> names;
   std::string first_reason;
-  for (const HostEvidence* host : silent_hosts(scene)) {
+  const std::vector<const HostEvidence*> silent = silent_hosts(scene);
+  for (const HostEvidence* host : silent) {
     const std::string reason = host->why_not.empty() ? "nothing came back" : host->why_not;
     if (names.empty()) first_reason = reason;
     ruling.evidence.push_back(fmt::format("{}: {}", host->host, reason));
@@ -192,7 +208,9 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
   }
   if (names.empty()) return find_cut_pairs(scene);
   const std::string reporter = scene.reached.front()->host;
-  if (scene.reached.size() == 1 && names.size() >= 2) {
+  const bool has_network =
+      std::any_of(scene.unreached.begin(), scene.unreached.end(), [](const HostEvidence* h) { return is_mute(*h); });
+  if (scene.reached.size() == 1 && names.size() >= 2 && !has_network) {
     ruling.hosts.insert(reporter);
     ruling.sentence = fmt::format("{} reaches none of the {} other hosts: it is cut off, or all of them are",
                                   host_and_ranks(scene, reporter), names.size());
@@ -201,6 +219,7 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
   ruling.hosts.insert(names.begin(), names.end());
   if (names.size() == 1) {
     ruling.sentence = fmt::format("host {} does not answer: {}", host_and_ranks(scene, names.front()), first_reason);
+    if (is_mute(*silent.front())) ruling.sentence += "; its network works, its processes are stopped or get no CPU";
   } else {
     constexpr std::size_t kFew = 4;
     const std::vector<std::string> some(names.begin(),

@@ -13,11 +13,6 @@ bool in_init(const SeenRank& seen) {
   return seen.progress.stage == Stage::mpi_init || seen.progress.stage == Stage::initialization;
 }
 
-std::string unheard_words(const Scene& scene) {
-  if (scene.unheard.empty()) return {};
-  return fmt::format("; {} not heard from", rank_words(scene.unheard));
-}
-
 }  // namespace
 
 std::optional<Ruling> find_not_joined(const Scene& scene) {

@@ -42,6 +42,14 @@ std::string stacks(const Target& target) {
   return fmt::format("gdb -p {} -batch -ex \"thread apply all bt\"", target.pid);
 }
 
+/// Whether the network of all these hosts works, only no process there speaks.
+bool are_mute(const Scene& scene, const std::set<std::string>& hosts) {
+  const auto mute = std::count_if(scene.unreached.begin(), scene.unreached.end(), [&](const HostEvidence* host) {
+    return is_mute(*host) && hosts.contains(host->host);
+  });
+  return mute > 0 && static_cast<std::size_t>(mute) == hosts.size();
+}
+
 /// From both ends where two are to blame, else towards the one.
 void add_network(const Scene& scene, const Ruling& ruling, std::vector<std::string>& next) {
   if (ruling.hosts.empty()) return;
@@ -80,7 +88,12 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
       if (ruling.sentence.find("GPU") != std::string::npos) there("nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT");
       break;
     case Verdict::host_unreachable:
-      add_network(scene, ruling, next);
+      if (are_mute(scene, ruling.hosts)) {
+        there("ps -eo pid,stat,wchan:20,etime,cmd | head -50");
+        there("top -b -n 1 | head -20; dmesg -T | tail");
+      } else {
+        add_network(scene, ruling, next);
+      }
       break;
     case Verdict::process_dead:
       there("dmesg -T | tail -50");

@@ -68,9 +68,8 @@ void blame(Ruling& ruling, const Seen& ranks) {
   }
 }
 
-std::string unheard_words(const Scene& scene) {
-  std::string text;
-  if (!scene.unheard.empty()) text += fmt::format("; {} not heard from", rank_words(scene.unheard));
+std::string absent_words(const Scene& scene) {
+  std::string text = unheard_words(scene);
   if (!scene.recordless.empty()) text += fmt::format("; {} left no record", rank_words(scene.recordless));
   return text;
 }
@@ -92,7 +91,7 @@ Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) 
                                   largest.size() == 1 ? "is" : "are", doing(there));
   }
   if (const std::string slow = slowness(behind); !slow.empty()) ruling.sentence += "; " + slow;
-  ruling.sentence += unheard_words(scene);
+  ruling.sentence += absent_words(scene);
   return ruling;
 }
 
@@ -107,7 +106,7 @@ std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const See
       "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
       ahead.size() == 1 ? "is" : "are", operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
   ruling.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
-  ruling.sentence += unheard_words(scene);
+  ruling.sentence += absent_words(scene);
   return ruling;
 }
 
@@ -208,7 +207,7 @@ std::optional<Ruling> find_stuck_inside(const Scene& scene) {
                                       total == 1 ? "is" : "are", where)
                         : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows",
                                       largest->size(), total, where);
-  ruling.sentence += unheard_words(scene);
+  ruling.sentence += absent_words(scene);
   return ruling;
 }
 

@@ -61,7 +61,8 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
   }
   if (seen.process.state == 'T' || seen.process.state == 't') return Condition::stopped;
   if (seen.flight->ending != Ending::none) return Condition::ended;
-  if (seen.flight->heartbeat_age_s > kSilent && neighbour_fresh) return Condition::frozen;
+  // One that runs, or waits for a core, is not frozen, however late its watcher.
+  if (seen.flight->heartbeat_age_s > kSilent && neighbour_fresh && seen.process.state != 'R') return Condition::frozen;
   return Condition::running;
 }
 

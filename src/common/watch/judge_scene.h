@@ -126,6 +126,8 @@ std::string rank_words(std::span<const int> ranks);
 /// "15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty where
 /// there is none. `whom` empty: "15 ranks are in ...".
 std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom);
+/// "; ranks 8-11 not heard from"; empty where all were.
+std::string unheard_words(const Scene& scene);
 /// "1 rank", "15 ranks".
 std::string count_words(std::size_t ranks);
 /// "9.5 s", "31 s".

@@ -85,6 +85,10 @@ std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string
   return fmt::format("{} wait{} for {} {}", count_words(ranks.size()), one ? "s" : "", whom, where);
 }
 
+std::string unheard_words(const Scene& scene) {
+  return scene.unheard.empty() ? "" : fmt::format("; {} not heard from", rank_words(scene.unheard));
+}
+
 std::string count_words(std::size_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 std::string seconds(double time_s) {

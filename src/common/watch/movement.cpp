@@ -17,17 +17,24 @@ void for_each_rank(const HangEvidence& evidence, const Visit& visit) {
   }
 }
 
-}  // namespace
-
-bool is_lively(const RankEvidence& rank) {
+/// Neither gone nor stopped, as far as can be seen from outside.
+bool is_there(const RankEvidence& rank) {
   if (rank.process.life == ProcessState::Life::gone) return false;
   if (rank.process.state == 'T' || rank.process.state == 't' || rank.process.state == 'Z') return false;
-  return rank.flight.ending == Ending::none && rank.flight.heartbeat_age_s < kFresh;
+  return rank.flight.ending == Ending::none;
 }
 
-bool all_lively(const HangEvidence& evidence) {
+bool beats(const RankEvidence& rank) { return rank.flight.heartbeat_age_s < kFresh; }
+
+}  // namespace
+
+bool is_lively(const RankEvidence& rank) { return is_there(rank) && beats(rank); }
+
+bool can_move(const RankEvidence& rank) { return is_there(rank) && (beats(rank) || rank.process.state == 'R'); }
+
+bool all_can_move(const HangEvidence& evidence) {
   bool all = true;
-  for_each_rank(evidence, [&](const RankEvidence& rank) { all = all && is_lively(rank); });
+  for_each_rank(evidence, [&](const RankEvidence& rank) { all = all && can_move(rank); });
   return all;
 }
 
@@ -50,7 +57,7 @@ double patience_s(const HangEvidence& evidence) {
   bool watched = false;
   for_each_rank(evidence, [&](const RankEvidence& rank) {
     const FlightState& flight = rank.flight;
-    if (!is_lively(rank) || flight.limit_s <= 0) return;
+    if (!can_move(rank) || flight.limit_s <= 0) return;
     watched = true;
     longest = std::max(longest, flight.limit_s - flight.idle_s);
   });
@@ -58,8 +65,8 @@ double patience_s(const HangEvidence& evidence) {
 }
 
 bool network_moves(const HangEvidence& evidence) {
-  return all_lively(evidence) && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
-                                             [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
+  return all_can_move(evidence) && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
+                                               [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
 }
 
 }  // namespace busbar

@@ -7,11 +7,15 @@
 
 namespace busbar {
 
-/// Whether a process can still move: it exists, is not stopped, and its watcher beats.
+/// Whether a process can speak: it exists, is not stopped, and its watcher beats.
 bool is_lively(const RankEvidence& rank);
 
-/// Whether every process that was reached can.
-bool all_lively(const HangEvidence& evidence);
+/// Whether a process may still move: it is lively, or its watcher is late while it waits for a core (state R), as on a
+/// host with too much to do.
+bool can_move(const RankEvidence& rank);
+
+/// Whether every process that was reached may.
+bool all_can_move(const HangEvidence& evidence);
 
 /// The rank that speaks for a host: its lowest lively one; nothing where none is.
 std::optional<int> host_reader(std::span<const RankEvidence> ranks);
@@ -24,7 +28,7 @@ double job_idle_s(const HangEvidence& evidence);
 double patience_s(const HangEvidence& evidence);
 
 /// Whether the network still carries what looks like the job's messages: over 256 KiB/s on some host while every rank
-/// is lively.
+/// can move.
 bool network_moves(const HangEvidence& evidence);
 
 }  // namespace busbar

@@ -19,7 +19,8 @@ std::filesystem::path scratch_folder() {
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
-/// The working directory of process 0 where that can be had from here, else the folder for temporary files.
+/// The working directory of process 0 where that can be had from here, else the folder for temporary files. Who does
+/// not know the other hosts yet takes its own: launchers start all ranks in one, which clusters mostly share.
 std::filesystem::path json_folder(const JobView& view, const HangEvidence& evidence) {
   if (view.rank == 0) return ".";
   for (const HostEvidence& host : evidence.hosts) {
@@ -128,7 +129,7 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
     // A process that is dead or stopped is not slow: the hang will be told with its name.
     // Nor is what stood still for half its limit: it will be told as hung, or move again.
     const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
-    const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && advanced && all_lively(evidence);
+    const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && advanced && all_can_move(evidence);
     if (slow && !slow_told) {
       evidence.occasion = HangEvidence::Occasion::slow_limit;
       const HangFinding finding = judge(evidence);
