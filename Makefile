@@ -20,7 +20,7 @@ all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
 
 help:  ## Show this
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## */  make \1 #/' | column -t -s '#'
+	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables, as in nccl-tests: MPI_HOME CUDA_HOME NCCL_HOME NVCC_GENCODE NAME_SUFFIX BUILDDIR DEBUG=1."
 	@echo "Also: JOBS=N (parallel compilations), ARGS='-R mpi' (passed on to ctest), BUNDLE_NCCL=1."
 
