@@ -6,15 +6,18 @@
 #include "common/cluster/session.h"
 #include "common/compare/open_variant.h"
 #include "common/compare/variants.h"
+#include "common/measure/core_time.h"
 #include "common/measure/stat_runner.h"
 #include "common/report/accept_json.h"
 #include "common/report/format.h"
 #include "common/report/wrong_text.h"
+#include "common/statistics/interval.h"
 #include "tools/perf_setup.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace busbar {
 namespace {
@@ -109,6 +112,25 @@ void add_wrong(const Group& group, const Row& row, bool in_place, MeasuredCell& 
   }
 }
 
+/// Waiting for cores from its making on.
+class CoreWait {
+ public:
+  /// The median rank's share of the time; nothing where a kernel does not tell. Collective; complete on process 0 of
+  /// the group.
+  std::optional<double> share(const Comm& group) const {
+    const double wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double now_s = waited_for_core_s();
+    const double mine = now_s < 0 || waited_s_ < 0 || wall_s <= 0 ? -1 : (now_s - waited_s_) / wall_s;
+    const std::vector<double> all = group.gather(std::span(&mine, 1));
+    if (all.empty() || std::any_of(all.begin(), all.end(), [](double share) { return share < 0; })) return std::nullopt;
+    return median(all);
+  }
+
+ private:
+  Clock::time_point begin_ = Clock::now();
+  double waited_s_ = waited_for_core_s();
+};
+
 std::vector<SkippedCell> skipped_of(const PlanCell& cell, Stage stage, const std::string& scope, const Plan& plan) {
   std::vector<SkippedCell> skipped;
   for (const Skip& skip : plan.skipped) {
@@ -179,6 +201,7 @@ CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stag
         agree_on_seed(world, config.seed),
         {.row = row_done, .batch = [](const Case&, bool, int, const Batch&) {}, .pass = [](int, int, int, double) {}});
     under_way = &runner.step();
+    const CoreWait waiting;
     try {
       runner.run();
     } catch (...) {
@@ -187,6 +210,8 @@ CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stag
       throw;
     }
     under_way = &job.step;
+    const std::optional<double> waited = waiting.share(group_comm);
+    for (MeasuredCell& m : results.cells) m.core_wait = waited;
   }
   job.step = fmt::format("{} {}: gathering results", name(stage), cell.name);
   job.watchdog.begin(Phase::finishing, job.step);

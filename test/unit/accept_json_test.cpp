@@ -39,6 +39,7 @@ AcceptResult everything() {
   m.wrong_texts = {"rank 3 on node1: \"got\" 1"};
   m.wrong_ranks = {3};
   m.shared_cores = true;
+  m.core_wait = 0.25;
   m.stop = "noisy";
   m.relative_half_width = std::numeric_limits<double>::infinity();
   m.ranks = {{3, "node1", 1e-3, 2e-6, 0.75}};
@@ -53,6 +54,9 @@ AcceptResult everything() {
   l.matrix = {{0, 1, 2.5e9, 3, true}};
   l.slow_ranks = {{3, "node1", Outcome::warn, "rank 3 on node1: slow"}};
   l.notes = {"a note"};
+  l.looks = 5;
+  l.failed = 2;
+  l.unclear = 1;
   LocateFinding& f = r.located->finding;
   f.outcome = Outcome::fail;
   f.reason = "a";
@@ -77,6 +81,7 @@ AcceptResult everything() {
   f.culprits = {c};
   r.failures = {{Stage::per_host, "b", "PROCESS_STOPPED", "rank 3 is stopped", {"node1"}, {3}, 4}};
   r.done = {"doctor", "whole/a"};
+  r.elapsed_s = 90;
   CriterionResult& k = r.criteria.emplace_back();
   k.criterion = "busbw";
   k.cell = "a";

@@ -204,6 +204,25 @@ TEST_CASE("dips are seen where the median does not move", "[accept][judge]") {
   CHECK(outcome(with("{time-spread: 5%}", m), "time-spread") == Outcome::pass);
 }
 
+TEST_CASE("a repetition that is slow as a whole is a dip, and few epochs do not hide it", "[accept][judge]") {
+  AcceptResult r = accept_result("{dips: {warn: 2%, fail: 10%}}");
+  r.cells.clear();
+  for (int i = 0; i < 20; ++i) {
+    r.cells.push_back(slower(measured_cell("a"), i == 7 ? 2 : 1));
+    r.cells.back().repetition = i;
+  }
+  const CriterionResult c = judged(r, "dips");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK_THAT(c.reason, Contains("1 of 20 repetitions") && Contains("number 8"));
+  // So slow that only three epochs fitted: 3 of 3 are at least 44 % by Wilson's interval.
+  r.cells[7].epoch_medians_s.resize(3);
+  CHECK(outcome(r, "dips") == Outcome::fail);
+  r.cells[7].core_wait = 0.5;
+  CHECK(outcome(r, "dips") == Outcome::pass);  // 1 of 20 cannot tell
+  for (MeasuredCell& m : r.cells) m.epoch_medians_s.resize(3);
+  CHECK(outcome(r, "dips") == Outcome::skip);
+}
+
 TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
   AcceptResult r = accept_result();
   r.plan = read_accept_plan(
@@ -223,6 +242,10 @@ TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
   CHECK(outcome(repeated(1), "drift") == Outcome::pass);
   CHECK(outcome(repeated(1.3), "drift") == Outcome::fail);
   CHECK(outcome(repeated(1.1), "drift") == Outcome::warn);
+  // Others came to the cores at the end.
+  AcceptResult busy = repeated(1.3);
+  for (std::size_t i = 14; i < 20; ++i) busy.cells[i].core_wait = 0.5;
+  CHECK(outcome(busy, "drift") == Outcome::inconclusive);
   // The same values in another order are noise.
   AcceptResult shuffled = repeated(1.3);
   for (MeasuredCell& m : shuffled.cells) m.repetition = (m.repetition * 7) % 20;
@@ -282,6 +305,52 @@ TEST_CASE("hosts that all differ have no outlier", "[accept][judge]") {
   const CriterionResult c = judged(r, "host-spread");
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK(c.hosts.empty());
+}
+
+TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits for them is one", "[accept][judge]") {
+  AcceptResult r = per_host(8);
+  r.cells[5] = slower(r.cells[5], 3);
+  for (MeasuredCell& m : r.cells) m.core_wait = 0.4;
+  CriterionResult c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::inconclusive);
+  CHECK(c.hosts.empty());
+  CHECK_THAT(c.reason, Contains("waited for a core 40 % of the time"));
+  // As little as this is not what makes it slow.
+  for (MeasuredCell& m : r.cells) m.core_wait = 0.1;
+  CHECK(judged(r, "host-spread").hosts == std::vector<std::string>{"node5"});
+  r.cells[5].core_wait = 0.6;
+  c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::fail);
+  CHECK(c.hosts == std::vector<std::string>{"node5"});
+  CHECK_THAT(c.reason, Contains("there ranks waited for a core 60 %"));
+  // A warning stays one, and blames nobody.
+  r = per_host(8);
+  r.cells[5] = slower(r.cells[5], 1.18);
+  for (MeasuredCell& m : r.cells) m.core_wait = 0.4;
+  c = judged(r, "host-spread");
+  CHECK(c.outcome == Outcome::warn);
+  CHECK(c.hosts.empty());
+  CHECK(outcome(per_host(8), "host-spread") == Outcome::pass);
+  // Of two hosts that of the faster one counts.
+  r = per_host(2);
+  r.cells[0] = slower(r.cells[0], 3);
+  r.cells[0].core_wait = 0.6;
+  r.cells[1].core_wait = 0.0;
+  CHECK(judged(r, "host-spread").hosts == std::vector<std::string>{"node0"});
+  r.cells[1].core_wait = 0.3;
+  CHECK(outcome(r, "host-spread") == Outcome::inconclusive);
+}
+
+TEST_CASE("spread over time is no failure where ranks take turns on cores", "[accept][judge]") {
+  MeasuredCell m = measured_cell("a");
+  for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
+  REQUIRE(outcome(with("{time-spread: 20%}", m), "time-spread") == Outcome::fail);
+  m.core_wait = 0.3;
+  const CriterionResult c = judged(with("{time-spread: 20%}", m), "time-spread");
+  CHECK(c.outcome == Outcome::inconclusive);
+  CHECK_THAT(c.reason, Contains("waited for a core"));
+  // What is asked as a number stays asked.
+  CHECK(outcome(with("{latency: 500us}", m), "latency") == Outcome::fail);
 }
 
 TEST_CASE("the late rank is named, not those that wait for it", "[accept][judge]") {

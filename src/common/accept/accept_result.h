@@ -38,7 +38,9 @@ struct MeasuredCell {
   std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
   std::string stop;                      ///< "ci", "time", "noisy"
   std::uint64_t samples = 0;
-  bool shared_cores = false;  ///< more ranks than cores on a host: the scheduler chooses who is late
+  std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
+                                    ///< the kernel does not tell
+  bool shared_cores = false;        ///< more ranks than cores on a host: the scheduler chooses who is late
   struct RankTime {
     int rank = 0;
     std::string host;
@@ -101,6 +103,7 @@ struct AcceptResult {
   std::string version;
   std::string start_time;
   std::string end_time;  ///< empty: not ended
+  double elapsed_s = 0;  ///< up to what is written here; with --resume of all runs together
   std::vector<std::string> command;
   std::string launch;  ///< --launch's template; empty: one job
   std::string backend;
@@ -134,6 +137,9 @@ struct AcceptResult {
     };
     std::vector<SlowRank> slow_ranks;  ///< slow by themselves, whatever the network does
     std::vector<std::string> notes;    ///< what could not be judged, and why
+    int looks = 0;                     ///< of repeat-for, as add_located counts them; the worst of them stands here
+    int failed = 0;                    ///< of these
+    int unclear = 0;                   ///< of these, INCONCLUSIVE
   };
   std::optional<Located> located;
   std::vector<StageFailure> failures;

@@ -67,9 +67,9 @@ Estimate robust_spread(std::span<const double> values) {
   return {.value = spread, .interval = interval, .of_few = true};
 }
 
-Estimate dip_share(std::span<const double> values) {
-  if (!all_finite(values)) return nothing();
-  const double limit = 1.5 * median(values);
+Estimate dip_share(std::span<const double> values, double usual) {
+  if (!all_finite(values) || !std::isfinite(usual)) return nothing();
+  const double limit = 1.5 * usual;
   const auto n = static_cast<double>(values.size());
   const double share =
       static_cast<double>(std::count_if(values.begin(), values.end(), [&](double v) { return v > limit; })) / n;

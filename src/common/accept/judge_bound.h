@@ -34,7 +34,7 @@ BoundVerdict judge_bound(const Estimate& estimate, const Bound& bound, bool larg
 /// & Croux 1993); interval empty below 8 values.
 Estimate robust_spread(std::span<const double> values);
 
-/// The share of values above 1.5 times their median, with Wilson's interval.
-Estimate dip_share(std::span<const double> values);
+/// The share of values above 1.5 times `usual`, with Wilson's interval.
+Estimate dip_share(std::span<const double> values, double usual);
 
 }  // namespace busbar

@@ -18,6 +18,7 @@ struct Asked {
   bool larger_is_better;
   std::string (*text)(double);
   std::function<Estimate(const MeasuredCell&)> estimate;
+  bool of_likes = false;  ///< compared with other moments of the same: who takes turns on cores has none to blame
 };
 
 void set_found(CriterionResult& c, const Estimate& e, std::string (*text)(double)) {
@@ -42,6 +43,7 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
     if (m->stop == "time" && verdicts.back().outcome == Outcome::inconclusive) {
       verdicts.back().reason += "; its time was over before it was precise, raise cell-time or max-time";
     }
+    if (asked.of_likes) verdicts.back() = doubt_turns(std::move(verdicts.back()), m->core_wait.value_or(0));
   }
   const BoundVerdict joined = join_repetitions(verdicts);
   c.outcome = joined.outcome;
@@ -157,16 +159,29 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
   return c;
 }
 
+/// The median epoch of the median repetition: a repetition that is slow as a whole is one of dips, and its own median
+/// would hide that.
+double usual_time(const CellSeries& series) {
+  std::vector<double> medians;
+  for (const MeasuredCell* m : series.repetitions) {
+    const bool good = std::all_of(m->epoch_medians_s.begin(), m->epoch_medians_s.end(),
+                                  [](double t) { return std::isfinite(t) && t > 0; });
+    if (good && !m->epoch_medians_s.empty()) medians.push_back(median(m->epoch_medians_s));
+  }
+  return medians.empty() ? std::nan("") : median(medians);
+}
+
 CriterionResult judge_spread(const CellSeries& series, const char* criterion, const Bound& bound,
-                             Estimate (*estimate)(std::span<const double>)) {
+                             const std::function<Estimate(std::span<const double>)>& estimate) {
   constexpr std::size_t kFewest = 8;
   const auto too_few = [](const MeasuredCell* m) { return m->epoch_medians_s.size() < kFewest; };
-  if (std::any_of(series.repetitions.begin(), series.repetitions.end(), too_few)) {
+  // Of many repetitions the one with few epochs may be the one that something held up.
+  if (std::all_of(series.repetitions.begin(), series.repetitions.end(), too_few)) {
     return skipped(series, criterion,
                    fmt::format("fewer than {} epochs tell no spread: raise cell-time and max-time", kFewest));
   }
   const auto of = [&](const MeasuredCell& m) { return estimate(m.epoch_medians_s); };
-  return judge(series, {criterion, bound, false, share_text, of});
+  return judge(series, {criterion, bound, false, share_text, of, true});
 }
 
 }  // namespace
@@ -185,7 +200,11 @@ void judge_cell(const AcceptResult& result, const PlatformView& view, const Cell
   if (asked.time_spread) {
     criteria.push_back(judge_spread(series, "time-spread", *asked.time_spread, robust_spread));
   }
-  if (asked.dips) criteria.push_back(judge_spread(series, "dips", *asked.dips, dip_share));
+  if (asked.dips) {
+    const double usual = usual_time(series);
+    criteria.push_back(judge_spread(series, "dips", *asked.dips,
+                                    [&](std::span<const double> epochs) { return dip_share(epochs, usual); }));
+  }
 }
 
 }  // namespace busbar

@@ -31,8 +31,12 @@ void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
   c.found = fmt::format("{:+.1f} % over {} repetitions (trend p = {:.2g})", drift * 100, times.size(), p);
   // Without a trend the thirds differ by noise.
   if (p < 0.01) {
-    c.outcome =
-        judge_bound({.value = drift, .interval = Interval{drift, drift}, .precise = true}, bound, false).outcome;
+    const Estimate estimate{.value = drift, .interval = Interval{drift, drift}, .precise = true};
+    const std::vector<const MeasuredCell*> last(series.repetitions.end() - static_cast<std::ptrdiff_t>(third),
+                                                series.repetitions.end());
+    const BoundVerdict verdict = doubt_turns(judge_bound(estimate, bound, false), core_wait_of(last));
+    c.outcome = verdict.outcome;
+    c.reason = verdict.reason;
   }
   criteria.push_back(std::move(c));
 }

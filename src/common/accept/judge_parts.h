@@ -53,6 +53,16 @@ CriterionResult criterion_for(const CellSeries& series, std::string criterion);
 /// any is one; the reason tells how many.
 BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts);
 
+/// The median repetition's core_wait; 0 where a kernel did not tell.
+double core_wait_of(const std::vector<const MeasuredCell*>& repetitions);
+/// Whether ranks that wait for so much of the time take turns on their cores, so that the scheduler decides who is slow
+/// and when.
+bool takes_turns(double core_wait);
+std::string core_wait_text(double core_wait);  ///< "ranks waited for a core 42 % of the time ..."
+/// A FAIL of what is compared with its likes becomes INCONCLUSIVE where they take turns on cores; any doubt or failure
+/// gets that as a reason.
+BoundVerdict doubt_turns(BoundVerdict verdict, double core_wait);
+
 std::string host_of(const AcceptResult& result, int rank);
 
 // How numbers are told.

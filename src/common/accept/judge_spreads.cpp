@@ -13,6 +13,7 @@ namespace {
 struct HostTime {
   std::string host;
   Estimate time;
+  double core_wait = 0;
 };
 
 double ordinary(const std::vector<HostTime>& hosts) {
@@ -28,6 +29,13 @@ Estimate shortfall(const Estimate& time, double ordinary_s) {
   Estimate e{.value = share(time.value), .interval = {}, .precise = time.precise};
   if (time.interval) e.interval = Interval{share(time.interval->low), share(time.interval->high)};
   return e;
+}
+
+/// What the ordinary host's ranks wait for cores. Where only one host's do, other work on it is what makes it slow.
+double ordinary_wait(const std::vector<HostTime>& hosts) {
+  std::vector<double> waits;
+  for (const HostTime& h : hosts) waits.push_back(h.core_wait);
+  return hosts.size() == 2 ? std::min(waits[0], waits[1]) : median(waits);
 }
 
 /// Three times this is what hosts differ by although none is bad (3.2 of acceptance.md: median and MAD).
@@ -47,6 +55,24 @@ BoundVerdict judge_host(const HostTime& h, const std::vector<HostTime>& hosts, c
           fmt::format("all hosts differ as much: their robust spread is {}", share_text(spread))};
 }
 
+/// The worst verdict, and who got it.
+struct Blamed {
+  BoundVerdict verdict;
+  std::vector<HostTime> hosts;
+};
+
+Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s) {
+  const double spread = usual_spread(hosts);
+  Blamed worst;
+  for (const HostTime& h : hosts) {
+    BoundVerdict verdict = judge_host(h, hosts, bound, ordinary_s, spread);
+    if (verdict.outcome < worst.verdict.outcome || verdict.outcome == Outcome::pass) continue;
+    if (verdict.outcome > worst.verdict.outcome) worst = {std::move(verdict), {}};
+    worst.hosts.push_back(h);
+  }
+  return worst;
+}
+
 void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionResults& criteria) {
   const Bound& bound = *like.plan->criteria.host_spread;
   CriterionResult c = criterion_for(like, "host-spread");
@@ -61,24 +87,24 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
     return;
   }
   const double ordinary_s = ordinary(hosts);
-  const double spread = usual_spread(hosts);
   std::sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) { return a.time.value > b.time.value; });
   c.found = fmt::format("slowest: {} {} below {} {} hosts ({}, usual {})", hosts.front().host,
                         share_text(shortfall(hosts.front().time, ordinary_s).value),
                         hosts.size() == 2 ? "the faster of" : "the median of", hosts.size(),
                         time_text(hosts.front().time.value), time_text(ordinary_s));
-  for (const HostTime& h : hosts) {
-    const BoundVerdict verdict = judge_host(h, hosts, bound, ordinary_s, spread);
-    if (verdict.outcome == Outcome::pass) continue;
-    if (verdict.outcome > c.outcome) {
-      c.outcome = verdict.outcome;
-      c.reason = verdict.reason;
-      c.hosts.clear();
-    }
-    if (verdict.outcome == c.outcome) c.hosts.push_back(h.host);
+  Blamed worst = worst_of(hosts, bound, ordinary_s);
+  const double wait = ordinary_wait(hosts);
+  worst.verdict = doubt_turns(std::move(worst.verdict), wait);
+  c.outcome = worst.verdict.outcome;
+  c.reason = worst.verdict.reason;
+  if (c.outcome != Outcome::inconclusive && !takes_turns(wait)) {
+    for (const HostTime& h : worst.hosts) c.hosts.push_back(h.host);
   }
-  if (c.outcome == Outcome::inconclusive) c.hosts.clear();
-  if (hosts.size() == 2 && !c.hosts.empty()) c.reason = "of two hosts the slower one; too few to know what is usual";
+  const auto add_reason = [&](const std::string& text) { c.reason += (c.reason.empty() ? "" : "; ") + text; };
+  if (hosts.size() == 2 && !c.hosts.empty()) add_reason("of two hosts the slower one; too few to know what is usual");
+  if (c.hosts.size() == 1 && takes_turns(worst.hosts.front().core_wait)) {
+    add_reason(fmt::format("there {}", core_wait_text(worst.hosts.front().core_wait)));
+  }
   criteria.push_back(std::move(c));
 }
 
@@ -92,7 +118,7 @@ void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria)
     if (!s.plan->criteria.host_spread || s.first().stage != Stage::per_host) continue;
     const auto [found, is_new] = at.try_emplace(key(s.first()), groups.size());
     if (is_new) groups.push_back({&s, {}});
-    groups[found->second].second.push_back({s.first().scope, time_of(s)});
+    groups[found->second].second.push_back({s.first().scope, time_of(s), core_wait_of(s.repetitions)});
   }
   for (auto& [like, hosts] : groups) judge_group(*like, std::move(hosts), criteria);
 }

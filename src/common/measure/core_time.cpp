@@ -17,13 +17,6 @@ double thread_cpu_s() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
 }
 
-/// Below 0 where the kernel does not tell.
-double waited_s() {
-  std::ifstream file("/proc/thread-self/schedstat");
-  double ran_ns = 0, waited_ns = 0;
-  return file >> ran_ns >> waited_ns ? waited_ns / 1e9 : -1;
-}
-
 double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// All three at one moment: what is waited between the readings is in some of them only, so of some tries the one in
@@ -33,9 +26,9 @@ CoreTime so_far() {
   CoreTime best;
   double least_s = 0;
   for (int i = 0; i < kTries; ++i) {
-    const double before_s = waited_s();
+    const double before_s = waited_for_core_s();
     const CoreTime now{wall_s(), thread_cpu_s(), before_s};
-    const double between_s = waited_s() - before_s;
+    const double between_s = waited_for_core_s() - before_s;
     if (i == 0 || between_s < least_s) {
       best = now;
       least_s = between_s;
@@ -46,6 +39,12 @@ CoreTime so_far() {
 }
 
 }  // namespace
+
+double waited_for_core_s() {
+  std::ifstream file("/proc/thread-self/schedstat");
+  double ran_ns = 0, waited_ns = 0;
+  return file >> ran_ns >> waited_ns ? waited_ns / 1e9 : -1;
+}
 
 CoreTime spin_on_core() {
   const CoreTime begin = so_far();

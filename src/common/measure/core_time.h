@@ -15,4 +15,7 @@ struct CoreTime {
 /// Nothing is communicated.
 CoreTime spin_on_core();
 
+/// How long the calling thread could have run but had no core, since it began [s]; below 0: the kernel does not tell.
+double waited_for_core_s();
+
 }  // namespace busbar

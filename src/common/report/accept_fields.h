@@ -62,6 +62,7 @@ void visit_fields(auto&& visit, MeasuredCell& c) {
   visit("algorithm", c.algorithm);
   visit("stop", c.stop);
   visit("samples", c.samples);
+  visit("core_wait", c.core_wait);
   visit("shared_cores", c.shared_cores);
   visit("ranks", c.ranks);
 }
@@ -131,6 +132,7 @@ void visit_fields(auto&& visit, Culprit& c) {
   visit("ratio", c.ratio);
   visit("ratio_error", c.ratio_error);
   visit("alone_ratio", c.alone_ratio);
+  visit("over_time", c.over_time);
 }
 
 void visit_fields(auto&& visit, LocateFinding& f) {
@@ -169,6 +171,9 @@ void visit_fields(auto&& visit, AcceptResult::Located& l) {
   visit("matrix", l.matrix);
   visit("slow_ranks", l.slow_ranks);
   visit("notes", l.notes);
+  visit("looks", l.looks);
+  visit("failed", l.failed);
+  visit("unclear", l.unclear);
 }
 
 /// All but the plan, which is kept as its text, and doctor's reports, which have a format of their own.
@@ -176,6 +181,7 @@ void visit_fields(auto&& visit, AcceptResult& r) {
   visit("version", r.version);
   visit("start_time", r.start_time);
   visit("end_time", r.end_time);
+  visit("elapsed_s", r.elapsed_s);
   visit("outcome", r.outcome);
   visit("criteria", r.criteria);
   visit("command", r.command);
