@@ -11,6 +11,9 @@ namespace busbar {
 
 SearchCounters::SearchCounters(const Comm& world)
     : world_(world), reads_(world.split_by_host().rank() == 0), begin_(std::chrono::steady_clock::now()) {
+  collectively(world_, "listening to the GPUs' errors", [&] {
+    if (reads_) xids_.emplace();
+  });
   before_ = read();
 }
 
@@ -22,8 +25,11 @@ std::vector<CounterReading> SearchCounters::read() const {
 std::vector<DoctorRow> SearchCounters::moved() const {
   const std::vector<CounterReading> after = read();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+  Rows found =
+      collectively_get(world_, "reading the GPUs' errors", [&] { return xids_ ? xid_rows(xids_->heard()) : Rows(); });
+  for (DoctorRow& row : moved_counters(before_, after, spent.count())) found.push_back(std::move(row));
   std::string packed;
-  for (const DoctorRow& row : moved_counters(before_, after, spent.count())) {
+  for (const DoctorRow& row : found) {
     if (row.outcome < Outcome::warn) continue;
     packed += pack_record({row.check, fmt::format("{} {}", hostname(), row.subject), name(row.outcome), row.value,
                            row.reason, row.remedy});

@@ -2,6 +2,7 @@
 #include "common/diagnose/xid_table.h"
 #include "common/doctor/checks.h"
 #include "common/doctor/make_row.h"
+#include "common/doctor/xid_outcome.h"
 
 #include <fmt/format.h>
 
@@ -29,32 +30,6 @@ struct Trouble {
 };
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
-
-/// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
-/// Required)".
-Outcome outcome_of_told(std::string_view text) {
-  const std::size_t to = text.rfind(" to ");
-  return to != kNone && has(text.substr(to), "(None)") ? Outcome::pass : Outcome::fail;
-}
-
-Outcome outcome_of(const XidMeaning& xid, std::string_view text) {
-  switch (xid.action) {
-    case XidAction::ignore:
-      return Outcome::pass;
-    case XidAction::told:
-      return outcome_of_told(text);
-    case XidAction::unknown:
-    case XidAction::monitor:
-    case XidAction::restart:
-      return Outcome::warn;
-    case XidAction::reset:
-    case XidAction::reboot:
-    case XidAction::isolate:
-    case XidAction::vendor:
-      return Outcome::fail;
-  }
-  return Outcome::warn;
-}
 
 Trouble of_event(const KernelEvent& event) {
   const std::string device(event.device);

@@ -1,5 +1,7 @@
 #include "common/doctor/nvml_device.h"
 
+#include <cctype>
+
 namespace busbar::nvml {
 
 bool find_calls(const NvmlLibrary& library, Calls& calls) {
@@ -34,6 +36,10 @@ bool find_calls(const NvmlLibrary& library, Calls& calls) {
   (void)find_in(library, "nvmlDeviceGetComputeMode", calls.compute_mode);
   (void)find_in(library, "nvmlDeviceGetMigMode", calls.mig);
   (void)find_in(library, "nvmlDeviceGetComputeRunningProcesses_v3", calls.processes);
+  (void)find_in(library, "nvmlEventSetCreate", calls.event_set_create);
+  (void)find_in(library, "nvmlEventSetFree", calls.event_set_free);
+  (void)find_in(library, "nvmlDeviceRegisterEvents", calls.register_events);
+  (void)find_in(library, "nvmlEventSetWait_v2", calls.wait_event);
   // Its newer name, of the same signature.
   if (calls.clock_reasons == nullptr) {
     (void)find_in(library, "nvmlDeviceGetCurrentClocksEventReasons", calls.clock_reasons);
@@ -42,6 +48,19 @@ bool find_calls(const NvmlLibrary& library, Calls& calls) {
          find_in(library, "nvmlErrorString", calls.error_string) &&
          find_in(library, "nvmlDeviceGetCount_v2", calls.count) &&
          find_in(library, "nvmlDeviceGetHandleByIndex_v2", calls.handle);
+}
+
+std::string plain_bus_id(std::string id) {
+  // NVML writes eight digits of the domain, sysfs and the kernel's log four, and small letters.
+  if (id.size() == 16) id.erase(0, 4);
+  for (char& c : id) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return id;
+}
+
+std::string bus_id_of(const Calls& calls, NvmlDevice device) {
+  PciInfo pci{};
+  if (calls.pci == nullptr || calls.pci(device, &pci) != kSuccess) return {};
+  return plain_bus_id(pci.bus_id);
 }
 
 }  // namespace busbar::nvml

@@ -3,6 +3,7 @@
 #include "common/cluster/nvml_library.h"
 
 #include <cstdint>
+#include <string>
 
 namespace busbar {
 
@@ -14,7 +15,8 @@ using NvmlDevice = void*;
 namespace nvml {
 
 // nvmlReturn_t
-constexpr NvmlResult kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7, kGpuIsLost = 15, kResetRequired = 16;
+constexpr NvmlResult kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7, kTimeout = 10, kGpuIsLost = 15,
+                     kResetRequired = 16;
 
 struct PciInfo {  // nvmlPciInfo_t
   char legacy[16];
@@ -57,6 +59,14 @@ struct FabricInfo {  // nvmlGpuFabricInfo_v2_t
   unsigned health;
 };
 constexpr unsigned kFabricVersion2 = sizeof(FabricInfo) | 2U << 24;  // NVML_STRUCT_VERSION
+
+using EventSet = void*;
+struct EventData {  // nvmlEventData_t
+  NvmlDevice device;
+  unsigned long long type, data;  // of kEventXid: the XID
+  unsigned gpu_instance, compute_instance;
+};
+constexpr unsigned long long kEventXid = 8;  // nvmlEventTypeXidCriticalError
 
 constexpr unsigned kMostLinks = 18;                // NVML_NVLINK_MAX_LINKS
 constexpr int kCorrected = 0, kUncorrected = 1;    // nvmlMemoryErrorType_t
@@ -112,10 +122,20 @@ struct Calls {
   R (*compute_mode)(D, int*) = nullptr;
   R (*mig)(D, unsigned* current, unsigned* pending) = nullptr;
   R (*processes)(D, unsigned* count, ProcessInfo*) = nullptr;
+  R (*event_set_create)(EventSet*) = nullptr;
+  R (*event_set_free)(EventSet) = nullptr;
+  R (*register_events)(D, unsigned long long types, EventSet) = nullptr;
+  R (*wait_event)(EventSet, EventData*, unsigned timeout_ms) = nullptr;
 };
 
 /// Whether what every NVML has is there.
 bool find_calls(const NvmlLibrary& library, Calls& calls);
+
+/// "0000:18:00.0", as sysfs and the kernel's log write it, of what NVML or CUDA write.
+std::string plain_bus_id(std::string id);
+
+/// The same of a device; empty where NVML does not tell.
+std::string bus_id_of(const Calls& calls, NvmlDevice device);
 
 }  // namespace nvml
 }  // namespace busbar

@@ -1,5 +1,7 @@
 #include "common/cluster/cores.h"
+#include "common/doctor/answer_within.h"
 #include "common/doctor/probe.h"
+#include "common/doctor/verbs_mtu.h"
 #include "common/watch/host_counters.h"
 
 #include <fcntl.h>
@@ -13,17 +15,12 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
-#include <future>
-#include <memory>
-#include <thread>
 #include <utility>
 
 extern char** environ;
 
 namespace busbar {
 namespace {
-
-using namespace std::chrono_literals;
 
 std::map<std::string, std::string> own_environment() {
   std::map<std::string, std::string> found;
@@ -54,17 +51,26 @@ std::optional<Probe::Mount> mount_of(const std::string& path) {
   return Probe::Mount{block * info.f_blocks, block * info.f_bavail};
 }
 
-/// What a home folder on a dead file server does: no answer, ever. The thread that asks is left behind then.
+/// What a home folder on a dead file server does: no answer, ever.
 void add_home(Probe& probe) {
   const auto home = probe.environment.find("HOME");
   if (home == probe.environment.end()) return;
-  auto answer = std::make_shared<std::promise<std::optional<Probe::Mount>>>();
-  std::future<std::optional<Probe::Mount>> future = answer->get_future();
-  std::thread([answer, path = home->second] { answer->set_value(mount_of(path)); }).detach();
-  if (future.wait_for(3s) != std::future_status::ready) {
+  const auto mount = answer_within(3, [path = home->second] { return mount_of(path); });
+  if (!mount) {
     probe.notes["home.silent"] = "3";
-  } else if (const auto mount = future.get()) {
-    probe.mounts["home"] = *mount;
+  } else if (*mount) {
+    probe.mounts["home"] = **mount;
+  }
+}
+
+/// No file tells the MTU of an InfiniBand port.
+void add_active_mtus(Probe& probe) {
+  if (probe.list("/sys/class/infiniband_verbs").empty()) return;
+  const auto mtus = answer_within(3, [] { return ask_active_mtus(); });
+  for (const VerbsMtu& mtu : mtus.value_or(std::vector<VerbsMtu>())) {
+    const std::string port = mtu.device + "/" + std::to_string(mtu.port);
+    probe.notes["ib.active_mtu." + port] = std::to_string(mtu.active_nbytes);
+    probe.notes["ib.max_mtu." + port] = std::to_string(mtu.most_nbytes);
   }
 }
 
@@ -100,6 +106,7 @@ Probe probe_this_machine() {
     if (const auto mount = mount_of(path)) probe.mounts[path] = *mount;
   }
   add_home(probe);
+  add_active_mtus(probe);
   probe.cpus = own_cpus(probe);
   probe.uid = ::geteuid();
   char name[HOST_NAME_MAX + 1] = {};

@@ -1,16 +1,12 @@
 #include "common/cluster/gpus_on_bus.h"
+#include "common/doctor/answer_within.h"
 #include "common/doctor/gpu_facts.h"
 #include "common/doctor/nvml_device.h"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <cctype>
-#include <chrono>
 #include <filesystem>
-#include <future>
-#include <memory>
-#include <thread>
 
 namespace busbar {
 namespace {
@@ -187,11 +183,7 @@ GpuFacts ask_one(const Calls& calls, unsigned index, const std::vector<NvmlDevic
     gpu.lost = true;
     return gpu;
   }
-  nvml::PciInfo pci{};
-  if (calls.pci != nullptr && calls.pci(device, &pci) == nvml::kSuccess) gpu.bus_id = pci.bus_id;
-  // NVML writes eight digits of the domain, sysfs and the kernel's log four, and small letters.
-  if (gpu.bus_id.size() == 16) gpu.bus_id.erase(0, 4);
-  for (char& c : gpu.bus_id) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  gpu.bus_id = nvml::bus_id_of(calls, device);
   gpu.model = text_of(calls.name, device);
   gpu.uuid = text_of(calls.uuid, device);
   gpu.vbios = text_of(calls.vbios, device);
@@ -255,11 +247,8 @@ HostGpus read_gpus(const std::string& library_name) {
 }
 
 HostGpus read_gpus_within(double seconds) {
-  // A driver whose GPU fell off the bus may never answer, so the thread is left behind.
-  auto answer = std::make_shared<std::promise<HostGpus>>();
-  std::future<HostGpus> gpus = answer->get_future();
-  std::thread([answer] { answer->set_value(read_gpus()); }).detach();
-  if (gpus.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready) return gpus.get();
+  // A driver whose GPU fell off the bus may never answer.
+  if (auto gpus = answer_within(seconds, [] { return read_gpus(); })) return *std::move(gpus);
   HostGpus host;
   host.library = true;
   host.problem = fmt::format("NVML does not answer within {:.0f} s: the driver may wait for a GPU", seconds);
