@@ -1,6 +1,6 @@
 // A stand-in for NVIDIA's libnvidia-ml.so.1, so that the way from dlopen to doctor's rows is tested where there is no
 // driver. Two GPUs of an H100 board; with BUSBAR_FAKE_NVML=sick the second one has what can be wrong, with =lost it is
-// gone, with =dead the library refuses to start.
+// gone, with =dead the library refuses to start, with =xid the second one reports errors while somebody listens.
 
 #include "common/doctor/nvml_device.h"
 
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -21,6 +22,9 @@ std::string_view mode() {
 }
 
 int index_of(NvmlDevice device) { return static_cast<int>(reinterpret_cast<std::size_t>(device)) - 1; }
+/// XIDs that the second GPU still has to report.
+std::vector<unsigned long long> waiting;
+
 bool sick(NvmlDevice device) { return index_of(device) == 1 && mode() == "sick"; }
 
 template <class T>
@@ -135,6 +139,29 @@ NvmlResult nvmlDeviceGetMigMode(NvmlDevice, unsigned* current, unsigned* pending
 NvmlResult nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice device, unsigned* count, ProcessInfo* processes) {
   *count = sick(device) ? 1 : 0;
   if (sick(device)) processes[0] = {1, 2000000000ULL, ~0U, ~0U};
+  return kSuccess;
+}
+// CUDA's driver in the same file: the second GPU only, as CUDA_VISIBLE_DEVICES might leave it.
+int cuInit(unsigned) { return mode() == "dead" ? 100 : 0; }
+int cuDeviceGetCount(int* count) { return give(count, 1); }
+int cuDeviceGet(int* device, int index) { return give(device, index); }
+int cuDeviceGetPCIBusId(char* text, int length, int) {
+  return give_text(text, static_cast<unsigned>(length), "0000:2A:00.0");
+}
+int cuDeviceGetAttribute(int* value, int which, int) { return give(value, which == 132 && mode() == "sick" ? 0 : 1); }
+
+NvmlResult nvmlEventSetCreate(EventSet* set) { return give(set, static_cast<EventSet>(&waiting)); }
+NvmlResult nvmlEventSetFree(EventSet set) { return set == &waiting ? kSuccess : 2; }
+NvmlResult nvmlDeviceRegisterEvents(NvmlDevice device, unsigned long long types, EventSet set) {
+  if (types != kEventXid || set != &waiting) return 2;  // NVML_ERROR_INVALID_ARGUMENT
+  if (index_of(device) == 1 && mode() == "xid") waiting = {31, 79, 31, 43};
+  return kSuccess;
+}
+NvmlResult nvmlEventSetWait_v2(EventSet set, EventData* event, unsigned timeout_ms) {
+  if (set != &waiting || timeout_ms != 0) return 2;
+  if (waiting.empty()) return kTimeout;
+  *event = {reinterpret_cast<NvmlDevice>(std::size_t{2}), kEventXid, waiting.front(), ~0U, ~0U};
+  waiting.erase(waiting.begin());
   return kSuccess;
 }
 }

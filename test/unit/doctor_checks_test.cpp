@@ -2,7 +2,10 @@
 
 #include "common/doctor/check_own_cpus.h"
 #include "common/doctor/pci_path.h"
+#include "common/doctor/verbs_mtu.h"
 #include "doctor_fixture.h"
+
+#include <fmt/format.h>
 
 using namespace busbar;
 using Catch::Contains;
@@ -114,6 +117,31 @@ TEST_CASE("each check of CPUs and isolation fires", "[doctor]") {
   };
   for (const Sick& sick : all) check_sick(sick);
   CHECK(row_of(rows_of("dgx_h100", "file /proc/loadavg 100 9 9 1/2 3\n"), "host.load").outcome == Outcome::pass);
+}
+
+TEST_CASE("an InfiniBand port's active MTU is judged where libibverbs tells it", "[doctor]") {
+  const auto noted = [](const char* active) {
+    std::string notes;
+    for (int device = 0; device < 16; ++device) {
+      for (const char* kind : {"active", "max"}) {
+        notes += fmt::format("note ib.{}_mtu.mlx5_{}/1 {}\n", kind, device,
+                             std::string(kind) == "active" && device == 3 ? active : "4096");
+      }
+    }
+    return notes;
+  };
+  const Rows rows = rows_of("dgx_h100", noted("4096"));
+  CHECK(not_ok(rows).empty());
+  const DoctorRow good = row_of(rows, "rdma.active_mtu", "mlx5_3");
+  CHECK(good.value == "4096");
+  CHECK(good.must_agree);
+  CHECK(good.if_differs == Outcome::fail);
+  const DoctorRow small = row_of(rows_of("dgx_h100", noted("2048")), "rdma.active_mtu", "mlx5_3");
+  CHECK(small.outcome == Outcome::warn);
+  CHECK_THAT(small.reason, Contains("4096"));
+  CHECK(row_of(rows_of("dgx_h100"), "rdma.active_mtu").outcome == Outcome::skip);
+  CHECK(ask_active_mtus("libno-such-verbs.so.1").empty());
+  CHECK(ask_active_mtus("libc.so.6").empty());
 }
 
 TEST_CASE("each check of RDMA ports fires", "[doctor]") {

@@ -1,9 +1,11 @@
 // Would catch: a sick GPU that passes, a healthy one that is blamed, a structure that is not laid out as the driver's.
 
+#include "common/doctor/ask_cuda.h"
 #include "common/doctor/checks.h"
 #include "common/doctor/gpu_facts.h"
 #include "common/doctor/judge_gpus.h"
 #include "common/doctor/nvml_device.h"
+#include "common/doctor/xid_listener.h"
 
 #include <catch2/catch.hpp>
 
@@ -24,6 +26,10 @@ static_assert(offsetof(PciInfo, bus_id) == offsetof(nvmlPciInfo_t, busId));
 static_assert(sizeof(Memory) == sizeof(nvmlMemory_t) && offsetof(Memory, used) == offsetof(nvmlMemory_t, used));
 static_assert(sizeof(ProcessInfo) == sizeof(nvmlProcessInfo_v2_t));
 static_assert(offsetof(ProcessInfo, used) == offsetof(nvmlProcessInfo_v2_t, usedGpuMemory));
+static_assert(sizeof(EventData) == sizeof(nvmlEventData_t) && kEventXid == nvmlEventTypeXidCriticalError);
+static_assert(offsetof(EventData, type) == offsetof(nvmlEventData_t, eventType));
+static_assert(offsetof(EventData, data) == offsetof(nvmlEventData_t, eventData));
+static_assert(kTimeout == NVML_ERROR_TIMEOUT);
 static_assert(sizeof(FieldValue) == sizeof(nvmlFieldValue_t));
 static_assert(offsetof(FieldValue, scope) == offsetof(nvmlFieldValue_t, scopeId));
 static_assert(offsetof(FieldValue, value_type) == offsetof(nvmlFieldValue_t, valueType));
@@ -95,6 +101,7 @@ GpuFacts healthy_gpu(int index) {
   gpu.persistence = true;
   gpu.compute_mode = 0;
   gpu.mig = false;
+  gpu.multicast = gpu.cumem = true;
   return gpu;
 }
 
@@ -177,6 +184,8 @@ TEST_CASE("What is wrong with a GPU is told as that", "[doctor][gpu]") {
       {"gpu.fabric", Outcome::fail, "degraded", [](GpuFacts& g) { g.fabric->health = 0x1; }},
       {"gpu.fabric", Outcome::fail, "route unhealthy", [](GpuFacts& g) { g.fabric->health = 0x10; }},
       {"gpu.fabric", Outcome::warn, "recovering", [](GpuFacts& g) { g.fabric->health = 0x4; }},
+      {"gpu.multicast", Outcome::warn, "not supported", [](GpuFacts& g) { g.multicast = false; }},
+      {"gpu.cumem", Outcome::warn, "not supported", [](GpuFacts& g) { g.cumem = false; }},
       {"gpu.p2p", Outcome::fail, "with none", [](GpuFacts& g) { g.p2p = {5, 5, 0, 5, 5, 5, 5, 5}; }},
       {"gpu.p2p", Outcome::warn, "not with GPU 0,3", [](GpuFacts& g) { g.p2p = {4, 0, 0, 4, 0, 0, 0, 0}; }},
       {"gpu.clocks", Outcome::fail, "slowed by heat (hardware)", [](GpuFacts& g) { g.clock_reasons = 0x41; }},
@@ -230,6 +239,7 @@ TEST_CASE("What is no fault is not told as one", "[doctor][gpu]") {
       [](HostGpus& h) {  // a lone GPU of a board that is shared out
         h.gpus.resize(1);
         h.on_bus = 1;
+        h.gpus[0].multicast = false;
         for (NvLink& link : h.gpus[0].nvlinks) link = {link.link, false, std::nullopt};
       },
       [](HostGpus& h) {  // cards without NVLink and fabric
@@ -237,6 +247,7 @@ TEST_CASE("What is no fault is not told as one", "[doctor][gpu]") {
           g.model = "NVIDIA L40S";
           g.nvlinks.clear();
           g.fabric.reset();
+          g.multicast = false;
         }
       },
       [](HostGpus& h) {  // an old model tells little
@@ -367,7 +378,58 @@ TEST_CASE("A sick GPU behind NVML is found, a lost one and a dead driver too", "
   CHECK(dead.problem == "Driver Not Loaded");
   CHECK(bad_rows(dead).at(0).outcome == Outcome::fail);
 }
+
+TEST_CASE("CUDA's driver tells what NVML does not, of the GPUs that it shows", "[doctor][gpu]") {
+  const auto ask = [](const char* mode) {
+    setenv("BUSBAR_FAKE_NVML", mode, 1);
+    const std::vector<CudaAbilities> found = ask_cuda(BUSBAR_FAKE_NVML);
+    unsetenv("BUSBAR_FAKE_NVML");
+    return found;
+  };
+  REQUIRE(ask("").size() == 1);
+  CHECK(ask("")[0].bus_id == "0000:2a:00.0");
+  CHECK(ask("")[0].multicast);
+  CHECK(ask("")[0].cumem);
+  CHECK_FALSE(ask("sick").at(0).multicast);
+  CHECK(ask("dead").empty());
+  CHECK(ask_cuda("libc.so.6").empty());
+  CHECK(ask_cuda("libno-such-cuda.so.1").empty());
+}
+
+TEST_CASE("XIDs that come while a run goes on are heard, once each", "[doctor][gpu]") {
+  setenv("BUSBAR_FAKE_NVML", "xid", 1);
+  const XidListener listener(BUSBAR_FAKE_NVML);
+  unsetenv("BUSBAR_FAKE_NVML");
+  REQUIRE(listener.listens());
+  const std::vector<DoctorRow> rows = xid_rows(listener.heard());
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].check == "gpu.xid");
+  CHECK(rows[0].subject == "GPU 1 0000:2a:00.0");
+  CHECK(rows[0].value == "XID 79, once");
+  CHECK(rows[0].outcome == Outcome::fail);
+  CHECK_THAT(rows[0].reason, Contains("bus"));
+  CHECK(!rows[0].remedy.empty());
+  CHECK(rows[1].value == "XID 31, 2 times");
+  CHECK(rows[1].outcome == Outcome::warn);
+  CHECK(rows[2].value == "XID 43, once");
+  CHECK(rows[2].outcome == Outcome::pass);
+  CHECK(listener.heard().empty());
+
+  const XidListener healthy(BUSBAR_FAKE_NVML);
+  CHECK(healthy.listens());
+  CHECK(healthy.heard().empty());
+}
 #endif
+
+TEST_CASE("Without a driver nothing is heard, and an XID that speaks elsewhere is no verdict", "[doctor][gpu]") {
+  const XidListener none("libno-such-nvml.so.1");
+  CHECK_FALSE(none.listens());
+  CHECK(none.heard().empty());
+  CHECK_FALSE(XidListener("libc.so.6").listens());
+  // 154 says in the kernel's log what is to be done; the event has the number alone.
+  const std::vector<XidEvent> told{{"GPU 0", 154}};
+  CHECK(xid_rows(told).at(0).outcome == Outcome::warn);
+}
 
 TEST_CASE("This machine's GPUs are told or skipped with a reason", "[doctor][gpu]") {
   Rows rows;

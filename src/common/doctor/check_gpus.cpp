@@ -1,3 +1,5 @@
+#include "common/doctor/answer_within.h"
+#include "common/doctor/ask_cuda.h"
 #include "common/doctor/checks.h"
 #include "common/doctor/gpu_facts.h"
 #include "common/doctor/judge_gpus.h"
@@ -11,7 +13,23 @@ namespace busbar {
 // Without persistence mode the driver takes seconds per GPU to start.
 static constexpr double kPatience = 30;  // [s]
 
-void check_gpus(Rows& rows) { judge_gpus(read_gpus_within(kPatience), rows); }
+static void add_cuda(HostGpus& host) {
+  if (host.gpus.empty()) return;
+  for (const CudaAbilities& able :
+       answer_within(kPatience, [] { return ask_cuda(); }).value_or(std::vector<CudaAbilities>())) {
+    for (GpuFacts& gpu : host.gpus) {
+      if (gpu.bus_id != able.bus_id) continue;
+      gpu.multicast = able.multicast;
+      gpu.cumem = able.cumem;
+    }
+  }
+}
+
+void check_gpus(Rows& rows) {
+  HostGpus host = read_gpus_within(kPatience);
+  add_cuda(host);
+  judge_gpus(host, rows);
+}
 
 std::vector<CounterReading> read_gpu_counters() {
   std::vector<CounterReading> readings;

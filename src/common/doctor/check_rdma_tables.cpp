@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 
 namespace busbar {
@@ -87,6 +88,33 @@ void check_gids(const Probe& probe, const RdmaPort& port, Rows& rows) {
   }
 }
 
+/// The subnet manager gives each partition an MTU; RoCE's follows from its interface's, which check_mtu looks at.
+void check_active_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
+  constexpr const char* kCheck = "rdma.active_mtu";
+  bool told = true;
+  for (const RdmaPort& port : ports) {
+    if (!port.active() || port.efa() || port.roce()) continue;
+    const auto note = [&](const char* name) {
+      const auto found = probe.notes.find(fmt::format("{}.{}/{}", name, port.device, port.port));
+      return found == probe.notes.end() ? 0 : std::atoi(found->second.c_str());
+    };
+    const int active = note("ib.active_mtu");
+    const int most = note("ib.max_mtu");
+    told = told && active > 0;
+    if (active <= 0) continue;
+    DoctorRow row = equal_row(kCheck, port.name, std::to_string(active), Outcome::fail,
+                              "one MTU for the partition in the subnet manager, and on all switches");
+    if (active < most) {
+      row.outcome = Outcome::warn;
+      row.reason = fmt::format("the port could have {}", most);
+      row.remedy =
+          "mtu=5 (4096) for the partition in the subnet manager (opensm: partitions.conf), and on all switches";
+    }
+    rows.push_back(std::move(row));
+  }
+  if (!told) rows.push_back(skip_row(kCheck, "", "libibverbs.so.1 is not here, or may not open the devices"));
+}
+
 /// Frames of RoCE: the largest payload is 4096, headers come on top.
 void check_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
   constexpr const char* kCheck = "rdma.mtu";
@@ -128,6 +156,7 @@ void check_rdma_tables(const Probe& probe, const std::vector<RdmaPort>& ports, R
       check_partition_key(probe, port, rows);
     }
   }
+  check_active_mtu(probe, ports, rows);
   check_mtu(probe, ports, rows);
 }
 

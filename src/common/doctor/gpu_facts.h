@@ -71,6 +71,7 @@ struct GpuFacts {
   std::optional<int> compute_mode;  ///< 0 default, 2 prohibited, 3 one process only
   std::optional<bool> mig;
   std::vector<GpuProcess> processes;
+  std::optional<bool> multicast, cumem;  ///< by CUDA's driver (ask_cuda.h)
 
   // Counters, for deltas.
   std::optional<std::uint64_t> pcie_replays;

@@ -100,6 +100,21 @@ void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& 
   rows.push_back(ok_row(kCheck, subject, "completed"));
 }
 
+/// What NCCL needs to reduce inside NVSwitch (NVLS).
+void judge_abilities(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  // A divided GPU has neither, and is told; a lone one has nobody to reduce with.
+  const bool on_switch = on_fabric(gpu) && host.gpus.size() > 1 && !gpu.mig.value_or(false);
+  const auto judge = [&](const char* check, const std::optional<bool>& able, const char* reason, const char* remedy) {
+    if (!able) return;
+    rows.push_back(*able || !on_switch ? ok_row(check, subject, *able ? "supported" : "not supported")
+                                       : bad_row(Outcome::warn, check, subject, "not supported", reason, remedy));
+  };
+  judge("gpu.multicast", gpu.multicast, "no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower",
+        "driver and fabric manager of one version, from 530 on; in a virtual machine all GPUs of the board");
+  judge("gpu.cumem", gpu.cumem, "memory cannot be shared by handles: no CUMEM and no NVLS",
+        "NVIDIA's driver from 470 on; a container needs the same capabilities as the host's programs");
+}
+
 void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
   constexpr const char* kCheck = "gpu.p2p";
   constexpr auto kWords = std::to_array<std::string_view>({"", "chipset not supported", "GPU not supported",
@@ -170,6 +185,7 @@ void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
   judge_nvlinks(host, gpu, subject, rows);
   judge_link_speed(host, gpu, subject, rows);
   judge_fabric(host, gpu, subject, rows);
+  judge_abilities(host, gpu, subject, rows);
   judge_p2p(host, gpu, subject, rows);
   judge_pcie(gpu, subject, rows);
 }
