@@ -49,19 +49,4 @@ std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend&
   return hosts;
 }
 
-std::string network_of(const Probe& probe) {
-  const std::string root = "/sys/class/infiniband";
-  bool roce = false;
-  for (const std::string& card : probe.list(root)) {
-    const std::string driver = probe.link_name(fmt::format("{}/{}/device/driver", root, card)).value_or("");
-    if (driver == "efa" || card.starts_with("efa")) return "efa";
-    for (const std::string& port : probe.list(fmt::format("{}/{}/ports", root, card))) {
-      const std::string layer = probe.read(fmt::format("{}/{}/ports/{}/link_layer", root, card, port)).value_or("");
-      if (layer == "InfiniBand") return "ib";
-      roce = roce || layer == "Ethernet";
-    }
-  }
-  return roce ? "roce" : "ethernet";
-}
-
 }  // namespace busbar

@@ -9,6 +9,7 @@
 #include "tools/accept_hosts.h"
 #include "tools/accept_locate.h"
 #include "tools/accept_merge.h"
+#include "tools/accept_network.h"
 #include "tools/accept_steps.h"
 #include "tools/accept_store.h"
 #include "tools/doctor_gather.h"
@@ -110,8 +111,9 @@ class RankJob {
     }
     for (std::string& remark : injector_.remarks()) result_.remarks.push_back(std::move(remark));
     if (config.paranoid) result_.remarks.push_back(paranoid_remark());
+    const std::vector<std::string> domains = backend_ == "nccl" ? nvlink_domains(world_) : std::vector<std::string>{};
     on_process0(world_, [&] {
-      result_.network = result_.hosts.size() > 1 ? network_of(probe_this_machine()) : "";
+      result_.network = result_.hosts.size() > 1 ? network_of(probe_this_machine(), domains) : "";
       if (is_part()) {
         store_ = std::make_unique<AcceptStore>(AcceptStore::Part{options_.part_results});
       } else {
