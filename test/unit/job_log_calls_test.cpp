@@ -39,7 +39,7 @@ TEST_CASE("The rank whose count differs is named, not the first of the file", "[
   CHECK(told.verdict == Verdict::arg_mismatch);
   CHECK(says(told.sentence, "rank 0"));
   CHECK(says(told.sentence, "count 9 instead of 8"));
-  CHECK(says(told.sentence, "call #3"));
+  CHECK(says(told.sentence, "call #4"));
 }
 
 TEST_CASE("Operation, datatype, reduction and root are compared, each where it matters", "[job_log]") {
@@ -100,7 +100,8 @@ TEST_CASE("A rank that most others wait for lags; a rank ahead of one other does
   const Diagnosis hung = told(4, 2, 1);
   CHECK(hung.verdict == Verdict::rank_lagging);
   CHECK(says(hung.sentence, "rank 2 (node1, pid 1002)"));
-  CHECK(says(hung.sentence, "call #7"));
+  CHECK(says(hung.sentence, "never made call #8"));
+  CHECK(says(hung.sentence, "last call #7"));
   CHECK(hung.lags.front().rank == 2);
   CHECK(hung.lags.front().ordinal == 7);
   CHECK(told(2, 0, 2).verdict == Verdict::ok);  // enqueued ahead
@@ -153,7 +154,7 @@ TEST_CASE("Logs that begin in the middle are matched by opCount up to 2.26", "[j
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::arg_mismatch);
   CHECK(says(told.sentence, "pid 1002"));  // nothing tells its rank
-  CHECK(says(told.sentence, "call #9"));
+  CHECK(says(told.sentence, "call opCount 9"));
   CHECK(says(told.evidence, "opCount"));
 }
 
@@ -171,7 +172,34 @@ TEST_CASE("From 2.27 on logs that begin in the middle are matched where they agr
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::arg_mismatch);
   CHECK(says(told.sentence, "pid 1001"));
+  CHECK(says(told.sentence, "call #41"));
   CHECK(says(told.evidence, "agree most"));
+}
+
+TEST_CASE("Where logs begin in the middle a call has its number in the one that reaches back furthest", "[job_log]") {
+  MadeUpJob job(3);
+  JobLog log;
+  for (int rank = 0; rank < 3; ++rank) {
+    job.say(log, rank, VersionLine{.nccl = "2.28.9", .cuda = "13.0"});
+    // The longest logs, those of ranks 0 and 1, begin later than rank 2's.
+    for (int i = rank == 2 ? 0 : 5; i < (rank == 2 ? 50 : 60); ++i) {
+      const auto count = 100 + static_cast<std::uint64_t>(i * i);
+      job.call(log, rank, {.count = rank == 2 && i == 30 ? 1 : count, .op_count = 5});
+    }
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "pid 1002"));
+  CHECK(says(told.sentence, "call #31"));
+}
+
+TEST_CASE("A rank that never called has no last call", "[job_log]") {
+  const Diagnosis told = after_common_calls(4, 0, [](MadeUpJob& job, JobLog& log, int rank) {
+    if (rank != 2) job.call(log, rank, {});
+  });
+  CHECK(told.verdict == Verdict::rank_lagging);
+  CHECK(says(told.sentence, "rank 2 (node1, pid 1002) never made call #1 "));
+  CHECK(says(told.sentence, "no call at all before"));
 }
 
 TEST_CASE("A difference long before the end is found between checkpoints", "[job_log]") {
@@ -188,7 +216,7 @@ TEST_CASE("A difference long before the end is found between checkpoints", "[job
   CHECK(told.verdict == Verdict::arg_mismatch);
   CHECK(says(told.sentence, "rank 3"));
   // 20000 calls: 64 checkpoints of 512, so that 3000 lies in 2560..3071.
-  CHECK(says(told.sentence, "between calls #2560 and #3071"));
+  CHECK(says(told.sentence, "between calls #2561 and #3072"));
 }
 
 TEST_CASE("Memory does not grow with the calls", "[job_log]") {
@@ -247,5 +275,5 @@ TEST_CASE("A rank's log in two files goes on where it stopped", "[job_log]") {
   const Diagnosis told = job.conclude(first);
   CHECK(told.verdict == Verdict::arg_mismatch);
   CHECK(says(told.sentence, "rank 1"));
-  CHECK(says(told.sentence, "call #999"));
+  CHECK(says(told.sentence, "call #1000"));
 }

@@ -1,5 +1,7 @@
 #include "common/diagnose/call_alignment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -61,12 +63,22 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
     placed.offset = shift.offset;
     alignment.certain = alignment.certain && shift.only;
   }
+  // The log that reaches back furthest begins with call #1.
+  const auto first = std::min_element(streams.begin(), streams.end(),
+                                      [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  const std::int64_t least = first->offset;
+  for (PlacedCalls& placed : streams) placed.offset -= least;
   alignment.how = CallAlignment::How::best_shift;
   alignment.streams = std::move(streams);
   return alignment;
 }
 
 }  // namespace
+
+std::string call_number(const CallAlignment& alignment, std::int64_t key) {
+  return alignment.how == CallAlignment::How::op_counts ? fmt::format("opCount {:x}", key)
+                                                        : fmt::format("#{}", key + 1);
+}
 
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reliable_op_count, bool unknown_version) {
   CallAlignment alignment;

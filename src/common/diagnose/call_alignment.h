@@ -14,7 +14,7 @@ namespace busbar {
 struct PlacedCalls {
   const CommMember* member = nullptr;
   const CallStream* calls = nullptr;
-  std::int64_t offset = 0;  ///< key of its first call
+  std::int64_t offset = 0;  ///< key of its first call, from 0; never negative
 
   std::int64_t begin() const { return offset + static_cast<std::int64_t>(calls->window_begin()); }
   std::int64_t end() const { return offset + static_cast<std::int64_t>(calls->size()); }
@@ -36,6 +36,10 @@ struct CallAlignment {
 /// `reliable_op_count`: NCCL's version is known and not above 2.26;
 /// `unknown_version`: it may be.
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reliable_op_count, bool unknown_version);
+
+/// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; where calls are matched by
+/// opCount "opCount 19b", in hexadecimal as the log has it.
+std::string call_number(const CallAlignment& alignment, std::int64_t key);
 
 /// The first call in which ranks differ.
 struct Divergence {

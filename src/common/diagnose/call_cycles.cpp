@@ -103,9 +103,12 @@ class WaitGraph {
   std::map<Place, std::set<Place>> edges_;
 };
 
-std::string call_at(const JobBook& book, const std::vector<JoinedComm>& comms, const PlacedCalls& placed,
-                    std::size_t comm, std::int64_t key) {
-  return fmt::format("{} #{} of {}", book.words.text(placed.at(key).op), key, comms[comm].name);
+/// "AllReduce #5 of communicator 2".
+std::string call_at(const JobBook& book, const std::vector<JoinedComm>& comms,
+                    const std::vector<CallAlignment>& alignments, const PlacedCalls& placed, const Place& place) {
+  const auto& [comm, key] = place;
+  return fmt::format("{} {} of {}", book.words.text(placed.at(key).op), call_number(alignments[comm], key),
+                     comms[comm].name);
 }
 
 /// The last calls of a rank on two communicators, in its order.
@@ -152,7 +155,8 @@ bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& ot
 }  // namespace
 
 static void find_inversions(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
-                            const StreamsOfActors& streams, std::vector<DeadlockCycle>& cycles) {
+                            const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
+                            std::vector<DeadlockCycle>& cycles) {
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
     // order -> who has it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
@@ -171,7 +175,7 @@ static void find_inversions(const JobBook& book, const JobCast& cast, const std:
       if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
       const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());
       const auto text_of = [&, who = actors.front()](const Place& place) {
-        return call_at(book, comms, *streams.at(who).at(place.first), place.first, place.second);
+        return call_at(book, comms, alignments, *streams.at(who).at(place.first), place);
       };
       cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(cast, actors),
                                     text_of(*second), text_of(*first), list_actors(cast, usual->second)),
@@ -192,15 +196,14 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast,
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::vector<std::uint32_t>& actors = graph.waiting(places[i]);
       const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
-      cycle.text +=
-          fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(cast, actors),
-                      actors.size() == 1 ? "s" : "", call_at(book, comms, placed, places[i].first, places[i].second));
+      cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(cast, actors),
+                                actors.size() == 1 ? "s" : "", call_at(book, comms, alignments, placed, places[i]));
       if (cycle.actors.empty() || actors.size() < cycle.actors.size()) cycle.actors = actors;
     }
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));
   }
-  if (cycles.empty()) find_inversions(book, cast, comms, streams, cycles);
+  if (cycles.empty()) find_inversions(book, cast, comms, alignments, streams, cycles);
   return cycles;
 }
 

@@ -12,11 +12,13 @@ std::string describe_divergence(const LogView& view, std::size_t comm) {
   const std::string deviating = list_actors(view.cast, actors_of(alignment, divergence.deviating));
   const std::string majority = list_actors(view.cast, actors_of(alignment, divergence.majority));
   if (divergence.not_before) {
-    return fmt::format("{}: between calls #{} and #{} {} called otherwise than {}", view.comms[comm].name,
-                       *divergence.not_before, divergence.key, deviating, majority);
+    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", view.comms[comm].name,
+                       call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
+                       deviating, majority);
   }
-  std::string text = fmt::format("{}: call #{} of {} is {}, of {} {}", view.comms[comm].name, divergence.key, deviating,
-                                 divergence.deviating_call, majority, divergence.majority_call);
+  std::string text =
+      fmt::format("{}: call {} of {} is {}, of {} {}", view.comms[comm].name, call_number(alignment, divergence.key),
+                  deviating, divergence.deviating_call, majority, divergence.majority_call);
   if (divergence.tie) text += " (no majority)";
   return text;
 }
@@ -28,10 +30,10 @@ std::string_view how(const CallAlignment& alignment) {
     case CallAlignment::How::ordinals:
       return "calls are counted from the beginning of the communicator";
     case CallAlignment::How::op_counts:
-      return "the logs begin in the middle: calls are matched by opCount";
+      return "not all logs begin with the communicator: calls are matched by opCount";
     case CallAlignment::How::best_shift:
-      return "the logs begin in the middle: calls are matched where they agree "
-             "most";
+      return "not all logs begin with the communicator: calls are matched where they agree most, and counted from the "
+             "first that is told";
     case CallAlignment::How::none:
       break;
   }
@@ -43,23 +45,24 @@ LogFinding divergence_finding(const LogView& view, std::size_t comm) {
   const CallAlignment& alignment = view.alignments[comm];
   const std::string who = list_actors(view.cast, actors_of(alignment, divergence.deviating));
   const std::string others = list_actors(view.cast, actors_of(alignment, divergence.majority));
+  const std::string number = call_number(alignment, divergence.key);
   LogFinding finding;
   finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   if (divergence.not_before) {
-    finding.sentence = fmt::format("{} called otherwise than {} between calls #{} and #{} of {}", who, others,
-                                   *divergence.not_before, divergence.key, view.comms[comm].name);
+    finding.sentence = fmt::format("{} called otherwise than {} between calls {} and {} of {}", who, others,
+                                   call_number(alignment, *divergence.not_before), number, view.comms[comm].name);
     finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
   } else if (divergence.order) {
     finding.sentence = fmt::format(
         "{} made the same calls as {} in another order from call "
-        "#{} of {} on: {} first, others {}",
-        who, others, divergence.key, view.comms[comm].name, divergence.deviating_call, divergence.majority_call);
+        "{} of {} on: {} first, others {}",
+        who, others, number, view.comms[comm].name, divergence.deviating_call, divergence.majority_call);
   } else if (divergence.tie) {
-    finding.sentence = fmt::format("{} and {} differ in call #{} of {}, and neither is the majority: {}", who, others,
-                                   divergence.key, view.comms[comm].name, divergence.differs);
+    finding.sentence = fmt::format("{} and {} differ in call {} of {}, and neither is the majority: {}", who, others,
+                                   number, view.comms[comm].name, divergence.differs);
   } else {
-    finding.sentence = fmt::format("{} called with {} in call #{} of {}", who, divergence.differs, divergence.key,
-                                   view.comms[comm].name);
+    finding.sentence =
+        fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, view.comms[comm].name);
   }
   if (!divergence.not_before) {
     finding.evidence.push_back(fmt::format("{}: {}", who, divergence.deviating_call));
@@ -89,18 +92,21 @@ LogFinding lag_finding(const LogView& view, std::size_t comm) {
   LogFinding finding;
   finding.verdict = Verdict::rank_lagging;
   const PlacedCalls& front = alignment.streams[lag.at_front.front()];
-  finding.sentence = fmt::format(
-      "{} never made call #{} of {} ({}), in which {} wait{}; last call #{}", list_actors(view.cast, behind),
-      lag.front - 1, view.comms[comm].name, describe_call(front.at(lag.front - 1), view.book.words),
-      list_actors(view.cast, actors_of(alignment, lag.at_front)), lag.at_front.size() == 1 ? "s" : "", lag.least - 1);
   const PlacedCalls& slowest = alignment.streams[last.front()];
-  if (slowest.calls->size() > 0) {
-    finding.evidence.push_back(fmt::format("last call of {}: #{} {}",
-                                           list_actors(view.cast, actors_of(alignment, last)), lag.least - 1,
-                                           describe_call(slowest.at(lag.least - 1), view.book.words)));
+  const bool called = slowest.calls->size() > 0;
+  const std::string front_number = call_number(alignment, lag.front - 1);
+  const std::string last_number = call_number(alignment, lag.least - 1);
+  finding.sentence =
+      fmt::format("{} never made call {} of {} ({}), in which {} wait{}; {}", list_actors(view.cast, behind),
+                  front_number, view.comms[comm].name, describe_call(front.at(lag.front - 1), view.book.words),
+                  list_actors(view.cast, actors_of(alignment, lag.at_front)), lag.at_front.size() == 1 ? "s" : "",
+                  called ? "last call " + last_number : "no call at all before");
+  if (called) {
+    finding.evidence.push_back(fmt::format("last call of {}: {} {}", list_actors(view.cast, actors_of(alignment, last)),
+                                           last_number, describe_call(slowest.at(lag.least - 1), view.book.words)));
   }
-  finding.evidence.push_back(fmt::format("{} of {} ranks seen reached call #{}", lag.at_front.size(),
-                                         alignment.streams.size(), lag.front - 1));
+  finding.evidence.push_back(
+      fmt::format("{} of {} ranks seen reached call {}", lag.at_front.size(), alignment.streams.size(), front_number));
   if (view.comms[comm].nranks > static_cast<int>(alignment.streams.size())) {
     finding.missing.push_back(fmt::format("calls of {} of the {} ranks of {}",
                                           view.comms[comm].nranks - static_cast<int>(alignment.streams.size()),
