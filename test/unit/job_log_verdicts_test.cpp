@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,30 @@ TEST_CASE("The rank whose log just ends is dead when all others lost their peer"
   CHECK(says(told.sentence, "rank 2 (node1, pid 1002)"));
   REQUIRE(told.warnings.size() == 1);
   CHECK(told.warnings[0].victim);
+}
+
+TEST_CASE("What a helper thread says as device 0 is its process's only rank's", "[job_log]") {
+  // Of one rank per process on devices 0 and 1; rank 3's proxy complains, rank 2 is gone.
+  Job job;
+  const auto warn_as_device_0 = [&](int rank) {
+    LogLine line;
+    const std::string host = MadeUpJob::host(rank);
+    line.origin.host = host;
+    line.origin.pid = 1000 + rank;
+    line.origin.dev = 0;
+    line.fact = Warning{.file = "net.cc:1", .function = {}, .text = "Connection closed by remote peer 10.0.0.2<5>"};
+    job.log.add(line, static_cast<std::size_t>(rank), 100);
+  };
+  for (const int rank : {0, 1, 3}) warn_as_device_0(rank);
+  const Diagnosis told = job.told();
+  CHECK(told.verdict == Verdict::process_dead);
+  CHECK(says(told.sentence, "rank 2 (node1, pid 1002)"));
+  CHECK_FALSE(says(told.sentence, "rank 3"));
+  CHECK(told.warnings.at(0).who == "ranks 0,1,3");
+  const auto fact =
+      std::find_if(told.facts.begin(), told.facts.end(), [](const auto& one) { return one.first == "ranks_seen"; });
+  REQUIRE(fact != told.facts.end());
+  CHECK(fact->second == "4");
 }
 
 TEST_CASE("A victim alone says that the culprit's log is missing", "[job_log]") {

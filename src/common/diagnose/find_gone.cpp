@@ -61,19 +61,35 @@ namespace {
 
 /// Whose log neither complains nor says goodbye, of those in communicators.
 std::vector<std::uint32_t> silent_actors(const LogView& view) {
-  std::set<std::uint32_t> members, ended;
+  std::set<std::uint32_t> members, spoke;
+  for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
+    const Actor& one = view.book.actors[actor];
+    if (one.warnings + one.failures > 0) spoke.insert(view.cast.speaks_for[actor]);
+  }
   for (const JoinedComm& comm : view.comms) {
     for (const CommMember& member : comm.members) {
       members.insert(member.actor);
-      if (view.book.instances[member.instance].ended) ended.insert(member.actor);
+      if (view.book.instances[member.instance].ended) spoke.insert(member.actor);
     }
   }
   std::vector<std::uint32_t> silent;
   for (const std::uint32_t actor : members) {
-    const Actor& one = view.book.actors[actor];
-    if (one.warnings == 0 && one.failures == 0 && ended.count(actor) == 0) silent.push_back(actor);
+    if (spoke.count(actor) == 0) silent.push_back(actor);
   }
   return silent;
+}
+
+/// Who complains that a peer went away.
+std::vector<std::uint32_t> victims_of(const LogView& view) {
+  std::set<std::uint32_t> complaining;
+  for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
+    if (view.book.actors[actor].victim_warnings > 0) complaining.insert(view.cast.speaks_for[actor]);
+  }
+  std::vector<std::uint32_t> victims;
+  for (const std::uint32_t actor : view.cast.speakers) {
+    if (complaining.count(actor) > 0) victims.push_back(actor);
+  }
+  return victims;
 }
 
 bool same_host(const std::string& host, const std::string& named) {
@@ -126,10 +142,7 @@ static bool cause_is_told(const LogView& view) {
 
 void find_silent(const LogView& view, LogFindings& findings) {
   if (cause_is_told(view)) return;
-  std::vector<std::uint32_t> victims;
-  for (const std::uint32_t actor : view.cast.speakers) {
-    if (view.book.actors[actor].victim_warnings > 0) victims.push_back(actor);
-  }
+  const std::vector<std::uint32_t> victims = victims_of(view);
   if (victims.empty()) return;
   std::vector<std::string> named;
   const std::vector<std::uint32_t> all_silent = silent_actors(view);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace busbar {
 
@@ -31,6 +32,28 @@ static bool is_speaker(const JobBook& book, std::uint32_t index) {
   if (!process.anonymous) return true;
   return actor.dev >= 0 || actor.warnings > 0 || !actor.connections.empty() || !process.instances.empty() ||
          actor.hint_rank >= 0;
+}
+
+// NCCL's helper threads (proxies, the watcher of InfiniBand's events) have not all chosen a device: they complain as
+// device 0, whatever their rank's is. Where a process shows one rank, its complaints are that rank's.
+static std::vector<std::uint32_t> find_helpers(const JobBook& book) {
+  std::vector<bool> is_rank(book.actors.size(), false);
+  for (const CommInstance& instance : book.instances) {
+    if (instance.actor != kNone) is_rank[instance.actor] = true;
+  }
+  std::vector<std::uint32_t> speaks_for(book.actors.size());
+  std::iota(speaks_for.begin(), speaks_for.end(), 0U);
+  for (const Process& process : book.processes) {
+    const auto owner = [&](std::uint32_t actor) { return is_rank[actor]; };
+    if (process.actors.size() < 2 || std::count_if(process.actors.begin(), process.actors.end(), owner) != 1) continue;
+    const std::uint32_t rank = *std::find_if(process.actors.begin(), process.actors.end(), owner);
+    for (const std::uint32_t index : process.actors) {
+      const Actor& actor = book.actors[index];
+      const bool complains = actor.warnings + actor.failures > 0;
+      if (actor.dev == 0 && complains && actor.hint_rank < 0 && actor.connections.empty()) speaks_for[index] = rank;
+    }
+  }
+  return speaks_for;
 }
 
 // A log whose head was cut off begins in the middle of a line, perhaps of a host's name: who seems to speak there and
@@ -80,11 +103,16 @@ class RankGuess {
 
   void guess() {
     std::map<std::size_t, int> speakers_of_file;
-    for (const std::uint32_t actor : cast_.speakers) ++speakers_of_file[process(actor).file];
+    std::map<std::uint32_t, int> speakers_of_process;
+    for (const std::uint32_t actor : cast_.speakers) {
+      ++speakers_of_file[process(actor).file];
+      ++speakers_of_process[book_.actors[actor].process];
+    }
     std::size_t decorated = 0, named = 0;
     for (const std::uint32_t actor : cast_.speakers) {
       if (cast_.rank_of[actor] >= 0) continue;
-      int rank = process(actor).actors.size() == 1 ? decoration_rank(process(actor).decoration) : -1;
+      int rank =
+          speakers_of_process[book_.actors[actor].process] == 1 ? decoration_rank(process(actor).decoration) : -1;
       if (take(actor, rank)) {
         ++decorated;
         continue;
@@ -131,6 +159,7 @@ class RankGuess {
 JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
   JobCast cast;
   cast.rank_of = ranks_by_communicators(book);
+  cast.speaks_for = find_helpers(book);
   const std::set<std::uint32_t> beheaded = find_beheaded(book);
   for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
     const Process& process = book.processes[i];
@@ -141,6 +170,7 @@ JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
   for (const CommInstance& instance : book.instances) cast.nranks = std::max(cast.nranks, instance.nranks);
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
     if (!is_speaker(book, actor) || beheaded.contains(book.actors[actor].process)) continue;
+    if (cast.speaks_for[actor] != actor) continue;
     if (cast.rank_of[actor] < 0) cast.rank_of[actor] = book.actors[actor].hint_rank;
     cast.nranks = std::max(cast.nranks, book.actors[actor].hint_nranks);
     cast.speakers.push_back(actor);
@@ -151,7 +181,8 @@ JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
     return static_cast<unsigned>(cast.rank_of[a]) < static_cast<unsigned>(cast.rank_of[b]);
   });
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    cast.name_of.push_back(name_actor(book, cast, actor, files));
+    cast.rank_of[actor] = cast.rank_of[cast.speaks_for[actor]];
+    cast.name_of.push_back(name_actor(book, cast, cast.speaks_for[actor], files));
   }
   return cast;
 }
@@ -173,13 +204,17 @@ std::string list_actors(const JobCast& cast, std::span<const std::uint32_t> acto
   std::vector<int> ranks;
   std::string others;
   std::size_t unnamed = 0;
-  for (const std::uint32_t actor : actors) {
+  std::set<std::uint32_t> told;
+  for (const std::uint32_t voice : actors) {
+    const std::uint32_t actor = cast.speaks_for[voice];
+    if (!told.insert(actor).second) continue;
     if (cast.rank_of[actor] >= 0) {
       ranks.push_back(cast.rank_of[actor]);
     } else if (++unnamed <= 4) {
       others += (others.empty() ? "" : "; ") + cast.name_of[actor];
     }
   }
+  if (told.size() == 1) return cast.name_of[*told.begin()];
   if (unnamed > 4) others += fmt::format(" and {} more", unnamed - 4);
   if (ranks.empty()) return others.empty() ? "nobody" : others;
   return list_ranks(ranks) + (others.empty() ? "" : "; " + others);

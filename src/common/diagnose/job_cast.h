@@ -17,6 +17,7 @@ namespace busbar {
 struct JobCast {
   std::vector<int> rank_of;               ///< by actor; -1: not told
   std::vector<std::string> name_of;       ///< by actor: "rank 3 (node1, pid 4242)"
+  std::vector<std::uint32_t> speaks_for;  ///< by actor: itself, or the rank whose helper thread it is
   std::vector<std::uint32_t> speakers;    ///< actors that are a rank (not a bare
                                           ///< "NCCL version" line), by rank
   std::map<int, std::uint32_t> actor_of;  ///< by rank
