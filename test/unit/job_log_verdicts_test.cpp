@@ -101,6 +101,38 @@ TEST_CASE("What a helper thread says as device 0 is its process's only rank's", 
   CHECK(fact->second == "4");
 }
 
+TEST_CASE("A device's number is no rank where the job has further hosts", "[job_log]") {
+  const auto told = [](std::string_view text) {
+    JobLog log;
+    LogLine line;
+    line.origin.host = "gpu2";
+    line.origin.pid = 7;
+    line.origin.dev = 6;
+    line.fact = Warning{.file = "net.cc:1", .function = {}, .text = text};
+    log.add(line, 0, 1);
+    return log.conclude({}, {}).sentence;
+  };
+  CHECK(says(told("Error: failed to extend /dev/shm/nccl-fjwOOB to 5967876 bytes"), "rank 6 (gpu2, pid 7)"));
+  CHECK_FALSE(says(told("Net : Connection closed by remote peer 10.0.0.9<37877>"), "rank 6"));
+}
+
+TEST_CASE("The job's nodes are those of a communicator of all its ranks, or not known", "[job_log]") {
+  const auto nnodes = [](const Diagnosis& told) {
+    for (const auto& [key, value] : told.facts) {
+      if (key == "nnodes") return value;
+    }
+    return std::string();
+  };
+  Job job;  // four ranks on two hosts, which no line tells
+  CHECK(nnodes(job.told()) == "2");
+  MadeUpJob excerpt(64);
+  JobLog log;
+  excerpt.start(log, 1);
+  CHECK(nnodes(excerpt.conclude(log)).empty());
+  excerpt.say(log, 1, CommShape{.comm = MadeUpJob::pointer(1, 0), .rank = 1, .nranks = 64, .nnodes = 8});
+  CHECK(nnodes(excerpt.conclude(log)) == "8");
+}
+
 TEST_CASE("A victim alone says that the culprit's log is missing", "[job_log]") {
   MadeUpJob job(4);
   JobLog log;

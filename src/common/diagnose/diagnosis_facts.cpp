@@ -21,6 +21,15 @@ void fill_told(const LogView& view, Diagnosis& diagnosis) {
   }
 }
 
+/// As a communicator of all ranks says; else the hosts, unless some ranks are not heard of. -1: not known.
+int nodes_of_job(const LogView& view) {
+  for (const JoinedComm& comm : view.comms) {
+    if (comm.nranks == view.cast.nranks && comm.nnodes > 0) return comm.nnodes;
+  }
+  const bool all_heard = view.cast.nranks <= static_cast<int>(view.cast.speakers.size());
+  return all_heard && !view.cast.hosts.empty() ? static_cast<int>(view.cast.hosts.size()) : -1;
+}
+
 void fill_counted(const LogView& view, Diagnosis& diagnosis) {
   const auto fact = [&](std::string key, std::string value) {
     diagnosis.facts.emplace_back(std::move(key), std::move(value));
@@ -29,10 +38,8 @@ void fill_counted(const LogView& view, Diagnosis& diagnosis) {
   fact("ranks_seen", std::to_string(view.cast.speakers.size()));
   if (view.cast.nranks > 0) fact("nranks", std::to_string(view.cast.nranks));
   if (!view.cast.hosts.empty()) fact("hosts_seen", std::to_string(view.cast.hosts.size()));
-  int nnodes = -1;
-  for (const JoinedComm& comm : view.comms) nnodes = std::max(nnodes, comm.nnodes);
-  const int hosts = static_cast<int>(view.cast.hosts.size());
-  if (nnodes > 0 || hosts > 0) fact("nnodes", std::to_string(nnodes > 0 ? nnodes : hosts));
+  const int nnodes = nodes_of_job(view);
+  if (nnodes > 0) fact("nnodes", std::to_string(nnodes));
   std::set<std::string> split, shrink;
   std::uint64_t calls = 0, sends = 0, receives = 0;
   for (const CommInstance& instance : view.book.instances) {

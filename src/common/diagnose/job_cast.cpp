@@ -1,6 +1,6 @@
 #include "common/diagnose/job_cast.h"
 
-#include "common/diagnose/log_decoration.h"
+#include "common/diagnose/guess_ranks.h"
 #include "common/watch/hang_report.h"
 
 #include <fmt/format.h>
@@ -92,70 +92,6 @@ static std::string name_actor(const JobBook& book, const JobCast& cast, std::uin
   return "process " + (place.empty() ? "without a name" : place);
 }
 
-namespace {
-
-/// Ranks that NCCL's own lines do not tell, from what stands around them; each
-/// way is said once.
-class RankGuess {
- public:
-  RankGuess(const JobBook& book, std::span<const LogFile> files, JobCast& cast)
-      : book_(book), files_(files), cast_(cast) {}
-
-  void guess() {
-    std::map<std::size_t, int> speakers_of_file;
-    std::map<std::uint32_t, int> speakers_of_process;
-    for (const std::uint32_t actor : cast_.speakers) {
-      ++speakers_of_file[process(actor).file];
-      ++speakers_of_process[book_.actors[actor].process];
-    }
-    std::size_t decorated = 0, named = 0;
-    for (const std::uint32_t actor : cast_.speakers) {
-      if (cast_.rank_of[actor] >= 0) continue;
-      int rank =
-          speakers_of_process[book_.actors[actor].process] == 1 ? decoration_rank(process(actor).decoration) : -1;
-      if (take(actor, rank)) {
-        ++decorated;
-        continue;
-      }
-      const std::size_t file = process(actor).file;
-      rank = speakers_of_file[file] == 1 && file < files_.size() ? file_name_rank(files_[file].path.filename().string())
-                                                                 : -1;
-      if (take(actor, rank)) ++named;
-    }
-    if (decorated > 0) cast_.notes.push_back(fmt::format("ranks of {} processes are the launcher's", decorated));
-    if (named > 0) cast_.notes.push_back(fmt::format("ranks of {} processes are from the names of their files", named));
-    guess_by_device();
-  }
-
- private:
-  const Process& process(std::uint32_t actor) const { return book_.processes[book_.actors[actor].process]; }
-
-  bool take(std::uint32_t actor, int rank) {
-    if (rank < 0 || cast_.actor_of.count(rank) > 0) return false;
-    cast_.rank_of[actor] = rank;
-    cast_.actor_of[rank] = actor;
-    return true;
-  }
-
-  // One host, every device once: the usual numbering.
-  void guess_by_device() {
-    std::set<int> devices;
-    for (const std::uint32_t actor : cast_.speakers) {
-      if (cast_.rank_of[actor] >= 0 || book_.actors[actor].dev < 0) return;
-      if (!devices.insert(book_.actors[actor].dev).second) return;
-    }
-    if (cast_.hosts.size() > 1 || devices.empty()) return;
-    for (const std::uint32_t actor : cast_.speakers) take(actor, book_.actors[actor].dev);
-    cast_.notes.emplace_back("ranks are taken to be the numbers of the devices");
-  }
-
-  const JobBook& book_;
-  std::span<const LogFile> files_;
-  JobCast& cast_;
-};
-
-}  // namespace
-
 JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
   JobCast cast;
   cast.rank_of = ranks_by_communicators(book);
@@ -176,7 +112,7 @@ JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
     cast.speakers.push_back(actor);
     if (cast.rank_of[actor] >= 0) cast.actor_of.emplace(cast.rank_of[actor], actor);
   }
-  RankGuess(book, files, cast).guess();
+  guess_ranks(book, files, cast);
   std::stable_sort(cast.speakers.begin(), cast.speakers.end(), [&](std::uint32_t a, std::uint32_t b) {
     return static_cast<unsigned>(cast.rank_of[a]) < static_cast<unsigned>(cast.rank_of[b]);
   });
