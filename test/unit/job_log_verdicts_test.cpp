@@ -116,6 +116,28 @@ TEST_CASE("A device's number is no rank where the job has further hosts", "[job_
   CHECK_FALSE(says(told("Net : Connection closed by remote peer 10.0.0.9<37877>"), "rank 6"));
 }
 
+TEST_CASE("Of causes of one kind the earliest is told, whatever file it is in", "[job_log]") {
+  MadeUpJob job(4);
+  JobLog log;
+  job.init(log);
+  const auto warn_at = [&](int rank, std::string_view time, std::string_view text) {
+    LogLine line;
+    const std::string host = MadeUpJob::host(rank);
+    line.origin.host = host;
+    line.origin.pid = 1000 + rank;
+    line.origin.dev = rank % 2;
+    line.origin.timestamp = time;
+    line.fact = Warning{.file = "ib.cc:1", .function = {}, .text = text};
+    log.add(line, static_cast<std::size_t>(rank), 100);
+  };
+  warn_at(0, "2026-01-02 03:04:07", "NET/IB: Got completion with status=12 opcode=0 len=0");
+  warn_at(3, "2026-01-02 03:04:05", "NET/IB : mlx5_0:1 Got async event : port error");
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::hw_fault);
+  CHECK(says(told.sentence, "rank 3"));
+  CHECK(says(told.warnings.at(0).example, "port error"));
+}
+
 TEST_CASE("The job's nodes are those of a communicator of all its ranks, or not known", "[job_log]") {
   const auto nnodes = [](const Diagnosis& told) {
     for (const auto& [key, value] : told.facts) {

@@ -161,18 +161,8 @@ void fill_algorithms(const LogView& view, Diagnosis& diagnosis) {
   }
 }
 
-/// What stands first among warnings: causes before what follows from them.
-int urgency(WarningKind kind) { return static_cast<int>(kind); }
-
 void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
-  std::vector<const WarningRecord*> records;
-  for (const WarningRecord& record : view.book.warnings.records()) records.push_back(&record);
-  std::stable_sort(records.begin(), records.end(), [](const WarningRecord* a, const WarningRecord* b) {
-    const int first = urgency(a->rule->kind), second = urgency(b->rule->kind);
-    if (first != second) return first < second;
-    return !a->timestamp.empty() && !b->timestamp.empty() && a->timestamp < b->timestamp;
-  });
-  for (const WarningRecord* record : records) {
+  for (const WarningRecord* record : causes_first(view.book.warnings)) {
     Diagnosis::WarningGroup group;
     group.shape = record->shape;
     group.example = record->example;

@@ -82,7 +82,6 @@ void blame_sizes(const LogView& view, const WarningRecord& record, LogFindings& 
     if (calls_agree(view)) finding.evidence.emplace_back("the calls that the logs hold agree over all ranks seen");
   } else {
     finding.sentence += ": the calls, or the environments, differ";
-    finding.missing.emplace_back("the calls: NCCL_DEBUG_SUBSYS=COLL on all ranks");
   }
   findings.push_back(std::move(finding));
 }
@@ -90,7 +89,8 @@ void blame_sizes(const LogView& view, const WarningRecord& record, LogFindings& 
 }  // namespace
 
 void find_in_warnings(const LogView& view, LogFindings& findings) {
-  for (const WarningRecord& record : view.book.warnings.records()) {
+  for (const WarningRecord* one : causes_first(view.book.warnings)) {
+    const WarningRecord& record = *one;
     switch (record.rule->kind) {
       case WarningKind::hardware: {
         LogFinding finding = finding_of(view, record, Verdict::hw_fault);

@@ -1,6 +1,7 @@
 #include "common/diagnose/warning_book.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace busbar {
@@ -73,6 +74,16 @@ void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& a
     record->actors_more += later.actors_more;
     for (const std::uint32_t actor : later.actors) note_actor(*record, actor);
   }
+}
+
+std::vector<const WarningRecord*> causes_first(const WarningBook& book) {
+  std::vector<const WarningRecord*> order;
+  for (const WarningRecord& record : book.records()) order.push_back(&record);
+  std::stable_sort(order.begin(), order.end(), [](const WarningRecord* a, const WarningRecord* b) {
+    return std::tuple(a->rule->kind, a->timestamp.empty(), std::string_view(a->timestamp)) <
+           std::tuple(b->rule->kind, b->timestamp.empty(), std::string_view(b->timestamp));
+  });
+  return order;
 }
 
 }  // namespace busbar

@@ -42,4 +42,8 @@ class WarningBook {
   std::uint64_t not_kept_ = 0;
 };
 
+/// Causes before what follows from them; of one kind the earliest first, those without a time last and as they were
+/// read.
+std::vector<const WarningRecord*> causes_first(const WarningBook& book);
+
 }  // namespace busbar

@@ -7,7 +7,7 @@
 
 namespace busbar {
 
-/// What a warning of NCCL is about.
+/// What a warning of NCCL is about: causes before what follows from them.
 enum class WarningKind : std::uint8_t {
   hardware,
   unreachable,
