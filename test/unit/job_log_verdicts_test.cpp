@@ -138,6 +138,22 @@ TEST_CASE("Of causes of one kind the earliest is told, whatever file it is in", 
   CHECK(says(told.warnings.at(0).example, "port error"));
 }
 
+TEST_CASE("The next command is for the cause, not for what follows from it", "[job_log]") {
+  Job job;
+  for (int rank = 0; rank < 3; ++rank) job.call(job.log, rank, {.count = 6});
+  CHECK(says(job.told().next, "py-spy"));
+  job.warn(job.log, 2, "NET/IB: Got completion with status=12 opcode=0 len=0");
+  const Diagnosis told = job.told();
+  CHECK(says(told.next, "ibstat"));
+  CHECK_FALSE(says(told.next, "py-spy"));
+  CHECK(says(told.evidence, "never made call #2"));
+  CHECK_FALSE(says(told.evidence, told.sentence));
+  // A local protection error is of memory, not of the cable.
+  CHECK(
+      says(std::string(classify_warning("", "Got completion from peer 10.0.35.1<49189> with error 4, opcode 7").advice),
+           "NCCL_NET_GDR_LEVEL"));
+}
+
 TEST_CASE("The job's nodes are those of a communicator of all its ranks, or not known", "[job_log]") {
   const auto nnodes = [](const Diagnosis& told) {
     for (const auto& [key, value] : told.facts) {

@@ -24,7 +24,7 @@ void find_ranges(const LogView& view, LogFindings& findings) {
     finding.verdict = Verdict::config;
     finding.sentence = why;
     finding.evidence.push_back("set by " + list_actors(view.cast, actors));
-    finding.next.emplace_back("unset it, or a value inside the range");
+    finding.next.push_back(fmt::format("unset {} there, or a value inside the range", why.substr(0, why.find('='))));
     findings.push_back(std::move(finding));
   }
 }

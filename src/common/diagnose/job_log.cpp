@@ -44,9 +44,13 @@ LogFinding nothing_read(const LogView& view) {
 LogFinding nothing_wrong(const LogView& view) {
   LogFinding finding;
   finding.verdict = Verdict::ok;
-  finding.sentence = fmt::format("nothing wrong in what {} of {} say{}", view.cast.speakers.size(),
-                                 view.cast.nranks > 0 ? fmt::format("{} ranks", view.cast.nranks) : "the ranks",
-                                 view.cast.speakers.size() == 1 ? "s" : "");
+  const std::size_t seen = view.cast.speakers.size();
+  const int nranks = view.cast.nranks;
+  finding.sentence =
+      seen == 0 ? "nothing wrong, in lines that tell no rank"
+                : fmt::format("nothing wrong in what {} of {} say{}", seen,
+                              nranks > 0 ? fmt::format("{} rank{}", nranks, nranks == 1 ? "" : "s") : "the ranks",
+                              seen == 1 ? "s" : "");
   std::size_t compared = 0;
   std::uint64_t calls = 0;
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
@@ -70,8 +74,6 @@ LogFinding nothing_wrong(const LogView& view) {
     finding.next.emplace_back(
         "if it hangs: PyTorch's watchdog lines, or echo "
         "'verbose status' | nc localhost 28028");
-  } else {
-    finding.missing.emplace_back("the calls: NCCL_DEBUG_SUBSYS=INIT,NET,COLL");
   }
   return finding;
 }
@@ -85,7 +87,9 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   const bool calls = std::any_of(view.book.instances.begin(), view.book.instances.end(), [](const CommInstance& one) {
     return one.calls.size() + one.sends + one.receives > 0;
   });
-  if (!calls && view.book.nccl_lines > 0) diagnosis.missing.emplace_back("calls: the COLL subsystem was not on");
+  if (!calls && view.book.nccl_lines > 0) {
+    diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
+  }
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (!view.comms[i].ambiguous) continue;
     diagnosis.missing.push_back(view.comms[i].name +
@@ -132,10 +136,14 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
   diagnosis.verdict = findings.front().verdict;
   diagnosis.sentence = findings.front().sentence;
   for (const LogFinding& finding : findings) {
-    if (&finding != &findings.front()) add_new(diagnosis.evidence, {finding.sentence}, kMostEvidence);
-    add_new(diagnosis.evidence, finding.evidence, kMostEvidence);
+    std::vector<std::string> lines = finding.evidence;
+    lines.insert(lines.begin(), finding.sentence);
+    // What the first line says already is no evidence for it.
+    std::erase_if(lines, [&](const std::string& line) { return diagnosis.sentence.find(line) != std::string::npos; });
+    add_new(diagnosis.evidence, lines, kMostEvidence);
     add_new(diagnosis.missing, finding.missing, 8);
-    add_new(diagnosis.next, finding.next, 4);
+    // What follows from the cause goes away with it, and its remedies would lead astray.
+    if (finding.verdict == diagnosis.verdict) add_new(diagnosis.next, finding.next, 4);
   }
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);

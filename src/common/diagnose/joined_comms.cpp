@@ -114,8 +114,8 @@ void name_comm(JoinedComm& comm, std::size_t number) {
   const std::string size = comm.nranks < 0    ? std::string("size not told")
                            : comm.nranks == 1 ? std::string("1 rank")
                                               : fmt::format("{} ranks", comm.nranks);
-  comm.name = comm.id.empty() ? fmt::format("communicator {} ({}{})", number, size, comm.child ? ", split" : "")
-                              : fmt::format("communicator {} ({}{})", comm.id, size, comm.child ? ", split" : "");
+  comm.name = comm.id.empty() ? fmt::format("communicator {} ({}{})", number, size, comm.child ? ", child" : "")
+                              : fmt::format("communicator {} ({}{})", comm.id, size, comm.child ? ", child" : "");
 }
 
 }  // namespace

@@ -16,12 +16,21 @@ constexpr std::string_view kShm =
 constexpr std::string_view kPort =
     "ibstat and the error counters of that port; its cable, switch port and "
     "the peer's";
+constexpr std::string_view kPath =
+    "ibstat and the error counters of that port; its cable, switch port and the peer's; over RoCE NCCL_IB_GID_INDEX, "
+    "MTU and PFC";
+constexpr std::string_view kRegistered =
+    "the job with NCCL_NET_GDR_LEVEL=LOC: if it runs then, GPU Direct on that host (nvidia_peermem or DMA-BUF, IOMMU, "
+    "ACS); else dmesg | grep -i xid";
 constexpr std::string_view kGpu =
     "dmesg | grep -i xid; nvidia-smi -q -d "
     "ECC,PAGE_RETIREMENT; nvidia-smi nvlink -e";
 constexpr std::string_view kRoute =
     "ping and nc between the hosts on NCCL_SOCKET_IFNAME's interface; "
     "firewalls; routes";
+constexpr std::string_view kBroken =
+    "dmesg | grep -i xid on that host, the program's own first CUDA error; CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer "
+    "names the kernel";
 constexpr std::string_view kCauseFirst =
     "the first error by time in the logs and dmesg of the process that failed "
     "first";
@@ -47,18 +56,18 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {hardware, "completion", "error 12",
      "InfiniBand completion error 12: the peer did not acknowledge after all "
      "retries",
-     kPort},
+     kPath},
     {hardware, "completion", "status=12",
      "InfiniBand completion error 12: the peer did not acknowledge after all "
      "retries",
-     kPort},
+     kPath},
     {hardware, "retry_exc_err", "",
      "InfiniBand completion error 12: the peer did not acknowledge after all "
      "retries",
-     kPort},
-    {hardware, "completion", "error 4,", "InfiniBand completion error 4: local protection error", kPort},
-    {hardware, "completion", "status=4 ", "InfiniBand completion error 4: local protection error", kPort},
-    {hardware, "loc_prot_err", "", "InfiniBand completion error 4: local protection error", kPort},
+     kPath},
+    {hardware, "completion", "error 4,", "InfiniBand completion error 4: local protection error", kRegistered},
+    {hardware, "completion", "status=4 ", "InfiniBand completion error 4: local protection error", kRegistered},
+    {hardware, "loc_prot_err", "", "InfiniBand completion error 4: local protection error", kRegistered},
     {hardware, "got completion", "", "InfiniBand completion error", kPort},
     {hardware, "got cqe with error", "", "InfiniBand completion error", kPort},
     {hardware, "async fatal event", "", "fatal event of an InfiniBand device", kPort},
@@ -123,12 +132,12 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {config, "nccl_", "invalid", "a setting's value is invalid", "the setting's value"},
     {config, "nccl_", "unknown", "a setting's value is unknown", "the setting's value"},
     {config, "nccl_", "out of range", "a setting's value is out of range", "the setting's value"},
-    {fallout, "unspecified launch failure", "", "the GPU context was already broken by an earlier kernel", kCauseFirst},
+    {fallout, "unspecified launch failure", "", "the GPU context was already broken by an earlier kernel", kBroken},
     {fallout, "illegal memory access", "", "a kernel accessed memory that it must not",
      "compute-sanitizer; dmesg | grep -i xid"},
     {fallout, "misaligned address", "", "a kernel accessed misaligned memory", "compute-sanitizer"},
     {fallout, "device-side assert", "", "an assertion failed in a kernel", "CUDA_LAUNCH_BLOCKING=1"},
-    {fallout, "commdestroysync", "", "destroyed after an earlier error", kCauseFirst},
+    {fallout, "commdestroysync", "", "destroyed after an earlier error", kBroken},
     {victim, "closed by remote peer", "", "a peer went away", kCauseFirst},
     {victim, "connection reset by peer", "", "a peer went away", kCauseFirst},
     {victim, "broken pipe", "", "a peer went away", kCauseFirst},
