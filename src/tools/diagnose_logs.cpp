@@ -61,7 +61,7 @@ void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFi
       read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
         share.job.add(line, i, number);
         const auto* other = std::get_if<OtherLine>(&line.fact);
-        if (other == nullptr || !other->nccl || share.unknown.size() >= unknown_lines) return;
+        if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
         share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number, plain(other->text)));
       });
     }

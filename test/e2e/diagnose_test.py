@@ -243,8 +243,10 @@ class Inputs(DiagnoseCase):
     def test_what_was_not_understood_is_counted_and_shown(self):
         job = good_job()
         job[0].insert(2, "node0:1000:1000 [0] NCCL INFO a line of a version to come")
+        job[0].insert(3, "node0:1000:1000 [0] NCCL INFO P2P Chunksize set to 131072")  # known to tell nothing
         folder = self.job(job)
         told = self.ok(self.diagnose(folder, "--unknown"))
+        self.assertNotIn("Chunksize", told.out)
         self.assertRegex(told.out, r"rank0\.log:3: .*a line of a version to come")
         document = json.loads(self.diagnose(folder, "--json").out)
         self.assertEqual(sum(file["unknown_lines"] for file in document["files"]), 1)
