@@ -110,7 +110,7 @@ FAULTS = [
     AcceptFault("slow_link_tx", "a link at a tenth, sending only", before=command("rate", "node2", "tx", "100mbit")),
     AcceptFault("slow_link_rx", "a link at a tenth, receiving only", before=command("rate", "node2", "rx", "100mbit")),
     AcceptFault("slow_host", "a host's ranks limited to 10 % of a core", before=command("cpu", "node2", "10"),
-                env=(on_host("node2", JOIN_QUOTA),)),
+                env=(on_host("node2", JOIN_QUOTA),), hosts=(4,)),  # 16 ranks that wait for it leave two cores no time
     AcceptFault("slow_rank", "a rank stopped for 20 of each 25 ms", during=slow_rank(5, 0.005, 0.02), rank=5),
     # TCP waits longer each time: now and then a step stands still for as long as a hang is allowed to.
     AcceptFault("flapping_link", "a link down for 1 s, up for 2 s, all the time", during=flap("node2", 1, 2),
