@@ -17,9 +17,10 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::string_view, 5> kFileOptions{"--hostfile", "-hostfile", "--machinefile", "-machinefile",
-                                                       "--default-hostfile"};
-constexpr std::array<std::string_view, 3> kHostOptions{"--host", "-host", "-H"};
+// Open MPI's, and MPICH's and Intel MPI's -f and -hosts.
+constexpr std::array<std::string_view, 6> kFileOptions{"--hostfile",   "-hostfile",          "--machinefile",
+                                                       "-machinefile", "--default-hostfile", "-f"};
+constexpr std::array<std::string_view, 4> kHostOptions{"--host", "-host", "-H", "-hosts"};
 
 /// Where an option's value stands in the words.
 struct Place {

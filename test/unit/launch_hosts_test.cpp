@@ -52,6 +52,15 @@ TEST_CASE("A host list on the command line is shortened; node1 is not node10", "
   const Words joined{"mpirun", "--host=a,b"};
   CHECK(without_hosts(joined, {"a"}, "f").words[1] == "--host=b");
   CHECK(without_hosts(words, {}, "f").words == words);
+  const Words mpich{"mpiexec", "-hosts", "a,b", "-n", "2", "{cmd}"};
+  CHECK(without_hosts(mpich, {"a"}, "f").words[2] == "b");
+}
+
+TEST_CASE("MPICH's host file is one too", "[accept]") {
+  const TemporaryFile file("node0:2\nnode1:2\n");
+  const Words words{"mpiexec", "-f", file.path.string(), "-n", "4", "{cmd}"};
+  CHECK(launch_hosts(words).size() == 2);
+  CHECK(without_hosts(words, {"node0"}, "left").words[2] == "left");
 }
 
 TEST_CASE("srun leaves hosts out by itself; a command that names none cannot", "[accept]") {
