@@ -167,6 +167,24 @@ TEST_CASE("A report of the largest cluster stays below 2 MB and counts what it l
   CHECK(has(page, "of 4096 ranks"));
 }
 
+TEST_CASE("A report of a thousand files stays below 2 MB and counts what it leaves out", "[report][html]") {
+  ReportData data;
+  for (int i = 0; i < 1000; ++i) {
+    data.verdict.push_back("said of file " + std::to_string(i) + std::string(100, 'x'));
+    ReportTable changes{"file " + std::to_string(i), "", {"cell", "speed"}, {}};
+    changes.rows.assign(100, {Outcome::pass, {std::string(50, 'x'), "1"}});
+    data.judged.push_back(changes);
+    ReportRun run{"file " + std::to_string(i), {{"environment", std::vector<std::string>(100, std::string(80, 'x'))}}};
+    data.runs.push_back(run);
+  }
+  const std::string page = report_html(data);
+  CHECK(page.size() < 2000000);
+  CHECK(has(page, "more tables would make this file too large"));
+  CHECK(has(page, "more files, which say it themselves"));
+  CHECK(has(page, "said of file 0x"));
+  CHECK(has(page, "more</li>"));
+}
+
 TEST_CASE("Each square of the heat map stands where its pair belongs", "[report][html]") {
   ReportMatrix matrix{"", "host", {"a", "b", "c"}, {}, 10, 0.9, {2}};
   matrix.cells = {{0, 1, 5, 1, false}, {2, 0, 10, 1, true}};

@@ -15,7 +15,6 @@ constexpr std::size_t kWorstPairs = 20;
 constexpr std::size_t kWorstRanks = 12;
 /// A fact with more lines is folded.
 constexpr std::size_t kFoldedLines = 6;
-constexpr std::size_t kMostFactLines = 400;
 
 std::string heading(const std::string& title, const std::string& caption) {
   std::string text = fmt::format("<h3>{}</h3>\n", html_text(title));
@@ -80,11 +79,11 @@ ReportTable worst_ranks(const ReportSkew& skew) {
   return table;
 }
 
-std::string fact_lines(const ReportRun::Fact& fact) {
+std::string fact_lines(const ReportRun::Fact& fact, std::size_t most) {
   if (fact.lines.size() == 1) return html_text(fact.lines[0]);
   std::string list = "<pre>";
-  for (std::size_t i = 0; i < std::min(fact.lines.size(), kMostFactLines); ++i) list += html_text(fact.lines[i]) + "\n";
-  if (fact.lines.size() > kMostFactLines) list += fmt::format("and {} more", fact.lines.size() - kMostFactLines);
+  for (std::size_t i = 0; i < std::min(fact.lines.size(), most); ++i) list += html_text(fact.lines[i]) + "\n";
+  if (fact.lines.size() > most) list += fmt::format("and {} more", fact.lines.size() - most);
   list += "</pre>";
   if (fact.lines.size() <= kFoldedLines) return list;
   return fmt::format("<details class=\"print\"><summary>{} lines</summary>{}</details>", fact.lines.size(), list);
@@ -92,14 +91,16 @@ std::string fact_lines(const ReportRun::Fact& fact) {
 
 }  // namespace
 
-std::string verdict_section(const ReportData& data) {
+std::string verdict_section(const ReportData& data, std::size_t most_lines) {
   std::string text = fmt::format("<section class=\"verdict {}\" aria-label=\"Verdict\">\n",
                                  data.outcome ? outcome_class(*data.outcome) : "none");
   if (data.outcome) text += fmt::format("<p class=\"word\">{}</p>\n", name(*data.outcome));
   if (!data.headline.empty()) text += fmt::format("<p class=\"headline\">{}</p>\n", html_text(data.headline));
   if (!data.verdict.empty()) {
     text += "<ul>\n";
-    for (const std::string& line : data.verdict) text += fmt::format("<li>{}</li>\n", html_text(line));
+    const std::size_t shown = std::min(most_lines, data.verdict.size());
+    for (std::size_t i = 0; i < shown; ++i) text += fmt::format("<li>{}</li>\n", html_text(data.verdict[i]));
+    if (shown < data.verdict.size()) text += fmt::format("<li>and {} more</li>\n", data.verdict.size() - shown);
     text += "</ul>\n";
   }
   return text + "</section>\n";
@@ -160,11 +161,11 @@ std::string skew_section(const std::vector<ReportSkew>& skews, std::size_t most_
   return text + "</section>\n";
 }
 
-std::string run_section(const ReportRun& run) {
+std::string run_section(const ReportRun& run, std::size_t most_lines) {
   std::string text = heading(run.title, "") + "<dl>\n";
   for (const ReportRun::Fact& fact : run.facts) {
     if (fact.lines.empty()) continue;
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(fact.name), fact_lines(fact));
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(fact.name), fact_lines(fact, most_lines));
   }
   return text + "</dl>\n";
 }

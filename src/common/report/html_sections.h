@@ -12,7 +12,7 @@ namespace busbar {
 // The parts of the page. Everything that they say is there without the script too.
 
 /// Outcome, headline, lines.
-std::string verdict_section(const ReportData& data);
+std::string verdict_section(const ReportData& data, std::size_t most_lines);
 
 /// A pair of charts for the script to fill, and the values as a table.
 std::string chart_section(const ReportChart& chart, std::size_t index, std::size_t most_rows);
@@ -23,7 +23,7 @@ std::string matrix_section(const ReportMatrix& matrix, std::size_t index, int mo
 /// Ranks for the script to draw, and of each cell the latest and slowest as a table; there is at least one cell.
 std::string skew_section(const std::vector<ReportSkew>& skews, std::size_t most_tables);
 
-/// How a file came about.
-std::string run_section(const ReportRun& run);
+/// How a file came about; of a fact so many lines.
+std::string run_section(const ReportRun& run, std::size_t most_lines);
 
 }  // namespace busbar

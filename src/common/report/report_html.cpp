@@ -24,10 +24,14 @@ struct Room {
   std::size_t rows = 400;        ///< of a table
   std::size_t ranks = 16 << 10;  ///< over all cells of the skew
   int squares = 512;             ///< a side of a heat map
+  std::size_t tables = 256;      ///< and runs: of many files
+  std::size_t lines = 400;       ///< of a fact of a run, and of the verdict
 };
 
 Room smaller(const Room& room) {
-  return {room.points / 2, std::max<std::size_t>(room.rows / 2, 10), room.ranks / 2, std::max(room.squares / 2, 32)};
+  const auto half = [](std::size_t size) { return std::max<std::size_t>(size / 2, 10); };
+  return {room.points / 2,   half(room.rows), room.ranks / 2, std::max(room.squares / 2, 32),
+          half(room.tables), half(room.lines)};
 }
 
 /// Ours begin with "report"; the other is the charting library, whatever its file was called.
@@ -59,8 +63,26 @@ struct Part {
   std::string text;
 };
 
-Part table_part(const ReportTable& table, std::size_t number, std::size_t most) {
-  return {fmt::format("table-{}", number), table.title, html_table(table, most)};
+void add_tables(std::vector<Part>& parts, const std::vector<ReportTable>& tables, const Room& room) {
+  const std::size_t shown = std::min(tables.size(), room.tables);
+  for (std::size_t i = 0; i < shown; ++i) {
+    parts.push_back({fmt::format("table-{}", parts.size()), tables[i].title, html_table(tables[i], room.rows)});
+  }
+  if (shown == tables.size()) return;
+  parts.push_back(
+      {fmt::format("table-{}", parts.size()), "More tables",
+       fmt::format("<p class=\"caption\">{} more tables would make this file too large; what they say is in "
+                   "the result files.</p>\n",
+                   tables.size() - shown)});
+}
+
+std::string runs_text(const std::vector<ReportRun>& runs, const Room& room) {
+  const std::size_t shown = std::min(runs.size(), room.tables);
+  std::string text;
+  for (std::size_t i = 0; i < shown; ++i) text += run_section(runs[i], room.lines);
+  if (shown == runs.size()) return text;
+  return text +
+         fmt::format("<p class=\"caption\">And {} more files, which say it themselves.</p>\n", runs.size() - shown);
 }
 
 /// As many charts as there is room for.
@@ -95,7 +117,7 @@ std::vector<ReportSkew> skews_with_room(const ReportData& data, std::size_t rank
 
 std::vector<Part> parts_of(const ReportData& data, const Room& room, std::string& json) {
   std::vector<Part> parts;
-  for (const ReportTable& table : data.judged) parts.push_back(table_part(table, parts.size(), room.rows));
+  add_tables(parts, data.judged, room);
   std::string left_out;
   const auto charts = charts_with_room(data, room.points, left_out);
   if (!charts.empty()) {
@@ -114,12 +136,8 @@ std::vector<Part> parts_of(const ReportData& data, const Room& room, std::string
   }
   const auto skews = skews_with_room(data, room.ranks);
   if (!skews.empty()) parts.push_back({"ranks", "Ranks", skew_section(skews, 24)});
-  for (const ReportTable& table : data.details) parts.push_back(table_part(table, parts.size(), room.rows));
-  if (!data.runs.empty()) {
-    std::string text;
-    for (const ReportRun& run : data.runs) text += run_section(run);
-    parts.push_back({"runs", "What was run", text});
-  }
+  add_tables(parts, data.details, room);
+  if (!data.runs.empty()) parts.push_back({"runs", "What was run", runs_text(data.runs, room)});
   json = charts_json(charts, data.matrices, skews, room.squares);
   return parts;
 }
@@ -138,7 +156,7 @@ std::string page(const ReportData& data, const Room& room) {
       "<meta name=\"generator\" content=\"busbar {}\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
       BUSBAR_VERSION, title, style_text());
   text += fmt::format("<a class=\"skip-link\" href=\"#content\">To the content</a>\n<header>\n<h1>{}</h1>\n{}", title,
-                      verdict_section(data));
+                      verdict_section(data, room.lines));
   text += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Part& part : parts)
     text += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", part.id, html_text(part.title));
