@@ -71,7 +71,7 @@ TEST_CASE("other files are refused by name, whatever they hold", "[doctor][json]
     return text.replace(at, from.size(), to);
   };
   refused("", "no JSON");
-  refused("[]", "no object");
+  refused("[]", "no JSON object");
   refused("{}", "missing");
   refused(good.substr(0, good.size() / 2), "no JSON");
   refused(std::string(100000, '['), "deep");

@@ -133,9 +133,9 @@ TEST_CASE("anything else is refused with a reason", "[hang_json]") {
   using Catch::Contains;
   CHECK_THAT(error_of(""), Contains("no JSON"));
   CHECK_THAT(error_of("[1, 2]"), Contains("no hang report"));
-  CHECK_THAT(error_of("{\"kind\": \"hang\"}"), Contains("'schema' is missing"));
+  CHECK_THAT(error_of("{\"kind\": \"hang\"}"), Contains("schema is missing"));
   CHECK_THAT(error_of("{\"kind\": \"hang\", \"schema\": 2}"), Contains("schema 2"));
-  CHECK_THAT(error_of(std::string(100000, '[')), Contains("no JSON"));
+  CHECK_THAT(error_of(std::string(100000, '[')), Contains("too deep"));
   const HangEvidence job = rich_job();
   const Json good = Json::parse(hang_json(job, judge(job)));
   const auto changed = [&](const char* pointer, const Json& value) {
@@ -146,14 +146,14 @@ TEST_CASE("anything else is refused with a reason", "[hang_json]") {
   CHECK_THAT(changed("/nprocs", -1), Contains("nprocs"));
   CHECK_THAT(changed("/nprocs", 1e300), Contains("nprocs"));
   CHECK_THAT(changed("/nprocs", 4000000000U), Contains("nprocs"));
-  CHECK_THAT(changed("/occasion", "tea"), Contains("'occasion' is none of limit, slow_limit, terminated, files"));
+  CHECK_THAT(changed("/occasion", "tea"), Contains("occasion is none of limit, slow_limit, terminated, files"));
   CHECK_THAT(changed("/observed/hosts/0/ranks/0/rank", -3), Contains("rank"));
-  CHECK_THAT(changed("/observed/hosts/0/ranks/0/phase", 3), Contains("'phase' is no text"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks/0/phase", 3), Contains("phase is no text"));
   CHECK_THAT(changed("/observed/hosts/0/ranks/0/state", ""), Contains("state"));
   CHECK_THAT(changed("/observed/hosts/0/ranks/0/call/in_place", 1), Contains("in_place"));
-  CHECK_THAT(changed("/observed/hosts/0/ranks", nullptr), Contains("'ranks' is no list"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks", nullptr), Contains("ranks is no list"));
   CHECK_THAT(changed("/observed/ras/0/dead_pids", Json::array({"x"})), Contains("dead_pids"));
-  CHECK_THAT(changed("/idle_s", "long"), Contains("'idle_s' is no number"));
+  CHECK_THAT(changed("/idle_s", "long"), Contains("idle_s is no number"));
 }
 
 TEST_CASE("a file cut or bitten anywhere is read or refused, and never breaks the reader or the judge",

@@ -22,19 +22,25 @@ bool JsonPlace::holds(const char* key) const { return has(key) && !json_->at(key
 
 JsonPlace JsonPlace::at(const char* key) const {
   const std::string place = place_.empty() ? key : fmt::format("{}.{}", place_, key);
-  if (!json_->is_object()) fail(place_.empty() ? "is no run of a benchmark: no JSON object" : "is no object");
+  if (!json_->is_object()) fail(place_.empty() ? "is no JSON object" : "is no object");
   if (!json_->contains(key)) {
-    throw Error(ExitCode::bad_config, fmt::format("{}: {} is missing; is it a file that -J of this suite's "
-                                                  "benchmarks wrote?",
-                                                  *file_, place));
+    throw Error(ExitCode::bad_config,
+                fmt::format("{}: {} is missing; is it a file that {} wrote?", *file_, place, writer_));
   }
-  return {json_->at(key), place, *file_};
+  return {json_->at(key), place, *file_, writer_};
+}
+
+void JsonPlace::each_member(const std::function<void(const std::string&, const JsonPlace&)>& visit) const {
+  if (!json_->is_object()) fail("is no object");
+  for (const auto& [key, value] : json_->items()) {
+    visit(key, JsonPlace(value, fmt::format("{}.{}", place_, printable(key)), *file_, writer_));
+  }
 }
 
 void JsonPlace::each(const std::function<void(const JsonPlace&)>& visit) const {
   if (!json_->is_array()) fail("is no list");
   std::size_t i = 0;
-  for (const Json& item : *json_) visit(JsonPlace(item, fmt::format("{}[{}]", place_, i++), *file_));
+  for (const Json& item : *json_) visit(JsonPlace(item, fmt::format("{}[{}]", place_, i++), *file_, writer_));
 }
 
 std::string JsonPlace::text() const {
@@ -63,11 +69,18 @@ std::int64_t JsonPlace::whole(std::int64_t least, std::int64_t most) const {
   return value;
 }
 
+std::uint64_t JsonPlace::unsigned_whole() const {
+  if (!json_->is_number_unsigned()) fail("is no whole number from 0 on");
+  return json_->get<std::uint64_t>();
+}
+
 double JsonPlace::number() const {
   const double value = json_->is_number() ? json_->get<double>() : std::nan("");
   if (!std::isfinite(value)) fail("is no number");
   return value;
 }
+
+double JsonPlace::number_or(double otherwise) const { return is_null() ? otherwise : number(); }
 
 double JsonPlace::time_s() const {
   const double value_s = json_->is_number() ? json_->get<double>() * 1e-6 : 0;
@@ -77,8 +90,14 @@ double JsonPlace::time_s() const {
 }
 
 Json parse_json(std::string_view text, const std::string& name) {
+  // Whoever follows ten thousand brackets by calling itself comes to the end of the stack; ours are ten deep.
+  constexpr int kDeepest = 64;
+  const auto not_too_deep = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) throw Error(ExitCode::bad_config, fmt::format("{}: is nested too deep", name));
+    return true;
+  };
   try {
-    return Json::parse(text);
+    return Json::parse(text, not_too_deep);
   } catch (const Json::exception& e) {
     throw Error(ExitCode::bad_config, fmt::format("{}: is no JSON: {}", name, printable(e.what())));
   }
