@@ -112,9 +112,10 @@ busbar.tip = (figure) => {
       }
       box.append(list);
       box.hidden = false;
-      const left = x + 14 + box.offsetWidth <= figure.clientWidth ? x + 14 : Math.max(0, x - 14 - box.offsetWidth);
-      box.style.left = left + "px";
-      box.style.top = Math.max(0, y - box.offsetHeight / 2) + "px";
+      const right = x + 14, left = x - 14 - box.offsetWidth, fits = right + box.offsetWidth <= figure.clientWidth;
+      box.style.left = (fits ? right : Math.max(0, left)) + "px";
+      // Below the pointer where there is no room beside it: not over what it tells of.
+      box.style.top = (fits || left >= 0 ? Math.max(0, y - box.offsetHeight / 2) : y + 18) + "px";
     },
   };
 };
