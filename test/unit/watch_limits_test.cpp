@@ -141,6 +141,36 @@ TEST_CASE("of a divided job at most one part believes that it is the job", "[wat
   CHECK_FALSE(reaches({false, true, false, false}));
 }
 
+TEST_CASE("before the watchers know each other, the host that has somebody to name speaks first", "[watch_limits]") {
+  JobView view;
+  view.nprocs = 8;
+  view.local_size = 2;
+  std::vector<RankEvidence> local{rank_of(4, 31, 30), rank_of(5, 31, 30)};
+  view.rank = 4;
+  const double others_s = lone_report_delay_s(view, local);
+  view.rank = 0;
+  const double first_s = lone_report_delay_s(view, local);
+  CHECK(others_s > first_s);
+  CHECK(first_s > 0);
+  // All of the job are here: there is nobody to wait for.
+  view.local_size = 8;
+  CHECK(lone_report_delay_s(view, local) == 0);
+  view.local_size = 2;
+  for (const char state : {'T', 'Z'}) {
+    local[1].process.state = state;
+    CHECK(lone_report_delay_s(view, local) == 0);
+  }
+  // Nor is there anybody to be asked.
+  view.rank = 4;
+  CHECK_FALSE(another_host_speaks(view));
+  CHECK_FALSE(alarm_others(view, 4).has_value());
+  view.rank = 0;
+  // One that has said why it ended is no culprit to be named.
+  local[1].process.life = ProcessState::Life::gone;
+  local[1].flight.ending = Ending::signalled;
+  CHECK(lone_report_delay_s(view, local) == first_s);
+}
+
 TEST_CASE("every host probes all others, and of thousands a few at all distances", "[watch_limits]") {
   const std::vector<PeerAddress> few = probe_targets(view_of({"a", "a", "b", "c"}, 2));
   REQUIRE(few.size() == 2);

@@ -1,6 +1,7 @@
 #include "common/watch/collector.h"
 
 #include "common/base/error.h"
+#include "common/watch/movement.h"
 
 #include <fmt/format.h>
 
@@ -122,10 +123,11 @@ namespace {
 
 /// Some processes of the hosts that stand before this one.
 std::vector<PeerAddress> those_before(const JobView& view) {
-  constexpr int kCandidates = 8;
+  constexpr std::size_t kCandidates = 8;
   constexpr std::size_t kMostPerHost = 4;
   std::vector<PeerAddress> peers;
-  for (int h = 0; h < std::min(view.host_index(), kCandidates); ++h) {
+  const std::size_t known = view.hosts.size();  // none before the addresses are exchanged
+  for (std::size_t h = 0; h < std::min({known, static_cast<std::size_t>(view.host_index()), kCandidates}); ++h) {
     const std::vector<int>& ranks = view.hosts[h];
     for (std::size_t i = 0; i < std::min(ranks.size(), kMostPerHost); ++i) peers.push_back(view.peers[ranks[i]]);
   }
@@ -140,6 +142,14 @@ std::optional<std::string> alarm_others(const JobView& view, int speaker) {
     if (reply.result == PeerProbe::Result::ok) return reply.text;
   }
   return std::nullopt;
+}
+
+double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> local) {
+  const bool has_culprit = std::any_of(local.begin(), local.end(), [](const RankEvidence& rank) {
+    return rank.flight.ending == Ending::none && !can_move(rank);
+  });
+  if (has_culprit || view.nprocs <= view.local_size) return 0;
+  return view.host_index() == 0 ? 3 : 8;
 }
 
 bool another_host_speaks(const JobView& view) {

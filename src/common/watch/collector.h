@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,11 @@ inline constexpr std::string_view kMoves = "moves";  ///< looked a moment ago: t
 /// Tells those who should collect before this process: the host's speaker, or where this is it, the hosts that stand
 /// before it in the job. What the first of them that is there answers; nothing where nobody is.
 std::optional<std::string> alarm_others(const JobView& view, int speaker);
+
+/// Before the watchers know each other: how long after its limit a host's speaker waits before it reports what its own
+/// host knows [s]. `local`: the records of this host. One that sees a process gone or stopped does not wait, rank 0's
+/// gives such a host time to end the job, the others speak where not even rank 0 has.
+double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> local);
 
 /// Whether so many hosts were reached, or are only mute, that no other part of a divided job can believe the same of
 /// itself.

@@ -246,6 +246,7 @@ std::vector<PeerReply> ask(std::span<const PeerAddress> peers, std::string reque
 
 std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
                                  milliseconds limit, const std::function<void()>& meanwhile) {
+  if (peers.empty()) return {};  // nor is there a token before the first are known
   return ask(peers, request_bytes(PeerKind::message, token, request), limit, meanwhile);
 }
 

@@ -41,6 +41,9 @@ bool is_at_its_end(const FlightState& flight) {
   return flight.phase == Phase::resting || flight.phase == Phase::mpi_finalize;
 }
 
+/// Whether there are other hosts that this one does not know yet.
+bool is_one_of_many(const JobView& view) { return view.peers.empty() && view.nprocs > view.local_size; }
+
 /// A process that ended because of an error has said why; ranks that it merely took along need no report.
 bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
   if (finding.verdict != Verdict::process_dead && finding.verdict != Verdict::unknown) return false;
@@ -107,9 +110,12 @@ void Watchdog::Impl::terminated() {
   const JobView now = view();
   const FlightState me = current_record()->state();
   if (is_at_its_end(me) && me.step_age_s < kQuiet) return;
+  // Over its limit: by a host that has somebody to name, which these do not know.
+  const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
   if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
     // Its server goes on answering meanwhile.
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    if (is_told_elsewhere) forget = true;
     return;
   }
   HangEvidence evidence = collect(now, observer, true, {});
@@ -122,8 +128,14 @@ void Watchdog::Impl::terminated() {
     tell_others(now, kForget);
     return;
   }
+  const bool names_nobody = finding.ranks.empty() && finding.hosts.empty();
+  // Who has nobody to name leaves the word to rank 0.
+  if (is_one_of_many(now) && names_nobody && (now.host_index() != 0 || is_told_elsewhere)) {
+    forget = is_told_elsewhere;
+    return;
+  }
   // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
-  const bool is_plain = finding.ranks.empty() && finding.hosts.empty() && evidence.idle_s < kQuiet;
+  const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
   if (is_plain) {
     const std::string text = hang_report(evidence, finding);
     write_to_stderr(text.substr(0, text.find('\n') + 1));

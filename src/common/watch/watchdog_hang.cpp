@@ -22,7 +22,7 @@ std::filesystem::path scratch_folder() {
 /// The working directory of process 0 where that can be had from here, else the folder for temporary files. Who does
 /// not know the other hosts yet takes its own: launchers start all ranks in one, which clusters mostly share.
 std::filesystem::path json_folder(const JobView& view, const HangEvidence& evidence) {
-  if (view.rank == 0) return ".";
+  if (view.rank == 0 || view.peers.empty()) return ".";
   for (const HostEvidence& host : evidence.hosts) {
     if (host.host != view.host) continue;
     for (const RankEvidence& rank : host.ranks) {
@@ -77,7 +77,8 @@ bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState&
   alarmed = false;
   if (now.peers.empty()) {
     // Nobody can be told yet; all began at about the same time.
-    const bool waits = (reader != now.rank || now.host_index() != 0) && me.idle_s < me.limit_s + 8;
+    const double delay_s = reader == now.rank ? lone_report_delay_s(now, ranks) : 8;
+    const bool waits = me.idle_s < me.limit_s + delay_s;
     if (waits) postpone(1);
     return waits;
   }
