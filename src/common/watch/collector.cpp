@@ -67,21 +67,21 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
   }
 }
 
-/// The speaker of every other host, and then all ranks of those that did not answer.
+/// The speaker of every other host, and then all ranks of those that did not answer. Of a host that did not answer the
+/// last time all are asked at once.
 void ask_hosts(const JobView& view, Collected& all, milliseconds limit, const std::function<void()>& meanwhile) {
   constexpr std::size_t kMostPerHost = 16;
-  std::vector<Asked> first;
+  std::vector<Asked> first, others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    if (h != all.own) first.push_back({h, all.speaker[h]});
-  }
-  ask(view, first, limit, meanwhile, all);
-  std::vector<Asked> others;
-  for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    if (h == all.own || all.hosts[h].reached) continue;
+    if (h == all.own) continue;
+    first.push_back({h, all.speaker[h]});
+    const bool was_silent = !all.hosts[h].why_not.empty();
     for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
-      if (view.hosts[h][i] != all.speaker[h]) others.push_back({h, view.hosts[h][i]});
+      if (view.hosts[h][i] != all.speaker[h]) (was_silent ? first : others).push_back({h, view.hosts[h][i]});
     }
   }
+  ask(view, first, limit, meanwhile, all);
+  std::erase_if(others, [&](const Asked& a) { return all.hosts[a.host].reached; });
   ask(view, others, limit, meanwhile, all);
 }
 
