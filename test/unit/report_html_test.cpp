@@ -251,8 +251,16 @@ TEST_CASE("A benchmark's medians bring their intervals, as bandwidths too", "[re
   cell.stats->median_s = 0.5e-3;  // so the median's busbw is twice the table's
   cell.stats->interval_s = Interval{0.4e-3, 0.6e-3};
   run.cells = {cell};
+  run.devices = {{0, "n1", "host memory", "core 3"},
+                 {1, "n1", "host memory", "unbound"},
+                 {2, "n1", "host memory", "unbound"},
+                 {3, "n2", "host memory", "unbound"}};
   ReportData data;
   add_run(data, run, "");
+  const auto& facts = data.runs.at(0).facts;
+  const auto places = std::find_if(facts.begin(), facts.end(), [](const auto& f) { return f.name == "ranks' places"; });
+  REQUIRE(places != facts.end());
+  CHECK(places->lines == std::vector<std::string>{"n1: 0 [core 3], 1-2 [unbound]", "n2: 3 [unbound]"});
   REQUIRE(data.series.size() == 1);
   const ReportPoint& p = data.series[0].points.at(0);
   CHECK(*p.busbw == Approx(3.0));

@@ -107,7 +107,8 @@ void read_devices(const JsonPlace& config, RunFile& run) {
   if (!config.holds("devices")) return;
   config.at("devices").each([&](const JsonPlace& device) {
     run.devices.push_back({static_cast<int>(device.at("rank").whole(0, kMostRanks)), device.at("hostname").text(),
-                           device.at("device_info").text()});
+                           device.at("device_info").text(),
+                           device.holds("device_hex") ? device.at("device_hex").text() : ""});
   });
 }
 

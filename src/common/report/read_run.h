@@ -64,7 +64,8 @@ struct RunSkip {
 struct RunDevice {
   int rank = 0;
   std::string host;
-  std::string name;  ///< "NVIDIA H200", "[core 3] host memory"
+  std::string name;   ///< "NVIDIA H200", "host memory"
+  std::string place;  ///< "core 3", "unbound", a GPU's PCI address; empty: not in the file
 };
 
 /// A file that a benchmark wrote with -J, as far as comparing launches and reports need it.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace busbar {
 namespace {
@@ -72,6 +73,29 @@ ReportSkew skew_of(const RunFile& run, const RunCell& cell, const std::string& s
   return skew;
 }
 
+/// "node1: 0 [core 3], 1-3 [unbound]": which rank sits where, a line per host; ranks that follow each other together.
+std::vector<std::string> placement_lines(const std::vector<RunDevice>& devices) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < devices.size();) {
+    const RunDevice& first = devices[i];
+    const auto alike = [&](const RunDevice& d, std::size_t behind) {
+      return d.host == first.host && d.place == first.place &&
+             d.rank - std::int64_t{first.rank} == static_cast<std::int64_t>(behind);
+    };
+    std::size_t count = 1;
+    while (i + count < devices.size() && alike(devices[i + count], count)) ++count;
+    std::string text = fmt::format("{}", first.rank);
+    if (count > 1) text += fmt::format("-{}", devices[i + count - 1].rank);
+    if (!first.place.empty()) text += fmt::format(" [{}]", first.place);
+    if (i > 0 && devices[i - 1].host == first.host)
+      lines.back() += ", " + text;
+    else
+      lines.push_back(first.host + ": " + text);
+    i += count;
+  }
+  return lines;
+}
+
 ReportRun how(const RunFile& run) {
   ReportRun how;
   how.title = run.name;
@@ -90,6 +114,7 @@ ReportRun how(const RunFile& run) {
     devices.push_back(device.name);
   }
   add_fact(how, "devices", device_words(hosts, devices));
+  add_fact(how, "ranks' places", placement_lines(run.devices));
   if (run.stat) add_fact(how, "sampling", fmt::format("cadence {}, sample: {}", run.cadence, run.estimand));
   add_fact(how, "disturbance", run.flags);
   add_fact(how, "remarks", run.remarks);
