@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 namespace busbar {
 namespace {
@@ -35,8 +37,10 @@ std::string files_text(const DiagnoseResult& result) {
   }
   if (result.logs) {
     for (const LogFile& file : result.logs->files) {
-      lines.push_back(fmt::format("{}: {} lines, {} of NCCL{}", busbar::quoted(file.path.string()), file.lines,
-                                  file.nccl_lines, file.trouble.empty() ? "" : "; " + file.trouble));
+      const std::string unknown = fmt::format(", {} of them not understood", file.unknown_lines);
+      lines.push_back(fmt::format("{}: {} lines, {} of NCCL{}{}", busbar::quoted(file.path.string()), file.lines,
+                                  file.nccl_lines, file.unknown_lines > 0 ? unknown : "",
+                                  file.trouble.empty() ? "" : "; " + file.trouble));
     }
   }
   std::string text = "\nFiles read\n";
@@ -97,7 +101,10 @@ std::string diagnose_json(const DiagnoseResult& result) {
 }
 
 void write_diagnose_json(const std::string& path, const DiagnoseResult& result) {
-  write_new_file(path, "--json", diagnose_json(result));
+  const std::string name = create_new_file(path, "--json").path;
+  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
+  const int error = replace_file(name, diagnose_json(result));
+  if (error != 0) throw Error(ExitCode::not_possible, fmt::format("--json {}: {}", name, std::strerror(error)));
 }
 
 }  // namespace busbar

@@ -247,6 +247,8 @@ class Inputs(DiagnoseCase):
         folder = self.job(job)
         told = self.ok(self.diagnose(folder, "--unknown"))
         self.assertNotIn("Chunksize", told.out)
+        self.assertEqual(told.out.count("rank1.log"), 1, "each file once")
+        self.assertRegex(told.out, r"rank0\.log': \d+ lines, \d+ of NCCL, 1 of them not understood")
         self.assertRegex(told.out, r"rank0\.log:3: .*a line of a version to come")
         document = json.loads(self.diagnose(folder, "--json").out)
         self.assertEqual(sum(file["unknown_lines"] for file in document["files"]), 1)

@@ -134,20 +134,17 @@ std::string warnings(const Diagnosis& diagnosis) {
   return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
 }
 
+/// The files by name are `busbar diagnose`'s to list, with those that are no logs.
 std::string files(const Diagnosis& diagnosis) {
+  if (diagnosis.files.empty()) return "";
   std::uint64_t all = 0, nccl = 0, unknown = 0;
-  std::vector<Cells> rows;
   for (const LogFile& file : diagnosis.files) {
     all += file.lines;
     nccl += file.nccl_lines;
     unknown += file.unknown_lines;
-    rows.push_back({std::to_string(file.lines), std::to_string(file.nccl_lines), std::to_string(file.unknown_lines),
-                    file.path.string() + (file.trouble.empty() ? "" : ": " + file.trouble)});
   }
-  const std::string title =
-      fmt::format("Read: {} file{}, {} lines, {} of NCCL, {} of them not understood", diagnosis.files.size(),
-                  diagnosis.files.size() == 1 ? "" : "s", all, nccl, unknown);
-  return rows.empty() ? "\n" + title + "\n" : table(title, {"lines", "NCCL", "unknown", "file"}, rows);
+  return fmt::format("\nRead {} file{}: {} lines, {} of NCCL, {} of them not understood\n", diagnosis.files.size(),
+                     diagnosis.files.size() == 1 ? "" : "s", all, nccl, unknown);
 }
 
 /// Logs are somebody else's: nothing in them may steer a terminal.
