@@ -54,6 +54,7 @@ ExitCode AcceptEnd::finish(const AcceptResult& result, const std::string& result
   if (!baseline_file_.empty() && good) {
     const int error = replace_file(baseline_file_, accept_json(result));
     if (error != 0) warn(baseline_file_, error);
+    complete_ = complete_ && error == 0;
   } else if (!baseline_file_.empty()) {
     std::remove(baseline_file_.c_str());
     fmt::print(stderr, "busbar: no baseline is saved from a run that ended {}\n", name(result.outcome));

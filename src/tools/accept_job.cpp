@@ -68,7 +68,8 @@ class RankJob {
     const std::vector<AcceptStep> steps = steps_to_do();
     const SearchCounters counters(world_);
     if (can_measure()) {
-      const int first = options_.repetition;
+      const int first =
+          is_part() ? options_.repetition : static_cast<int>(world_.max(std::int64_t{last_repetition(result_)}));
       for (int repetition = first; repetition == first || again(); ++repetition) {
         for (const AcceptStep& step : steps) do_step(step, repetition);
       }
@@ -83,6 +84,7 @@ class RankJob {
   bool is_part() const { return !options_.part.empty(); }
   bool speaks() const { return world_.rank() == 0; }
   double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double repeated_s() const { return earlier_s_ + elapsed_s(); }
 
   std::optional<Injection> agreed_injection() const {
     Config config;
@@ -121,6 +123,7 @@ class RankJob {
         store_ = std::make_unique<AcceptStore>(options_.results.empty() ? "busbar-accept.json" : options_.results,
                                                options_.resume);
         if (std::optional<AcceptResult> earlier = store_->earlier(plan_)) take_over(result_, std::move(*earlier));
+        earlier_s_ = result_.elapsed_s;
         fmt::print(stderr, "busbar: results: {} (--resume {} goes on after an interruption)\n", store_->path(),
                    store_->path());
       }
@@ -142,7 +145,7 @@ class RankJob {
   /// A plan that expects GPUs fails on host memory: there is nothing to measure then.
   bool can_measure() const { return agreed(world_, !plan_.needs_gpus || result_.backend == "nccl"); }
 
-  bool again() const { return agreed(world_, !is_part() && elapsed_s() < plan_.repeat_for_s); }
+  bool again() const { return agreed(world_, !is_part() && repeated_s() < plan_.repeat_for_s); }
 
   double limit_s() const { return is_part() ? options_.left_s : plan_.max_time_s; }
 
@@ -152,9 +155,7 @@ class RankJob {
   bool out_of_time() const { return agreed(world_, limit_s() > 0 && elapsed_s() >= limit_s()); }
 
   void do_step(const AcceptStep& step, int repetition) {
-    const bool done =
-        repetition == 0 && std::find(result_.done.begin(), result_.done.end(), step.id) != result_.done.end();
-    if (agreed(world_, done)) return;
+    if (agreed(world_, is_measured(result_, step, repetition))) return;
     if (out_of_time()) {
       late_.push_back(step.id);
       return;
@@ -166,7 +167,7 @@ class RankJob {
       watchdog_.begin(Phase::initialization, step_);
       result_.doctor = gather_doctor(world_);
     } else if (step.stage == Stage::pairs) {
-      result_.located = locate_pairs(context_);
+      add_located(result_, locate_pairs(context_));
     } else {
       CellResults measured = measure(plan_.cells.at(static_cast<std::size_t>(step.cell)), step.stage, repetition);
       std::move(measured.cells.begin(), measured.cells.end(), std::back_inserter(result_.cells));
@@ -177,7 +178,12 @@ class RankJob {
     watchdog_.rest();
     if (!speaks()) return;
     if (repetition == 0 || is_part()) result_.done.push_back(step.id);
-    store_->save(result_);
+    result_.elapsed_s = repeated_s();
+    if (repetition == 0) {
+      store_->save(result_);
+    } else {
+      store_->save_at_times(result_);
+    }
   }
 
   CellResults measure(const PlanCell& cell, Stage stage, int repetition) {
@@ -215,7 +221,7 @@ class RankJob {
     });
     if (agreed(world_, look) && can_measure() && world_.size() > 1) {
       tell("a criterion failed: looking for the culprit");
-      result_.located = locate_pairs(context_);
+      add_located(result_, locate_pairs(context_));
       on_process0(world_, [&] { end_->judge(result_); });
     }
     watchdog_.begin(Phase::finishing, "writing results");
@@ -241,6 +247,7 @@ class RankJob {
   std::string& step_;
   Watchdog& watchdog_;
   Clock::time_point start_ = Clock::now();
+  double earlier_s_ = 0;  ///< of the runs that this one resumes; on process 0
   AcceptPlan plan_;
   AcceptResult result_;
   std::string backend_;

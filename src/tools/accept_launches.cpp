@@ -50,6 +50,7 @@ class Launches {
     if (std::optional<AcceptResult> earlier = store_.earlier(result_.plan)) {
       take_over(result_, std::move(*earlier));
       take_over_part();
+      earlier_s_ = result_.elapsed_s;
     }
     launcher_.emplace(options, store_.path());
     launcher_->exclude(result_.excluded_hosts);
@@ -63,17 +64,24 @@ class Launches {
     std::erase_if(pending, [&](const AcceptStep& step) { return is_done(step.id); });
     if (!pending.empty()) leave_out_dead_hosts();
     run_steps(pending, 0);
-    for (int repetition = 1; elapsed_s() < result_.plan.repeat_for_s && !out_of_time(); ++repetition) {
+    const int first = std::max(1, last_repetition(result_));
+    for (int repetition = first; repeated_s() < result_.plan.repeat_for_s && !out_of_time(); ++repetition) {
       std::vector<AcceptStep> again = steps_of(result_.plan);
-      std::erase_if(again, [](const AcceptStep& step) { return step.stage == Stage::doctor; });
+      std::erase_if(again, [&](const AcceptStep& step) {
+        return step.stage == Stage::doctor || is_measured(result_, step, repetition);
+      });
+      if (again.empty()) continue;
+      const std::size_t before = result_.cells.size();
       run_steps(std::move(again), repetition);
+      if (result_.cells.size() == before) break;  // nothing starts any more: the same failure for hours tells no more
     }
     result_.end_time = local_timestamp();
     end_.judge(result_);
     const bool look = result_.outcome == Outcome::fail && result_.plan.locate_on_fail && !result_.located;
     if (look && started_once_) {
       say("a criterion failed: looking for the culprit");
-      run_steps({find_step(result_.plan, name(Stage::pairs))}, 0);
+      // As in one job, however much of max-time is left: without it nobody knows what to replace.
+      run_part(parts_of(result_.plan, {find_step(result_.plan, name(Stage::pairs))}).front(), 0);
       end_.judge(result_);
     }
     result_.end_time = local_timestamp();
@@ -83,6 +91,7 @@ class Launches {
 
  private:
   double elapsed_s() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double repeated_s() const { return earlier_s_ + elapsed_s(); }
   double left_s() const { return result_.plan.max_time_s > 0 ? result_.plan.max_time_s - elapsed_s() : 0; }
   bool out_of_time() const { return result_.plan.max_time_s > 0 && left_s() <= 0; }
   bool is_done(const std::string& id) const {
@@ -140,7 +149,12 @@ class Launches {
       std::erase_if(pending, [&](const AcceptStep& step) {
         return std::find(finished.begin(), finished.end(), step.id) != finished.end();
       });
-      store_.save(result_);
+      result_.elapsed_s = repeated_s();
+      if (repetition == 0) {
+        store_.save(result_);
+      } else {
+        store_.save_at_times(result_);
+      }
     }
     if (pending.empty() || repetition > 0) return;
     std::vector<std::string> late;
@@ -192,6 +206,7 @@ class Launches {
 
   const AcceptOptions& options_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double earlier_s_ = 0;  ///< of the runs that this one resumes
   AcceptResult result_;
   AcceptEnd end_;
   AcceptStore store_;

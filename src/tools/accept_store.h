@@ -2,6 +2,7 @@
 
 #include "common/accept/accept_result.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -29,6 +30,8 @@ class AcceptStore {
 
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result);
+  /// The same, but at most a twentieth of the time: hours of repetitions make a file that takes seconds to write.
+  void save_at_times(const AcceptResult& result);
   /// The same for the first time: throws Error(bad_config) where it cannot be written.
   void begin(const AcceptResult& result);
 
@@ -36,6 +39,7 @@ class AcceptStore {
   std::string path_;
   bool resumed_;
   bool warned_ = false;
+  std::chrono::steady_clock::time_point next_save_{};
 };
 
 }  // namespace busbar

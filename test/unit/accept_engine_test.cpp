@@ -1,5 +1,5 @@
 // Would catch: an interrupted acceptance that counts half a step as measured, measures a finished one again, or mixes
-// launches that want different environments.
+// launches that want different environments; hours of repetitions that forget what only one of them found.
 
 #include "tools/accept_merge.h"
 #include "tools/accept_steps.h"
@@ -94,4 +94,63 @@ TEST_CASE("A resumed run keeps finished steps alone", "[accept]") {
   CHECK(result.cells[0].cell == "small");
   CHECK(result.done.size() == 2);
   CHECK(result.start_time == "then");
+}
+
+TEST_CASE("A resumed burn-in goes on in the repetition that was under way", "[accept]") {
+  AcceptResult result;
+  result.plan = plan_of_three();
+  result.done = {"doctor", "per-host/small", "pairs", "whole/small", "whole/ring", "whole/again"};
+  CHECK(last_repetition(result) == 0);
+  result.cells = {cell("small", Stage::whole, 1), cell("small", Stage::whole, 1), cell("ring", Stage::whole, 1)};
+  result.cells[1].repetition = result.cells[2].repetition = 3;
+  CHECK(last_repetition(result) == 3);
+  const auto has = [&](const std::string& id, int repetition) {
+    return is_measured(result, find_step(result.plan, id), repetition);
+  };
+  CHECK(has("whole/again", 0));
+  CHECK(has("whole/small", 3));
+  CHECK(has("whole/ring", 3));
+  CHECK_FALSE(has("per-host/small", 3));
+  CHECK_FALSE(has("whole/again", 3));
+  CHECK_FALSE(has("whole/small", 4));
+  CHECK_FALSE(has("pairs", 3));
+  result.elapsed_s = 7200;
+  AcceptResult next;
+  take_over(next, result);
+  CHECK(next.elapsed_s == 7200);
+}
+
+TEST_CASE("Of several looks at the pairs the worst finding stands, with all culprits", "[accept]") {
+  const auto look = [](Outcome outcome, int unit) {
+    AcceptResult::Located l;
+    l.units = {"node0", "node1", "node2"};
+    l.finding.outcome = outcome;
+    if (unit >= 0) l.finding.culprits.resize(1);
+    if (unit >= 0) l.finding.culprits[0].units = {unit};
+    return l;
+  };
+  AcceptResult result;
+  add_located(result, look(Outcome::inconclusive, -1));
+  CHECK(result.located->finding.outcome == Outcome::inconclusive);
+  add_located(result, look(Outcome::pass, -1));
+  CHECK(result.located->finding.outcome == Outcome::pass);
+  add_located(result, look(Outcome::fail, 2));
+  add_located(result, look(Outcome::pass, -1));
+  CHECK(result.located->finding.outcome == Outcome::fail);
+  add_located(result, look(Outcome::fail, 0));
+  add_located(result, look(Outcome::fail, 2));
+  REQUIRE(result.located->finding.culprits.size() == 2);
+  CHECK(result.located->finding.culprits[0].units == std::vector<int>{2});
+  CHECK(result.located->finding.culprits[1].units == std::vector<int>{0});
+  CHECK(result.located->looks == 6);
+  CHECK(result.located->failed == 3);
+  CHECK(result.located->unclear == 1);
+  // A slow rank is a finding although the pairs are well.
+  AcceptResult::Located slow = look(Outcome::pass, -1);
+  slow.slow_ranks = {{5, "node2", Outcome::fail, "slow"}};
+  AcceptResult other;
+  add_located(other, slow);
+  add_located(other, look(Outcome::pass, -1));
+  CHECK(other.located->slow_ranks.size() == 1);
+  CHECK(other.located->failed == 1);
 }

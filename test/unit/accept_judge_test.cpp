@@ -564,6 +564,28 @@ TEST_CASE("what was located is a criterion", "[accept][judge]") {
   }));
 }
 
+TEST_CASE("of many looks at the pairs one finding stands, and half that could not tell are no pass",
+          "[accept][judge]") {
+  AcceptResult r = accept_result();
+  r.plan.stages.push_back(Stage::pairs);
+  AcceptResult::Located& l = r.located.emplace();
+  l.unit = "host";
+  l.units = {"node0", "node1"};
+  l.looks = 4;
+  l.unclear = 1;
+  CHECK(outcome(r, "pairs") == Outcome::pass);
+  l.unclear = 2;
+  CHECK_THAT(judged(r, "pairs").reason, Contains("2 of 4 looks could not tell"));
+  l.failed = 1;
+  l.finding.outcome = Outcome::fail;
+  l.slow_ranks = {{3, "node1", Outcome::fail, "late"}};
+  CHECK(judged(r, "pairs").outcome == Outcome::warn);
+  CHECK_THAT(judged(r, "pairs").reason, Contains("1 of 4 looks") && Contains("chance"));
+  l.failed = 2;
+  CHECK(judged(r, "pairs").outcome == Outcome::fail);
+  CHECK_THAT(judged(r, "pairs").reason, Contains("2 of 4 looks"));
+}
+
 TEST_CASE("a baseline is compared by intervals, with room for what launches differ by", "[accept][judge]") {
   const AcceptResult then = accept_result();
   const auto now = [](double factor) { return with("{}", slower(measured_cell("a"), factor)); };

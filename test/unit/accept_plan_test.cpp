@@ -156,6 +156,7 @@ TEST_CASE("every error names file, line, and what would be right", "[accept][pla
   says(with_cell("    criteria: {counters: 0}\n"), "p.yaml:5: counters:", "unmoved ignore");
   says(with_cell("    criteria: {host-spread: {wran: 3%}}\n"), "p.yaml:5:", "did you mean warn?");
   says(with_cell("    criteria: {drift: 3%}\n"), "p.yaml:4: drift", "repeat-for");
+  says("repeat-for: 4h\nstages: [doctor]\n", "p.yaml:1:", "repeats what is measured");
   says(with_cell("    minbytes: 1\n    maxbytes: 1G\n    stepbytes: 10K\n"), "p.yaml:4:", "rows");
   says(with_cell("  - collective: all_reduce\n    name: a\n  - collective: reduce\n    name: a\n"),
        "p.yaml:7:", "two cells are called");

@@ -11,4 +11,7 @@ namespace busbar {
 /// criteria and outcome; nothing is a pass that was not measured.
 void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platforms, const AcceptResult* baseline);
 
+/// Of several looks at the pairs one alone failed: in hours of looks that happens by chance, so it is a WARN.
+inline bool failed_once(const AcceptResult::Located& located) { return located.looks > 1 && located.failed == 1; }
+
 }  // namespace busbar

@@ -1,3 +1,4 @@
+#include "common/accept/judge_acceptance.h"
 #include "common/accept/judge_parts.h"
 #include "common/report/tool_result.h"
 
@@ -35,6 +36,11 @@ void judge_doctor(const AcceptResult& result, CriterionResults& criteria) {
   criteria.insert(criteria.end(), found.criteria.begin(), found.criteria.end());
 }
 
+std::string looks_text(const AcceptResult::Located& l) {
+  return fmt::format("{} of {} looks{}", l.failed, l.looks,
+                     failed_once(l) ? ": one alone may be chance, busbar locate --soak looks longer" : "");
+}
+
 void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   if (!result.located) {
     if (!plans(result, Stage::pairs)) return;
@@ -46,13 +52,21 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   const AcceptResult::Located& l = *result.located;
   const AcceptResult found = result_of_locate(l.unit, l.units, l.finding, l.matrix);
   for (CriterionResult c : found.criteria) {
+    if (failed_once(l)) c.outcome = std::min(c.outcome, Outcome::warn);
+    if (l.failed > 0 && l.looks > 1 && c.scope == "all") c.reason = looks_text(l);
     if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = std::exchange(c.found, {});
     if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = "there was nothing to compare";
     criteria.push_back(std::move(c));
   }
+  // Found out by one look is found; not found by the few that could tell is not.
+  if (l.looks > 1 && l.failed == 0 && l.finding.outcome < Outcome::inconclusive && 2 * l.unclear >= l.looks) {
+    criteria.push_back(about("pairs", Stage::pairs, Outcome::inconclusive));
+    criteria.back().reason = fmt::format("{} of {} looks could not tell", l.unclear, l.looks);
+  }
   for (const AcceptResult::Located::SlowRank& slow : l.slow_ranks) {
     CriterionResult c = about("pairs", Stage::pairs, slow.outcome);
     c.scope = fmt::format("rank {}", slow.rank);
+    if (failed_once(l)) c.outcome = std::min(c.outcome, Outcome::warn);
     c.found = slow.text;
     if (slow.outcome >= Outcome::warn) c.hosts = {slow.host};
     criteria.push_back(std::move(c));

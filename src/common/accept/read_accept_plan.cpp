@@ -194,6 +194,9 @@ void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan)
                  }
                });
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
+  if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
+    place.fail(root.Mark(), "repeat-for repeats what is measured: add per-host, pairs or whole to stages");
+  }
   if (has_cells) read_cells(place, cells_mark, cells, defaults, plan);
   check_stages_have_cells(place, root.Mark(), plan);
   check_expectations(place, root.Mark(), plan);

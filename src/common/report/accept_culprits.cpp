@@ -1,5 +1,6 @@
 #include "common/report/accept_culprits.h"
 
+#include "common/accept/judge_acceptance.h"
 #include "common/doctor/node_report.h"
 #include "common/locate/culprit_text.h"
 #include "common/report/wrapped.h"
@@ -46,13 +47,14 @@ bool failed(const AcceptResult& result, const char* criterion) {
 
 std::string culprits_text(const AcceptResult& result) {
   std::string text;
-  if (result.located) {
+  const bool is_verdict = result.located && !failed_once(*result.located);
+  if (is_verdict) {
     for (const Culprit& culprit : result.located->finding.culprits) {
       if (culprit.outcome == Outcome::fail)
         text += wrapped("culprit: " + describe(culprit, result.located->units), 2, 11);
     }
   }
-  if (result.located) {
+  if (is_verdict) {
     for (const auto& slow : result.located->slow_ranks) {
       if (slow.outcome == Outcome::fail) text += wrapped("culprit: " + slow.text, 2, 11);
     }
