@@ -42,7 +42,7 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
        [&](Text) { search.direction = true; }},
       {"rail", "[=N]", "also each local rank by itself, of suspects: which NIC? the first N only",
        [&](Text t) { search.rails = t.empty() ? -1 : parse_int(t, 1, 1024); }},
-      {"halving", "", "screen by halves first: for faults that only large groups show",
+      {"halving", "", "from 8 hosts on screen by halves: faults that only large groups show",
        [&](Text) { search.halving = true; }},
       {"soak", "TIME", "repeat matchings for so long: faults that come and go; 15min",
        [&](Text t) { search.soak_s = parse_duration(t); }},

@@ -53,6 +53,7 @@ TEST_CASE("A noisier machine gets a lower threshold, never a stricter one", "[lo
   CHECK(slow_threshold(0, 0.9) == 0.9);
   CHECK(slow_threshold(0.02, 0.9) == 0.9);
   CHECK(slow_threshold(0.05, 0.9) == Approx(0.8));
+  CHECK(slow_threshold(0.25, 0.9) == Approx(0.2865).epsilon(0.001));  // exp(-1.25)
   CHECK(slow_threshold(std::numeric_limits<double>::quiet_NaN(), 0.9) == 0.9);
   CHECK(calibration_repeats(1) == 4);
   CHECK(calibration_repeats(4) == 4);

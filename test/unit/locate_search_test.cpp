@@ -232,6 +232,32 @@ TEST_CASE("--halving screens by groups and confirms by pairs", "[locate]") {
   CHECK(finding.culprits[0].units.front() + finding.culprits[1].units.front() == 56);
 }
 
+TEST_CASE("Where many measurements are slow no group is blamed for being slow four times", "[locate]") {
+  SearchOptions options;
+  options.halving = true;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedCluster cluster(64, seed);
+    cluster.dip_share = 0.4;
+    options.seed = seed;
+    const LocateFinding finding = searched(cluster, options).finding();
+    INFO(told(finding));
+    CHECK(finding.culprits.empty());
+  }
+}
+
+TEST_CASE("A link at a tenth is named although the same pair varies by a fifth", "[locate]") {
+  for (const bool halving : {false, true}) {
+    SearchOptions options;
+    options.halving = halving;
+    SimulatedCluster cluster(8, 21);
+    cluster.noise = 0.2;
+    cluster.slow_unit(3, 0.1);
+    const Culprit culprit = only(searched(cluster, options).finding());
+    CHECK(culprit.units == std::vector<int>{3});
+    CHECK(culprit.outcome == Outcome::fail);
+  }
+}
+
 TEST_CASE("What is slow only for large groups is nobody's fault alone", "[locate]") {
   SearchOptions options;
   options.halving = true;

@@ -42,7 +42,7 @@ void add_groups(const SearchRecord& record, std::vector<Culprit>& culprits) {
       return std::all_of(c.units.begin(), c.units.end(),
                          [&](int u) { return std::binary_search(group.units.begin(), group.units.end(), u); });
     });
-    if (explained || group.measurements.measured < kTimes) continue;
+    if (explained || group.measurements.measured < kTimes || group.chance > kFalseBlames) continue;
     Culprit culprit;
     culprit.what = What::contention;
     culprit.units = group.units;

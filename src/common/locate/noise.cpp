@@ -76,7 +76,9 @@ int calibration_repeats(int npairs) { return std::clamp((16 + npairs - 1) / std:
 
 double slow_threshold(double noise, double warn) {
   constexpr double kDeviations = 4;
-  return std::isnan(noise) ? warn : std::min(warn, 1 - kDeviations * noise);
+  constexpr double kNoisyDeviations = 5;
+  if (std::isnan(noise)) return warn;
+  return std::min(warn, std::max(1 - kDeviations * noise, std::exp(-kNoisyDeviations * noise)));
 }
 
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include "common/statistics/interval.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -21,6 +22,27 @@ std::map<int, double> slow_limits(const SearchRecord& record) {
     limits[level] = record.threshold * median(values);
   }
   return limits;
+}
+
+bool share_a_unit(const std::vector<int>& a, const std::vector<int>& b) {
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    if (*x == *y) return true;
+    *x < *y ? ++x : ++y;
+  }
+  return false;
+}
+
+using GroupsOfLevels = std::map<std::pair<int, std::vector<int>>, SlowGroup>;
+
+double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
+  double slow = 0.5;
+  double measured = 1;
+  for (const auto& [key, other] : all) {
+    if (share_a_unit(group.units, other.units)) continue;
+    slow += other.measurements.slow;
+    measured += other.measurements.measured;
+  }
+  return static_cast<double>(all.size()) * std::pow(slow / measured, group.measurements.slow);
 }
 
 }  // namespace
@@ -52,7 +74,7 @@ std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
   const std::map<int, double> limits = slow_limits(record);
   if (limits.empty()) return {};
   const int last = limits.rbegin()->first;
-  std::map<std::pair<int, std::vector<int>>, SlowGroup> all;
+  GroupsOfLevels all;
   for (const GroupResult& group : record.groups) {
     SlowGroup& entry = all[{group.level, group.units}];
     entry.units = group.units;
@@ -69,7 +91,9 @@ std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
           return its.slow == its.measured && other.first.first == level + 1 && other.second.units != units &&
                  std::includes(units.begin(), units.end(), other.second.units.begin(), other.second.units.end());
         });
-    if (!part_is_slow) found.push_back(group);
+    if (part_is_slow) continue;
+    found.push_back(group);
+    found.back().chance = chance_of(group, all);
   }
   return found;
 }

@@ -44,6 +44,7 @@ std::vector<int> slow_rails(const SearchRecord& record, int unit);
 struct SlowGroup {
   std::vector<int> units;
   SlowCount measurements;
+  double chance = 1;  ///< groups like it that luck alone would make, by how often those without its units are slow
 };
 std::vector<SlowGroup> slow_groups(const SearchRecord& record);
 
