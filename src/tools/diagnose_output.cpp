@@ -11,8 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 
 namespace busbar {
 namespace {
@@ -101,10 +99,7 @@ std::string diagnose_json(const DiagnoseResult& result) {
 }
 
 void write_diagnose_json(const std::string& path, const DiagnoseResult& result) {
-  const std::string name = create_new_file(path, "--json").path;
-  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
-  const int error = replace_file(name, diagnose_json(result));
-  if (error != 0) throw Error(ExitCode::not_possible, fmt::format("--json {}: {}", name, std::strerror(error)));
+  write_new_file(path, "--json", diagnose_json(result));
 }
 
 }  // namespace busbar
