@@ -13,8 +13,8 @@
 namespace busbar {
 namespace {
 
-/// The records of this job on this host whose owners are gone or frozen.
-void remove_orphaned_records(const JobView& view) {
+/// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too.
+void remove_records(const JobView& view, bool of_lively) {
   const std::string prefix = fmt::format("busbar.{}.", getuid());
   for (const std::filesystem::path& folder : flight_folders()) {
     std::error_code failed;
@@ -23,7 +23,8 @@ void remove_orphaned_records(const JobView& view) {
       const std::optional<FlightState> flight = read_flight(at->path());
       if (!flight || flight->jobid != view.jobid || flight->host != view.host) continue;
       std::error_code ignored;
-      if (!is_lively({*flight, process_state(*flight)})) std::filesystem::remove(at->path(), ignored);
+      const bool removes = of_lively || !is_lively({*flight, process_state(*flight)});
+      if (removes) std::filesystem::remove(at->path(), ignored);
     }
   }
 }
@@ -75,7 +76,7 @@ void Watchdog::Impl::leave() {
   }).detach();
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (!keep_records) {
-    remove_orphaned_records(now);
+    remove_records(now, false);
     std::error_code ignored;
     std::filesystem::remove(own->path(), ignored);
   }
@@ -97,7 +98,9 @@ void Watchdog::Impl::wait_for_sigterm() {
   const bool forgotten = forget || is_at_its_end(own->state());
   own->end(Ending::signalled);
   own->keep();
-  if (forgotten) remove_orphaned_records(view());  // its own too: it has just ended
+  // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
+  const JobView now = view();
+  if (forgotten) remove_records(now, forget && is_one_of_many(now));
   // By the signal's own default, so that whoever waits sees it.
   std::signal(SIGTERM, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
@@ -113,9 +116,12 @@ void Watchdog::Impl::terminated() {
   // Over its limit: by a host that has somebody to name, which these do not know.
   const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
   if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
-    // Its server goes on answering meanwhile.
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    if (is_told_elsewhere) forget = true;
+    if (is_told_elsewhere) {
+      forget = true;
+    } else {
+      // Its server goes on answering meanwhile.
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    }
     return;
   }
   HangEvidence evidence = collect(now, observer, true, {});
