@@ -62,6 +62,13 @@ TEST_CASE("the report of a stopped rank, word for word", "[hang_report]") {
         "busbar:     ssh node3 'dmesg -T | tail'\n");
 }
 
+TEST_CASE("before the hosts are known the report does not count them", "[hang_report]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.hosts.resize(1);
+  job.host_of_rank.clear();
+  CHECK_THAT(hang_report(job, judge(job)), Contains("job job1: 8 ranks, 2 of them on 1 host heard from; nothing"));
+}
+
 TEST_CASE("the report of a host that does not answer, word for word", "[hang_report]") {
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 2, "no answer from rank 4 at 198.18.7.3");
