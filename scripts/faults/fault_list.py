@@ -3,9 +3,10 @@
 import dataclasses
 import os
 import signal
+import threading
 import time
 
-from cluster import kill, vcluster
+from cluster import kill, until, vcluster
 
 LIMIT_S = 6  # -T of the jobs
 ENDLESS = ("-b", "1M", "-e", "1M", "-n", "100", "-N", "0")
@@ -86,6 +87,15 @@ def stop_and_terminate(rank):
     return inject
 
 
+def stop_in_mpi_init(rank):
+    """Within the fraction of a second between its flight record and the end of MPI_Init."""
+    def stop_it(cluster):
+        host = f"node{rank // 2}"
+        if until(lambda: any(path.endswith(f".{rank}") for path in cluster.records(host)), 60, 0.01):
+            kill(cluster.rank(rank), signal.SIGSTOP)
+    return lambda cluster: threading.Thread(target=stop_it, args=(cluster,), daemon=True).start()
+
+
 def flap(host, times, down_s):
     def inject(_):
         for _ in range(times):
@@ -131,10 +141,15 @@ FAULTS = [
     Fault("stop_term", "a rank stopped, the job ended by SIGTERM 2 s later", stop_and_terminate(5),
           verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2, codes=(1, 143, 4, 137)),
     Fault("stop_0", "rank 0 stopped", stop(0), verdicts=("PROCESS_STOPPED",), ranks=(0,), blamed_hosts=("node0",)),
+    # No watcher knows another yet: only one of its own host can name it. -T is no less than 30 s there.
+    Fault("stop_init", "a rank stopped inside MPI_Init", before=stop_in_mpi_init(5), limit_s=30,
+          verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
     Fault("stop_8", "a rank stopped, 8 hosts", stop(13), hosts=8, rate="500mbit", verdicts=("PROCESS_STOPPED",),
           ranks=(13,), blamed_hosts=("node6",)),
     Fault("stop_host", "all ranks of a host stopped", stop_ranks("node2"),
           verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, keeps=NODE2),
+    Fault("stop_first_of_two", "all ranks of the first of two hosts stopped", stop_ranks("node0"), hosts=2,
+          verdicts=("HOST_UNREACHABLE",), ranks=(0, 1), blamed_hosts=("node0",), keeps=("node0",)),
     Fault("freeze_host", "all processes of a host stopped", command("freeze", "node2"),
           verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, launcher_waits=True,
           wait_s=30, repair=command("thaw", "node2"), keeps=NODE2),
