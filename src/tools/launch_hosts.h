@@ -13,8 +13,8 @@ struct LaunchHost {
 };
 
 /// The hosts of a launch command's words, as far as they stand there: mpirun's --hostfile (-hostfile, --machinefile,
-/// -machinefile, -f) and --host (-H, -hosts); empty where they do not (a batch system knows them). Reads the host file; throws
-/// Error(bad_config) where that is named and cannot be read.
+/// -machinefile, -f) and --host (-H, -hosts); empty where they do not (a batch system knows them). Reads the host file;
+/// throws Error(bad_config) where that is named and cannot be read.
 std::vector<LaunchHost> launch_hosts(const std::vector<std::string>& words);
 
 /// Whether hosts can be left out of the command: it names them itself, or starts with srun.
