@@ -122,6 +122,16 @@ AcceptResult result_of(const RunInfo& info, const LocateRun& run) {
     criterion.hosts = {slow.host};
     result.criteria.push_back(std::move(criterion));
   }
+  for (const DoctorRow& row : run.counters) {
+    CriterionResult criterion;
+    criterion.criterion = "counter";
+    criterion.stage = Stage::pairs;
+    criterion.scope = row.subject;
+    criterion.outcome = row.outcome;
+    criterion.found = fmt::format("{} {}: {}", row.check, row.value, row.reason);
+    criterion.hosts = {row.subject.substr(0, row.subject.find(' '))};
+    result.criteria.push_back(std::move(criterion));
+  }
   result.version = info.version;
   result.start_time = info.start_time;
   result.command = info.args;

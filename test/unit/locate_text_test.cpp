@@ -104,7 +104,7 @@ TEST_CASE("the verdict comes first, and JSON has all of it", "[report][locate]")
   run.counters = {counter};
   const std::string text = locate_text(run);
   CHECK(text.rfind("FAIL: node2: 4 of 4 partners slow", 0) == 0);
-  CHECK(text.find("counter: node2 mlx5_3/1: counter.symbol_error +812") != std::string::npos);
+  CHECK(text.find("\nWARN: counter: node2 mlx5_3/1: counter.symbol_error +812") != std::string::npos);
 
   const auto json = nlohmann::json::parse(locate_json({}, run, ExitCode::wrong_data));
   CHECK(json["exit_code"] == 7);
@@ -113,6 +113,12 @@ TEST_CASE("the verdict comes first, and JSON has all of it", "[report][locate]")
   CHECK(json["locate"]["culprits"][0]["side"] == "transmit");
   CHECK(json["locate"]["measured_rounds"][0]["groups"][1]["bandwidth"] == 11e6);
   CHECK(json["locate"]["matrix"][1] == nlohmann::json::array({2, 3, 11e6, 1}));
+  // Where the pairs look well and a counter does not, that comes first.
+  LocateRun flapping = run;
+  flapping.located.finding.culprits.clear();
+  flapping.located.finding.outcome = Outcome::pass;
+  flapping.counters[0].outcome = Outcome::fail;
+  CHECK(locate_text(flapping).rfind("FAIL: counter: node2 mlx5_3/1: counter.symbol_error +812\nPASS: all", 0) == 0);
   // Until the end there is no verdict to be taken for one.
   const auto begun = nlohmann::json::parse(locate_json({}, run, std::nullopt));
   CHECK_FALSE(begun.contains("locate"));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -55,6 +56,15 @@ std::string ranks_text(const RankFinding& ranks) {
   return text;
 }
 
+std::string counters_text(const LocateRun& run) {
+  std::string text;
+  for (const DoctorRow& row : run.counters) {
+    text += fmt::format("{}: counter: {}: {} {}{}\n", name(row.outcome), row.subject, row.check, row.value,
+                        row.reason.empty() ? "" : fmt::format(": {}", row.reason));
+  }
+  return text;
+}
+
 std::string measured_text(const LocateRun& run) {
   const LocateFinding& f = run.located.finding;
   std::string text;
@@ -97,16 +107,16 @@ const char* side_word(Culprit::Side side) {
 
 std::string locate_text(const LocateRun& run) {
   const LocateFinding& finding = run.located.finding;
-  std::string text = headline(finding, run.located.units) + "\n";
+  const auto decides = [&](const DoctorRow& row) { return worse(row.outcome, finding.outcome) != finding.outcome; };
+  const bool counters_first = std::any_of(run.counters.begin(), run.counters.end(), decides);
+  std::string text = counters_first ? counters_text(run) : "";
+  text += headline(finding, run.located.units) + "\n";
   for (std::size_t i = 1; i < finding.culprits.size(); ++i) {
     text +=
         fmt::format("{}: {}\n", name(finding.culprits[i].outcome), describe(finding.culprits[i], run.located.units));
   }
   text += ranks_text(run.ranks);
-  for (const DoctorRow& row : run.counters) {
-    text += fmt::format("counter: {}: {} {}{}\n", row.subject, row.check, row.value,
-                        row.reason.empty() ? "" : fmt::format(": {}", row.reason));
-  }
+  if (!counters_first) text += counters_text(run);
   return text + suspects_table(run.located) + matrix_text(run.located) + "#\n" + measured_text(run);
 }
 
