@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
 
 namespace busbar {
@@ -15,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The newest hang report that was written since the launch began.
-std::optional<fs::path> hang_report_since(fs::file_time_type started) {
-  std::optional<fs::path> newest;
-  fs::file_time_type newest_time = started - std::chrono::seconds(1);  // clocks of file systems are coarse
+/// The hang reports that were written since the launch began, the newest first.
+std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
+  std::multimap<fs::file_time_type, fs::path, std::greater<>> reports;
+  const fs::file_time_type earliest = started - std::chrono::seconds(1);  // clocks of file systems are coarse
   std::error_code unknown;
   for (const fs::path& folder : {fs::current_path(unknown), fs::temp_directory_path(unknown)}) {
     std::error_code failed;
@@ -26,17 +29,27 @@ std::optional<fs::path> hang_report_since(fs::file_time_type started) {
       const std::string name = at->path().filename().string();
       if (!name.starts_with("hang-") || !name.ends_with(".json")) continue;
       const fs::file_time_type time = at->last_write_time(failed);
-      if (failed || time < newest_time) continue;
-      newest = at->path();
-      newest_time = time;
+      if (!failed && time >= earliest) reports.emplace(time, at->path());
     }
   }
-  return newest;
+  std::vector<fs::path> paths;
+  for (const auto& [time, path] : reports) paths.push_back(path);
+  return paths;
 }
 
-std::optional<StageFailure> from_hang_report(const fs::path& path) {
+/// Another job of this user may write its report at the same time and place.
+bool is_of_launch(const HangEvidence& evidence, const std::vector<std::string>& hosts) {
+  return hosts.empty() || std::ranges::all_of(evidence.host_of_rank, [&](const std::string& host) {
+           return std::ranges::find(hosts, host) != hosts.end();
+         });
+}
+
+std::optional<StageFailure> from_hang_report(const fs::path& path, const std::string& err,
+                                             const std::vector<std::string>& hosts) {
   try {
     const HangEvidence evidence = read_hang_json(read_file(path.string(), "the hang report"));
+    const bool named = err.find(path.filename().string()) != std::string::npos;
+    if (!named && !is_of_launch(evidence, hosts)) return std::nullopt;
     const HangFinding finding = judge(evidence);
     StageFailure failure;
     failure.verdict = name(finding.verdict);
@@ -55,8 +68,11 @@ StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launc
   StageFailure failure;
   const std::string end = describe_end(child, launch.timeout_s);
   const LauncherBlame blame = blame_by_launcher(child.err, launch.hosts);
-  if (const auto report = hang_report_since(launch.started)) {
-    if (auto from_report = from_hang_report(*report)) failure = std::move(*from_report);
+  for (const fs::path& path : hang_reports_since(launch.started)) {
+    auto from_report = from_hang_report(path, child.err, launch.hosts);
+    if (!from_report) continue;
+    failure = std::move(*from_report);
+    break;
   }
   // A report that blames nobody may know less than the launcher.
   if (failure.verdict.empty() || (failure.hosts.empty() && !blame.host.empty())) {

@@ -17,7 +17,8 @@ struct FailedLaunch {
 };
 
 /// Why a launch did not end well and who is to blame: from its hang report (hang-JOBID.json here or in the temporary
-/// folder), else from the launcher's last words. The stage is left to the caller.
+/// folder; one that its stderr names, or of a job on its hosts only), else from the launcher's last words. The stage is
+/// left to the caller.
 StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launch);
 
 }  // namespace busbar

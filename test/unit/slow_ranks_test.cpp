@@ -187,6 +187,10 @@ TEST_CASE("lateness within the clocks' error, or half of the time, or of shared 
   throttled[3].work_cpu_s = 0.5e-3;
   CHECK(judge_arrival(throttled, 1e-6, false).outcome == Outcome::fail);
 
+  auto two = healthy(2);
+  for (double& entry : two[0].entry_s) entry += 0.5e-3;
+  CHECK(judge_arrival(two, 1e-6, false).outcome == Outcome::skip);
+
   auto half = healthy(8);
   for (int i = 0; i < 200; i += 2) half[3].entry_s[i] += 0.5e-3;
   CHECK(judge_arrival(half, 1e-6, false).outcome == Outcome::pass);

@@ -192,8 +192,9 @@ RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_
   constexpr double kChance = 1e-6;
   constexpr double kOfWork = 0.1;
   RankFinding finding;
-  if (ranks.size() < 2) {
-    finding.skipped.emplace_back("arrival: one rank is never late");
+  if (ranks.size() < kFewestEqual) {
+    finding.skipped.push_back(
+        fmt::format("arrival: {} rank{}, too few to tell who is late", ranks.size(), ranks.size() == 1 ? "" : "s"));
     return finding;
   }
   if (take_turns || cores_are_shared(ranks)) {

@@ -69,9 +69,10 @@ RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fa
 /// tell waiting.
 RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
 
-/// Late by arrival: last in more than 60 % of the iterations, which chance explains with less than 1e-6, by more than a
-/// tenth of the work and more than the clocks' error. Skipped where ranks take turns on cores: the scheduler then
-/// decides who is last; `take_turns`: known beforehand, as some host has more ranks than cores. All are unconfirmed.
+/// Late by arrival, of at least four ranks (without one of two, the other waits for nobody): last in more than 60 % of
+/// the iterations, which chance explains with less than 1e-6, by more than a tenth of the work and more than the
+/// clocks' error. Skipped where ranks take turns on cores: the scheduler then decides who is last; `take_turns`: known
+/// beforehand, as some host has more ranks than cores. All are unconfirmed.
 RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns);
 
 /// Who is late and costs nothing is a remark, no finding.
