@@ -114,11 +114,12 @@ NODE2 = ("node2",)
 FAULTS = [
     # The default's own limit: with 6 s a machine that stands still for 6 s is no false alarm.
     Fault("healthy", "none", options=SHORT, limit_s=30, codes=(0,)),
-    Fault("slow_link", "a link at a tenth", command("rate", "node2", "both", "100mbit"), options=SHORT, codes=(0,)),
+    Fault("slow_link", "a link at a tenth", command("rate", "node2", "both", "100mbit"), options=SHORT, codes=(0,),
+          wait_s=120),
     Fault("slow_link_tx", "a link at a tenth, sending only", command("rate", "node2", "tx", "100mbit"), options=SHORT,
-          codes=(0,)),
+          codes=(0,), wait_s=120),
     Fault("slow_link_rx", "a link at a tenth, receiving only", command("rate", "node2", "rx", "100mbit"),
-          options=SHORT, codes=(0,)),
+          options=SHORT, codes=(0,), wait_s=120),
     Fault("slow_operation", "a link at a fiftieth: one operation takes 3 x the limit",
           before=command("rate", "node2", "both", "20mbit"), options=("-b", "16M", "-e", "16M", "-n", "1", "-w", "0",
                                                                       "-c", "0"),

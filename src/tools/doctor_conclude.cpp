@@ -18,7 +18,6 @@ namespace {
 /// --junit and the like. Looking takes seconds, so that they are opened only here.
 void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
   AcceptResult result = result_of_doctor(nodes, finding);
-  result.plan.title = "doctor";
   result.version = BUSBAR_VERSION;
   result.command = {"busbar", "doctor"};
   result.start_time = result.end_time = nodes.empty() ? local_timestamp() : nodes.front().time;

@@ -136,12 +136,16 @@ TEST_CASE("doctor's findings are a criterion per check, whatever was found", "[o
   nodes[0].rows = {row("host.memlock", Outcome::pass, "unlimited"), row("net.rate", Outcome::skip, "")};
   nodes[1].host = "node2";
   nodes[1].rows = {row("host.memlock", Outcome::fail, "64 KiB"), row("net.rate", Outcome::skip, "")};
+  nodes[1].rows[0].remedy = "raise it";
+  nodes[1].rows[1].remedy = "plug it in";
   const AcceptResult result = result_of_doctor(nodes, join_nodes(nodes));
   REQUIRE(result.criteria.size() == 2);
   CHECK(result.criteria[0].cell == "host.memlock");
   CHECK(result.criteria[0].outcome == Outcome::fail);
   CHECK(result.criteria[0].hosts == std::vector<std::string>{"node2"});
   CHECK_THAT(result.criteria[0].found, Contains("64 KiB"));
+  CHECK(result.criteria[0].reason == "do: raise it");
+  CHECK(result.criteria[1].reason.find("plug") == std::string::npos);
   CHECK(result.criteria[1].outcome == Outcome::skip);
   CHECK(result.outcome == Outcome::fail);
   CHECK(result.hosts.size() == 2);

@@ -1,20 +1,15 @@
 #include "common/measure/canary.h"
 
+#include "common/measure/core_time.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 
 namespace busbar {
 namespace {
-
-double thread_cpu_s() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
 
 /// Hides from the compiler that `value` could be computed beforehand, or need not be computed at all.
 template <class T>

@@ -11,12 +11,6 @@ constexpr double kShortest = 0.2;
 constexpr double kLongest = 1;
 constexpr double kEnoughCpu = 0.02;
 
-double thread_cpu_s() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
 double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// All three at one moment: what is waited between the readings is in some of them only, so of some tries the one in
@@ -39,6 +33,12 @@ CoreTime so_far() {
 }
 
 }  // namespace
+
+double thread_cpu_s() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
 
 double waited_for_core_s() {
   std::ifstream file("/proc/thread-self/schedstat");

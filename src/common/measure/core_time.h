@@ -15,6 +15,9 @@ struct CoreTime {
 /// Nothing is communicated.
 CoreTime spin_on_core();
 
+/// CPU time of the calling thread since it began [s].
+double thread_cpu_s();
+
 /// How long the calling thread could have run but had no core, since it began [s]; below 0: the kernel does not tell.
 double waited_for_core_s();
 

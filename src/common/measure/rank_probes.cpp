@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 namespace busbar {
 namespace {
@@ -24,12 +23,6 @@ constexpr int kSettle = 5;
 constexpr std::size_t kMostSuspects = 3;  // each takes as long as all of the arrivals
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
-double thread_cpu_s() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
 
 /// Work of one rank on its device, always the same amount on all.
 class Work {

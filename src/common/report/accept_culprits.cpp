@@ -96,7 +96,7 @@ std::string next_step(const AcceptResult& result) {
                            : fmt::format("take {} out and run again: data that pass without it prove it", culprit);
   }
   if (failed(result, "doctor") || failed(result, "counters"))
-    return "busbar doctor prints the remedy beside each finding";
+    return "what to do stands beside each finding below; busbar doctor looks again in seconds";
   if (!culprit.empty()) {
     return fmt::format("busbar doctor --local on {0}, then run again without {0}{1}", culprit,
                        hosts.size() > 1 ? " (and one host at a time)" : "");

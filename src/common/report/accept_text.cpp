@@ -3,6 +3,7 @@
 #include "common/base/units.h"
 #include "common/doctor/node_report.h"
 #include "common/report/accept_culprits.h"
+#include "common/report/accept_measured.h"
 #include "common/report/wrapped.h"
 
 #include <fmt/format.h>
@@ -185,6 +186,7 @@ std::string accept_text(const AcceptResult& result) {
   text += section(result, Outcome::fail, "failed");
   text += section(result, Outcome::inconclusive, "could not be told");
   text += section(result, Outcome::warn, "warnings");
+  text += measured_text(result);
   text += stages_text(result);
   text += skips_text(result);
   return text;

@@ -18,7 +18,12 @@ struct CheckSum {
   Outcome outcome = Outcome::skip;
   std::vector<std::string> found;
   std::vector<std::string> hosts;
+  std::string remedies;
   std::size_t left_out = 0;
+
+  void remedy(const std::string& text) {
+    if (remedies.find(text) == std::string::npos) remedies += (remedies.empty() ? "do: " : "; ") + text;
+  }
 
   void add(const std::string& text) {
     if (found.size() < kMostReasons) {
@@ -39,7 +44,7 @@ struct CheckSum {
 CheckSum& sum_of(std::vector<CheckSum>& sums, const std::string& check) {
   const auto at = std::find_if(sums.begin(), sums.end(), [&](const CheckSum& s) { return s.check == check; });
   if (at != sums.end()) return *at;
-  sums.push_back({.check = check, .outcome = Outcome::skip, .found = {}, .hosts = {}, .left_out = 0});
+  sums.push_back({.check = check, .outcome = Outcome::skip, .found = {}, .hosts = {}, .remedies = {}, .left_out = 0});
   return sums.back();
 }
 
@@ -110,6 +115,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
     CheckSum& sum = sum_of(sums, unequal.check);
     sum.outcome = worse(sum.outcome, unequal.outcome);
     sum.add(unequal_text(unequal));
+    sum.remedy(unequal.remedy);
     for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
   }
   for (const DoctorFinding::Line& line : finding.lines) {
@@ -118,7 +124,9 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
     // Why something was skipped on one node says nothing where another's failed.
     if (line.row.outcome == Outcome::skip && sum.outcome != Outcome::skip) continue;
     sum.add(line_text(line));
-    if (line.row.outcome != Outcome::skip) sum.blame(line.hosts);
+    if (line.row.outcome == Outcome::skip) continue;
+    sum.blame(line.hosts);
+    sum.remedy(line.row.remedy);
   }
   for (const CheckSum& sum : sums) {
     CriterionResult c;
@@ -128,6 +136,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
     c.scope = "all";
     c.outcome = sum.outcome;
     const std::string text = fmt::format("{}", fmt::join(sum.found, "; "));
+    c.reason = sum.remedies;
     (sum.outcome == Outcome::skip ? c.reason : c.found) =
         sum.left_out > 0 ? fmt::format("{}; and {} more", text, sum.left_out) : text;
     c.hosts = sum.hosts;
