@@ -211,6 +211,14 @@ TEST_CASE("a host whose system takes connections has stopped or starved processe
   check(job, Verdict::host_unreachable, {2, 3, 4, 5, 6, 7}, {"node1", "node2", "node3"});
 }
 
+TEST_CASE("beside a host that takes no connection, those that take them and stay mute are only busy", "[judge]") {
+  HangEvidence job = stuck_job(16, 2);
+  for (std::size_t h : {1, 4}) lose_host(job, h, "connected, but no answer from rank 2 at 198.18.7.2");
+  lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
+  check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+  CHECK(has_line(judge(job).missing, "node4 was not reached: connected"));
+}
+
 TEST_CASE("two hosts that do not reach each other are named where a third reaches both", "[judge]") {
   HangEvidence job = stuck_job(16, 4);
   probe_all(job, {{1, 2}, {2, 1}}, Result::timed_out);
@@ -633,6 +641,25 @@ TEST_CASE("of records after a SIGKILL of all, the one that missed beats before i
   CHECK(judge(job).verdict == Verdict::stuck_inside);
   for (int rank : {4, 5, 6, 7}) kill_rank(rank_of(job, rank), 62);
   CHECK(judge(job).verdict == Verdict::stuck_inside);
+}
+
+TEST_CASE("of records after a launcher's two signals, who did not live to note the first is no culprit beside one",
+          "[judge][files]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::files;
+  // As found after a kill of rank 5: the records alone, of hosts whose processes cannot be looked at.
+  for_all_ranks(job, [](RankEvidence& r) {
+    r.process = {};
+    r.flight.ending = Ending::signalled;
+    r.flight.heartbeat_age_s = 0.4;
+  });
+  for (int rank : {1, 5}) rank_of(job, rank).flight.ending = Ending::none;
+  for (int rank : {0, 1}) rank_of(job, rank).flight.heartbeat_age_s = 2.1;
+  rank_of(job, 5).flight.heartbeat_age_s = 3.5;
+  check(job, Verdict::process_dead, {5}, {"node2"});
+  // Where nobody stands out, both said nothing.
+  rank_of(job, 5).flight.heartbeat_age_s = 0.6;
+  check(job, Verdict::process_dead, {1, 5}, {"node0", "node2"});
 }
 
 TEST_CASE("records of a job that runs tell that it moves", "[judge][files]") {

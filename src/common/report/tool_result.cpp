@@ -150,7 +150,11 @@ AcceptResult result_of_locate(const std::string& unit, const std::vector<std::st
   AcceptResult result;
   result.plan.stages = {Stage::pairs};
   result.outcome = finding.outcome;
-  result.located = {.unit = unit, .units = units, .finding = finding, .matrix = matrix};
+  AcceptResult::Located& located = result.located.emplace();
+  located.unit = unit;
+  located.units = units;
+  located.finding = finding;
+  located.matrix = matrix;
   CriterionResult whole;
   whole.criterion = "pairs";
   whole.stage = Stage::pairs;

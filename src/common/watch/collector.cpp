@@ -108,10 +108,13 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   if (quick) {
     ask_hosts(view, all, milliseconds(150), meanwhile);
   } else {
+    const auto begun = std::chrono::steady_clock::now();
     own.look_closely(view);
     ask_hosts(view, all, milliseconds(1500), meanwhile);
-    // Until the hosts have looked at themselves and at each other: a probe that is lost takes all of its limit.
-    wait(kProbeLimit + milliseconds(300), meanwhile);
+    // Until the hosts have looked at themselves and at each other: a probe that is lost takes all of its limit. Who was
+    // slow to answer began late.
+    const auto asked = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begun);
+    wait(std::max(kProbeLimit + milliseconds(300) - asked, milliseconds(1200)), meanwhile);
     ask_hosts(view, all, milliseconds(1200), meanwhile);
   }
   all.hosts[all.own] = own.evidence(view);

@@ -155,6 +155,12 @@ double still_s(const Scene& scene) {
   return least;
 }
 
+/// Beside a host that takes no connection at all, others that take them and do not answer are only busy.
+void keep_unconnected(std::vector<const HostEvidence*>& silent) {
+  const auto is_mute_host = [](const HostEvidence* host) { return is_mute(*host); };
+  if (!std::all_of(silent.begin(), silent.end(), is_mute_host)) std::erase_if(silent, is_mute_host);
+}
+
 /// A host that refuses connections is there, only its processes are not. When a job is ended there are 0.3 s to ask,
 /// which a busy host may miss: then its silence counts only where the job had stood still, for longer where the network
 /// is known to work. A launcher that misses a host has waited for it for seconds.
@@ -166,6 +172,7 @@ std::vector<const HostEvidence*> silent_hosts(const Scene& scene) {
   for (const HostEvidence* host : scene.unreached) {
     if (!refuses(*host) && still >= (is_mute(*host) ? kStuck : kStill)) silent.push_back(host);
   }
+  keep_unconnected(silent);
   return silent;
 }
 

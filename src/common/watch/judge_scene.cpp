@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace busbar {
 namespace {
@@ -12,6 +13,7 @@ using Occasion = HangEvidence::Occasion;
 
 constexpr double kSilent = 10;  ///< a watcher beats every half second
 constexpr double kFresh = 3;
+constexpr double kMissed = 0.9;  ///< two beats, less what a scheduler shifts them by
 
 Advance progress_of(const FlightState& f) {
   using Stage = Advance::Stage;
@@ -68,7 +70,6 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
 
 /// Where a whole job was killed at once, nobody in particular was lost: only those that fell silent before the others.
 void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
-  constexpr double kMissed = 0.9;  // srun ends a step a second or more after a task of it was killed: two beats
   const auto left = [](const SeenRank& seen) {
     return seen.condition == Condition::lost || seen.condition == Condition::ended;
   };
@@ -85,9 +86,35 @@ void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
   }
   for (SeenRank& seen : ranks) {
     const double age_s = seen.flight->heartbeat_age_s;
-    // Records that stayed tell when each beat last, by one clock where they are of one host.
+    // Records that stayed tell when each beat last, by one clock where they are of one host. srun ends a step a second
+    // or more after a task of it was killed.
     const bool first = occasion == Occasion::files && age_s - newest_of_host[seen.host] > kMissed;
     if (seen.flight->ending == Ending::none && age_s - newest < kFresh && !first) seen.condition = Condition::ended;
+  }
+}
+
+/// How much longer than the neighbours that were ended a rank has been silent [s]; nothing where it has none.
+std::optional<double> silent_before_neighbours(const SeenRank& silent, const std::vector<SeenRank>& ranks) {
+  std::optional<double> newest;
+  for (const SeenRank& seen : ranks) {
+    if (seen.host != silent.host || seen.flight->ending == Ending::none) continue;
+    newest = std::min(newest.value_or(HUGE_VAL), seen.flight->heartbeat_age_s);
+  }
+  if (!newest) return std::nullopt;
+  return silent.flight->heartbeat_age_s - *newest;
+}
+
+/// A launcher kills those at once that do not end on its first signal: beside ranks that had long been silent, one that
+/// was not is such a one.
+void forgive_killed_late(std::vector<SeenRank>& ranks) {
+  const auto is_lost = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
+  const bool any_before = std::any_of(ranks.begin(), ranks.end(), [&](const SeenRank& seen) {
+    return is_lost(seen) && silent_before_neighbours(seen, ranks).value_or(0) > kMissed;
+  });
+  if (!any_before) return;
+  for (SeenRank& seen : ranks) {
+    if (is_lost(seen) && silent_before_neighbours(seen, ranks).value_or(HUGE_VAL) <= kMissed)
+      seen.condition = Condition::ended;
   }
 }
 
@@ -104,6 +131,7 @@ void miss_the_silent(const HangEvidence& evidence, std::vector<SeenRank>& ranks)
     const bool silent = seen.flight->ending == Ending::none && seen.process.life == Life::unknown;
     if (silent && seen.condition == Condition::running) seen.condition = Condition::lost;
   }
+  forgive_killed_late(ranks);
 }
 
 /// RAS watches the processes of its communicators over sockets of its own.
