@@ -217,6 +217,12 @@ TEST_CASE("beside a host that takes no connection, those that take them and stay
   lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   CHECK(has_line(judge(job).missing, "node4 was not reached: connected"));
+
+  // Nor do they hide a rank that is surely stopped.
+  job = stuck_job(16, 2);
+  for (std::size_t h : {1, 7}) lose_host(job, h, "connected, but no answer from rank 2 at 198.18.7.2");
+  stop_rank(rank_of(job, 13));
+  check(job, Verdict::process_stopped, {13}, {"node6"});
 }
 
 TEST_CASE("two hosts that do not reach each other are named where a third reaches both", "[judge]") {

@@ -93,8 +93,14 @@ void HostObserver::work(const JobView& view) {
     probes_ = std::move(probes);
   }
   std::vector<Trouble> troubles = host_troubles(before);
+  {
+    const std::lock_guard lock(mutex_);
+    troubles_ = std::move(troubles);
+  }
+  // Waits, for seconds at times, while anybody on the machine adds or removes network interfaces.
+  const int mtu = view.peers.empty() ? 0 : interface_mtu(interface_of(view.peers[view.rank].ip));
   const std::lock_guard lock(mutex_);
-  troubles_ = std::move(troubles);
+  mtu_ = mtu;
   // What all watchers of this host have just caused is nothing that moves in the job.
   if (noted_ != Clock::time_point{}) note_network();
   working_ = false;
@@ -105,8 +111,8 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   host.host = view.host;
   host.reached = true;
   host.ranks = read_local_ranks(view);
-  if (!view.peers.empty()) host.mtu = interface_mtu(interface_of(view.peers[view.rank].ip));
   const std::lock_guard lock(mutex_);
+  host.mtu = mtu_;
   host.net_bytes_per_s = net_bytes_per_s_;
   host.troubles = troubles_;
   host.probes = probes_;

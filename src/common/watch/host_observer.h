@@ -55,6 +55,7 @@ class HostObserver {
   double net_bytes_per_s_ = -1;
   std::vector<Trouble> troubles_;
   std::vector<PeerProbe> probes_;
+  int mtu_ = 0;
   bool working_ = false;
   std::thread thread_;
 };

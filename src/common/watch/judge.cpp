@@ -12,10 +12,11 @@ namespace {
 
 using Look = std::optional<Ruling> (*)(const Scene&);
 
-/// In the order of Verdict: the first that finds something is the verdict.
+/// In the order of Verdict (but for hosts that are mute): the first that finds something is the verdict.
 constexpr std::array kLooks = {
-    find_hardware_fault, find_unreachable, find_dead,          find_stopped, find_resource, find_config,
-    find_not_joined,     find_init_stuck,  find_call_mismatch, find_slow,    find_lagging,  find_stuck_inside,
+    find_hardware_fault, find_unreachable, find_dead,         find_stopped,    find_mute,
+    find_resource,       find_config,      find_not_joined,   find_init_stuck, find_call_mismatch,
+    find_slow,           find_lagging,     find_stuck_inside,
 };
 
 /// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".

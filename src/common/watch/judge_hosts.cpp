@@ -155,65 +155,31 @@ double still_s(const Scene& scene) {
   return least;
 }
 
-/// Beside a host that takes no connection at all, others that take them and do not answer are only busy.
-void keep_unconnected(std::vector<const HostEvidence*>& silent) {
-  const auto is_mute_host = [](const HostEvidence* host) { return is_mute(*host); };
-  if (!std::all_of(silent.begin(), silent.end(), is_mute_host)) std::erase_if(silent, is_mute_host);
-}
-
 /// A host that refuses connections is there, only its processes are not. When a job is ended there are 0.3 s to ask,
 /// which a busy host may miss: then its silence counts only where the job had stood still, for longer where the network
 /// is known to work. A launcher that misses a host has waited for it for seconds.
-std::vector<const HostEvidence*> silent_hosts(const Scene& scene) {
+std::vector<const HostEvidence*> silent_hosts(const Scene& scene, bool mute) {
   constexpr double kStill = 2, kStuck = 10;
   const bool in_haste = scene.evidence->occasion == HangEvidence::Occasion::terminated;
   const double still = in_haste ? still_s(scene) : std::numeric_limits<double>::infinity();
   std::vector<const HostEvidence*> silent;
   for (const HostEvidence* host : scene.unreached) {
-    if (!refuses(*host) && still >= (is_mute(*host) ? kStuck : kStill)) silent.push_back(host);
+    if (is_mute(*host) == mute && !refuses(*host) && still >= (mute ? kStuck : kStill)) silent.push_back(host);
   }
-  keep_unconnected(silent);
   return silent;
 }
 
-}  // namespace
-
-std::optional<Ruling> find_hardware_fault(const Scene& scene) {
-  Ruling ruling;
-  ruling.verdict = Verdict::hw_fault;
-  std::vector<std::string> texts;
-  for (const HostEvidence* host : scene.reached) {
-    for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind != Trouble::Kind::hardware) continue;
-      ruling.hosts.insert(host->host);
-      texts.push_back(fmt::format("{}: {}", host->host, trouble.text));
-    }
-  }
-  if (texts.empty()) return std::nullopt;
-  for (const SeenRank& seen : scene.ranks) {
-    if (ruling.hosts.size() == 1 && ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
-  }
-  ruling.sentence = texts.front();
-  if (texts.size() > 1) ruling.sentence += fmt::format(" (and {} more)", texts.size() - 1);
-  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
-  ruling.evidence = std::move(texts);
-  return ruling;
-}
-
-std::optional<Ruling> find_unreachable(const Scene& scene) {
-  if (scene.reached.empty()) return std::nullopt;
+Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& silent) {
   Ruling ruling;
   ruling.verdict = Verdict::host_unreachable;
   std::vector<std::string> names;
   std::string first_reason;
-  const std::vector<const HostEvidence*> silent = silent_hosts(scene);
   for (const HostEvidence* host : silent) {
     const std::string reason = host->why_not.empty() ? "nothing came back" : host->why_not;
     if (names.empty()) first_reason = reason;
     ruling.evidence.push_back(fmt::format("{}: {}", host->host, reason));
     names.push_back(host->host);
   }
-  if (names.empty()) return find_cut_pairs(scene);
   const std::string reporter = scene.reached.front()->host;
   const bool has_network =
       std::any_of(scene.unreached.begin(), scene.unreached.end(), [](const HostEvidence* h) { return is_mute(*h); });
@@ -245,6 +211,43 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
     ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(probe.result)));
   }
   return ruling;
+}
+
+}  // namespace
+
+std::optional<Ruling> find_hardware_fault(const Scene& scene) {
+  Ruling ruling;
+  ruling.verdict = Verdict::hw_fault;
+  std::vector<std::string> texts;
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      if (trouble.kind != Trouble::Kind::hardware) continue;
+      ruling.hosts.insert(host->host);
+      texts.push_back(fmt::format("{}: {}", host->host, trouble.text));
+    }
+  }
+  if (texts.empty()) return std::nullopt;
+  for (const SeenRank& seen : scene.ranks) {
+    if (ruling.hosts.size() == 1 && ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
+  }
+  ruling.sentence = texts.front();
+  if (texts.size() > 1) ruling.sentence += fmt::format(" (and {} more)", texts.size() - 1);
+  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
+  ruling.evidence = std::move(texts);
+  return ruling;
+}
+
+std::optional<Ruling> find_unreachable(const Scene& scene) {
+  if (scene.reached.empty()) return std::nullopt;
+  const std::vector<const HostEvidence*> silent = silent_hosts(scene, false);
+  return silent.empty() ? find_cut_pairs(scene) : about_silent(scene, silent);
+}
+
+std::optional<Ruling> find_mute(const Scene& scene) {
+  if (scene.reached.empty() || !silent_hosts(scene, false).empty()) return std::nullopt;
+  const std::vector<const HostEvidence*> silent = silent_hosts(scene, true);
+  if (silent.empty()) return std::nullopt;
+  return about_silent(scene, silent);
 }
 
 }  // namespace busbar

@@ -82,6 +82,9 @@ std::optional<Ruling> find_hardware_fault(const Scene& scene);
 std::optional<Ruling> find_unreachable(const Scene& scene);
 std::optional<Ruling> find_dead(const Scene& scene);
 std::optional<Ruling> find_stopped(const Scene& scene);
+/// Hosts that take connections while none of their processes answers: stopped all, or only busy, so that a rank that is
+/// known to be dead or stopped comes first.
+std::optional<Ruling> find_mute(const Scene& scene);
 std::optional<Ruling> find_resource(const Scene& scene);
 std::optional<Ruling> find_config(const Scene& scene);
 std::optional<Ruling> find_not_joined(const Scene& scene);

@@ -76,7 +76,8 @@ void Watchdog::Impl::leave() {
   }).detach();
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (!keep_records) {
-    remove_records(now, false);
+    // Of all: what is stopped the launcher lets go on, only to kill it before it can tidy up.
+    remove_records(now, true);
     std::error_code ignored;
     std::filesystem::remove(own->path(), ignored);
   }
