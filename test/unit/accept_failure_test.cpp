@@ -53,7 +53,7 @@ TEST_CASE("a hang is explained by a report of the launch's own hosts", "[accept]
   const OwnFolder folder;
   const fs::file_time_type now = fs::file_time_type::clock::now();
   const FailedLaunch launch{.timeout_s = 60, .started = now, .hosts = {"node0", "node1", "node2", "node3"}};
-  const ChildResult child{.exit_code = 4, .err = "mpirun: a process returned 4\n"};
+  const ChildResult child{.exit_code = 4, .out = {}, .err = "mpirun: a process returned 4\n"};
 
   write_report(stuck_job(8, 2), 1, "hang-old.json", now - std::chrono::minutes(1));
   CHECK(explain_failure(child, launch).verdict == "CRASH");
@@ -73,7 +73,7 @@ TEST_CASE("a hang report that the launch names is its own, whatever its hosts ar
   const OwnFolder folder;
   const fs::file_time_type now = fs::file_time_type::clock::now();
   write_report(on_other_hosts(), 3, "hang-42.json", now + std::chrono::seconds(1));
-  const ChildResult child{.exit_code = 4, .err = "busbar: all of it: /job/hang-42.json\n"};
+  const ChildResult child{.exit_code = 4, .out = {}, .err = "busbar: all of it: /job/hang-42.json\n"};
   const StageFailure failure = explain_failure(child, {.timeout_s = 60, .started = now, .hosts = {"node0", "node1"}});
   CHECK(failure.verdict == "PROCESS_STOPPED");
   CHECK(failure.ranks == std::vector{3});

@@ -54,21 +54,21 @@ TEST_CASE("a pass says so first, and what it was", "[accept][text]") {
 }
 
 TEST_CASE("what was measured is a line for each size, of several hosts with the slowest", "[accept][text]") {
-  const std::string title = "  stage     cell type                size place  time[us]    +-%    busbw #wrong\n";
+  const std::string title = "  stage    cell type          size place  time[us]   +-%    busbw #wrong\n";
   const std::string one = text_of(accept_result());
   CHECK_THAT(one, Contains("measured\n" + title +
-                           "  whole     a    float sum          1 MiB out     1000.00    1.0     1.00      0\n"));
+                           "  whole    a    float sum    1 MiB out     1000.00   1.0     1.00      0\n"));
   AcceptResult r = many_hosts(1);
   r.cells[7] = slower(r.cells[7], 2);
   r.cells[9].wrong.reset();
-  CHECK_THAT(text_of(r), Contains("  per-host  a    float sum          1 MiB out     1000.00            1.00    N/A"
+  CHECK_THAT(text_of(r), Contains("  per-host a    float sum    1 MiB out     1000.00           1.00    N/A"
                                   "  300 hosts, slowest node7: 2000.00 us\n"));
   r = accept_result();
   for (int i = 1; i < 4; ++i) {
     r.cells.push_back(slower(measured_cell("a"), i == 3 ? 5 : 1));
     r.cells.back().repetition = i;
   }
-  CHECK_THAT(text_of(r), Contains("1 MiB out     1000.00            1.00      0  4 times\n"));
+  CHECK_THAT(text_of(r), Contains("1 MiB out     1000.00           1.00      0  4 times\n"));
   r.cells.clear();
   CHECK_THAT(text_of(r), !Contains("measured\n"));
 }

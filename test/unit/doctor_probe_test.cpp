@@ -77,7 +77,7 @@ TEST_CASE("what would block or never ends is not read", "[doctor]") {
   probe.root = root.path();
   CHECK_FALSE(probe.read("/pipe"));
   CHECK(probe.read("/large")->size() == 1 << 20);
-  probe.root = "/";
+  probe.root.assign(1, '/');  // g++ 12 warns of an assignment of "/"
   CHECK_FALSE(probe.read("/dev/zero"));
   CHECK_FALSE(probe.read("/dev"));
 }

@@ -3,6 +3,7 @@
 #include "common/base/units.h"
 #include "common/report/criterion_words.h"
 #include "common/report/format.h"
+#include "common/report/wrapped.h"
 #include "common/statistics/interval.h"
 
 #include <fmt/format.h>
@@ -64,18 +65,26 @@ std::string wrong_text(const Alike& alike) {
   return std::to_string(wrong);
 }
 
-std::string row_text(const Alike& alike, std::size_t width) {
+/// Widths of the columns that depend on what was measured.
+struct Widths {
+  std::size_t cell = 4;
+  std::size_t type = 4;
+};
+
+std::string type_of(const MeasuredCell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
+
+std::string row_text(const Alike& alike, const Widths& widths) {
   const MeasuredCell& c = *alike.front();
   const bool is_alone = alike.size() == 1 && c.interval_s;
-  const std::string type = c.op == "none" ? c.dtype : c.dtype + ' ' + c.op;
-  std::string text = fmt::format("  {:<9} {:<{}} {:<13} {:>10} {:<5} {:>9} {:>6} {:>8} {:>6}", name(c.stage), c.cell,
-                                 width, type, format_bytes(c.nbytes), place(c.in_place),
-                                 fit_number(1e6 * middle(alike, &MeasuredCell::median_s), 9),
-                                 is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
-                                 fit_number(middle(alike, &MeasuredCell::busbw), 8), wrong_text(alike));
-  if (const std::string more = of_several(alike); !more.empty()) text += "  " + more;
-  constexpr std::size_t kWidth = 120;
-  return text.substr(0, kWidth) + '\n';
+  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(c.stage),
+                                      c.cell, widths.cell, type_of(c), widths.type, format_bytes(c.nbytes),
+                                      place(c.in_place), fit_number(1e6 * middle(alike, &MeasuredCell::median_s), 9),
+                                      is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
+                                      fit_number(middle(alike, &MeasuredCell::busbw), 8), wrong_text(alike));
+  const std::string more = of_several(alike);
+  if (more.empty()) return row + '\n';
+  if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);
+  return row + '\n' + wrapped(more, 11, 11);
 }
 
 }  // namespace
@@ -83,11 +92,15 @@ std::string row_text(const Alike& alike, std::size_t width) {
 std::string measured_text(const AcceptResult& result) {
   const std::vector<Alike> rows = rows_of(result);
   if (rows.empty()) return {};
-  std::size_t width = 4;
-  for (const Alike& alike : rows) width = std::max(width, std::min<std::size_t>(alike.front()->cell.size(), 24));
-  std::string text = fmt::format("\nmeasured\n  {:<9} {:<{}} {:<13} {:>10} {:<5} {:>9} {:>6} {:>8} {:>6}\n", "stage",
-                                 "cell", width, "type", "size", "place", "time[us]", "+-%", "busbw", "#wrong");
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) text += row_text(rows[i], width);
+  Widths widths;
+  for (const Alike& alike : rows) {
+    widths.cell = std::max(widths.cell, std::min<std::size_t>(alike.front()->cell.size(), 24));
+    widths.type = std::max(widths.type, type_of(*alike.front()).size());
+  }
+  std::string text =
+      fmt::format("\nmeasured\n  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}\n", "stage", "cell",
+                  widths.cell, "type", widths.type, "size", "place", "time[us]", "+-%", "busbw", "#wrong");
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) text += row_text(rows[i], widths);
   if (rows.size() > kMostRows) {
     text += fmt::format("  ... and {} more; the JSON file (-J) has all\n", rows.size() - kMostRows);
   }

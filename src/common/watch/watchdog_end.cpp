@@ -45,6 +45,13 @@ bool is_at_its_end(const FlightState& flight) {
 /// Whether there are other hosts that this one does not know yet.
 bool is_one_of_many(const JobView& view) { return view.peers.empty() && view.nprocs > view.local_size; }
 
+/// Whether a neighbour has told the hang and tidied up while this process was stopped: the launcher continues it only
+/// to end it.
+bool was_tidied_up(const FlightRecord& own) {
+  std::error_code unknown;
+  return !own.path().empty() && !std::filesystem::exists(own.path(), unknown) && !unknown;
+}
+
 /// A process that ended because of an error has said why; ranks that it merely took along need no report.
 bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
   if (finding.verdict != Verdict::process_dead && finding.verdict != Verdict::unknown) return false;
@@ -113,7 +120,7 @@ void Watchdog::Impl::terminated() {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
   const FlightState me = current_record()->state();
-  if (is_at_its_end(me) && me.step_age_s < kQuiet) return;
+  if ((is_at_its_end(me) && me.step_age_s < kQuiet) || was_tidied_up(*current_record())) return;
   // Over its limit: by a host that has somebody to name, which these do not know.
   const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
   if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
