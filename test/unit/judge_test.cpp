@@ -668,6 +668,14 @@ TEST_CASE("of records after a launcher's two signals, who did not live to note t
   check(job, Verdict::process_dead, {1, 5}, {"node0", "node2"});
 }
 
+TEST_CASE("a dead rank is found in records from the future", "[judge][files]") {
+  HangEvidence job = stuck_job(8, 2);  // read on a host whose clock is behind
+  job.occasion = Occasion::files;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.heartbeat_age_s = -3600; });
+  kill_rank(rank_of(job, 5), -3590);
+  check(job, Verdict::process_dead, {5}, {"node2"});
+}
+
 TEST_CASE("records of a job that runs tell that it moves", "[judge][files]") {
   HangEvidence job = stuck_job(8, 4);
   job.occasion = Occasion::files;

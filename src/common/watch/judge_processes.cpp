@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 namespace busbar {
@@ -111,7 +112,7 @@ std::optional<Ruling> find_dead_launcher(const Scene& scene) {
 /// Those that fell silent first, and of these the ones that said nothing: an error may come from losing a peer.
 Seen first_lost(const Seen& lost) {
   constexpr double kTogether = 3;
-  double oldest = 0;
+  double oldest = -std::numeric_limits<double>::infinity();  // a clock that was set makes ages negative
   for (const SeenRank* seen : lost) oldest = std::max(oldest, seen->flight->heartbeat_age_s);
   Seen first, silent;
   for (const SeenRank* seen : lost) {
