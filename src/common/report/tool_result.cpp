@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -150,11 +151,12 @@ AcceptResult result_of_locate(const std::string& unit, const std::vector<std::st
   AcceptResult result;
   result.plan.stages = {Stage::pairs};
   result.outcome = finding.outcome;
-  AcceptResult::Located& located = result.located.emplace();
+  AcceptResult::Located located;
   located.unit = unit;
   located.units = units;
   located.finding = finding;
   located.matrix = matrix;
+  result.located = std::move(located);
   CriterionResult whole;
   whole.criterion = "pairs";
   whole.stage = Stage::pairs;
