@@ -72,7 +72,9 @@ void read(const Json& json, const char* key, std::optional<T>& value) {
   if (json.is_null()) {
     value.reset();
   } else {
-    read(json, key, value.emplace());
+    T held;
+    read(json, key, held);
+    value = std::move(held);
   }
 }
 
