@@ -1,6 +1,6 @@
 // Would catch: a watcher that a frozen or dead peer, a stranger or babble can block, crash or fill up; one that does
 // not tell a dead process from a frozen one or a host without a route; answers that arrive cut; ticks that wait for a
-// slow client; and signals that its thread takes away from the main thread.
+// slow client; a last word that is lost on who is late; and signals that its thread takes away from the main thread.
 
 #include "common/watch/peers.h"
 
@@ -220,6 +220,30 @@ TEST_CASE("answers that came while the asking process did not run are not missed
   away = true;  // whatever happened: the server must end
   CHECK(replies.at(0).result == Result::ok);
   CHECK(replies.at(0).text == "re: how are you");
+}
+
+TEST_CASE("a word reaches who was too busy to answer, after the speaker has gone", "[peers]") {
+  std::promise<void> entered, release;
+  std::promise<std::string> heard;
+  const auto handle = [&](std::string_view request) -> std::string {
+    if (request == "be busy") {
+      entered.set_value();
+      release.get_future().wait();
+    } else {
+      heard.set_value(std::string(request));
+    }
+    return "noted";
+  };
+  PeerServer server({.handle = handle, .tick = {}});
+  const PeerAddress address = at(server.listen("127.0.0.1", kToken));
+  std::thread busy([&] { (void)ask_one(address, "be busy"); });
+  entered.get_future().wait();
+  CHECK(ask_one(address, "stop", kBrief).result == Result::timed_out);
+  release.set_value();
+  std::future<std::string> word = heard.get_future();
+  REQUIRE(word.wait_for(kAmple) == std::future_status::ready);
+  CHECK(word.get() == "stop");
+  busy.join();
 }
 
 TEST_CASE("a wrong token gets no answer and disturbs nobody", "[peers]") {

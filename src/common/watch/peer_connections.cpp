@@ -42,8 +42,9 @@ void PeerConnections::serve(std::span<const pollfd> events, const Handle& handle
   for (std::size_t i = 0; i < polled_; ++i) {
     between();
     Connection& connection = connections_[i];
-    const bool late = now >= connection.begun + kPatience;
-    if (late || (events[i + 1].revents != 0 && !go_on(connection, handle))) drop(connection);
+    // What has come is read first: where this process was stopped or had no core, it was not the peer that was late.
+    const bool over = events[i + 1].revents != 0 && !go_on(connection, handle);
+    if (over || now >= connection.begun + kPatience) drop(connection);
   }
   std::erase_if(connections_, [](const Connection& connection) { return !connection.socket.open(); });
   if (events[0].revents != 0) accept_new();

@@ -65,7 +65,7 @@ void Watchdog::Impl::investigate() {
   if (another_investigates(now, me)) return;
   ask_ras_again();
   HangEvidence evidence = collect(now, observer, false, {});
-  if (stopping || leaving) return;
+  if (stopping || ending) return;
   decide(now, current_record()->state(), evidence);
 }
 
@@ -144,9 +144,9 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   }
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
   const bool aloud = holds_majority(now, evidence);
+  if (ending.exchange(true)) return;  // another host was faster and has told it
   // A part of the job that is cut off leaves its records for `busbar diagnose --flight`.
   keep_records = !aloud;
-  ending = true;
   report(now, evidence, judge(evidence), aloud);
   tell_others(now, keep_records ? kStopAndKeep : kStop);
   leave();
