@@ -27,7 +27,7 @@ std::string file_name(std::string_view text) {
 
 double parse_margin(std::string_view text) {
   const double margin = parse_fraction(text);
-  if (margin >= 0.5) fail(fmt::format("{} is not a margin below 50 %, such as 5%", busbar::quoted(text)));
+  if (margin >= 0.5) fail(fmt::format("{} is not a margin below 50 %, such as 5%", in_quotes(text)));
   return margin;
 }
 
@@ -182,7 +182,7 @@ std::string read_plan_text(const std::string& file) {
     const std::vector<std::string> names = shipped_plans();
     const std::string nearest = nearest_choice(std::filesystem::path(file).stem().string(), names);
     if (file.find('/') == std::string::npos) {
-      fail(fmt::format("there is no plan {}{}; those that come along: {}", busbar::quoted(file),
+      fail(fmt::format("there is no plan {}{}; those that come along: {}", in_quotes(file),
                        nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
     }
   }

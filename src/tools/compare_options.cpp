@@ -20,7 +20,7 @@ const Collective* collective_of(std::string_view name) {
   std::vector<std::string> names;
   for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
   const std::string nearest = nearest_choice(name, names);
-  fail(fmt::format("unknown collective {}{}; choose from: {}", quoted(name),
+  fail(fmt::format("unknown collective {}{}; choose from: {}", in_quotes(name),
                    nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
 }
 
@@ -38,7 +38,7 @@ void add_collectives(CompareOptions& options, std::string_view list) {
 
 double parse_delta(std::string_view text) {
   const double delta = parse_fraction(text);
-  if (delta >= 0.5) fail(fmt::format("{} is not a band below 50 %, such as 2%", quoted(text)));
+  if (delta >= 0.5) fail(fmt::format("{} is not a band below 50 %, such as 2%", in_quotes(text)));
   return delta;
 }
 

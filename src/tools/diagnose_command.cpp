@@ -100,14 +100,14 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
     std::error_code unknown;
     if (!fs::is_directory(folder, unknown)) {
       throw Error(ExitCode::bad_config,
-                  fmt::format("--flight {}: there is no such folder", busbar::quoted(folder.string())));
+                  fmt::format("--flight {}: there is no such folder", in_quotes(folder.string())));
     }
     std::vector<FlightState> flights = read_flights(std::span(&folder, 1), "");
     if (flights.empty()) {
       throw Error(ExitCode::bad_config,
                   fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm, or $TMPDIR "
                               "where that is full, of each host, until the next run after a day",
-                              busbar::quoted(folder.string())));
+                              in_quotes(folder.string())));
     }
     flights = flights_of_job(std::move(flights), options.jobid);
     inputs.others.push_back({folder, fmt::format("{} flight records of job {}", flights.size(), flights[0].jobid), 0});

@@ -95,7 +95,7 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
     std::set<std::string> jobs;
     for (const auto& [job, time] : started) jobs.insert(job);
     throw Error(ExitCode::bad_config,
-                fmt::format("no flight record of job {}; {}", busbar::quoted(wanted),
+                fmt::format("no flight record of job {}; {}", in_quotes(wanted),
                             jobs.empty() ? "there are none at all"
                                          : fmt::format("there are records of: {}", fmt::join(jobs, " "))));
   }

@@ -31,12 +31,12 @@ std::string files_text(const DiagnoseResult& result) {
   constexpr std::size_t kMost = 16;
   std::vector<std::string> lines;
   for (const DiagnoseInputs::OtherFile& file : result.others) {
-    lines.push_back(fmt::format("{}: {}", busbar::quoted(file.path.string()), file.what));
+    lines.push_back(fmt::format("{}: {}", in_quotes(file.path.string()), file.what));
   }
   if (result.logs) {
     for (const LogFile& file : result.logs->files) {
       const std::string unknown = fmt::format(", {} of them not understood", file.unknown_lines);
-      lines.push_back(fmt::format("{}: {} lines, {} of NCCL{}{}", busbar::quoted(file.path.string()), file.lines,
+      lines.push_back(fmt::format("{}: {} lines, {} of NCCL{}{}", in_quotes(file.path.string()), file.lines,
                                   file.nccl_lines, file.unknown_lines > 0 ? unknown : "",
                                   file.trouble.empty() ? "" : "; " + file.trouble));
     }

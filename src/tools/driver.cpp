@@ -50,7 +50,7 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
   for (const Subcommand& s : subcommands) names.emplace_back(s.name);
   const std::string nearest = nearest_choice(word, names);
   fmt::print(stderr, "busbar: error: {}{}\n\n{}",
-             word.empty() ? "which subcommand?" : fmt::format("unknown subcommand {}", quoted(word)),
+             word.empty() ? "which subcommand?" : fmt::format("unknown subcommand {}", in_quotes(word)),
              nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), driver_help());
   return code_of(ExitCode::bad_config);
 }

@@ -75,7 +75,7 @@ const Collective* collective_of(const std::vector<std::string>& words) {
   if (const Collective* found = find_collective(words[0])) return found;
   const std::string nearest = nearest_choice(words[0], names);
   throw Error(ExitCode::bad_config,
-              fmt::format("unknown collective {}{}; {}", busbar::quoted(words[0]),
+              fmt::format("unknown collective {}{}; {}", in_quotes(words[0]),
                           nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), choices));
 }
 

@@ -27,7 +27,7 @@ fs::path make_folder(const std::string& parent) {
   std::string name = (base / "busbar_fingerprint_XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
     throw Error(ExitCode::not_possible,
-                fmt::format("cannot make a folder in {}; give another with --tmp", busbar::quoted(base.string())));
+                fmt::format("cannot make a folder in {}; give another with --tmp", in_quotes(base.string())));
   }
   return name;
 }

@@ -49,7 +49,7 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
              if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) {
                throw Error(ExitCode::bad_config, fmt::format("{} is no kind; choose from: perf compare accept locate "
                                                              "doctor",
-                                                             quoted(text)));
+                                                             in_quotes(text)));
              }
              options.kind = text;
            }},
@@ -170,7 +170,7 @@ int trend(History& history, const HistoryOptions& options) {
   const std::vector<CellTrend> all = trends(runs);
   if (all.empty()) {
     throw Error(ExitCode::bad_config, fmt::format("{}: no run has such cells{}", printable(options.file),
-                                                  collective.empty() ? "" : " of " + busbar::quoted(collective)));
+                                                  collective.empty() ? "" : " of " + in_quotes(collective)));
   }
   write_out(options, trend_text(all, runs, !speaks_utf8()), [&] { return trends_json(all); });
   return 0;
@@ -243,7 +243,7 @@ int history(int argc, char** argv, bool speaks) {
   if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
     const std::string nearest = nearest_choice(action, actions);
     throw Error(ExitCode::bad_config,
-                fmt::format("history {}: choose from: list show trend compare{}", busbar::quoted(action),
+                fmt::format("history {}: choose from: list show trend compare{}", in_quotes(action),
                             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
   if (options.file.empty()) throw Error(ExitCode::bad_config, "which history? --history FILE");

@@ -20,13 +20,13 @@ UnitChoice parse_unit(std::string_view text) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found != names.end()) return static_cast<UnitChoice>(found - names.begin());
   const std::string nearest = nearest_choice(text, names);
-  fail(fmt::format("unknown unit {}{}; choose from: {}", quoted(text),
+  fail(fmt::format("unknown unit {}{}; choose from: {}", in_quotes(text),
                    nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
 }
 
 double parse_share(std::string_view text) {
   const double share = parse_fraction(text);
-  if (!(share > 0 && share < 1)) fail(fmt::format("{} is no share of the median, such as 0.8 or 80%", quoted(text)));
+  if (!(share > 0 && share < 1)) fail(fmt::format("{} is no share of the median, such as 0.8 or 80%", in_quotes(text)));
   return share;
 }
 
@@ -94,7 +94,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
     a.action = LocateArguments::Action::help;
     return a;
   }
-  if (!split.words.empty()) fail(fmt::format("{}: locate takes options only", busbar::quoted(split.words.front())));
+  if (!split.words.empty()) fail(fmt::format("{}: locate takes options only", in_quotes(split.words.front())));
   std::vector<const char*> rest;
   for (const std::string& word : split.rest) rest.push_back(word.c_str());
   a.line = scan_arguments(static_cast<int>(rest.size()), rest.data());

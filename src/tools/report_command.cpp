@@ -53,7 +53,7 @@ void read_rest(const std::vector<std::string>& rest, ReportOptions& options) {
                 rest[i] == "-o" ? "-o needs an argument"
                                 : fmt::format("{} has no meaning in report, which measures nothing; `busbar report "
                                               "--help` lists what has (a file of that name: ./{})",
-                                              busbar::quoted(rest[i]), printable(rest[i])));
+                                              in_quotes(rest[i]), printable(rest[i])));
   }
 }
 

@@ -14,7 +14,8 @@ namespace busbar {
 namespace {
 
 [[noreturn]] void refuse(std::string_view line) {
-  throw Error(ExitCode::backend, fmt::format("Open MPI's monitoring wrote a line that is not known: {}", quoted(line)));
+  throw Error(ExitCode::backend,
+              fmt::format("Open MPI's monitoring wrote a line that is not known: {}", in_quotes(line)));
 }
 
 /// "r0", "r1-3", "r0,2".

@@ -128,8 +128,8 @@ TEST_CASE("switches are 0 and 1, or YAML's words", "[base][units]") {
 }
 
 TEST_CASE("user text in messages is short and printable", "[base][units]") {
-  CHECK(quoted("abc") == "'abc'");
-  CHECK(quoted("a\nb\x1b[31m") == "'a?b?[31m'");
-  CHECK(quoted(std::string(100, 'x')) == "'" + std::string(60, 'x') + "...'");
+  CHECK(in_quotes("abc") == "'abc'");
+  CHECK(in_quotes("a\nb\x1b[31m") == "'a?b?[31m'");
+  CHECK(in_quotes(std::string(100, 'x')) == "'" + std::string(60, 'x') + "...'");
   CHECK(printable("two\nlines") == "two?lines");
 }

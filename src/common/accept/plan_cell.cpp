@@ -51,7 +51,7 @@ std::string read_name(const YamlPlace& place, const YAML::Mark& mark, const YAML
            c == '.' || c == '+';
   };
   if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), fits)) {
-    place.fail(mark, fmt::format("name: {} is not a name of at most 60 letters, digits and - _ . +", quoted(name)));
+    place.fail(mark, fmt::format("name: {} is not a name of at most 60 letters, digits and - _ . +", in_quotes(name)));
   }
   return name;
 }
@@ -68,7 +68,7 @@ void read_environment(const YamlPlace& place, const YAML::Mark& mark, const YAML
   for_each_key(place, mark, node, "env",
                [&](const std::string& name, const YAML::Mark& where, const YAML::Node& value) {
                  if (name.empty() || name.find_first_of(std::string("= \t\n")) != std::string::npos) {
-                   place.fail(where, fmt::format("env: {} is not the name of a setting", quoted(name)));
+                   place.fail(where, fmt::format("env: {} is not the name of a setting", in_quotes(name)));
                  }
                  const std::string text = yaml_scalar(place, where, value, name);
                  const auto known = std::find_if(cell.environment.begin(), cell.environment.end(),

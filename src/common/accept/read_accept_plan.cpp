@@ -45,7 +45,7 @@ void read_expect(const YamlPlace& place, const YAML::Mark& mark, const YAML::Nod
     } else if (key == "gpus") {
       const std::string text = yaml_scalar(place, at, value, key);
       if (text != "required" && text != "optional") {
-        place.fail(at, fmt::format("gpus: {} is none of: required optional", quoted(text)));
+        place.fail(at, fmt::format("gpus: {} is none of: required optional", in_quotes(text)));
       }
       plan.needs_gpus = text == "required";
     } else {
@@ -106,7 +106,7 @@ void read_cells(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node
     plan.cells.push_back(read_plan_cell(place, entry.Mark(), entry, defaults, false));
     const std::string& name = plan.cells.back().name;
     if (!name.empty() && !taken.insert(name).second) {
-      place.fail(entry.Mark(), fmt::format("name: two cells are called {}", quoted(name)));
+      place.fail(entry.Mark(), fmt::format("name: two cells are called {}", in_quotes(name)));
     }
   }
   std::size_t total = 0;

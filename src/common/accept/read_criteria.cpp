@@ -80,7 +80,7 @@ Read word(const YamlPlace& place, std::string_view key, std::string_view on, boo
   return [&place, key, on, &value](const YAML::Mark& mark, const YAML::Node& node) {
     const std::string text = yaml_scalar(place, mark, node, key);
     if (text != on && text != "ignore") {
-      place.fail(mark, fmt::format("{}: {} is not a criterion; choose from: {} ignore", key, quoted(text), on));
+      place.fail(mark, fmt::format("{}: {} is not a criterion; choose from: {} ignore", key, in_quotes(text), on));
     }
     value = text == on;
   };

@@ -42,7 +42,7 @@ void set_kind(Injection& injection, std::string_view text) {
     if (word != name(kind)) continue;
     injection.kind = kind;
     if (kind != Kind::late && colon != std::string_view::npos) {
-      reject(fmt::format("{} is too much: only late takes a time (late:5s)", quoted(text)));
+      reject(fmt::format("{} is too much: only late takes a time (late:5s)", in_quotes(text)));
     }
     if (kind == Kind::late) {
       if (colon == std::string_view::npos) reject("late needs a time: late:5s");
@@ -53,7 +53,7 @@ void set_kind(Injection& injection, std::string_view text) {
   std::vector<std::string> words;
   for (const Kind kind : kKinds) words.emplace_back(name(kind));
   const bool near = !nearest_choice(word, words).empty();
-  reject(fmt::format("{} is not a kind{}", quoted(word), advice(word, near ? words : choices)));
+  reject(fmt::format("{} is not a kind{}", in_quotes(word), advice(word, near ? words : choices)));
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Injection parse_injection(std::string_view text) {
     const std::size_t equals = item.find('=');
     const std::string_view key = item.substr(0, equals);
     if (equals == std::string_view::npos)
-      reject(fmt::format("{} is not KEY=VALUE: rank=3,op=42,kind=skip", quoted(item)));
+      reject(fmt::format("{} is not KEY=VALUE: rank=3,op=42,kind=skip", in_quotes(item)));
     const std::string_view value = item.substr(equals + 1);
     if (!given.emplace(key).second) reject(fmt::format("{} is given twice", key));
     if (key == "rank") {
@@ -112,7 +112,7 @@ Injection parse_injection(std::string_view text) {
     } else if (key == "kind") {
       set_kind(injection, value);
     } else {
-      reject(fmt::format("{} is not a key{}", quoted(key), advice(key, keys)));
+      reject(fmt::format("{} is not a key{}", in_quotes(key), advice(key, keys)));
     }
   }
   for (const std::string& key : keys) {

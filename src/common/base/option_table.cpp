@@ -15,7 +15,7 @@ namespace {
 using Text = std::string_view;
 
 [[noreturn]] void reject(Text text, Text wanted) {
-  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", quoted(text), wanted));
+  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", in_quotes(text), wanted));
 }
 
 template <int Config::*field, int least, int most = std::numeric_limits<int>::max()>

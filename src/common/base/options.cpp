@@ -79,18 +79,18 @@ std::string one_dash_hint(std::string_view word) {
     if (o.long_name == name) fail(fmt::format("--{} takes no argument", name));
     if (o.long_name.starts_with(name)) candidates.push_back("--" + std::string(o.long_name));
   }
-  if (name.empty()) fail(fmt::format("{} is not an option", quoted(word)));
-  if (candidates.size() > 1) fail(fmt::format("{} may be {}", quoted(word), fmt::join(candidates, " or ")));
+  if (name.empty()) fail(fmt::format("{} is not an option", in_quotes(word)));
+  if (candidates.size() > 1) fail(fmt::format("{} may be {}", in_quotes(word), fmt::join(candidates, " or ")));
   if (candidates.size() == 1) fail(fmt::format("{} takes no argument", candidates[0]));
   const std::string nearest = nearest_choice(name, long_names());
-  fail(fmt::format("unknown option {}{}", quoted(word),
+  fail(fmt::format("unknown option {}{}", in_quotes(word),
                    nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
 }
 
 [[noreturn]] void fail_letter(int letter, std::string_view word) {
   const std::string hint = one_dash_hint(word);
   if (!hint.empty()) fail(fmt::format("unknown option {}{}", word, hint));
-  if (letter <= 32 || letter >= 127) fail(fmt::format("unknown option {}", quoted(word)));
+  if (letter <= 32 || letter >= 127) fail(fmt::format("unknown option {}", in_quotes(word)));
   const Option* other = find_by_code(letter ^ 0x20);
   fail(fmt::format("unknown option -{}{}", static_cast<char>(letter),
                    other != nullptr ? fmt::format("; did you mean {}?", label(*other)) : ""));
@@ -170,7 +170,7 @@ CommandLine scan_arguments(int argc, const char* const* argv) {
     accept(line, option, words[optind - (separate ? 2 : 1)], optarg, scratch);
   }
   if (optind < argc)
-    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", quoted(words[optind])));
+    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", in_quotes(words[optind])));
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) remember(names, setting.option->long_name);
   check_size_conflict(names);

@@ -13,7 +13,7 @@ namespace busbar {
 namespace {
 
 [[noreturn]] void reject(std::string_view text, const std::string& wanted) {
-  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", quoted(text), wanted));
+  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", in_quotes(text), wanted));
 }
 
 std::string_view trim(std::string_view text) {
@@ -93,7 +93,7 @@ std::string printable(std::string_view text) {
   return text.size() > kMaxShown ? result + "..." : result;
 }
 
-std::string quoted(std::string_view text) { return "'" + printable(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
 
 int parse_int(std::string_view text, int least, int most) {
   int value = 0;

@@ -24,7 +24,7 @@ std::string format_duration(double time_s);
 std::string printable(std::string_view text);
 
 /// printable() in quotes.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// A whole decimal number from `least` to `most`. Throws Error(bad_config) naming the range.
 int parse_int(std::string_view text, int least, int most = std::numeric_limits<int>::max());

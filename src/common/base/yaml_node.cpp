@@ -89,7 +89,7 @@ void YamlPlace::fail(const YAML::Mark& mark, const std::string& what) const {
 void YamlPlace::fail_unknown(const YAML::Mark& mark, std::string_view what, std::string_view word,
                              const std::vector<std::string>& valid) const {
   const std::string nearest = nearest_choice(word, valid);
-  fail(mark, fmt::format("unknown {} {}{}; valid {}: {}", what, quoted(word),
+  fail(mark, fmt::format("unknown {} {}{}; valid {}: {}", what, in_quotes(word),
                          nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
                          what == "key" ? "keys" : "are", fmt::join(valid, " ")));
 }
@@ -114,7 +114,7 @@ void for_each_key(
     const YAML::Mark here = entry.first.Mark();
     if (!entry.first.IsScalar()) place.fail(here, "a key is not a plain word");
     const std::string key = entry.first.Scalar();
-    if (!seen.insert(canonical_key(key)).second) place.fail(here, fmt::format("key {} is given twice", quoted(key)));
+    if (!seen.insert(canonical_key(key)).second) place.fail(here, fmt::format("key {} is given twice", in_quotes(key)));
     visit(key, here, entry.second);
   }
 }
@@ -159,7 +159,7 @@ std::string_view apply_yaml_option(const YamlPlace& place, Config& config, const
 void check_yaml_schema(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& value) {
   const std::string schema = yaml_scalar(place, mark, value, "schema");
   if (schema == "1") return;
-  place.fail(mark, fmt::format("schema {} is not known: this version reads schema 1", quoted(schema)));
+  place.fail(mark, fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
 }
 
 }  // namespace busbar

@@ -121,8 +121,7 @@ class Child {
     if (read(failed.read.get(), &why, sizeof why) == sizeof why) {
       waitpid(pid_, nullptr, 0);
       pid_ = -1;
-      throw Error(ExitCode::not_possible,
-                  fmt::format("cannot execute {}: {}", busbar::quoted(argv[0]), std::strerror(why)));
+      throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", in_quotes(argv[0]), std::strerror(why)));
     }
     out_ = std::move(out.read);
     err_ = std::move(err.read);

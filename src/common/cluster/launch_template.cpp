@@ -58,7 +58,7 @@ std::vector<std::string> split_command(std::string_view text) {
       words.back() += c;
     }
   }
-  if (quote != 0) throw Error(ExitCode::bad_config, fmt::format("{}: a quote is not closed", quoted(text)));
+  if (quote != 0) throw Error(ExitCode::bad_config, fmt::format("{}: a quote is not closed", in_quotes(text)));
   return words;
 }
 

@@ -39,7 +39,7 @@ std::string find_name(std::string_view text, std::span<const std::string_view> n
   }
   const std::string nearest = nearest_choice(bare, {names.begin(), names.end()});
   throw Error(ExitCode::bad_config,
-              fmt::format("NCCL has no {} {}{}; choose from: {}", what, quoted(text),
+              fmt::format("NCCL has no {} {}{}; choose from: {}", what, in_quotes(text),
                           nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
 }
 

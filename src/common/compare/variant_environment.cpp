@@ -52,7 +52,7 @@ void add_config_field(const std::string& name, const std::string& value, Environ
       std::find_if(kConfigFields.begin(), kConfigFields.end(), [&](const FieldVariable& f) { return f.field == name; });
   if (field == kConfigFields.end()) {
     throw Error(ExitCode::bad_config,
-                fmt::format("no environment variable stands for {}; name the variable itself", quoted(name)));
+                fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
   }
   environment.emplace_back(field->variable, value);
 }

@@ -41,7 +41,7 @@ void check_name(const std::string& name) {
   }
   const std::vector<std::string> known = settings_of_communicators();
   const std::string nearest = nearest_choice(name, known);
-  fail(fmt::format("no setting {} can be varied in one job{}; choose from: {}", quoted(name),
+  fail(fmt::format("no setting {} can be varied in one job{}; choose from: {}", in_quotes(name),
                    nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(known, " ")));
 }
 
@@ -110,7 +110,7 @@ Varied make_varied(const std::string& name, const std::vector<std::string>& valu
 
 Varied parse_vary(std::string_view text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos) fail(fmt::format("{} is not NAME=V1,V2", quoted(text)));
+  if (equals == std::string_view::npos) fail(fmt::format("{} is not NAME=V1,V2", in_quotes(text)));
   std::vector<std::string> values;
   std::string_view list = text.substr(equals + 1);
   while (true) {

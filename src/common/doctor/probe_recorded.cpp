@@ -26,7 +26,7 @@ Number number(std::string_view word) {
   Number value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size()) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is no number", busbar::quoted(word)));
+    throw Error(ExitCode::bad_config, fmt::format("{} is no number", in_quotes(word)));
   }
   return value;
 }
@@ -53,7 +53,7 @@ std::string unescaped(std::string_view text) {
 
 std::string absolute(std::string_view path) {
   if (!path.starts_with('/')) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is no absolute path", busbar::quoted(path)));
+    throw Error(ExitCode::bad_config, fmt::format("{} is no absolute path", in_quotes(path)));
   }
   return std::string(path);
 }
@@ -67,7 +67,7 @@ std::string place(const RecordedFiles& files, std::string_view path) {
     if (found == files.links.end()) return std::nullopt;
     return found->second;
   });
-  if (!folder) throw Error(ExitCode::bad_config, fmt::format("the links of {} go in circles", busbar::quoted(path)));
+  if (!folder) throw Error(ExitCode::bad_config, fmt::format("the links of {} go in circles", in_quotes(path)));
   return (*folder == "/" ? "" : *folder) + text.substr(slash);
 }
 
@@ -108,7 +108,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     mount.free_bytes = number<std::uint64_t>(rest);
   } else if (key == "cpus") {
     const std::set<int> cpus = parse_cpu_list(rest);
-    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is no list of CPUs", busbar::quoted(rest)));
+    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is no list of CPUs", in_quotes(rest)));
     probe.cpus.assign(cpus.begin(), cpus.end());
   } else if (key == "uid") {
     probe.uid = number<unsigned>(rest);
@@ -128,7 +128,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     throw Error(ExitCode::bad_config,
                 fmt::format("{} is none of file, link, folder, gone, status, denied, env, limit, mount, cpus, uid, "
                             "host, kernel, now, note, kmsg",
-                            busbar::quoted(key)));
+                            in_quotes(key)));
   }
 }
 

@@ -32,7 +32,7 @@ bool all_digits(std::string_view text) {
                                                        run_words(runs.front()), run_words(runs.back()));
   throw Error(ExitCode::bad_config, fmt::format("no run {}: name one by its number, a date as in 2026-07-04, last or "
                                                 "last-1; {}",
-                                                quoted(word), known));
+                                                in_quotes(word), known));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ std::string setup(const HistoryRun& run) { return fmt::format("{}, {}", measured
 std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
   std::vector<std::string> found;
   const auto differ = [&](std::string_view what, const std::string& before, const std::string& after) {
-    if (before != after) found.push_back(fmt::format("{}: {}, then {}", what, quoted(before), quoted(after)));
+    if (before != after) found.push_back(fmt::format("{}: {}, then {}", what, in_quotes(before), in_quotes(after)));
   };
   differ("library", a.library, b.library);
   differ("busbar", a.version, b.version);

@@ -58,8 +58,7 @@ void read(const Json& json, const char* key, T& value) {
   read(json, key, text);
   const auto& words = words_of(value);
   const auto found = std::find(words.begin(), words.end(), text);
-  if (found == words.end())
-    fail(fmt::format("'{}' is {}, none of {}", key, busbar::quoted(text), fmt::join(words, ", ")));
+  if (found == words.end()) fail(fmt::format("'{}' is {}, none of {}", key, in_quotes(text), fmt::join(words, ", ")));
   value = static_cast<T>(found - words.begin());
 }
 

@@ -24,7 +24,7 @@ Outcome state(const JsonPlace& place) {
   for (const Outcome outcome : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::fail}) {
     if (word == doctor_word(outcome)) return outcome;
   }
-  place.fail(fmt::format("is {}, none of OK, WARN, FAIL, SKIP", busbar::quoted(word)));
+  place.fail(fmt::format("is {}, none of OK, WARN, FAIL, SKIP", in_quotes(word)));
 }
 
 std::vector<int> ranks(const JsonPlace& list) {

@@ -69,7 +69,7 @@ Value number(const std::string& name, std::string_view text) {
   T parsed{};
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), parsed);
   if (failure != std::errc{} || stop != text.data() + text.size()) {
-    throw Error(ExitCode::bad_config, fmt::format("{} takes a number, not {}", name, quoted(text)));
+    throw Error(ExitCode::bad_config, fmt::format("{} takes a number, not {}", name, in_quotes(text)));
   }
   Value value{};
   std::memcpy(value.data(), &parsed, sizeof parsed);
@@ -130,14 +130,14 @@ bool mpi_variable_is_writable(const std::string& name) {
 
 void write_mpi_variable(const std::string& name, const std::string& value) {
   const std::optional<Variable> v = find(name);
-  if (!v) throw Error(ExitCode::not_possible, fmt::format("this MPI library has no variable {}", quoted(name)));
+  if (!v) throw Error(ExitCode::not_possible, fmt::format("this MPI library has no variable {}", in_quotes(name)));
   const Handle handle(*v);
   const Value raw = parse(name, v->type, value);
   if (handle && handle.count() == 1 && MPI_T_cvar_write(handle.get(), raw.data()) == MPI_SUCCESS) return;
   throw Error(ExitCode::not_possible,
               fmt::format("this MPI library does not let {} be set to {} at run time: set it at launch "
                           "(--mca {} {})",
-                          name, quoted(value), name, printable(value)));
+                          name, in_quotes(value), name, printable(value)));
 }
 
 std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name) {

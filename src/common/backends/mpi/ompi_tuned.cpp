@@ -96,7 +96,7 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
     return fmt::format(
         "the rules file {} decides {} on {} ranks, and it would go before a forced algorithm or after it "
         "as Open MPI's version has it; start without the file",
-        quoted(state.rules_file), known->tuned_name, nranks);
+        in_quotes(state.rules_file), known->tuned_name, nranks);
   }
   return {};
 }
@@ -150,7 +150,7 @@ void prepare_ompi_variation() {
   if (value == "0" || value == "false" || value == "no" || value == "disabled") {
     throw Error(ExitCode::bad_config,
                 fmt::format("{} is {}: Open MPI would ignore every algorithm that is tried; leave it out", name,
-                            quoted(value)));
+                            in_quotes(value)));
   }
   setenv(name.c_str(), "1", 0);
 }
@@ -175,7 +175,7 @@ TunedSettings::TunedSettings(const Collective& collective,
         throw Error(ExitCode::bad_config,
                     fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
                                 "ompi.coll_tuned_...",
-                                quoted(name)));
+                                in_quotes(name)));
       }
     }
   } catch (...) {
