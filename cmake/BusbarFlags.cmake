@@ -10,6 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # -O2: only the kernels gain from -O3 (they ask for it themselves), everything else merely compiles more slowly.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# For code that computes little: compiled in three quarters of the time.
+set(BUSBAR_FLAGS_NOT_FOR_SPEED $<$<CONFIG:Release>:-O1>)
 
 # Werror for switch only: a new collective, dtype or op must be handled wherever one is switched over.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
