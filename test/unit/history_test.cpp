@@ -24,6 +24,9 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <set>
 
@@ -192,11 +195,17 @@ TEST_CASE("A run that is killed while it writes leaves whole runs", "[history][u
     REQUIRE(::pipe(started) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      for (;;) {
-        History(path, History::Mode::add).add(history_run(1e-3, "2026-07-04 10:20:30", 40));
-        if (::write(started[1], "x", 1) != 1) ::_exit(1);
+      try {
+        for (;;) {
+          History(path, History::Mode::add).add(history_run(1e-3, "2026-07-04 10:20:30", 40));
+          if (::write(started[1], "x", 1) != 1) ::_exit(1);
+        }
+      } catch (const std::exception& e) {
+        std::fprintf(stderr, "the process that writes: %s\n", e.what());
+        ::_exit(1);
       }
     }
+    ::close(started[1]);  // the end of a child that dies is seen
     // After its first run it is killed at a moment of chance.
     char byte = 0;
     CHECK(::read(started[0], &byte, 1) == 1);
@@ -204,7 +213,6 @@ TEST_CASE("A run that is killed while it writes leaves whole runs", "[history][u
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     ::close(started[0]);
-    ::close(started[1]);
     History history(path, History::Mode::add);  // rolls back what was under way
     std::vector<HistoryRun> runs = history.runs();
     CHECK(runs.size() > before);
