@@ -189,14 +189,15 @@ says() {
 stage_algo() {
   local table=$logs/algo.txt csv=$logs/tuner.csv name='[A-Z][A-Z_]+ +(LL|LL128|SIMPLE) +([0-9]+|-)'
   local sizes=(-b 8 -e 4M -f 64 -n 2)
+  local share_sizes=(-b 512 -e 4M -f 64 -n 2)  # of 8 bytes a rank's share is nothing, of which NCCL tells nothing
   unset NCCL_DEBUG  # -R 2 needs NCCL's log for itself
   ranks 2 all_reduce_perf "${sizes[@]}" --show-algo >"$table" 2>&1
   shows "$name" "algorithm, protocol and channels are known"
   ranks 2 all_reduce_perf "${sizes[@]}" --show-algo --show-prediction >"$table" 2>&1
   shows "$name +[0-9.]+ +[0-9.e+]+" "NCCL's prediction is known"
-  ranks 2 all_gather_perf "${sizes[@]}" -R 2 --show-algo >"$table" 2>&1
+  ranks 2 all_gather_perf "${share_sizes[@]}" -R 2 --show-algo >"$table" 2>&1
   shows "$name" "fake hosts have no symmetric kernels, so an algorithm is known"
-  ranks 2 alltoall_perf "${sizes[@]}" --show-algo >"$table" 2>&1
+  ranks 2 alltoall_perf "${share_sizes[@]}" --show-algo >"$table" 2>&1
   shows 'p2p +- +[0-9-]+' "NCCL tells of transfers"
   NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING ranks 2 all_reduce_perf -b 8 -e 8 -n 1 --show-algo --show-prediction \
     >"$table" 2>&1
