@@ -2,7 +2,8 @@
 # Checks what needs a GPU, from a build (make, then this) or from an unpacked bundle, in under 8 minutes:
 #   scripts/gpu_check.sh [--list] [--logs DIR] [STAGE...]        all stages without names
 # Every stage ends as PASS, FAIL or SKIP (with the reason); the exit code is 0 only if none failed, 5 without a GPU.
-# BUSBAR_BUILD names a build directory other than build/.
+# BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else that of a Python package; NCCL_HOME
+# names another.
 # shellcheck disable=SC2317  # stages and what they call are reached by name
 set -uo pipefail
 
@@ -290,13 +291,39 @@ list_stages() {
   done
 }
 
+# Whether the executables find a libnccl without NCCL_HOME.
+loader_has_nccl() {
+  local folders folder known
+  IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
+  for folder in "$root/lib" "${folders[@]}"; do
+    if [[ -n $folder && -e $folder/libnccl.so.2 ]]; then return 0; fi
+  done
+  known=$(PATH="$PATH:/usr/sbin:/sbin" ldconfig -p 2>/dev/null)
+  [[ $known == *libnccl.so.2* ]]
+}
+
+# The folder of the package nvidia.nccl of the first python3 on PATH that has it with a library; finding a package runs no
+# code of it.
+python_nccl_home() {
+  local python home
+  while read -r python; do
+    while read -r home; do
+      if [[ -e $home/lib/libnccl.so.2 ]]; then
+        echo "$home"
+        return
+      fi
+    done < <("$python" -c 'from importlib.util import find_spec
+print(*find_spec("nvidia.nccl").submodule_search_locations, sep="\n")' 2>/dev/null </dev/null)
+  done < <(type -aP python3)
+}
+
 print_facts() {
   echo "host      $(hostname), $(nproc) CPUs, $(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
   echo "build     $bin"
   nvidia-smi --query-gpu=index,name,driver_version,memory.total,pci.bus_id,compute_mode --format=csv,noheader |
     sed 's/^/GPU       /'
   echo "CUDA      $(nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' | head -n 1) at most (driver)"
-  echo "NCCL      $(nccl_version)"
+  echo "NCCL      $(nccl_version)${NCCL_HOME:+, NCCL_HOME=$NCCL_HOME}"
 }
 
 # As the suite finds it: its own header says so.
@@ -336,7 +363,7 @@ while (($# > 0)); do
   case $1 in
     --list) list_stages && exit 0 ;;
     --logs) logs=${2:?--logs needs a directory} && shift ;;
-    -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) chosen+=("$1") ;;
   esac
   shift
@@ -357,6 +384,10 @@ fi
 if [[ ! -x $bin/all_reduce_perf ]]; then
   echo "gpu_check.sh: $bin/all_reduce_perf is not there: run make, or set BUSBAR_BUILD" >&2
   exit 255
+fi
+if [[ -z ${NCCL_HOME:-} ]] && ! loader_has_nccl; then
+  NCCL_HOME=$(python_nccl_home)
+  export NCCL_HOME
 fi
 : "${logs:=$(mktemp -d "${TMPDIR:-/tmp}/busbar_gpu_check.XXXXXX")}"
 mkdir -p "$logs"

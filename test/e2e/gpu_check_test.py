@@ -3,6 +3,7 @@
 tell, runs out of time and calls that failed, or needs a library that the machine lacks. What it calls are stand-ins."""
 
 import os
+import re
 import sys
 import unittest
 
@@ -51,6 +52,24 @@ class GpuCheck(suite.Case):
         settings = {"PATH": self.path("path") + os.pathsep + os.environ["PATH"], "BUSBAR_BUILD": self.path("build"),
                     "NCCL_HOME": "", "LD_LIBRARY_PATH": "", "PYTHONPATH": "", **env}
         return suite.execute(["bash", SCRIPT, "--logs", self.path("logs"), *words], settings)
+
+    def test_nccl_is_found_in_a_python_package_unless_the_user_or_the_loader_has_one(self):
+        home = self.path("site/nvidia/nccl")
+        os.makedirs(os.path.join(home, "lib"))
+        self.write("site/nvidia/nccl/lib/libnccl.so.2", "")
+        self.write("site/nvidia/nccl/__init__.py", "raise SystemExit('a package was run')\n")
+        site = {"PYTHONPATH": self.path("site")}
+        self.assertIn(f"NCCL 2.28.9, NCCL_HOME={home}\n", re.sub(" +", " ", self.check("multi", **site).out))
+        self.assertIn("NCCL_HOME=/elsewhere\n", self.check("multi", **site, NCCL_HOME="/elsewhere").out)
+        of_loader = self.check("multi", **site, LD_LIBRARY_PATH=os.path.join(home, "lib"))
+        self.assertNotIn("NCCL_HOME", of_loader.out)
+        self.executable("path/ldconfig", "#!/bin/sh\necho '	libnccl.so.2 (libc6,x86-64) => /usr/lib/libnccl.so.2'\n")
+        self.assertNotIn("NCCL_HOME", self.check("multi", **site).out)
+        self.executable("path/ldconfig", "#!/bin/sh\n")
+        # The first python3 on PATH may be another one.
+        self.executable("path/python3", "#!/bin/sh\nexit 1\n")
+        self.assertIn(f"NCCL_HOME={home}\n", self.check("multi", **site).out)
+        self.assertNotIn("NCCL_HOME", self.check("multi").out)
 
     @unittest.skipUnless(os.access(FAKE_PERF, os.X_OK), "built without CUDA and NCCL headers")
     def test_algo_asks_only_what_nccl_can_tell(self):
