@@ -13,6 +13,10 @@ SOURCE = os.environ.get("BUSBAR_SOURCE", os.path.join(os.path.dirname(os.path.ab
 SCRIPT = os.path.join(SOURCE, "scripts", "gpu_check.sh")
 FAKE_PERF = os.path.join(suite.BUILD, "test", "fake_gpu_perf")
 
+# The facts come first, and most that they may take is no stage's.
+FACTS_S = 30
+TOTAL_S = 570
+
 NVIDIA_SMI = """#!/bin/sh
 i=0
 while [ $i -lt "${FAKE_GPUS:-1}" ]; do echo "$i, Fake GPU"; i=$((i + 1)); done
@@ -33,6 +37,9 @@ os.environ["NCCL_HOME"] = os.path.join(os.path.dirname({FAKE_PERF!r}), "fake_ncc
 os.execv({FAKE_PERF!r}, ["fake_gpu_perf", program.removesuffix("_perf"), "-g", nranks] + kept)
 """
 
+# Each command takes 1000 s, although nobody waits.
+SLOW = 'timeout() { SECONDS=$((SECONDS + 1000)); shift 3; "$@"; }\n'
+
 
 class GpuCheck(suite.Case):
     def setUp(self):
@@ -52,6 +59,55 @@ class GpuCheck(suite.Case):
         settings = {"PATH": self.path("path") + os.pathsep + os.environ["PATH"], "BUSBAR_BUILD": self.path("build"),
                     "NCCL_HOME": "", "LD_LIBRARY_PATH": "", "PYTHONPATH": "", **env}
         return suite.execute(["bash", SCRIPT, "--logs", self.path("logs"), *words], settings)
+
+    def test_exit_codes_tell_failure_lack_of_time_and_lack_of_a_gpu_apart(self):
+        done = self.check("kernels", "multi")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertRegex(done.out, r"PASS kernels .*\nSKIP multi .*\(one GPU\)")
+        done = self.check("kernels", FAKE_EXIT="3")
+        self.assertEqual(done.code, 1, str(done))
+        self.assertRegex(done.out, r"FAIL kernels .*\(1 failed, first: FAILED with 3 instead of 0")
+        done = self.check("kernels", FAKE_GPUS="0")
+        self.assertEqual(done.code, 5, str(done))
+        self.assertIn("no GPU here", done.err)
+
+    def test_a_stage_without_its_time_is_skipped_and_not_failed(self):
+        done = self.check("--time", "149", "hang", "multi")
+        self.assertEqual(done.code, 8, str(done))
+        self.assertRegex(done.out, r"SKIP hang .*\(no time left: it may take 150 s, and \d+ s are left\)")
+        self.assertIn("gpu_check: INCOMPLETE", done.out)
+        # A shorter one still runs, and its failure is what counts.
+        done = self.check("--time", "149", "hang", "bench", FAKE_EXIT="3")
+        self.assertEqual(done.code, 1, str(done))
+        self.assertRegex(done.out, r"FAIL bench .*\nSKIP hang ")
+
+    def test_a_stage_whose_time_ends_is_not_failed_unless_something_did(self):
+        slow = self.write("slow.sh", SLOW)
+        done = self.check("single", BASH_ENV=slow)
+        self.assertEqual(done.code, 8, str(done))
+        self.assertRegex(done.out, r"SKIP single .*\(the stage's time is over: ")
+        done = self.check("single", BASH_ENV=slow, FAKE_EXIT="3")
+        self.assertEqual(done.code, 1, str(done))
+        self.assertRegex(done.out, r"FAIL single .*\(1 failed, first: FAILED with 3")
+
+    def test_each_part_fits_its_time_and_every_stage_is_in_one(self):
+        listed = re.findall(r"^(\w+) +part (\d), at most +(\d+) s: ", self.ok(self.check("--list")).out, re.MULTILINE)
+        self.assertEqual(len(listed), len(self.ok(self.check("--list")).out.splitlines()))
+        for part in "12":
+            limits = [int(limit) for _, of, limit in listed if of == part]
+            self.assertLessEqual(sum(limits) + FACTS_S, TOTAL_S, part)
+            done = self.check("--part", part, "--time", "1")
+            self.assertEqual(done.code, 8, str(done))
+            told = re.findall(r"^SKIP (\w+) ", done.out.split("Summary")[0], re.MULTILINE)
+            self.assertEqual(told, [name for name, of, _ in listed if of == part])
+
+    def test_what_does_not_exist_is_refused_with_the_choices(self):
+        done = self.check("kernels", "kernel")
+        self.assertEqual(done.code, 255, str(done))
+        self.assertIn("no stage is called 'kernel'", done.err)
+        self.assertIn("\nsanitizer ", done.err)
+        for words in (["--part", "3"], ["--part"], ["--time", "soon"], ["--part", "1", "kernels"]):
+            self.assertEqual(self.check(*words).code, 255, words)
 
     def test_nccl_is_found_in_a_python_package_unless_the_user_or_the_loader_has_one(self):
         home = self.path("site/nvidia/nccl")
