@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Checks what needs a GPU, from a build (make, then this) or from an unpacked bundle:
 #   scripts/gpu_check.sh [--list] [--part 1|2] [--time SECONDS] [--logs DIR] [STAGE...]    all stages without names
-# Every stage ends as PASS, FAIL or SKIP (with the reason). Exit codes: 0 none failed, 1 one did, 5 no GPU is here, 8 none
-# failed but time (570 s unless said otherwise) was too short for all; each part fits into it by its stages' limits.
-# BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else that of a Python package; NCCL_HOME
-# names another.
+# Every stage ends as PASS, FAIL or SKIP (with the reason). Exit codes: 0 none failed, 1 one did, 5 no GPU is here, 8
+# none failed but time (570 s unless said otherwise) was too short for all; each part fits by its stages' limits.
+# BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else that of a Python package;
+# NCCL_HOME names another.
 # shellcheck disable=SC2317  # stages and what they call are reached by name
 set -uo pipefail
 
@@ -49,8 +49,8 @@ export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 stage_end=0    # $SECONDS at which the running stage must be over
 failures=0     # of the running stage
 
-# Runs a command within the stage's time and expects its exit code to be one of those in $1. What went wrong is said in the
-# stage's log (3), wherever the output goes.
+# Runs a command within the stage's time and expects its exit code to be one of those in $1. What went wrong is said in
+# the stage's log (3), wherever the output goes.
 expect() {
   local want=$1 left=$((stage_end - SECONDS)) begin=$SECONDS got=0
   shift
@@ -312,8 +312,8 @@ loader_has_nccl() {
   [[ $known == *libnccl.so.2* ]]
 }
 
-# The folder of the package nvidia.nccl of the first python3 on PATH that has it with a library; finding a package runs no
-# code of it.
+# The folder of the package nvidia.nccl of the first python3 on PATH that has it with a library; finding a package runs
+# no code of it.
 python_nccl_home() {
   local python home
   while read -r python; do

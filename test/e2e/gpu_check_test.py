@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The bugs this would catch: a first GPU, lent for minutes, on which gpu_check.sh finds no NCCL, asks for what NCCL cannot
-tell, runs out of time and calls that failed, or needs a library that the machine lacks. What it calls are stand-ins."""
+"""The bugs this would catch: a first GPU, lent for minutes, on which gpu_check.sh finds no NCCL, asks for what NCCL
+cannot tell, runs out of time and calls that failed, or needs a library that the machine lacks. What it calls are
+stand-ins."""
 
 import os
 import re
