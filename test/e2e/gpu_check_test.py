@@ -5,6 +5,8 @@ stand-ins."""
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 import unittest
 
@@ -13,6 +15,7 @@ import suite
 SOURCE = os.environ.get("BUSBAR_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 SCRIPT = os.path.join(SOURCE, "scripts", "gpu_check.sh")
 FAKE_PERF = os.path.join(suite.BUILD, "test", "fake_gpu_perf")
+KERNELS = os.path.join(suite.BUILD, "test", "kernels_gpu")
 
 # The facts come first, and most that they may take is no stage's.
 FACTS_S = 30
@@ -135,6 +138,18 @@ class GpuCheck(suite.Case):
         done = self.check("algo")
         with open(self.path("logs/algo.log"), encoding="utf-8") as log:
             self.assertEqual(done.code, 0, log.read())
+
+
+@unittest.skipUnless(os.access(KERNELS, os.X_OK) and shutil.which("readelf"), "built without CUDA, or no readelf")
+class Kernels(unittest.TestCase):
+    def test_the_kernels_test_needs_only_what_every_machine_has(self):
+        told = subprocess.run(["readelf", "-d", KERNELS], check=True, text=True, stdout=subprocess.PIPE).stdout
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", told)
+        self.assertIn("libc.so.6", needed)
+        usual = re.compile(r"(ld-linux.*|lib(c|m|gcc_s|stdc\+\+|pthread|rt|dl|asan|ubsan))\.so\.\d+")
+        self.assertEqual([name for name in needed if not usual.fullmatch(name)], [])
+        # Where the linker drops what nobody references, the path to it still tells that MPI was asked for.
+        self.assertEqual(re.findall(r"\(R(?:UN)?PATH\).*mpi.*", told), [])
 
 
 if __name__ == "__main__":
