@@ -43,6 +43,14 @@ done
 for c in broadcast gather scatter alltoallv; do expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -r all; done
 expect 0 hypercube -g 3 -b 4K -e 4K
 
+# What NCCL cannot do on one rank is skipped with the reason; the rest of the sweep runs.
+for c in all_reduce reduce_scatter reduce; do
+  expect 0 "$c" -g 1 -b 4K -e 4K -n 1 -d f8e4m3,f8e5m2 -o all
+  for dtype in f8e4m3 f8e5m2; do
+    for op in avg mulsum; do expect_text "NCCL has no $op of $dtype on one rank"; done
+  done
+done
+
 expect 0 all_reduce -g 2 -b 8 -e 8
 expect_text "library=NCCL 2.28.9"
 expect_text "device  1 [0000:a1:00] Fake GPU"

@@ -73,6 +73,7 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
   });
   oldest_compute_capability_ = static_cast<int>(world.min(oldest));
+  smallest_nranks_ = static_cast<int>(world.min(std::int64_t{nranks_}));
   join(world, group, place.fields);
 }
 
@@ -182,9 +183,16 @@ std::string NcclBackend::library_version() const { return "NCCL " + nccl_version
 std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) const {
   const bool is_fp8 = op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2;
   constexpr int kFirstWithFp8 = 90;
-  if (!op.op || !is_fp8 || oldest_compute_capability_ >= kFirstWithFp8) return std::nullopt;
-  return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
-                     busbar::name(op.dtype), oldest_compute_capability_ / 10, oldest_compute_capability_ % 10);
+  if (!op.op || !is_fp8) return std::nullopt;
+  if (oldest_compute_capability_ < kFirstWithFp8) {
+    return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
+                       busbar::name(op.dtype), oldest_compute_capability_ / 10, oldest_compute_capability_ % 10);
+  }
+  // NCCL leaves them out of its kernel for one rank by a condition that holds nowhere, and returns ncclInvalidArgument.
+  if (smallest_nranks_ == 1 && (op.op == Op::avg || op.op == Op::mulsum)) {
+    return fmt::format("NCCL has no {} of {} on one rank", busbar::name(*op.op), busbar::name(op.dtype));
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> NcclBackend::note(const Operation& op) const {

@@ -149,6 +149,7 @@ class NcclBackend final : public Backend {
   std::shared_ptr<TuningLog> log_;  ///< where it is needed and free
   int nranks_ = 0;
   int oldest_compute_capability_ = 0;  ///< over all ranks of the job
+  int smallest_nranks_ = 0;            ///< over all groups of the job, which skip the same rows
   std::vector<int> ranks_;
   std::vector<Local> locals_;
   std::vector<Lane> lanes_;
