@@ -1,8 +1,8 @@
 #pragma once
 
-#include "common/locate/round.h"
-#include "common/locate/search.h"
 #include "common/statistics/random.h"
+#include "driver/locate/round.h"
+#include "driver/locate/search.h"
 
 #include <algorithm>
 #include <cmath>

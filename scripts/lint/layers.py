@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""Includes point one way (collectives <- kernels <- common <- tools), so that each layer can be understood, built and
+"""Includes point one way (collectives <- kernels <- common <- driver <- programs), so that each layer can be understood, built and
 tested without those above it; and each library's header appears only where that library is the subject."""
 
 import pathlib
 import re
 import sys
 
-LAYERS = ["collectives", "kernels", "common", "tools"]  # each may include itself and what stands to its left
-OUTERMOST = ["plugins"]  # beside the tools
+LAYERS = ["collectives", "kernels", "common", "driver", "programs"]  # each may include itself and what stands to its left
+OUTERMOST = ["plugins"]  # beside the programs
 
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
-    r"mpi\.h|common/cluster/mpi_handle\.h": r"src/common/(cluster|backends/mpi)/|test/(mpi|bench|faults)/",
+    r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/mpi)/|test/(mpi|bench|faults)/",
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/|src/plugins/|test/(gpu|fakes)/",
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/|test/(gpu|fakes)/",
     r"nvtx3/.*": r"src/common/backends/nccl/|src/common/measure/",
-    r"yaml-cpp/.*": r"src/(common/base|common/accept|tools)/.*\.cpp$|test/",
-    r"sqlite3\.h": r"src/common/history/.*\.cpp$|test/",
-    r"nlohmann/json_fwd\.hpp": r"src/common/report/json_values\.h$",
-    r"nlohmann/(?!json_fwd).*": r"src/(common/report|tools)/.*\.cpp$|test/",
-    r"hwloc(/.*|\.h)": r"src/common/cluster/.*\.cpp$|test/",
+    r"yaml-cpp/.*": r"src/(common/base|driver)/.*\.cpp$|test/",
+    r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
+    r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",
+    r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|watch)|driver)/.*\.cpp$|test/",
+    r"hwloc(/.*|\.h)": r"src/common/(machine|mpi)/.*\.cpp$|test/",
 }
 PURE_LAYER = "collectives"  # the standard library only
 
@@ -56,7 +56,7 @@ def self_check():
     assert list(complaints("src/collectives/x.h", "#include <fmt/format.h>"))
     assert list(complaints("src/common/measure/x.cpp", "#include <mpi.h>"))
     assert list(complaints("src/common/measure/x.cpp", '#include "x.h"'))
-    assert not list(complaints("src/common/cluster/x.cpp", '#include <mpi.h>\n#include "kernels/host.h"\n#include <span>'))
+    assert not list(complaints("src/common/mpi/x.cpp", '#include <mpi.h>\n#include "kernels/host.h"\n#include <span>'))
 
 
 def main():

@@ -2,13 +2,13 @@
 // and read there grows with hosts x cells and ranks x cells. Argument: hosts of eight ranks. Counters: MB of the JSON
 // that is rewritten after each step, and of the HTML report.
 
-#include "common/accept/judge_acceptance.h"
-#include "common/accept/platform.h"
-#include "common/report/accept_json.h"
-#include "common/report/accept_text.h"
-#include "common/report/report_html.h"
-#include "common/report/report_of_accept.h"
+#include "common/record/accept_json.h"
 #include "common/statistics/random.h"
+#include "driver/accept/accept_text.h"
+#include "driver/accept/judge_acceptance.h"
+#include "driver/accept/platform.h"
+#include "driver/report/report_html.h"
+#include "driver/report/report_of_accept.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -7,9 +7,9 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
-#include "common/cluster/resident.h"
-#include "common/cluster/session.h"
+#include "common/machine/resident.h"
 #include "common/measure/workload.h"
+#include "common/mpi/session.h"
 
 #include <fmt/format.h>
 #include <malloc.h>

@@ -3,8 +3,8 @@
 //
 //     locate_simulation [rates|kinds|cost]... [--trials N] [--units N]...
 
-#include "common/locate/culprit_text.h"
-#include "common/locate/search.h"
+#include "common/record/culprit_text.h"
+#include "driver/locate/search.h"
 #include "simulated_cluster.h"
 
 #include <fmt/format.h>

@@ -6,9 +6,9 @@
 // and a collective would then wait for ever. Run it alone or under mpirun.
 
 #include "common/backends/mpi/mpi_backend.h"
-#include "common/cluster/mpi_handle.h"
-#include "common/cluster/session.h"
 #include "common/measure/timed_loop.h"
+#include "common/mpi/mpi_handle.h"
+#include "common/mpi/session.h"
 #include "null_backend.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // A benchmark over fake GPUs and a fake NCCL: fake_gpu_perf COLLECTIVE [options of COLLECTIVE_perf], or
 // fake_gpu_perf compare [arguments of busbar compare], with NCCL_HOME naming the folder of the fake library.
 
-#include "tools/compare.h"
-#include "tools/perf.h"
+#include "driver/compare/compare.h"
+#include "programs/perf.h"
 
 #include <cstdio>
 #include <string_view>

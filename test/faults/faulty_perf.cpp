@@ -1,9 +1,9 @@
 // A benchmark that breaks itself: faulty_perf COLLECTIVE KIND:RANK:CALL [options of COLLECTIVE_perf],
 // and a comparison of which one variant does: faulty_perf compare:VARIANT KIND:RANK:CALL [arguments of busbar compare].
 
+#include "driver/compare/compare.h"
 #include "faults/faulty_backend.h"
-#include "tools/compare.h"
-#include "tools/perf.h"
+#include "programs/perf.h"
 
 #include <cstdio>
 #include <exception>

@@ -1,11 +1,11 @@
 // Damaged plans, platform tables and results of accept: an Error(bad_config) of one line, or what could be read holds
 // together; nothing else.
 
-#include "common/accept/judge_acceptance.h"
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
-#include "common/report/accept_json.h"
-#include "common/report/accept_text.h"
+#include "common/record/accept_json.h"
+#include "driver/accept/accept_text.h"
+#include "driver/accept/judge_acceptance.h"
 #include "fuzz_main.h"
 
 using namespace busbar;

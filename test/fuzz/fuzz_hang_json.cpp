@@ -3,7 +3,7 @@
 // that the file does not know.
 
 #include "common/base/error.h"
-#include "common/report/hang_json.h"
+#include "common/watch/hang_json.h"
 #include "common/watch/hang_report.h"
 #include "fuzz_main.h"
 

@@ -2,8 +2,8 @@
 // may claim two thousand million ranks), or reach another verdict on a whole log when its files are read in two
 // groups and merged. An input is several files, with a form feed between them.
 
-#include "common/diagnose/job_log.h"
-#include "common/diagnose/log_files.h"
+#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/log_files.h"
 #include "fuzz_main.h"
 
 #include <fmt/format.h>

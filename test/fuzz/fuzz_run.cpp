@@ -5,7 +5,7 @@
 
 #include "../unit/run_fixture.h"
 #include "common/base/error.h"
-#include "common/report/read_run.h"
+#include "common/record/read_run.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/backends/mpi/mpi_backend.h"
-#include "common/cluster/mpi_handle.h"
 #include "common/measure/verify.h"
+#include "common/mpi/mpi_handle.h"
 
 #include <memory>
 #include <string>

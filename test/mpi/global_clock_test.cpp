@@ -1,10 +1,10 @@
 // Would catch: a shared clock that is not shared. Arrival times of different hosts are compared on it, and an offset of
 // the wrong sign, a drift forgotten, or a rank that learned from one that did not know yet accuses a healthy node.
 
-#include "common/cluster/global_clock.h"
+#include "common/mpi/global_clock.h"
 
 #include "backend_fixture.h"
-#include "common/cluster/pair_offset.h"
+#include "common/mpi/pair_offset.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Catches: processes that see different measurements of a round (they would go on apart and hang), a slow unit that
 // slows other groups down, a message sent by the wrong end, and a unit that sits out and is measured.
 
-#include "common/measure/group_probe.h"
+#include "driver/locate/group_probe.h"
 
 #include "common/backends/open_backend.h"
 #include "common/backends/wrapped_backend.h"

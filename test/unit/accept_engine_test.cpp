@@ -1,8 +1,8 @@
 // Would catch: an interrupted acceptance that counts half a step as measured, measures a finished one again, or mixes
 // launches that want different environments; hours of repetitions that forget what only one of them found.
 
-#include "tools/accept_merge.h"
-#include "tools/accept_steps.h"
+#include "driver/accept/accept_merge.h"
+#include "driver/accept/accept_steps.h"
 
 #include <catch2/catch.hpp>
 

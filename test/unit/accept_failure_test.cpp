@@ -1,8 +1,8 @@
 // Catches: a stage's hang that is blamed on what another job of the same user reported at the same time and place.
 
-#include "tools/accept_failure.h"
+#include "driver/accept/accept_failure.h"
 
-#include "common/report/hang_json.h"
+#include "common/watch/hang_json.h"
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>

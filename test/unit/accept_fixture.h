@@ -2,7 +2,7 @@
 
 // A run of accept with something in every field, for tests of what is made of it.
 
-#include "common/accept/accept_result.h"
+#include "common/record/accept_result.h"
 
 #include <string>
 #include <vector>

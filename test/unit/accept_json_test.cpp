@@ -1,7 +1,7 @@
 // Would catch: a field that --resume or `report` loses, a number that changes on its way, and a file that crashes the
 // reader or is believed although it is damaged.
 
-#include "common/report/accept_json.h"
+#include "common/record/accept_json.h"
 
 #include "accept_fixture.h"
 #include "common/base/error.h"

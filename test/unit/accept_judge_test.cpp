@@ -2,8 +2,8 @@
 // was not measured and passes, a culprit without name, an average that hides one bad size.
 
 #include "accept_fixture.h"
-#include "common/accept/judge_acceptance.h"
-#include "common/accept/judge_bound.h"
+#include "driver/accept/judge_acceptance.h"
+#include "driver/accept/judge_bound.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Would catch: a misspelt key or criterion that is silently no criterion, an error without its line, bounds that can
 // never warn, a cell that no stage measures, and a plan that --resume takes for another.
 
-#include "common/accept/accept_plan.h"
+#include "common/record/accept_plan.h"
 
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"

@@ -1,7 +1,7 @@
 // Would catch: a number without its source or kind, and a table that crashes or is half read.
 
-#include "common/accept/platform.h"
 #include "common/base/error.h"
+#include "driver/accept/platform.h"
 
 #include <catch2/catch.hpp>
 

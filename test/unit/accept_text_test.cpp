@@ -1,10 +1,10 @@
 // Would catch: a verdict that is not the first word, a culprit that is not named, hundreds of rows that bury it, a line
 // wider than a terminal, a skip without its reason.
 
-#include "common/report/accept_text.h"
+#include "driver/accept/accept_text.h"
 
 #include "accept_fixture.h"
-#include "common/accept/judge_acceptance.h"
+#include "driver/accept/judge_acceptance.h"
 
 #include <catch2/catch.hpp>
 

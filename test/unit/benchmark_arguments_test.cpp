@@ -1,6 +1,6 @@
 // The bug this would catch: a launch that measures something else than what `busbar compare` was asked for.
 
-#include "tools/benchmark_arguments.h"
+#include "driver/launch/benchmark_arguments.h"
 
 #include "common/base/options.h"
 

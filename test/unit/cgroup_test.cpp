@@ -1,7 +1,7 @@
 // Would catch: a limit overlooked because the control group is looked for in the wrong place, as in containers whose
 // own group is mounted as the root, or where versions 1 and 2 are mounted together.
 
-#include "common/cluster/cgroup.h"
+#include "common/machine/cgroup.h"
 
 #include "fake_root.h"
 

@@ -1,10 +1,10 @@
 // Would catch: columns that do not line up or run off the line, a mark that contradicts the interval, a wrong variant's
 // ratio shown, a reason that is lost, CSV whose fields are not its columns.
 
-#include "common/report/compare_table.h"
+#include "driver/compare/compare_table.h"
 
-#include "common/report/compare_csv.h"
-#include "common/report/compare_json.h"
+#include "driver/compare/compare_csv.h"
+#include "driver/compare/compare_json.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

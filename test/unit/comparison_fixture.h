@@ -2,7 +2,7 @@
 
 // Comparisons with results of the test's choice.
 
-#include "common/compare/comparison.h"
+#include "driver/compare/comparison.h"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // The bugs these would catch: a comma in a note shifts every column behind it, and an unchecked row reads as a good
 // one.
 
-#include "common/report/csv_report.h"
+#include "common/output/csv_report.h"
 
 #include "full_disk.h"
 #include "golden.h"

@@ -1,9 +1,9 @@
 // Would catch: a check that never fires, or that cries on a healthy machine, a laptop or a container.
 
-#include "common/doctor/check_own_cpus.h"
-#include "common/doctor/pci_path.h"
-#include "common/doctor/verbs_mtu.h"
+#include "common/machine/pci_path.h"
+#include "common/machine/verbs_mtu.h"
 #include "doctor_fixture.h"
+#include "driver/doctor/check_own_cpus.h"
 
 #include <fmt/format.h>
 

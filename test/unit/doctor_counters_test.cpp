@@ -1,8 +1,8 @@
 // Would catch: counters judged by what they were before the run, a reset taken for 2^64 errors, one unlucky event in a
 // short run taken for a rate, noise of healthy Ethernet taken for a fault.
 
-#include "common/doctor/checks.h"
-#include "common/doctor/counter_rules.h"
+#include "driver/doctor/checks.h"
+#include "driver/doctor/counter_rules.h"
 
 #include <catch2/catch.hpp>
 

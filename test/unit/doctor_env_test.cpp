@@ -1,11 +1,11 @@
 // Would catch: a slip in a variable's name that nobody sees, a value that the device or NCCL takes otherwise than
 // meant, a launcher's own variables taken for a difference between ranks.
 
-#include "common/doctor/checks.h"
-#include "common/doctor/env_devices.h"
-#include "common/doctor/env_names.h"
-#include "common/doctor/env_values.h"
-#include "common/doctor/nccl_conf.h"
+#include "driver/doctor/checks.h"
+#include "driver/doctor/env_devices.h"
+#include "driver/doctor/env_names.h"
+#include "driver/doctor/env_values.h"
+#include "driver/doctor/nccl_conf.h"
 
 #include <catch2/catch.hpp>
 

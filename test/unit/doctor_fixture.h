@@ -2,8 +2,8 @@
 
 // Recorded machines (test/doctor/), healthy as they stand; a test makes one sick with a few lines more.
 
-#include "common/doctor/checks.h"
-#include "common/doctor/probe.h"
+#include "common/machine/probe.h"
+#include "driver/doctor/checks.h"
 #include "golden.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Would catch: an odd node that is not named, a majority that is blamed, findings told once per node.
 
-#include "common/doctor/changed_rows.h"
-#include "common/doctor/make_row.h"
-#include "common/doctor/node_report.h"
-#include "common/report/doctor_text.h"
+#include "common/record/node_report.h"
+#include "driver/doctor/changed_rows.h"
+#include "driver/doctor/doctor_text.h"
+#include "driver/doctor/make_row.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

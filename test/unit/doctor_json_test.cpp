@@ -1,9 +1,9 @@
 // Would catch: a value that is lost on its way to a file and back, or a file from elsewhere that is believed.
 
-#include "common/report/doctor_json.h"
+#include "common/record/doctor_json.h"
 
 #include "common/base/error.h"
-#include "common/doctor/make_row.h"
+#include "driver/doctor/make_row.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 // machine.
 
 #include "common/base/error.h"
-#include "common/doctor/probe.h"
+#include "common/machine/probe.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

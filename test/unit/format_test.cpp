@@ -1,6 +1,6 @@
 // The bug these would catch: a large time or bandwidth runs into its neighbour, and two columns read as one number.
 
-#include "common/report/format.h"
+#include "common/output/format.h"
 
 #include "report_fixture.h"
 

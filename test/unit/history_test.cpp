@@ -2,14 +2,14 @@
 // run, somebody's file is overwritten, a full disk ends a run of hours, and 3 % more on a noisy machine becomes an
 // alarm.
 
-#include "common/history/history.h"
+#include "driver/history/history.h"
 
 #include "common/base/error.h"
-#include "common/history/add_to_history.h"
-#include "common/history/history_compare.h"
-#include "common/history/history_of.h"
-#include "common/history/history_setup.h"
-#include "common/history/history_trend.h"
+#include "driver/history/add_to_history.h"
+#include "driver/history/history_compare.h"
+#include "driver/history/history_of.h"
+#include "driver/history/history_setup.h"
+#include "driver/history/history_trend.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/diagnose/job_log.h"
+#include "driver/diagnose/job_log.h"
 
 #include <cstdint>
 #include <map>

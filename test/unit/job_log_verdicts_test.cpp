@@ -2,9 +2,9 @@
 // takes a healthy GPU out of service, a setting that may differ called wrong, PyTorch's timeouts read without what
 // stands behind them, and a job that is fine called broken.
 
-#include "common/diagnose/setting_rules.h"
-#include "common/diagnose/warning_kind.h"
-#include "common/diagnose/xid_table.h"
+#include "common/machine/xid_table.h"
+#include "driver/diagnose/setting_rules.h"
+#include "driver/diagnose/warning_kind.h"
 #include "unit/job_log_fixture.h"
 
 #include <catch2/catch.hpp>

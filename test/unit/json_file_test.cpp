@@ -1,7 +1,7 @@
 // The bugs these would catch: a reader meets half a file, a crash loses more than a second of rows, a full disk ends a
 // run of hours, and a new run overwrites an old result.
 
-#include "common/report/json_file.h"
+#include "common/output/json_file.h"
 
 #include "full_disk.h"
 #include "golden.h"

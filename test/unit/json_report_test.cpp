@@ -1,7 +1,7 @@
 // The bugs these would catch: a key or a type of nccl-tests' schema that a script looks for is gone, a NaN or a stray
 // byte makes the file unreadable, and a run that crashed reads as a good one.
 
-#include "common/report/json_report.h"
+#include "common/output/json_report.h"
 
 #include "golden.h"
 #include "report_fixture.h"

@@ -1,7 +1,7 @@
 // The bugs these would catch: an interval that does not exist, or a NaN, makes the file unreadable, and launches cannot
 // be merged because what they measured, or who they were, is not in their files.
 
-#include "common/report/json_report.h"
+#include "common/output/json_report.h"
 #include "golden.h"
 #include "report_fixture.h"
 

@@ -1,8 +1,8 @@
 // Would catch: a new cluster that is given up because of one host, though the launch command says how to leave it out.
 
-#include "tools/launch_hosts.h"
+#include "driver/launch/launch_hosts.h"
 
-#include "tools/launcher_blame.h"
+#include "driver/launch/launcher_blame.h"
 
 #include <catch2/catch.hpp>
 #include <unistd.h>

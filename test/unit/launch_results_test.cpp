@@ -1,7 +1,7 @@
 // The bugs these would catch: launches that did not measure the same thing compared all the same, a row that one
 // variant left out taken for a fast one, a difference claimed that Holm's adjustment cannot let pass.
 
-#include "common/compare/launch_results.h"
+#include "driver/compare/launch_results.h"
 
 #include "common/base/error.h"
 #include "run_fixture.h"

@@ -1,7 +1,7 @@
 // The bugs these would catch: a failed launch whose reason is the launcher's frame, a variant's variables that do not
 // reach the program, results of one launch that overwrite another's.
 
-#include "tools/launch_rounds.h"
+#include "driver/compare/launch_rounds.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Would catch: a host file with a blank in its name split in two, a command glued to the wrong place of the launcher's
 // line, and a misspelt placeholder passed on to mpirun.
 
-#include "common/cluster/launch_template.h"
+#include "driver/launch/launch_template.h"
 
 #include "common/base/error.h"
 

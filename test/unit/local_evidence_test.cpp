@@ -4,8 +4,8 @@
 
 #include "common/watch/local_evidence.h"
 
+#include "common/machine/host_counters.h"
 #include "common/watch/gpu_troubles.h"
-#include "common/watch/host_counters.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Would catch: pairs that never meet (a script in the field tests a quarter of its nodes), a unit in two pairs at once,
 // a matching that differs from machine to machine.
 
-#include "common/locate/pairing.h"
+#include "driver/locate/pairing.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Would catch: a search that is right on the cases one thinks of and wrong once in fifty. The rates that the issue asks
 // for, on fewer trials than docs/locate.md (test/bench/locate_simulation.cpp): exact sets, false blame, rounds.
 
-#include "common/locate/search.h"
+#include "driver/locate/search.h"
 #include "simulated_cluster.h"
 
 #include <catch2/catch.hpp>

@@ -1,9 +1,9 @@
 // Would catch: noise that a few dips inflate, a threshold that gets stricter with noise, a reference that slow units
 // drag down, a healthy unit that is suspect because of its partner.
 
-#include "common/locate/noise.h"
-#include "common/locate/screen_pairs.h"
-#include "common/locate/weigh_evidence.h"
+#include "driver/locate/noise.h"
+#include "driver/locate/screen_pairs.h"
+#include "driver/locate/weigh_evidence.h"
 #include "simulated_cluster.h"
 
 #include <catch2/catch.hpp>

@@ -4,8 +4,8 @@
 //   3: one slow unit spoils two pairs of three, one slow pair one of them: told apart by the two others.
 //   two slow units of three spoil all pairs: nobody is left to be held against, unless a speed is expected.
 
-#include "common/locate/culprit_text.h"
-#include "common/locate/search.h"
+#include "common/record/culprit_text.h"
+#include "driver/locate/search.h"
 #include "simulated_cluster.h"
 
 #include <catch2/catch.hpp>

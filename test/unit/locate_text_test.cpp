@@ -1,9 +1,9 @@
 // Catches: a matrix that blames the receiver for the sender, marks on the wrong side of a bound, a heat map that hides
 // a slow row, and JSON that says less than the screen.
 
-#include "common/report/locate_text.h"
+#include "driver/locate/locate_text.h"
 
-#include "common/report/locate_json.h"
+#include "driver/locate/locate_json.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

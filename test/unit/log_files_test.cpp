@@ -2,10 +2,10 @@
 // makes the reader wait for ever, a file that shrinks under the reader, a rank that counts twice because a link names
 // it again.
 
-#include "common/diagnose/log_files.h"
+#include "driver/diagnose/log_files.h"
 
 #include "common/base/error.h"
-#include "common/diagnose/line_reader.h"
+#include "driver/diagnose/line_reader.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>

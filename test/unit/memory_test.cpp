@@ -1,6 +1,6 @@
 // Would catch: buffers sized by the host's free memory inside a container with far less, which ends in the OOM killer.
 
-#include "common/cluster/memory.h"
+#include "common/machine/memory.h"
 
 #include "common/base/error.h"
 #include "fake_root.h"

@@ -1,7 +1,7 @@
 // The bugs these would catch: an interval of epochs sold as one of launches, launches of different things merged, one
 // launch counted twice, a slow machine mistaken for a slow library.
 
-#include "common/report/merged_runs.h"
+#include "driver/merge/merged_runs.h"
 
 #include "common/base/error.h"
 #include "run_fixture.h"

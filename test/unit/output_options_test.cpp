@@ -1,11 +1,11 @@
 // The bugs these would catch: an acceptance of hours that ends without its files because of a name, last month's result
 // overwritten, a crash that leaves a file which passes, and a full disk that changes the verdict.
 
-#include "tools/output_options.h"
+#include "driver/verdict/output_options.h"
 
 #include "common/base/error.h"
-#include "common/history/history.h"
-#include "common/report/tool_result.h"
+#include "driver/history/history.h"
+#include "driver/verdict/tool_result.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

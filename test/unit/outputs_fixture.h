@@ -3,7 +3,7 @@
 // A small result of accept with every outcome and with texts that want escaping, for the tests of the files that other
 // programs read.
 
-#include "common/accept/accept_result.h"
+#include "common/record/accept_result.h"
 
 #include <string>
 

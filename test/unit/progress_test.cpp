@@ -1,7 +1,7 @@
 // The bugs these would catch: a time left that is off by the ratio of the largest to the smallest message, and progress
 // that clutters a short run or a log file.
 
-#include "common/report/progress.h"
+#include "common/output/progress.h"
 
 #include "golden.h"
 #include "report_fixture.h"

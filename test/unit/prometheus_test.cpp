@@ -1,9 +1,9 @@
 // The bugs these would catch: node-exporter drops the whole file because a series stands twice or a label is not
 // escaped, a reader gets half a file, or root's umask keeps the collector out.
 
-#include "common/report/prometheus.h"
+#include "driver/verdict/prometheus.h"
 
-#include "common/report/report_file.h"
+#include "common/output/report_file.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

@@ -1,10 +1,10 @@
 // The bugs these would catch: a run file of ours that our own reader does not understand, a time read in the wrong
 // unit, an unfinished or foreign file taken for a good run, and a complaint that does not say where the file is wrong.
 
-#include "common/report/read_run.h"
+#include "common/record/read_run.h"
 
 #include "common/base/error.h"
-#include "common/report/json_report.h"
+#include "common/output/json_report.h"
 #include "report_fixture.h"
 #include "run_fixture.h"
 

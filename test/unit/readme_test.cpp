@@ -3,7 +3,7 @@
 
 #include "collectives/collective.h"
 #include "common/base/options.h"
-#include "common/report/csv_report.h"
+#include "common/output/csv_report.h"
 #include "golden.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // The bugs these would catch: two runs that start at once write one file, `-J /dev/null` replaces a device, and a full
 // disk leaves an empty result.
 
-#include "common/report/report_file.h"
+#include "common/output/report_file.h"
 
 #include "common/base/error.h"
 #include "full_disk.h"

@@ -1,17 +1,17 @@
 // Catches: a report that lets a host's name run as a script, that grows without bound, that draws a pair in another
 // pair's place, or that claims a difference which the intervals do not show.
 
-#include "common/report/report_html.h"
+#include "driver/report/report_html.h"
 
 #include "common/base/error.h"
-#include "common/report/doctor_json.h"
-#include "common/report/html_text.h"
-#include "common/report/json_charts.h"
-#include "common/report/report_changes.h"
-#include "common/report/report_charts.h"
-#include "common/report/report_files.h"
-#include "common/report/report_of_accept.h"
-#include "common/report/report_of_run.h"
+#include "common/record/doctor_json.h"
+#include "driver/report/html_text.h"
+#include "driver/report/json_charts.h"
+#include "driver/report/report_changes.h"
+#include "driver/report/report_charts.h"
+#include "driver/report/report_files.h"
+#include "driver/report/report_of_accept.h"
+#include "driver/report/report_of_run.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // Catches: a slow rank that passes, a healthy one that is blamed for noise, a fast device that makes slower models look
 // sick, and lateness that is the scheduler's doing.
 
-#include "common/measure/slow_ranks.h"
+#include "driver/locate/slow_ranks.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,9 +1,9 @@
 // The bugs these would catch: a cell that missed its target goes unmentioned, the footer names rows in such a way that
 // nobody finds them, and a disturbed run reads like a quiet one.
 
-#include "common/report/stat_notes.h"
+#include "common/output/stat_notes.h"
 
-#include "common/report/rank_table.h"
+#include "common/output/rank_table.h"
 #include "golden.h"
 #include "report_fixture.h"
 

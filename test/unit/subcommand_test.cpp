@@ -1,11 +1,11 @@
 // Would catch: a value taken for a plain word, a benchmark's option swallowed by a subcommand, a slip that is silently
 // passed on; a subcommand that busbar offers and busbar-ranks does not know.
 
-#include "tools/subcommand.h"
+#include "driver/command/subcommand.h"
 
 #include "common/base/error.h"
-#include "tools/program_beside.h"
-#include "tools/ranks_subcommands.h"
+#include "common/job/program_beside.h"
+#include "programs/ranks_subcommands.h"
 
 #include <catch2/catch.hpp>
 

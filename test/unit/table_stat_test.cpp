@@ -1,7 +1,7 @@
 // The bugs these would catch: a cell that was not measured, has no interval or no p99 shifts the columns behind it, and
 // a p99 of twenty samples is printed as if it were one.
 
-#include "common/report/table.h"
+#include "common/output/table.h"
 #include "golden.h"
 #include "report_fixture.h"
 #include "text_lines.h"

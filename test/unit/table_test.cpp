@@ -1,7 +1,7 @@
 // The bugs these would catch: a column more or less, a word out of place or a footer word in a remark, and every script
 // that reads nccl-tests' table silently reads nothing from ours.
 
-#include "common/report/table.h"
+#include "common/output/table.h"
 
 #include "golden.h"
 #include "report_fixture.h"

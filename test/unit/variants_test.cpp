@@ -1,10 +1,10 @@
 // Would catch: a setting that is accepted and then ignored, a combination that does not exist and is tried, a default
 // that is not first, a value of one collective forced on another.
 
-#include "common/compare/variants.h"
+#include "driver/compare/variants.h"
 
 #include "common/base/error.h"
-#include "common/compare/nccl_choices.h"
+#include "driver/compare/nccl_choices.h"
 
 #include <catch2/catch.hpp>
 

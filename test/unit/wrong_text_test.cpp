@@ -1,6 +1,6 @@
 // The bug these would catch: a wrong row says that something is wrong, but not on which rank of which host.
 
-#include "common/report/wrong_text.h"
+#include "common/output/wrong_text.h"
 
 #include "report_fixture.h"
 

@@ -6,9 +6,9 @@
 #include "common/backends/ranks_per_gpu.h"
 #include "common/base/options.h"
 #include "common/base/records.h"
-#include "common/cluster/collectively.h"
-#include "common/cluster/gpus_on_bus.h"
-#include "common/cluster/session.h"
+#include "common/machine/gpus_on_bus.h"
+#include "common/mpi/collectively.h"
+#include "common/mpi/session.h"
 #if BUSBAR_HAVE_CUDA
 #include "common/backends/nccl/devices.h"
 #include "common/backends/nccl/nccl_backend.h"

@@ -3,7 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/nccl_fields.h"
 #include "common/base/config.h"
-#include "common/cluster/comm.h"
+#include "common/mpi/comm.h"
 
 #include <memory>
 #include <string>

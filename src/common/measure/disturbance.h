@@ -1,9 +1,9 @@
 #pragma once
 
-#include "common/cluster/comm.h"
-#include "common/cluster/cpu_usage.h"
+#include "common/machine/cpu_usage.h"
 #include "common/measure/canary.h"
 #include "common/measure/result.h"
+#include "common/mpi/comm.h"
 
 #include <chrono>
 #include <filesystem>

@@ -4,7 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/records.h"
 #include "common/base/units.h"
-#include "common/cluster/session.h"
+#include "common/mpi/session.h"
 #include "common/watch/hang_report.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "common/backends/backend.h"
 #include "common/base/config.h"
-#include "common/cluster/comm.h"
+#include "common/mpi/comm.h"
 
 #include <cstdint>
 #include <span>

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "common/cluster/dissemination_barrier.h"
-#include "common/cluster/global_clock.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
+#include "common/mpi/dissemination_barrier.h"
+#include "common/mpi/global_clock.h"
 
 #include <cstdint>
 #include <functional>

@@ -2,9 +2,9 @@
 
 #include "common/base/records.h"
 #include "common/base/timestamp.h"
-#include "common/cluster/session.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/trace_range.h"
+#include "common/mpi/session.h"
 
 #include <algorithm>
 #include <numeric>

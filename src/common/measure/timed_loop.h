@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/cluster/comm.h"
 #include "common/measure/workload.h"
+#include "common/mpi/comm.h"
 
 #include <exception>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/cluster/comm.h"
 #include "common/measure/result.h"
+#include "common/mpi/comm.h"
 
 #include <vector>
 

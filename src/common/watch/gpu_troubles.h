@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/cluster/nvml_gpus.h"
+#include "common/machine/nvml_gpus.h"
 #include "common/watch/hang_evidence.h"
 
 #include <vector>

@@ -1,9 +1,9 @@
 #include "common/base/units.h"
-#include "common/cluster/cgroup.h"
-#include "common/cluster/memory.h"
-#include "common/diagnose/kernel_line.h"
+#include "common/machine/cgroup.h"
+#include "common/machine/host_counters.h"
+#include "common/machine/kernel_line.h"
+#include "common/machine/memory.h"
 #include "common/watch/gpu_troubles.h"
-#include "common/watch/host_counters.h"
 #include "common/watch/local_evidence.h"
 
 #include <fmt/format.h>

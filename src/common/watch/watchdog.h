@@ -21,7 +21,7 @@ namespace busbar {
 /// at slow_limit_s. On SIGTERM the report comes at once if a rank is dead or stopped.
 class Watchdog {
  public:
-  /// A finding as JSON text (common/report/hang_json.h, which the watchdog does not know).
+  /// A finding as JSON text (common/watch/hang_json.h, which the watchdog does not know).
   using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
   struct Owner {
     int rank = 0;        ///< as the launcher says; 0 without one

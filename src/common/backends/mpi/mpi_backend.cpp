@@ -4,10 +4,10 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
-#include "common/cluster/memory.h"
-#include "common/cluster/resident.h"
-#include "common/cluster/session.h"
-#include "common/cluster/topology.h"
+#include "common/machine/memory.h"
+#include "common/machine/resident.h"
+#include "common/mpi/session.h"
+#include "common/mpi/topology.h"
 
 #include <fmt/format.h>
 

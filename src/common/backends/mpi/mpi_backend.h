@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
-#include "common/cluster/comm.h"
+#include "common/mpi/comm.h"
 
 #include <memory>
 

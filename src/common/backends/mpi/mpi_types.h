@@ -2,7 +2,7 @@
 
 #include "collectives/dtype.h"
 #include "collectives/op.h"
-#include "common/cluster/mpi_handle.h"
+#include "common/mpi/mpi_handle.h"
 
 #include <climits>
 #include <cstddef>

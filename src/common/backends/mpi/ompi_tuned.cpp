@@ -3,8 +3,8 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/cluster/mpi_handle.h"
-#include "common/cluster/session.h"
+#include "common/mpi/mpi_handle.h"
+#include "common/mpi/session.h"
 
 #include <fmt/format.h>
 

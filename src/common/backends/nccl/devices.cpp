@@ -1,7 +1,7 @@
 #include "common/backends/nccl/devices.h"
 
 #include "common/backends/nccl/cuda_call.h"
-#include "common/cluster/nvml.h"
+#include "common/machine/nvml.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

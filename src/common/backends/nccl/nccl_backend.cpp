@@ -7,7 +7,7 @@
 #include "common/backends/nccl_version.h"
 #include "common/backends/ranks_per_gpu.h"
 #include "common/base/error.h"
-#include "common/cluster/collectively.h"
+#include "common/mpi/collectively.h"
 #include "kernels/device.h"
 
 #include <cuda_runtime_api.h>

@@ -1,0 +1,51 @@
+#include "common/job/before_session.h"
+
+#include "common/base/error.h"
+#include "common/job/child.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace busbar {
+namespace {
+
+void say_error(const char* what) {
+  fmt::print(stderr, "busbar: error: {}\n", what);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+int run_before_session(const Launch& launch, const std::function<int()>& work) {
+  // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
+  const bool speaks = launch.rank <= 0;
+  try {
+    return work();
+  } catch (const Error& e) {
+    // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
+    // message.
+    if (!speaks) return static_cast<int>(ExitCode::good);
+    say_error(e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    say_error(e.what());
+    return static_cast<int>(ExitCode::internal);
+  }
+}
+
+int run_with_children(const Launch& launch, const std::function<int()>& work) {
+  int interrupted = 0;
+  const int code = run_before_session(launch, [&] {
+    try {
+      return work();
+    } catch (const Interrupted& e) {
+      interrupted = e.signal();
+      return 0;
+    }
+  });
+  if (interrupted != 0) end_by_signal(interrupted);
+  return code;
+}
+
+}  // namespace busbar

@@ -1,0 +1,144 @@
+#include "common/job/perf_setup.h"
+
+#include "common/base/launch_uuid.h"
+#include "common/base/read_file.h"
+#include "common/base/records.h"
+#include "common/base/timestamp.h"
+#include "common/mpi/collectively.h"
+#include "common/mpi/session.h"
+#include "common/mpi/topology.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+namespace busbar {
+namespace {
+
+std::string pack(const RankInfo& r) {
+  return pack_record({std::to_string(r.rank), std::to_string(r.group), std::to_string(r.pid), r.hostname,
+                      std::to_string(r.device.device), r.device.id, r.device.name});
+}
+
+RankInfo unpack(const std::vector<std::string>& f) {
+  return {std::stoi(f.at(0)), std::stoi(f.at(1)), std::stoi(f.at(2)), f.at(3), {std::stoi(f.at(4)), f.at(5), f.at(6)}};
+}
+
+}  // namespace
+
+Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, const Collective& collective) {
+  Backend::MemoryLimit limit =
+      collectively_get(world, "asking for free memory", [&] { return backend.memory_limit(collective); });
+  const auto mine = static_cast<std::int64_t>(limit.bytes_per_rank);
+  const std::int64_t least = world.min(mine);
+  const std::int64_t owner = world.min(mine == least ? std::int64_t{world.rank()} : std::int64_t{world.size()});
+  limit.bytes_per_rank = static_cast<std::size_t>(least);
+  std::string text = limit.arithmetic;
+  if (world.size() > 1) text += fmt::format(" on {}", hostname());
+  limit.arithmetic = world.broadcast(text, static_cast<int>(owner));
+  return limit;
+}
+
+Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config) {
+  Traffic traffic;
+  traffic.spread = config.traffic_spread;
+  if (collective.id != CollectiveId::alltoallv || config.traffic_file.empty()) return traffic;
+  std::string text;
+  on_process0(world, [&] { text = read_file(config.traffic_file, "the alltoallv matrix"); });
+  text = world.broadcast(text, 0);
+  return collectively_get(world, "reading the alltoallv matrix", [&] {
+    try {
+      return parse_traffic_matrix(text, config.traffic_scale);
+    } catch (const std::invalid_argument& e) {
+      throw Error(ExitCode::bad_config, fmt::format("{}: {}", config.traffic_file, e.what()));
+    }
+  });
+}
+
+Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, const Collective& collective,
+                   const Backend& backend, const Traffic& traffic, const Backend::MemoryLimit& limit) {
+  Plan plan =
+      collectively_get(world, "planning", [&] { return make_plan(config, collective, backend, traffic, limit); });
+  require_same(group, "the plan", digest(plan, config));
+  // Groups of different sizes have plans of their own, but every loop starts on all processes at once.
+  require_same(world, "the number of rows", plan.cases.size());
+  return plan;
+}
+
+std::vector<RankInfo> describe_local_ranks(const Backend& backend, const Comm& world, int color) {
+  std::vector<RankInfo> ranks;
+  const int nlocal = static_cast<int>(backend.local_ranks().size());
+  for (int i = 0; i < nlocal; ++i) {
+    ranks.push_back({world.rank() * nlocal + i, color, static_cast<int>(getpid()), hostname(), backend.device(i)});
+  }
+  return ranks;
+}
+
+RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
+                     const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world) {
+  RunInfo info;
+  info.program = fmt::format("{}_perf", collective.name);
+  info.version = BUSBAR_VERSION;
+  info.backend = backend.name();
+  info.library_version = backend.library_version();
+  info.library_version_code = backend.library_version_code();
+  info.args.assign(args.begin(), args.end());
+  for (char** e = environ; *e != nullptr; ++e) info.environment.emplace_back(*e);
+  info.start_time = local_timestamp();
+  info.launch_uuid = make_launch_uuid();
+  info.config = config;
+  info.nranks = backend.nranks();
+  std::string packed;
+  for (const RankInfo& rank : local_ranks) packed += pack(rank);
+  for (const std::string& of_process : world.gather(packed)) {
+    for (const auto& fields : unpack_records(of_process)) info.ranks.push_back(unpack(fields));
+  }
+  if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
+  return info;
+}
+
+std::vector<std::string> describe_topology(const Comm& world) {
+  const Comm host = world.split_by_host();
+  std::vector<std::string> lines = collectively_get(world, "reading the topology", [] { return topology_lines(); });
+  // Every process has a place of its own; its host's devices are the same for all of its processes.
+  if (host.rank() != 0) lines.resize(std::min<std::size_t>(lines.size(), 1));
+  std::string packed;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // The first line is the process's own: "process core 3, NUMA node 0".
+    const std::string text =
+        i == 0 ? fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1)) : lines[i];
+    packed += pack_record({fmt::format("topology: {}: {}", hostname(), text)});
+  }
+  std::vector<std::string> all;
+  for (const std::string& of_process : world.gather(packed)) {
+    for (const auto& fields : unpack_records(of_process)) all.push_back(fields.at(0));
+  }
+  return all;
+}
+
+std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend) {
+  std::vector<Backend::MemoryUse> uses = backend.memory_use();
+  for (Backend::MemoryUse& use : uses) use.bytes = world.max(use.bytes);
+  return uses;
+}
+
+void fail_job(std::exception_ptr failure, int rank, const std::string& step) {
+  ExitCode code = ExitCode::internal;
+  std::string text = "unknown failure";
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    code = e.code();
+    text = e.what();
+  } catch (const std::exception& e) {
+    text = e.what();
+  }
+  fmt::print(stderr, "busbar: error: rank {} on {}, {}: {}\n", rank, hostname(), step, text);
+  std::fflush(stderr);
+  abort_job(code);
+}
+
+}  // namespace busbar

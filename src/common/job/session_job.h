@@ -1,0 +1,35 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/mpi/comm.h"
+#include "common/mpi/launcher.h"
+#include "common/watch/watchdog.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace busbar {
+
+/// What a job does between MPI's start and end. `oversubscribed`: the header's sentence about too few cores, or empty.
+/// `step` says at every moment what is under way, for the message of a failure; throws AgreedError where all processes
+/// fail alike, anything else where the job must be aborted.
+using JobWork = std::function<ExitCode(const Comm& world, const std::string& oversubscribed, std::string& step,
+                                       Watchdog& watchdog)>;
+
+/// Starts MPI, does the work and ends MPI; every failure becomes one message and the process's exit code, or the end of
+/// the whole job. `timeout_s`: --hang-timeout as the command line has it: a file's comes later.
+int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work);
+
+/// --hang-timeout as the command line has it: MPI itself must come up within it, before a --config can be read.
+double command_line_timeout_s(const CommandLine& line);
+
+/// The --config file on every process; process 0 alone reads it, so that a bad one fails alike everywhere. Nothing
+/// where `path` is empty. Collective.
+std::optional<ConfigFile> agree_on_config_file(const Comm& world, const std::string& path);
+
+/// The --config file on this process alone.
+std::optional<ConfigFile> read_config_file(const std::string& path);
+
+}  // namespace busbar

@@ -1,0 +1,131 @@
+#include "common/machine/cores.h"
+
+#include "common/machine/cgroup.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Process {
+  std::string name;
+  std::string parent;
+  std::set<int> cores;
+};
+
+/// `pid`: a number or "self".
+std::optional<Process> read_process(const fs::path& root, const std::string& pid) {
+  std::ifstream in(root / "proc" / pid / "status");
+  if (!in) return std::nullopt;
+  Process process;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string key, value;
+    fields >> key >> value;
+    if (key == "Name:") process.name = value;
+    if (key == "PPid:") process.parent = value;
+    if (key == "Cpus_allowed_list:") process.cores = parse_cpu_list(value);
+  }
+  return process;
+}
+
+bool is_launcher(const std::string& name) {
+  // As the kernel cuts them, at 15 characters.
+  static constexpr std::array kNames{"mpirun",          "mpirun.openmpi", "mpiexec",      "mpiexec.openmpi",
+                                     "orterun",         "orted",          "prterun",      "prte",
+                                     "prted",           "mpiexec.hydra",  "mpirun.mpich", "mpiexec.mpich",
+                                     "hydra_pmi_proxy", "slurmstepd",     "flux-shell"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+/// The cores of the launcher's process above this one; empty where none is seen.
+std::set<int> launcher_cores(const fs::path& root, std::string pid) {
+  constexpr int kMaxAncestors = 16;
+  for (int i = 0; i < kMaxAncestors; ++i) {
+    const std::optional<Process> process = read_process(root, pid);
+    if (!process) return {};
+    if (is_launcher(process->name)) return process->cores;
+    pid = process->parent;
+  }
+  return {};
+}
+
+/// Cores of CPU time that the control groups grant; rounded down, because 2 busy-waiting ranks on 1.5 cores stall.
+int quota_cores(const fs::path& root) {
+  int least = std::numeric_limits<int>::max();
+  const CgroupDirs groups = cgroup_dirs("cpu", root);
+  for (const fs::path& dir : groups.dirs) {
+    long long quota = -1, period = 0;
+    if (groups.version == 2) {
+      std::istringstream text(read_trimmed(dir / "cpu.max").value_or("max"));
+      if (!(text >> quota >> period)) continue;
+    } else {
+      quota = read_number(dir / "cpu.cfs_quota_us").value_or(-1);
+      period = read_number(dir / "cpu.cfs_period_us").value_or(0);
+    }
+    if (quota > 0 && period > 0) least = std::min(least, static_cast<int>(std::min(quota / period, 1'000'000LL)));
+  }
+  return std::max(least, 1);
+}
+
+/// The cores that the control group admits; empty: all.
+std::set<int> cpuset_cores(const fs::path& root) {
+  const CgroupDirs groups = cgroup_dirs("cpuset", root);
+  for (const fs::path& dir : groups.dirs) {
+    for (const char* file : {"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"}) {
+      std::set<int> cores = parse_cpu_list(read_trimmed(dir / file).value_or(""));
+      if (!cores.empty()) return cores;
+    }
+  }
+  return {};
+}
+
+int limited(std::size_t cores, const fs::path& root) {
+  return std::max(1, std::min(static_cast<int>(cores), quota_cores(root)));
+}
+
+}  // namespace
+
+std::set<int> parse_cpu_list(std::string_view text) {
+  std::set<int> cores;
+  std::istringstream parts{std::string(text)};
+  for (std::string part; std::getline(parts, part, ',');) {
+    int first = 0;
+    const char* const end = part.data() + part.size();
+    auto parsed = std::from_chars(part.data(), end, first);
+    int last = first;
+    if (parsed.ec == std::errc{} && parsed.ptr != end && *parsed.ptr == '-') {
+      parsed = std::from_chars(parsed.ptr + 1, end, last);
+    }
+    if (parsed.ec != std::errc{} || parsed.ptr != end) return {};
+    for (int core = first; core <= last; ++core) cores.insert(core);
+  }
+  return cores;
+}
+
+int usable_cores(const fs::path& root) {
+  const std::optional<Process> self = read_process(root, "self");
+  return limited(self ? self->cores.size() : 1, root);
+}
+
+int job_cores(const fs::path& root) {
+  const std::optional<Process> self = read_process(root, "self");
+  std::set<int> cores = self ? launcher_cores(root, self->parent) : std::set<int>{};
+  if (cores.empty()) cores = parse_cpu_list(read_trimmed(root / "sys/devices/system/cpu/online").value_or(""));
+  if (self) cores.insert(self->cores.begin(), self->cores.end());
+  if (const std::set<int> admitted = cpuset_cores(root); !admitted.empty()) {
+    std::erase_if(cores, [&](int core) { return !admitted.contains(core); });
+  }
+  return limited(cores.size(), root);
+}
+
+}  // namespace busbar

@@ -1,0 +1,169 @@
+#include "common/machine/kernel_line.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+/// Position of `words` (lower case) in `text`, whatever the case there.
+std::size_t find_any_case(std::string_view text, std::string_view words) {
+  const auto found =
+      std::search(text.begin(), text.end(), words.begin(), words.end(), [](char a, char b) { return lower(a) == b; });
+  return found == text.end() ? kNone : static_cast<std::size_t>(found - text.begin());
+}
+
+bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNone; }
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+/// "[12345.678901] " or, of dmesg -T, "[Mon Sep  1 12:00:00 2025] ": what is behind it, and its time.
+bool take_brackets(std::string_view& text, std::string_view& time) {
+  std::string_view rest = trimmed(text);
+  if (!rest.starts_with('[')) return false;
+  const std::size_t end = rest.find(']');
+  if (end > 40) return false;  // nowhere is beyond that too
+  const std::string_view inside = trimmed(rest.substr(1, end - 1));
+  const bool seconds = !inside.empty() && inside.find('.') != kNone && inside.find_first_not_of("0123456789.") == kNone;
+  const bool date = inside.size() >= 20 && std::count(inside.begin(), inside.end(), ':') == 2 &&
+                    std::isalpha(static_cast<unsigned char>(inside.front())) &&
+                    std::isdigit(static_cast<unsigned char>(inside.back()));
+  if (!seconds && !date) return false;
+  time = inside;
+  text = trimmed(rest.substr(end + 1));
+  return true;
+}
+
+/// "Sep 01 12:00:00 node3 kernel: " and "2025-09-01T12:00:00+0200 node3 kernel: ".
+bool take_journal(std::string_view& text, LogOrigin& origin) {
+  constexpr std::string_view kKernel = " kernel: ";
+  const std::size_t at = text.find(kKernel);
+  if (at > 120) return false;  // nowhere is beyond that too
+  const std::string_view before = trimmed(text.substr(0, at));
+  const std::size_t space = before.rfind(' ');
+  origin.host = space == kNone ? before : before.substr(space + 1);
+  if (space != kNone) origin.timestamp = trimmed(before.substr(0, space));
+  text = trimmed(text.substr(at + kKernel.size()));
+  return true;
+}
+
+/// dmesg -x: "kern  :err   : [..."; raw: "<3>[...".
+void take_level(std::string_view& text) {
+  text = trimmed(text);
+  if (text.starts_with("kern  :")) {
+    const std::size_t end = text.find(": ", 7);
+    if (end < 20) text = trimmed(text.substr(end + 2));
+  } else if (text.starts_with('<') && text.find('>') < 5) {
+    text = text.substr(text.find('>') + 1);
+  }
+}
+
+/// The kernel's prefix off `text`; false where there is none.
+bool take_prefix(std::string_view& text, LogOrigin& origin) {
+  const bool journal = take_journal(text, origin);
+  take_level(text);
+  std::string_view since_boot;
+  const bool brackets = take_brackets(text, since_boot);
+  if (brackets && origin.timestamp.empty()) origin.timestamp = since_boot;
+  return journal || brackets;
+}
+
+/// "NVRM: Xid (PCI:0000:3b:00): 79, ...", old drivers without "PCI:".
+bool read_xid(std::string_view text, KernelEvent& event) {
+  const std::size_t at = text.find("NVRM: Xid (");
+  if (at == kNone) return false;
+  text = text.substr(at);
+  const std::size_t open = text.find('('), close = text.find(')');
+  if (close == kNone || !text.substr(close).starts_with("): ")) return false;
+  const std::string_view digits = text.substr(close + 3);
+  int number = -1;
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec != std::errc{} || number < 0)
+    return false;
+  event.what = KernelEvent::What::xid;
+  event.device = text.substr(open + 1, close - open - 1);
+  if (event.device.starts_with("PCI:")) event.device.remove_prefix(4);
+  event.number = number;
+  event.text = trimmed(text);
+  return true;
+}
+
+/// The first word that looks like a PCI address ("0000:3b:00.0"); empty where there is none.
+std::string_view pci_address(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const std::string_view address = word.substr(0, word.find_first_not_of("0123456789abcdef:."));
+    if (address.size() >= 12 && std::count(address.begin(), address.end(), ':') >= 2 && address.find('.') != kNone)
+      return address.substr(0, address.find_last_not_of(":.") + 1);
+  }
+  return {};
+}
+
+bool read_aer(std::string_view text, KernelEvent& event) {
+  const bool aer = has(text, "aer: ") || has(text, "pcie bus error:");
+  if (!aer || !has(text, "uncorrect")) return false;
+  event.what = KernelEvent::What::aer;
+  event.device = pci_address(text);
+  event.text = text;
+  return true;
+}
+
+bool read_link_down(std::string_view text, KernelEvent& event) {
+  constexpr std::array<std::string_view, 4> kDown{"link is down", "link down", "link status definitely down",
+                                                  "lost carrier"};
+  std::size_t at = kNone;
+  for (const std::string_view words : kDown) at = std::min(at, find_any_case(text, words));
+  if (at == kNone) return false;
+  event.what = KernelEvent::What::link_down;
+  // "mlx5_core 0000:5e:00.0 ens1f0np0: Link down": what stands before the colon names it.
+  std::string_view before = text.substr(0, at);
+  const std::size_t colon = before.find(": ");
+  if (colon != kNone) before = before.substr(0, colon);
+  before = trimmed(before);
+  event.device = before.substr(before.rfind(' ') == kNone ? 0 : before.rfind(' ') + 1);
+  event.text = text;
+  return true;
+}
+
+bool read_out_of_memory(std::string_view text, KernelEvent& event) {
+  if (!has(text, "out of memory: kill") && !text.starts_with("oom-kill:")) return false;
+  event.what = KernelEvent::What::out_of_memory;
+  const std::size_t open = text.find('('), close = text.find(')', open == kNone ? 0 : open);
+  if (open != kNone && close != kNone) event.device = text.substr(open + 1, close - open - 1);
+  event.text = text;
+  return true;
+}
+
+}  // namespace
+
+bool parse_kernel_line(std::string_view line, LogLine& out) {
+  LogOrigin origin;
+  std::string_view text = line;
+  const bool kernel = take_prefix(text, origin);
+  KernelEvent event;
+  if (!read_xid(text, event)) {
+    if (!kernel) return false;
+    text = trimmed(text);
+    if (!read_aer(text, event) && !read_out_of_memory(text, event) && !read_link_down(text, event)) return false;
+  }
+  out = {origin, event};
+  return true;
+}
+
+bool is_hardware_xid(int number) {
+  constexpr std::array kOfPrograms{13, 31, 43, 45, 66, 68, 69, 137};
+  return std::find(kOfPrograms.begin(), kOfPrograms.end(), number) == kOfPrograms.end();
+}
+
+}  // namespace busbar

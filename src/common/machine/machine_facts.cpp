@@ -1,0 +1,120 @@
+#include "common/machine/machine_facts.h"
+
+#include "common/machine/cores.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace busbar {
+namespace {
+
+constexpr const char* kPci = "/sys/bus/pci/devices/";
+
+PciFunction function_at(const Probe& probe, const std::string& path) {
+  PciFunction function;
+  function.path = path;
+  function.address = path.substr(path.rfind('/') + 1);
+  function.numa_node = static_cast<int>(read_count(probe, path + "/numa_node").value_or(-1));
+  function.local_cpus = probe.read(path + "/local_cpulist").value_or("");
+  return function;
+}
+
+}  // namespace
+
+std::vector<PciFunction> gpu_functions(const Probe& probe) {
+  std::vector<PciFunction> found;
+  for (const std::string& address : probe.list(kPci)) {
+    if (probe.read(kPci + address + "/vendor") != "0x10de") continue;
+    const std::string kind = probe.read(kPci + address + "/class").value_or("");
+    // Display controllers: 0x030000 with a screen, 0x030200 without.
+    if (!kind.starts_with("0x03")) continue;
+    if (const auto path = probe.resolve(kPci + address)) found.push_back(function_at(probe, *path));
+  }
+  return found;
+}
+
+std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string& folder) {
+  const auto path = probe.resolve(folder + "/device");
+  if (!path || !probe.exists(*path + "/vendor")) return std::nullopt;
+  // Of virtio the device is one step below the PCI function.
+  return function_at(probe, *path);
+}
+
+bool has_gpus(const Probe& probe) { return !gpu_functions(probe).empty(); }
+
+bool has_rdma(const Probe& probe) { return !probe.list("/sys/class/infiniband").empty(); }
+
+std::optional<long long> read_count(const Probe& probe, const std::string& path) {
+  const std::optional<std::string> text = probe.read(path);
+  if (!text) return std::nullopt;
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end == text->data()) return std::nullopt;
+  return value;
+}
+
+int numa_nodes(const Probe& probe) {
+  const auto online = parse_cpu_list(probe.read("/sys/devices/system/node/online").value_or(""));
+  return std::max(1, static_cast<int>(online.size()));
+}
+
+int online_cpus(const Probe& probe) {
+  const auto online = parse_cpu_list(probe.read("/sys/devices/system/cpu/online").value_or(""));
+  return std::max(1, static_cast<int>(online.empty() ? probe.cpus.size() : online.size()));
+}
+
+bool is_virtual(const Probe& probe) {
+  const std::string text = probe.read("/proc/cpuinfo").value_or("");
+  const auto flags = field_of(text, "flags");
+  if (flags) {
+    const auto words = words_of(*flags);
+    return std::find(words.begin(), words.end(), "hypervisor") != words.end();
+  }
+  return probe.exists("/sys/hypervisor/type");
+}
+
+std::vector<std::string_view> lines_of_text(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    lines.push_back(line);
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return lines;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kSpace = " \t";
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t begin = line.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) return words;
+    line.remove_prefix(begin);
+    words.push_back(line.substr(0, line.find_first_of(kSpace)));
+    line.remove_prefix(words.back().size());
+  }
+}
+
+std::optional<std::string_view> field_of(std::string_view text, std::string_view key) {
+  for (const std::string_view line : lines_of_text(text)) {
+    if (!line.starts_with(key)) continue;
+    std::string_view rest = line.substr(key.size());
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" \t")));
+    if (!rest.starts_with(':')) continue;
+    rest.remove_prefix(1);
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" \t")));
+    return rest;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key) {
+  const auto field = field_of(text, key);
+  if (!field) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(field->data(), field->data() + field->size(), value);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  return value * 1024;
+}
+
+}  // namespace busbar

@@ -1,0 +1,158 @@
+#include "common/machine/probe.h"
+
+#include "common/machine/recorded_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+
+std::optional<std::string> link_target(const std::string& path) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+  if (length <= 0) return std::nullopt;
+  return std::string(target, static_cast<std::size_t>(length));
+}
+
+/// Where a path of the probe is on this machine; nothing where links go in circles.
+std::optional<std::string> real_path(const Probe& probe, const std::string& path) {
+  if (probe.root == "/" || probe.root.empty()) return path;  // the kernel follows links by itself
+  // A link inside a folder that stands for "/" must not lead out of it.
+  const std::optional<std::string> inside =
+      follow_links(path, [&](const std::string& at) { return link_target(probe.root + at); });
+  if (!inside) return std::nullopt;
+  return probe.root + *inside;
+}
+
+std::optional<std::string> recorded_path(const Probe& probe, const std::string& path) {
+  const auto& links = probe.recorded->links;
+  return follow_links(path, [&](const std::string& at) -> std::optional<std::string> {
+    const auto found = links.find(at);
+    if (found == links.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+std::string trimmed(std::string text) {
+  const std::size_t end = text.find_last_not_of(" \t\r\n\f\v");
+  text.erase(end == std::string::npos ? 0 : end + 1);
+  return text;
+}
+
+std::optional<std::string> read_real(const std::string& path) {
+  // Not blocking: opening a pipe or a device may wait for ever, and reading them does.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return std::nullopt;
+  struct stat info {};
+  std::optional<std::string> text;
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    text.emplace();
+    char buffer[1 << 14];
+    ssize_t got = 0;
+    while (text->size() < kMostBytes && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
+      text->append(buffer, std::min(static_cast<std::size_t>(got), kMostBytes - text->size()));
+    }
+    // sysfs says so of attributes that a device does not have
+    if (got < 0 && text->empty()) text.reset();
+  }
+  ::close(fd);
+  return text;
+}
+
+std::vector<std::string> list_real(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* folder = ::opendir(path.c_str());
+  if (folder == nullptr) return names;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  ::closedir(folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::optional<std::string> Probe::read(const std::string& path) const {
+  std::optional<std::string> text;
+  if (!recorded) {
+    const auto real = real_path(*this, path);
+    if (real) text = read_real(*real);
+  } else if (const auto at = recorded_path(*this, path); at && !recorded->denied.contains(*at)) {
+    if (const auto found = recorded->files.find(*at); found != recorded->files.end()) text = found->second;
+  }
+  if (text) text = trimmed(std::move(*text));
+  return text;
+}
+
+std::vector<std::string> Probe::list(const std::string& path) const {
+  if (!recorded) {
+    const auto real = real_path(*this, path);
+    return real ? list_real(*real) : std::vector<std::string>();
+  }
+  const auto at = recorded_path(*this, path);
+  return at ? recorded->list(*at) : std::vector<std::string>();
+}
+
+std::optional<std::string> Probe::link_name(const std::string& path) const {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+  const std::optional<std::string> inside = resolve(folder);
+  if (!inside) return std::nullopt;
+  const std::string at = (*inside == "/" ? "" : *inside) + path.substr(slash);
+  std::optional<std::string> target;
+  if (!recorded) {
+    target = link_target((root == "/" ? "" : root) + at);
+  } else if (const auto found = recorded->links.find(at); found != recorded->links.end()) {
+    target = found->second;
+  }
+  if (!target) return std::nullopt;
+  return target->substr(target->rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::optional<std::string> Probe::resolve(const std::string& path) const {
+  if (recorded) {
+    const auto at = recorded_path(*this, path);
+    return at && (*at == "/" || recorded->exists(*at)) ? at : std::nullopt;
+  }
+  const auto real = real_path(*this, path);
+  if (!real || ::access(real->c_str(), F_OK) != 0) return std::nullopt;
+  if (root != "/" && !root.empty()) return real->substr(root.size());
+  return follow_links(*real, link_target);
+}
+
+std::optional<Probe::Status> Probe::status(const std::string& path) const {
+  if (recorded) {
+    const auto at = recorded_path(*this, path);
+    if (!at) return std::nullopt;
+    if (const auto found = recorded->statuses.find(*at); found != recorded->statuses.end()) return found->second;
+    return std::nullopt;
+  }
+  const auto real = real_path(*this, path);
+  struct stat info {};
+  if (!real || ::stat(real->c_str(), &info) != 0) return std::nullopt;
+  return Status{static_cast<std::uint64_t>(info.st_size), info.st_uid,
+                static_cast<double>(info.st_mtim.tv_sec) + static_cast<double>(info.st_mtim.tv_nsec) * 1e-9};
+}
+
+bool Probe::usable(const std::string& path) const {
+  if (recorded) {
+    const auto at = recorded_path(*this, path);
+    return at && recorded->exists(*at) && !recorded->denied.contains(*at);
+  }
+  const auto real = real_path(*this, path);
+  return real && ::access(real->c_str(), R_OK | W_OK) == 0;
+}
+
+bool Probe::exists(const std::string& path) const { return resolve(path).has_value(); }
+
+}  // namespace busbar

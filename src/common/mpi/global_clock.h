@@ -1,0 +1,56 @@
+#pragma once
+
+#include "common/mpi/comm.h"
+
+#include <chrono>
+#include <functional>
+
+namespace busbar {
+
+/// A clock that all processes share: process 0's. On one host that is the clock itself; over several each host learns
+/// its offset and drift against process 0's (HCA3: Hunold & Carpen-Amarie, CLUSTER 2018; offsets of pairs by the SKaMPI
+/// envelope).
+class GlobalClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Collective over `world`, which must outlive the clock. Over several hosts takes about half a second per doubling
+  /// of the hosts.
+  explicit GlobalClock(const Comm& world);
+
+  /// For tests: the processes of `host` count as one host, whose clock is `read`, and at() takes what `read` returns.
+  GlobalClock(const Comm& world, Comm host, std::function<Clock::time_point()> read);
+
+  /// Seconds since this clock was made, on process 0's clock.
+  double at(Clock::time_point local) const {
+    const double t = std::chrono::duration<double>(local - base_).count();
+    return t - (offset_ + drift_ * t);
+  }
+
+  bool one_host() const { return one_host_; }
+
+  /// Largest error over the processes [s], measured against process 0 when the model was last fitted or checked; 0 on
+  /// one host. The same on all processes. Between checks it grows by what the drift was misjudged.
+  double error_s() const { return error_s_; }
+
+  /// Measures the error anew, and learns the model again where clocks have moved apart by more than `tolerable_s` and
+  /// by more than the network lets us see. Collective; nothing on one host.
+  void check(double tolerable_s);
+
+ private:
+  void learn();
+  double measure_error();
+  void tell_host();
+
+  const Comm& world_;
+  Comm host_;     ///< processes that share one clock
+  Comm leaders_;  ///< process 0 of each host; for the others of no use
+  std::function<Clock::time_point()> read_;
+  Clock::time_point base_;
+  bool one_host_ = true;
+  double offset_ = 0;
+  double drift_ = 0;
+  double error_s_ = 0;
+};
+
+}  // namespace busbar

@@ -1,0 +1,135 @@
+#include "common/mpi/launcher.h"
+
+#include "common/machine/cores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <sstream>
+
+namespace busbar {
+namespace {
+
+using Get = std::function<const char*(const char*)>;
+
+struct Names {
+  Launcher kind;
+  const char* sign;  ///< set by this launcher and, in this order of the table, by none before it
+  const char* rank;
+  const char* nprocs;
+  const char* local_rank;
+  const char* local_size;
+};
+
+// From the most telling to the least: Open MPI under Slurm shows Slurm's variables too, Slurm and Flux show PMI's.
+constexpr Names kLaunchers[] = {
+    {Launcher::open_mpi, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {Launcher::hydra, "MPI_LOCALNRANKS", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {Launcher::flux, "FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", ""},
+    {Launcher::slurm, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
+    {Launcher::pmi, "PMI_RANK", "PMI_RANK", "PMI_SIZE", "", ""},
+    {Launcher::pmix, "PMIX_RANK", "PMIX_RANK", "", "", ""},
+};
+
+std::optional<long long> number(const Get& get, const char* variable) {
+  const char* text = *variable != '\0' ? get(variable) : nullptr;
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits = text;
+  long long value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+/// A step that is a shell: `srun --pty`, or one of the reserved step ids from 0xfffffff0 on (Slurm's slurm.h: batch
+/// script, extern, interactive).
+bool is_slurm_shell(const Get& get) {
+  return get("SLURM_PTY_PORT") != nullptr || number(get, "SLURM_STEP_ID").value_or(0) >= 0xfffffff0LL;
+}
+
+}  // namespace
+
+std::string_view name(Launcher launcher) {
+  switch (launcher) {
+    case Launcher::none:
+      return "none";
+    case Launcher::open_mpi:
+      return "Open MPI's mpirun";
+    case Launcher::hydra:
+      return "Hydra (mpiexec of MPICH or Intel MPI)";
+    case Launcher::flux:
+      return "Flux";
+    case Launcher::slurm:
+      return "Slurm's srun";
+    case Launcher::pmi:
+      return "a PMI launcher";
+    case Launcher::pmix:
+      return "a PMIx launcher";
+  }
+  return "?";
+}
+
+Launch detect_launch(const Get& get) {
+  for (const Names& names : kLaunchers) {
+    if (get(names.sign) == nullptr) continue;
+    if (names.kind == Launcher::slurm && is_slurm_shell(get)) return {};
+    Launch launch;
+    launch.kind = names.kind;
+    launch.rank = static_cast<int>(number(get, names.rank).value_or(-1));
+    launch.nprocs = static_cast<int>(number(get, names.nprocs).value_or(0));
+    launch.local_rank = static_cast<int>(number(get, names.local_rank).value_or(-1));
+    launch.local_size = static_cast<int>(number(get, names.local_size).value_or(0));
+    if (launch.kind == Launcher::slurm) {
+      const char* tasks = get("SLURM_STEP_TASKS_PER_NODE");
+      const int node = static_cast<int>(number(get, "SLURM_NODEID").value_or(0));
+      if (tasks != nullptr) launch.local_size = slurm_tasks_on_node(tasks, node);
+    }
+    return launch;
+  }
+  return {};
+}
+
+int slurm_tasks_on_node(std::string_view text, int index) {
+  std::istringstream parts{std::string(text)};
+  for (std::string part; std::getline(parts, part, ',');) {
+    int tasks = 0, nodes = 1;
+    const char* const end = part.data() + part.size();
+    const auto [at, error] = std::from_chars(part.data(), end, tasks);
+    if (error != std::errc{}) return 0;
+    if (at != end && std::from_chars(at + std::min<std::ptrdiff_t>(2, end - at), end, nodes).ec != std::errc{})
+      return 0;
+    if (index < nodes) return tasks;
+    index -= nodes;
+  }
+  return 0;
+}
+
+std::string repair_oversubscription(const Launch& launch, const std::filesystem::path& root) {
+  if (launch.local_size <= 1) return {};
+  const int cores = job_cores(root);
+  if (launch.local_size <= cores) return {};
+  constexpr const char* kVariable = "OMPI_MCA_mpi_yield_when_idle";
+  const std::string crowd = fmt::format("{} ranks on {} core{}", launch.local_size, cores, cores == 1 ? "" : "s");
+  if (const char* value = std::getenv(kVariable); value != nullptr) {
+    const std::string_view set = value;
+    const bool yields = set != "0" && set != "false";
+    return crowd + (yields ? ": yielding when idle" : ": NOT yielding when idle, as the environment demands");
+  }
+  setenv(kVariable, "1", 0);
+  return crowd + ": yielding when idle";
+}
+
+std::string separate_worlds_warning(const Launch& launch, int world_size) {
+  if (launch.nprocs <= 1 || world_size != 1) return {};
+  return fmt::format(
+      "{} started {} processes, but each is alone in its own MPI world: {} separate one-rank runs, no communication. "
+      "The "
+      "launcher belongs to another MPI than this program: use the mpirun of the MPI that it was built with{}",
+      name(launch.kind), launch.nprocs, launch.nprocs, launch.kind == Launcher::slurm ? ", or srun --mpi=pmix" : "");
+}
+
+}  // namespace busbar

@@ -1,0 +1,87 @@
+#include "common/output/csv_report.h"
+
+#include "common/base/error.h"
+#include "common/output/format.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+namespace busbar {
+
+static std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+
+std::string csv_microseconds(std::optional<double> time_s) {
+  return time_s ? number(std::round(*time_s * 1e12) / 1e6) : "";
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string field = "\"";
+  for (char c : text) {
+    if (c == '"') field += '"';
+    field += c;
+  }
+  return field + '"';
+}
+
+std::string csv_header() {
+  return "collective,dtype,op,root,size_bytes,count,nranks,placement,time_us,cpu_time_us,algbw_gbps,busbw_gbps,wrong,"
+         "timed_verified,cycle,timestamp,note,median_us,ci_low_us,ci_high_us,p99_us,samples,stop,skew_us,algorithm,"
+         "protocol,channels\n";
+}
+
+// The seven columns of --stat.
+static std::string stat_fields(const std::optional<CellStats>& stats) {
+  if (!stats) return ",,,,,,";
+  const auto& ci = stats->interval_s;
+  return fmt::format("{},{},{},{},{},{},{}", csv_microseconds(stats->median_s), ci ? csv_microseconds(ci->low) : "",
+                     ci ? csv_microseconds(ci->high) : "", csv_microseconds(sure_p99_s(*stats)), stats->samples,
+                     name(stats->stop), csv_microseconds(stats->skew_median_s));
+}
+
+static std::string algorithm_fields(const std::optional<ShownAlgorithm>& shown) {
+  if (!shown) return ",,";
+  return fmt::format("{},{},{}", csv_field(shown->algorithm), csv_field(shown->protocol), csv_field(shown->channels));
+}
+
+std::string csv_lines(const Config& config, const Collective& collective, const Row& row) {
+  const Case& c = row.row_case;
+  std::string text;
+  for (bool in_place : {false, true}) {
+    const HalfResult* half = measured_half(config, row, in_place);
+    if (half == nullptr) continue;
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype), redop_text(c.op),
+        shown_root(collective, c.root), c.nbytes, c.problem.count, c.problem.nranks, in_place ? "in" : "out",
+        csv_microseconds(half->time_s), half->stats ? "" : csv_microseconds(half->cpu_time_s), number(half->algbw),
+        number(half->busbw), half->wrong ? std::to_string(*half->wrong) : "", half->timed_verified, row.cycle,
+        csv_field(row.timestamp), csv_field(row.note), stat_fields(half->stats), algorithm_fields(row.algorithm));
+  }
+  return text;
+}
+
+CsvFile::CsvFile(const std::string& path) : file_(create_new_file(path, "--csv")) {
+  if (write(csv_header())) return;
+  const int error = errno;
+  ::unlink(file_.path.c_str());
+  throw Error(ExitCode::bad_config,
+              fmt::format("--csv {}: cannot write '{}': {}", path, file_.path, std::strerror(error)));
+}
+
+bool CsvFile::write(const std::string& text) {
+  std::FILE* stream = file_.stream.get();
+  return std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0;
+}
+
+void CsvFile::add(const Config& config, const Collective& collective, const Row& row) {
+  if (write(csv_lines(config, collective, row)) || warned_) return;
+  warned_ = true;
+  std::fputs(write_warning(file_.path, errno).c_str(), stderr);
+}
+
+}  // namespace busbar

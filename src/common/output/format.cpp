@@ -1,0 +1,73 @@
+#include "common/output/format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+namespace busbar {
+
+std::string fit_number(double value, std::size_t width) {
+  for (int decimals : {2, 1, 0}) {
+    std::string text = fmt::format("{:.{}f}", value, decimals);
+    if (text.size() <= width) return text;
+  }
+  return fmt::format("{:.{}e}", value, width >= 7 ? 1 : 0);
+}
+
+std::string memory_amount(std::int64_t nbytes) {
+  static constexpr std::array<std::string_view, 4> kUnits{"B", "KB", "MB", "GB"};
+  double amount = static_cast<double>(nbytes);
+  std::size_t unit = 0;
+  while (std::fabs(amount) >= 1024 && unit + 1 < kUnits.size()) {
+    amount /= 1024;
+    ++unit;
+  }
+  const int decimals = std::fabs(amount) < 10 ? 2 : std::fabs(amount) < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", amount, decimals, kUnits[unit]);
+}
+
+static bool matches_at(std::string_view text, std::size_t at, std::string_view lower_word) {
+  if (text.size() - at < lower_word.size()) return false;
+  for (std::size_t i = 0; i < lower_word.size(); ++i) {
+    if (std::tolower(static_cast<unsigned char>(text[at + i])) != lower_word[i]) return false;
+  }
+  return true;
+}
+
+std::string without_footer_words(std::string text) {
+  static constexpr std::string_view kBandwidth = "bandwidth";
+  static constexpr std::string_view kFailed = "FAILED";
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (matches_at(text, at, kBandwidth)) text.replace(at, kBandwidth.size(), "throughput");
+    if (std::string_view(text).substr(at, kFailed.size()) == kFailed) text.replace(at, kFailed.size(), "failed");
+  }
+  return text;
+}
+
+std::string_view redop_text(std::optional<Op> op) { return op ? name(*op) : "none"; }
+
+int shown_root(const Collective& collective, int root) { return collective.has_root ? root : -1; }
+
+SizeRange asked_sizes(const Config& config) {
+  if (config.sizes.empty()) return {config.minbytes, config.maxbytes};
+  const auto [low, high] = std::minmax_element(config.sizes.begin(), config.sizes.end());
+  return {*low, *high};
+}
+
+std::optional<double> sure_p99_s(const CellStats& cell) {
+  for (const Quantile& quantile : cell.quantiles) {
+    if (quantile.q == 0.99 && quantile.interval_s) return quantile.value_s;
+  }
+  return std::nullopt;
+}
+
+const HalfResult* measured_half(const Config& config, const Row& row, bool in_place) {
+  const HalfResult& half = in_place ? row.in_place : row.out_of_place;
+  const bool hidden = config.placement == (in_place ? Placements::out : Placements::in);
+  return half.supported && !hidden ? &half : nullptr;
+}
+
+}  // namespace busbar

@@ -1,0 +1,187 @@
+#include "common/output/json_report.h"
+
+#include "common/output/format.h"
+#include "common/output/json_row.h"
+#include "common/output/json_stat.h"
+#include "common/record/json_values.h"
+#include "common/record/reported_environment.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+constexpr int kNcclTestsSchema = 3;
+constexpr int kBusbarSchema = 2;
+
+// A totally wrong sweep on thousands of ranks must not fill the disk; the rows' nwrong still count everything.
+constexpr std::size_t kMaxWrongEntries = 65536;
+
+// An object's members one to a line, without the braces: documents are put together from such texts.
+std::string members(const Json& object) {
+  std::string text;
+  for (const auto& [key, value] : object.items()) {
+    if (!text.empty()) text += ",\n";
+    text += dump_json(key) + ": " + dump_json(value);
+  }
+  return text;
+}
+
+void append_line(std::string& list, const Json& value) { list += (list.empty() ? "" : ",\n") + dump_json(value); }
+
+Json device_json(const RankInfo& r) {
+  return {{"rank", r.rank},
+          {"group", r.group},
+          {"pid", r.pid},
+          {"hostname", r.hostname},
+          {"device", r.device.device},
+          {"device_hex", r.device.id},
+          {"device_info", r.device.name}};
+}
+
+Json config_json(const RunInfo& info) {
+  const Config& c = info.config;
+  const SizeRange sizes = asked_sizes(c);
+  Json json{
+      {"nthreads", c.nthreads}, {"ngpus", c.ngpus}, {"minimum_bytes", sizes.first}, {"maximum_bytes", sizes.last}};
+  if (!c.sizes.empty()) {
+    json["step_bytes"] = 0;  // busbar.sizes has the list
+  } else if (c.stepfactor > 1) {
+    const bool whole = c.stepfactor == std::floor(c.stepfactor) && c.stepfactor < 1e18;
+    json["step_factor"] = whole ? Json(static_cast<std::int64_t>(c.stepfactor)) : json_number(c.stepfactor);
+  } else {
+    json["step_bytes"] = c.stepbytes;
+  }
+  json.update({{"warmup_iters", c.warmup_iters},
+               {"iterations", c.iters},
+               {"aggregated_iterations", c.agg_iters},
+               {"validation", c.check},
+               {"graph", c.cudagraph},
+               {"blocking_collectives", json_flag(c.blocking != 0)},
+               {"per_iter_timing", json_flag(c.per_iter_timing)},
+               {"per_iter_skip", c.per_iter_skip},
+               {"parallel_init", json_flag(c.parallel_init)}});
+  Json devices = Json::array();
+  for (const RankInfo& rank : info.ranks) devices.push_back(device_json(rank));
+  json["devices"] = std::move(devices);
+  return json;
+}
+
+Json busbar_json(const RunInfo& info, const Plan& plan) {
+  static constexpr const char* kPlacements[] = {"out", "in", "both"};
+  const Config& c = info.config;
+  Json skipped = Json::array();
+  for (const Skip& skip : plan.skipped) {
+    skipped.push_back({{"collective", plan.collective->name},
+                       {"dtype", name(skip.dtype)},
+                       {"op", redop_text(skip.op)},
+                       {"root", shown_root(*plan.collective, skip.root)},
+                       {"reason", skip.reason}});
+  }
+  Json hosts = Json::array();
+  for (const RankInfo& rank : info.ranks) {
+    if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
+  }
+  const bool endless = c.run_cycles <= 0;
+  return {{"schema_version", kBusbarSchema},
+          {"suite", "busbar"},
+          {"version", info.version},
+          {"backend", info.backend},
+          {"library", info.library_version},
+          {"launch_uuid", info.launch_uuid},
+          {"nranks", info.nranks},
+          {"hosts", std::move(hosts)},
+          {"collective", plan.collective->name},
+          {"placement", kPlacements[static_cast<int>(c.placement)]},
+          {"sizes", c.sizes},
+          {"rows_planned", endless ? Json(nullptr) : Json(plan.cases.size() * static_cast<std::size_t>(c.run_cycles))},
+          {"maximum_bytes_used", plan.maxbytes},
+          {"memory_cap", json_text_or_null(plan.cap_arithmetic)},
+          {"skipped", std::move(skipped)},
+          {"remarks", info.remarks}};
+}
+
+Json totals_json(const Summary& summary, bool finished) {
+  const Json bandwidth_okay = summary.bandwidth_okay ? json_flag(*summary.bandwidth_okay) : Json("unchecked");
+  return {{"out_of_bounds", {{"count", summary.wrong}, {"okay", json_flag(finished && summary.wrong == 0)}}},
+          {"average_bus_bandwidth",
+           {{"bandwidth", json_number(std::isfinite(summary.mean_busbw) ? summary.mean_busbw : 0)},
+            {"okay", bandwidth_okay}}},
+          {"errors", summary.errors}};
+}
+
+}  // namespace
+
+JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
+    : config_(info.config),
+      collective_(plan.collective),
+      start_(members({{"version", kNcclTestsSchema}, {"start_time", info.start_time}})),
+      run_(members({{"args", info.args},
+                    {"env", reported_environment(info.environment)},
+                    {"nccl_version", info.library_version_code},
+                    {"config", config_json(info)}})),
+      busbar_(members(busbar_json(info, plan))),
+      stat_(info.config.stat ? members(json_sampling(info, plan)) : "") {}
+
+void JsonReport::add(const Row& row) {
+  append_line(rows_, json_row(config_, *collective_, row));
+  add_wrong(row);
+  for (bool in_place : {false, true}) {
+    const HalfResult* half = measured_half(config_, row, in_place);
+    if (half == nullptr) continue;
+    wrong_elements_ += half->wrong.value_or(0);
+    sum_busbw_ += half->busbw;
+    ++halves_;
+  }
+}
+
+void JsonReport::add_wrong(const Row& row) {
+  for (const WrongRank& wrong : row.wrong) {
+    if (wrong_entries_ == kMaxWrongEntries) {
+      ++wrong_left_out_;
+      continue;
+    }
+    append_line(wrong_, json_wrong_rank(*collective_, row, wrong));
+    ++wrong_entries_;
+  }
+}
+
+void JsonReport::finish(const Summary& summary, ExitCode code, const std::string& end_time) {
+  end_ = End{summary, code, end_time};
+}
+
+Summary JsonReport::summary_so_far() const {
+  Summary summary;
+  summary.wrong = wrong_elements_;
+  summary.mean_busbw = halves_ > 0 ? sum_busbw_ / static_cast<double>(halves_) : 0;
+  summary.errors = {"unfinished: the run goes on, or ended before its last row"};
+  return summary;
+}
+
+std::string JsonReport::document() const {
+  const Json exit_code = end_ ? Json(static_cast<int>(end_->code)) : Json(nullptr);
+  const Json end_time = end_ ? Json(end_->time) : Json(nullptr);
+  const Summary summary = end_ ? end_->summary : summary_so_far();
+  const Json late{{"wrong_left_out", wrong_left_out_}, {"exit_code", exit_code}};
+  std::string text;
+  text.reserve(start_.size() + run_.size() + rows_.size() + wrong_.size() + busbar_.size() + 4096);
+  text += "{\n" + start_ + ",\n" + members({{"end_time", end_time}}) + ",\n" + run_ + ",\n\"results\": [";
+  if (!rows_.empty()) text += "\n" + rows_ + "\n";
+  text += "],\n" + members(totals_json(summary, end_.has_value()));
+  text += ",\n\"busbar\": {\n" + busbar_;
+  if (!stat_.empty()) {
+    text +=
+        ",\n\"stat\": {\n" + stat_ + ",\n" + members({{"disturbance", json_disturbance(summary.disturbance)}}) + "\n}";
+  }
+  text += ",\n\"wrong\": [";
+  if (!wrong_.empty()) text += "\n" + wrong_ + "\n";
+  text += "],\n" + members(late) + "\n}\n}\n";
+  return text;
+}
+
+}  // namespace busbar

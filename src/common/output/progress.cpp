@@ -1,0 +1,104 @@
+#include "common/output/progress.h"
+
+#include "common/output/format.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace busbar {
+namespace {
+
+// What an 8-byte row costs, in bytes: 20 iterations of both placements, fills and checks take about as long as those of
+// some 50 KiB on host memory and of some MiB on GPUs. Between the two; the estimate mends itself once large rows come.
+constexpr double kRowWork = 256 << 10;
+
+constexpr double kLongRun = 10;       // [s]
+constexpr double kFirstEstimate = 1;  // [s]
+constexpr std::size_t kMaxLine = 79;
+constexpr double kPassEvery = 0.5;  // [s]; passes of small messages take milliseconds
+
+std::string duration_text(double time_s) {
+  const auto s = static_cast<long long>(std::lround(std::min(time_s, 1e15)));
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s % 3600 / 60);
+}
+
+}  // namespace
+
+double row_work(const Case& row_case) { return kRowWork + static_cast<double>(row_case.nbytes); }
+
+double time_left_s(const SweepState& state, double elapsed_s) {
+  if (state.rows_total == 0 || state.work_done <= 0) return -1;
+  return elapsed_s * std::max(0.0, state.work_total / state.work_done - 1);
+}
+
+std::string progress_line(const SweepState& state, const Case& now, double elapsed_s) {
+  const double left_s = time_left_s(state, elapsed_s);
+  const bool promises_long = elapsed_s >= kFirstEstimate && elapsed_s + left_s >= kLongRun;
+  if (elapsed_s < kLongRun && !promises_long) return {};
+  std::string line = fmt::format("row {}", state.rows_done + 1);
+  if (state.rows_total > 0) line += fmt::format(" of {}", state.rows_total);
+  line += fmt::format(" ({} B {}", now.nbytes, name(now.dtype));
+  line += now.op ? fmt::format(" {})", name(*now.op)) : ")";
+  if (left_s >= 0) {
+    line += fmt::format(", {:.0f} %, about {} left", std::floor(100 * state.work_done / state.work_total),
+                        duration_text(left_s));
+  } else {
+    line += fmt::format(", {} so far", duration_text(elapsed_s));
+  }
+  return line.substr(0, kMaxLine);
+}
+
+std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, double max_s) {
+  if (elapsed_s < kFirstEstimate) return {};
+  return fmt::format("pass {}, {} of {} cells done, {} of at most {}", pass, cells_done, cells,
+                     duration_text(elapsed_s), duration_text(max_s))
+      .substr(0, kMaxLine);
+}
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+Progress::Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out, Clock::time_point start)
+    : enabled_(enabled), out_(out), start_(start) {
+  const auto times = static_cast<std::size_t>(std::max(0, cycles));
+  state_.rows_total = plan.cases.size() * times;
+  for (const Case& row_case : plan.cases) state_.work_total += row_work(row_case) * static_cast<double>(times);
+}
+
+void Progress::begin_row(const Case& row_case, Clock::time_point now) {
+  if (!enabled_) return;
+  show(progress_line(state_, row_case, std::chrono::duration<double>(now - start_).count()));
+}
+
+void Progress::pass(int pass, int cells_done, int cells, double elapsed_s, double max_s) {
+  if (!enabled_ || elapsed_s < next_pass_s_) return;
+  next_pass_s_ = elapsed_s + kPassEvery;
+  show(pass_line(pass, cells_done, cells, elapsed_s, max_s));
+}
+
+void Progress::show(const std::string& line) {
+  if (line.empty()) return;
+  erase();
+  fmt::print(out_, "{}", line);
+  std::fflush(out_);
+  shown_ = line.size();
+}
+
+void Progress::end_row(const Case& row_case) {
+  ++state_.rows_done;
+  state_.work_done += row_work(row_case);
+}
+
+// Blanks instead of an escape sequence: they work on every terminal.
+void Progress::erase() {
+  if (shown_ == 0) return;
+  fmt::print(out_, "\r{:{}}\r", "", shown_);
+  std::fflush(out_);
+  shown_ = 0;
+}
+
+}  // namespace busbar

@@ -1,0 +1,108 @@
+#include "common/output/report_file.h"
+
+#include "common/base/error.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace busbar {
+
+static constexpr int kMaxTries = 100000;
+static constexpr mode_t kMode = 0666;  // less the umask
+
+NewFile create_new_file(const std::string& path, std::string_view option) {
+  std::error_code unknown;  // then open() below has the reason
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+    throw Error(ExitCode::bad_config, fmt::format("{} {}: exists and is no regular file; name a file", option, path));
+  }
+  std::string name = path;
+  for (int next = 0; next < kMaxTries; ++next) {
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    if (fd >= 0) return {name, std::unique_ptr<std::FILE, CloseFile>(::fdopen(fd, "w"))};
+    if (errno != EEXIST) {
+      throw Error(ExitCode::bad_config, fmt::format("{} {}: cannot create '{}': {}; name a file in a directory that "
+                                                    "exists and that rank 0 may write",
+                                                    option, path, name, std::strerror(errno)));
+    }
+    name = fmt::format("{}.{}", path, next);
+  }
+  throw Error(ExitCode::bad_config, fmt::format("{} {}: this file and {} with numbers behind it exist already; remove "
+                                                "some or choose another name",
+                                                option, path, kMaxTries - 1));
+}
+
+static int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+int replace_file(const std::string& path, std::string_view text) {
+  const std::string fresh = path + ".tmp";
+  ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
+  if (error == 0 && std::rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(fresh.c_str());
+  return error;
+}
+
+std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
+  const std::string name = create_new_file(path, option).path;
+  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
+  const int error = replace_file(name, text);
+  if (error == 0) return name;
+  ::unlink(name.c_str());
+  throw Error(ExitCode::bad_config,
+              fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
+}
+
+/// A file beside `path` that no other run has, with `text` in it and readable by all; `name` gets its name. 0 or errno.
+static int write_beside(const std::string& path, std::string_view text, std::string& name) {
+  name = path + ".XXXXXX";  // and not .prom, so that no collector reads it
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (error == 0 && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
+  if (::close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) ::unlink(name.c_str());
+  return error;
+}
+
+int replace_shared_file(const std::string& path, std::string_view text) {
+  std::string fresh;
+  int error = write_beside(path, text, fresh);
+  if (error != 0) return error;
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) {
+    error = errno;
+    ::unlink(fresh.c_str());
+  }
+  return error;
+}
+
+int try_writing_beside(const std::string& path, std::string_view text) {
+  std::string fresh;
+  const int error = write_beside(path, text, fresh);
+  if (error == 0) ::unlink(fresh.c_str());
+  return error;
+}
+
+std::string write_warning(const std::string& path, int error) {
+  return fmt::format("# warning: cannot write '{}': {}; the run goes on, but rows may be missing from this file\n",
+                     path, std::strerror(error));
+}
+
+}  // namespace busbar

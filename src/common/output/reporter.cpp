@@ -1,0 +1,109 @@
+#include "common/output/reporter.h"
+
+#include "common/base/timestamp.h"
+#include "common/output/table.h"
+#include "common/output/wrong_text.h"
+#include "driver/history/add_to_history.h"
+#include "driver/history/history_of.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <set>
+
+namespace busbar {
+namespace {
+
+void to_stderr(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+/// An earlier result stays: where this one went instead.
+template <class File>
+void say_where(const File& file, const std::string& asked) {
+  if (file && file->path() != asked) to_stderr(fmt::format("busbar: {} exists; writing {}\n", asked, file->path()));
+}
+
+/// Each reason once, with what it concerns: `-d all -o all` would otherwise repeat it for every dtype and root.
+std::string skip_text(const Plan& plan) {
+  std::string text;
+  std::set<std::string> said;
+  for (const Skip& skip : plan.skipped) {
+    const std::string what = skip.op ? fmt::format(" {}", name(*skip.op)) : "";
+    const std::string line = fmt::format("busbar: skipped: {}{}: {}\n", plan.collective->name, what, skip.reason);
+    if (said.insert(line).second) text += line;
+  }
+  return text;
+}
+
+}  // namespace
+
+Reporter::Reporter(bool speaks, const RunInfo& info, const Plan& plan)
+    : speaks_(speaks), info_(info), plan_(plan), notes_(info.config, plan) {}
+
+void Reporter::begin() {
+  if (!speaks_) return;
+  const Config& config = info_.config;
+  if (!config.history.empty()) {
+    check_history(config.history);
+    history_ = history_of_run(info_);
+  }
+  if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
+  if (!config.csv.empty()) csv_ = std::make_unique<CsvFile>(config.csv);
+  if (!config.samples_file.empty()) samples_ = std::make_unique<SamplesFile>(config.samples_file);
+  say_where(json_, config.output_file);
+  say_where(csv_, config.csv);
+  say_where(samples_, config.samples_file);
+  progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
+  to_stderr(skip_text(plan_));
+  if (const auto warning = plan_warning(plan_, config, assumed_busbw(info_.backend))) {
+    to_stderr(fmt::format("busbar: {}\n", *warning));
+  }
+  to_table(table_header(info_));
+}
+
+void Reporter::to_table(const std::string& text) {
+  if (write_stdout(text) || !table_complete_) return;
+  table_complete_ = false;
+  to_stderr("busbar: warning: stdout takes no more output; the table is incomplete, JSON and CSV go on\n");
+}
+
+void Reporter::begin_row(const Case& row_case) {
+  if (progress_) progress_->begin_row(row_case);
+}
+
+void Reporter::row(const Row& row) {
+  if (!speaks_) return;
+  progress_->erase();
+  to_table(table_row(info_.config, *plan_.collective, row));
+  if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
+  if (csv_) csv_->add(info_.config, *plan_.collective, row);
+  if (json_) json_->add(row);
+  if (history_) add_row(*history_, info_.config, *plan_.collective, row);
+  notes_.add(row);
+  progress_->end_row(row.row_case);
+}
+
+void Reporter::samples(const Case& row_case, bool in_place, int epoch, std::span<const double> time_s,
+                       std::span<const double> skew_s) {
+  if (samples_) samples_->add(*plan_.collective, row_case, in_place, epoch, time_s, skew_s);
+}
+
+void Reporter::pass(int pass, int cells_done, int cells, double elapsed_s) {
+  if (progress_) progress_->pass(pass, cells_done, cells, elapsed_s, info_.config.max_time_s);
+}
+
+void Reporter::end(const Summary& summary, ExitCode code) {
+  if (!speaks_) return;
+  progress_->erase();
+  to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
+  if (samples_) samples_->flush();
+  if (json_) json_->finish(summary, code, local_timestamp());
+  if (!history_) return;
+  history_->exit_code = static_cast<int>(code);
+  history_->outcome = outcome_of_exit(history_->exit_code);
+  add_to_history(info_.config.history, *history_);
+}
+
+}  // namespace busbar

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/output/csv_report.h"
+#include "common/output/json_file.h"
+#include "common/output/progress.h"
+#include "common/output/samples_file.h"
+#include "common/output/stat_notes.h"
+#include "driver/history/history_run.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace busbar {
+
+/// Tells a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON, CSV and samples
+/// in files, the history.
+/// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
+class Reporter {
+ public:
+  Reporter(bool speaks, const RunInfo& info, const Plan& plan);
+
+  /// Opens the files and prints what comes before the first row. Throws Error(bad_config) if a file cannot be created.
+  void begin();
+
+  void begin_row(const Case& row_case);
+  void row(const Row& row);
+
+  // Of --stat, while rows are not done. -------------------------------------------------------------------------
+  /// One batch for --samples; nothing without it.
+  void samples(const Case& row_case, bool in_place, int epoch, std::span<const double> time_s,
+               std::span<const double> skew_s);
+  /// For the progress line.
+  void pass(int pass, int cells_done, int cells, double elapsed_s);
+
+  void end(const Summary& summary, ExitCode code);
+
+  /// False once stdout took no more (disk full, reader gone): the table is incomplete, whatever the data were.
+  bool table_complete() const { return table_complete_; }
+
+ private:
+  void to_table(const std::string& text);
+
+  bool speaks_;
+  bool table_complete_ = true;
+  const RunInfo& info_;
+  const Plan& plan_;
+  std::unique_ptr<JsonFile> json_;
+  std::unique_ptr<CsvFile> csv_;
+  std::unique_ptr<SamplesFile> samples_;
+  std::unique_ptr<Progress> progress_;
+  std::optional<HistoryRun> history_;  // --history
+  StatNotes notes_;
+};
+
+}  // namespace busbar

@@ -1,0 +1,149 @@
+#include "common/output/stat_notes.h"
+
+#include "common/measure/disturbance.h"
+#include "common/output/format.h"
+#include "common/output/rank_table.h"
+#include "common/output/straggler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace busbar {
+namespace {
+
+constexpr double kDriftP = 0.01;
+constexpr std::size_t kMaxRuns = 12;  // of neighbouring cells in one line
+
+template <class Member>
+bool differs(const Plan& plan, Member member) {
+  return std::any_of(plan.cases.begin(), plan.cases.end(),
+                     [&](const Case& c) { return c.*member != plan.cases.front().*member; });
+}
+
+std::string_view placement_name(bool in_place) { return in_place ? "in-place" : "out-of-place"; }
+
+}  // namespace
+
+std::string compressed(std::vector<CellName> cells) {
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const CellName& a, const CellName& b) { return a.in_place < b.in_place; });
+  std::string text;
+  std::size_t runs = 0;
+  for (std::size_t first = 0, end = 0; first < cells.size(); first = end) {
+    if (runs++ == kMaxRuns) return text + fmt::format(" B and {} more (-J FILE.json has all)", cells.size() - first);
+    const auto same = [&](std::size_t i) {
+      return cells[i].in_place == cells[first].in_place && cells[i].group == cells[first].group;
+    };
+    for (end = first + 1; end < cells.size() && same(end) && cells[end].row == cells[end - 1].row + 1;) ++end;
+    const bool new_list = first == 0 || cells[first - 1].in_place != cells[first].in_place ||
+                          cells[first - 1].group != cells[first].group;
+    if (first > 0) text += new_list ? " B; " : ", ";
+    if (new_list) text += fmt::format("{}{} ", placement_name(cells[first].in_place), cells[first].group);
+    text += std::to_string(cells[first].nbytes);
+    if (end - first > 1) text += fmt::format("{}{}", end - first > 2 ? ".." : ", ", cells[end - 1].nbytes);
+  }
+  return text + " B";
+}
+
+StatNotes::StatNotes(const Config& config, const Plan& plan)
+    : config_(config),
+      several_dtypes_(differs(plan, &Case::dtype)),
+      several_ops_(differs(plan, &Case::op)),
+      several_roots_(differs(plan, &Case::root)) {}
+
+std::string StatNotes::group_name(const Case& c) const {
+  std::string text;
+  if (several_dtypes_) text += fmt::format(" {}", name(c.dtype));
+  if (several_ops_) text += fmt::format(" {}", redop_text(c.op));
+  if (several_roots_) text += fmt::format(" root {}", c.root);
+  return text;
+}
+
+void StatNotes::add(const Row& row) {
+  const std::size_t index = rows_++;
+  for (bool in_place : {false, true}) {
+    const HalfResult* half = measured_half(config_, row, in_place);
+    if (half == nullptr || !half->stats) continue;
+    add_cell({index, in_place, row.row_case.nbytes, group_name(row.row_case)}, *half->stats);
+  }
+}
+
+void StatNotes::add_cell(const CellName& cell, const CellStats& stats) {
+  ++cells_;
+  if (stats.stop == StopReason::time) out_of_time_.push_back(cell);
+  if (stats.stop == StopReason::noisy) noisy_.push_back(cell);
+  if (stats.trend_p < kDriftP) drifting_.push_back(cell);
+  if (stats.modes) bimodal_.push_back(cell);
+  if (!stats.warmed_up) cold_.push_back(cell);
+  if (!config_.per_rank || stats.ranks.empty()) return;
+  ranks_ += rank_table(fmt::format("{} B{} {}", cell.nbytes, cell.group, placement_name(cell.in_place)), stats);
+  if (stats.skew_median_s && !stats.shared_cores) ++judged_;
+  if (const auto straggler = find_straggler(stats)) {
+    ++stragglers_[fmt::format("rank {} on {}", straggler->rank, straggler->host)];
+  }
+}
+
+std::string StatNotes::note(const Cells& cells, const std::string& what, const std::string& advice) const {
+  if (cells.empty()) return {};
+  return fmt::format("#   {} {}: {}{}\n", cells.size(), what, cells.size() == cells_ ? "all" : compressed(cells),
+                     advice);
+}
+
+std::string StatNotes::target_lines() const {
+  if (cells_ == 0) return "# No cell was measured\n";
+  const std::size_t missed = out_of_time_.size() + noisy_.size();
+  const std::string target = fmt::format("+-{:g} %", config_.rel_ci * 100);
+  if (missed == 0) return fmt::format("# {} of {} cells reached {}\n", cells_, cells_, target);
+  std::string text = fmt::format("# {} of {} cells did not reach {}: {} time, {} noisy\n", missed, cells_, target,
+                                 out_of_time_.size(), noisy_.size());
+  text += note(out_of_time_, "time", " (longer: --cell-time, --max-time; or a wider target: --rel-ci)");
+  return text + note(noisy_, "noisy", " (more: --epochs; a wider target: --rel-ci; or a quieter machine)");
+}
+
+std::string StatNotes::oddity_lines() const {
+  std::string text;
+  text += note(drifting_, "drifted while measured (p < 0.01: 1 in 100 by chance)", "");
+  text += note(bimodal_, "in two modes, the median may lie between", "");
+  text += note(cold_, "still falling when the warm-up was cut off", "");
+  return text;
+}
+
+std::string StatNotes::straggler_line() const {
+  if (judged_ == 0) return {};
+  if (stragglers_.empty()) return fmt::format("# No straggler in any of {} cells\n", judged_);
+  std::vector<std::pair<std::size_t, std::string>> ranks;
+  for (const auto& [who, times] : stragglers_) ranks.emplace_back(times, who);
+  std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = "# Stragglers:";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMaxTableRanks); ++i) {
+    text += fmt::format("{} {} in {} of {} cells", i > 0 ? "," : "", ranks[i].second, ranks[i].first, judged_);
+  }
+  return text + "\n";
+}
+
+std::string StatNotes::text(const std::optional<Disturbance>& disturbance) const {
+  if (!config_.stat) return {};
+  std::string text;
+  if (!ranks_.empty()) text += "#\n" + rank_table_legend() + ranks_ + straggler_line();
+  text += "#\n" + target_lines() + oddity_lines();
+  if (disturbance) text += disturbance_lines(*disturbance);
+  return without_footer_words(text + "#\n");
+}
+
+std::string disturbance_lines(const Disturbance& d) {
+  std::string text;
+  for (const std::string& flag : d.flags) text += fmt::format("# DISTURBED {}\n", flag);
+  // Above its threshold and yet no flag: the kernel counts in steps too coarse for so short a run.
+  const bool too_short = d.flags.empty() && (d.foreign_cpu > kForeignCores || d.steal > kStolenCores);
+  text += d.flags.empty() && !too_short ? "# Undisturbed: " : "# Disturbance: ";
+  text += fmt::format("foreign cpu {:.2f} cores", d.foreign_cpu);
+  if (!d.foreign_host.empty() && !d.flags.empty()) text += fmt::format(" on {}", d.foreign_host);
+  return text + fmt::format(
+                    ", steal {:.2f}, throttled {:.2f} s, involuntary switches {}/s, spin canary p90/p10 {:.2f}, "
+                    "copy {:.2f}{}\n",
+                    d.steal, d.throttled_s, d.involuntary_switches, d.spin_spread, d.copy_spread,
+                    too_short ? "; too short a run to judge" : "");
+}
+
+}  // namespace busbar

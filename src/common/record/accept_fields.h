@@ -1,0 +1,206 @@
+#pragma once
+
+#include "common/record/accept_result.h"
+
+#include <array>
+#include <string_view>
+
+namespace busbar {
+
+// The fields of accept's JSON, named once: `visit(name, field)` for each. What writes and what reads are two visitors,
+// so that neither can forget a field that the other has. Only accept_json.cpp and read_accept_json.cpp include this.
+
+inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host", "pairs", "whole"};
+inline constexpr std::array<std::string_view, 5> kOutcomeWords{"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"};
+inline constexpr std::array<std::string_view, 4> kCulpritWords{"unit", "link", "one_of_two", "contention"};
+inline constexpr std::array<std::string_view, 4> kSideWords{"unknown", "both", "transmit", "receive"};
+
+constexpr const auto& words_of(Stage) { return kStageWords; }
+constexpr const auto& words_of(Outcome) { return kOutcomeWords; }
+constexpr const auto& words_of(Culprit::What) { return kCulpritWords; }
+constexpr const auto& words_of(Culprit::Side) { return kSideWords; }
+
+static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
+static_assert(kOutcomeWords[static_cast<std::size_t>(Outcome::fail)] == "FAIL");
+static_assert(kCulpritWords[static_cast<std::size_t>(Culprit::What::contention)] == "contention");
+static_assert(kSideWords[static_cast<std::size_t>(Culprit::Side::receive)] == "receive");
+
+void visit_fields(auto&& visit, Interval& i) {
+  visit("low", i.low);
+  visit("high", i.high);
+}
+
+void visit_fields(auto&& visit, MeasuredCell::RankTime& r) {
+  visit("rank", r.rank);
+  visit("host", r.host);
+  visit("own_median_s", r.own_median_s);
+  visit("late_median_s", r.late_median_s);
+  visit("last_share", r.last_share);
+}
+
+void visit_fields(auto&& visit, MeasuredCell& c) {
+  visit("cell", c.cell);
+  visit("stage", c.stage);
+  visit("scope", c.scope);
+  visit("collective", c.collective);
+  visit("dtype", c.dtype);
+  visit("op", c.op);
+  visit("nbytes", c.nbytes);
+  visit("in_place", c.in_place);
+  visit("nranks", c.nranks);
+  visit("nhosts", c.nhosts);
+  visit("repetition", c.repetition);
+  visit("median_s", c.median_s);
+  visit("interval_s", c.interval_s);
+  visit("relative_half_width", c.relative_half_width);
+  visit("epoch_medians_s", c.epoch_medians_s);
+  visit("busbw", c.busbw);
+  visit("busbw_interval", c.busbw_interval);
+  visit("wrong", c.wrong);
+  visit("wrong_texts", c.wrong_texts);
+  visit("wrong_ranks", c.wrong_ranks);
+  visit("algorithm", c.algorithm);
+  visit("stop", c.stop);
+  visit("samples", c.samples);
+  visit("core_wait", c.core_wait);
+  visit("shared_cores", c.shared_cores);
+  visit("ranks", c.ranks);
+}
+
+void visit_fields(auto&& visit, SkippedCell& s) {
+  visit("cell", s.cell);
+  visit("stage", s.stage);
+  visit("scope", s.scope);
+  visit("dtype", s.dtype);
+  visit("op", s.op);
+  visit("reason", s.reason);
+}
+
+void visit_fields(auto&& visit, StageFailure& f) {
+  visit("stage", f.stage);
+  visit("cell", f.cell);
+  visit("verdict", f.verdict);
+  visit("text", f.text);
+  visit("hosts", f.hosts);
+  visit("ranks", f.ranks);
+  visit("exit_code", f.exit_code);
+}
+
+void visit_fields(auto&& visit, CriterionResult& c) {
+  visit("criterion", c.criterion);
+  visit("outcome", c.outcome);
+  visit("stage", c.stage);
+  visit("cell", c.cell);
+  visit("scope", c.scope);
+  visit("nbytes", c.nbytes);
+  visit("in_place", c.in_place);
+  visit("found", c.found);
+  visit("wanted", c.wanted);
+  visit("wanted_busbw", c.wanted_busbw);
+  visit("source", c.source);
+  visit("reason", c.reason);
+  visit("hosts", c.hosts);
+}
+
+void visit_fields(auto&& visit, AcceptResult::Host& h) {
+  visit("name", h.name);
+  visit("ranks", h.ranks);
+  visit("device", h.device);
+}
+
+void visit_fields(auto&& visit, DoctorRow& r) {
+  visit("check", r.check);
+  visit("subject", r.subject);
+  visit("outcome", r.outcome);
+  visit("value", r.value);
+  visit("reason", r.reason);
+  visit("remedy", r.remedy);
+}
+
+void visit_fields(auto&& visit, Culprit& c) {
+  visit("what", c.what);
+  visit("units", c.units);
+  visit("outcome", c.outcome);
+  visit("side", c.side);
+  visit("rail", c.rail);
+  visit("slow_rails", c.slow_rails);
+  visit("intermittent", c.intermittent);
+  visit("slow_partners", c.slow_partners);
+  visit("partners", c.partners);
+  visit("failed_confirmations", c.failed_confirmations);
+  visit("confirmations", c.confirmations);
+  visit("ratio", c.ratio);
+  visit("ratio_error", c.ratio_error);
+  visit("alone_ratio", c.alone_ratio);
+  visit("over_time", c.over_time);
+}
+
+void visit_fields(auto&& visit, LocateFinding& f) {
+  visit("outcome", f.outcome);
+  visit("reason", f.reason);
+  visit("rounds", f.rounds);
+  visit("calibration_rounds", f.calibration_rounds);
+  visit("alone_rounds", f.alone_rounds);
+  visit("noise", f.noise);
+  visit("threshold", f.threshold);
+  visit("median_bandwidth", f.median_bandwidth);
+  visit("slow_share", f.slow_share);
+  visit("expected_false", f.expected_false);
+  visit("culprits", f.culprits);
+}
+
+void visit_fields(auto&& visit, Search::Cell& c) {
+  visit("a", c.a);
+  visit("b", c.b);
+  visit("bandwidth", c.bandwidth);
+  visit("measurements", c.measurements);
+  visit("one_way", c.one_way);
+}
+
+void visit_fields(auto&& visit, AcceptResult::Located::SlowRank& r) {
+  visit("rank", r.rank);
+  visit("host", r.host);
+  visit("outcome", r.outcome);
+  visit("text", r.text);
+}
+
+void visit_fields(auto&& visit, AcceptResult::Located& l) {
+  visit("unit", l.unit);
+  visit("units", l.units);
+  visit("finding", l.finding);
+  visit("matrix", l.matrix);
+  visit("slow_ranks", l.slow_ranks);
+  visit("notes", l.notes);
+  visit("looks", l.looks);
+  visit("failed", l.failed);
+  visit("unclear", l.unclear);
+}
+
+/// All but the plan, which is kept as its text, and doctor's reports, which have a format of their own.
+void visit_fields(auto&& visit, AcceptResult& r) {
+  visit("version", r.version);
+  visit("start_time", r.start_time);
+  visit("end_time", r.end_time);
+  visit("elapsed_s", r.elapsed_s);
+  visit("outcome", r.outcome);
+  visit("criteria", r.criteria);
+  visit("command", r.command);
+  visit("launch", r.launch);
+  visit("backend", r.backend);
+  visit("library", r.library);
+  visit("platform", r.platform);
+  visit("network", r.network);
+  visit("environment", r.environment);
+  visit("hosts", r.hosts);
+  visit("excluded_hosts", r.excluded_hosts);
+  visit("remarks", r.remarks);
+  visit("failures", r.failures);
+  visit("counters_read", r.counters_read);
+  visit("counters", r.counters);
+  visit("done", r.done);
+  visit("skipped", r.skipped);
+  visit("located", r.located);
+  visit("cells", r.cells);
+}
+
+}  // namespace busbar

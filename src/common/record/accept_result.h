@@ -1,0 +1,151 @@
+#pragma once
+
+#include "common/base/outcome.h"
+#include "common/record/accept_plan.h"
+#include "common/record/node_report.h"
+#include "common/statistics/interval.h"
+#include "driver/locate/search.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// One size and placement of a plan's cell, measured on one group of ranks.
+struct MeasuredCell {
+  std::string cell;  ///< PlanCell::name
+  Stage stage = Stage::whole;
+  std::string scope;  ///< "all", or the host's name in per-host
+  std::string collective;
+  std::string dtype;
+  std::string op;  ///< "none" where nothing is reduced
+  std::uint64_t nbytes = 0;
+  bool in_place = false;
+  int nranks = 0;
+  int nhosts = 0;
+  int repetition = 0;  ///< of repeat_for; the same cell again is one more of these
+  double median_s = 0;
+  std::optional<Interval> interval_s;
+  double relative_half_width = 0;
+  std::vector<double> epoch_medians_s;  ///< in time order
+  double busbw = 0;                     ///< [1e9 B/s], of the median
+  std::optional<Interval> busbw_interval;
+  std::optional<std::int64_t> wrong;     ///< nothing: not checked
+  std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." as the benchmarks explain it
+  std::vector<int> wrong_ranks;          ///< whom the data blame
+  std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
+  std::string stop;                      ///< "ci", "time", "noisy"
+  std::uint64_t samples = 0;
+  std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
+                                    ///< the kernel does not tell
+  bool shared_cores = false;        ///< more ranks than cores on a host: the scheduler chooses who is late
+  struct RankTime {
+    int rank = 0;
+    std::string host;
+    double own_median_s = 0;
+    double late_median_s = 0;
+    double last_share = 0;
+  };
+  std::vector<RankTime> ranks;  ///< of --per-rank
+};
+
+/// Sizes of a plan's cell that could not be measured, and why.
+struct SkippedCell {
+  std::string cell;
+  Stage stage = Stage::whole;
+  std::string scope;
+  std::string dtype;
+  std::string op;
+  std::string reason;
+};
+
+/// How one launch, or one stage of a job, ended when it did not end well.
+struct StageFailure {
+  Stage stage = Stage::whole;
+  std::string cell;                ///< under way; empty: none yet
+  std::string verdict;             ///< "PROCESS_STOPPED", ... of the hang report; "CRASH" where there is none
+  std::string text;                ///< its sentence, or the launch's last words
+  std::vector<std::string> hosts;  ///< to blame; empty: not known
+  std::vector<int> ranks;
+  int exit_code = 0;
+};
+
+/// What a plan expects of one cell at one size.
+struct Expectation {
+  double busbw = 0;    ///< [1e9 B/s]
+  std::string kind;    ///< "measured", "threshold", "baseline", "explicit"
+  std::string source;  ///< printed with the verdict
+};
+
+/// One criterion on one cell and size (or on a node, or on the counters), judged.
+struct CriterionResult {
+  std::string criterion;  ///< "busbw", "ceiling", "latency", "wrong", "time-spread", "dips", "drift", "host-spread",
+                          ///< "rank-spread", "counters", "doctor", "pairs", "completed", "platform", "baseline"
+  Stage stage = Stage::whole;
+  std::string cell;
+  std::string scope;
+  std::uint64_t nbytes = 0;
+  bool in_place = false;
+  Outcome outcome = Outcome::pass;
+  std::string found;                   ///< "412.3 GB/s [409.9, 414.0]"
+  std::string wanted;                  ///< ">= 380 GB/s"
+  std::optional<double> wanted_busbw;  ///< the bound as a number, for the report's line [1e9 B/s]; busbw and ceiling
+  std::string source;                  ///< of the wanted number
+  std::string reason;                  ///< why skipped or inconclusive, or who is to blame
+  std::vector<std::string> hosts;      ///< to blame
+};
+
+/// Everything a run of `accept` knows; written as JSON after each cell, read back by --resume, --baseline and `report`.
+struct AcceptResult {
+  AcceptPlan plan;
+  std::string version;
+  std::string start_time;
+  std::string end_time;  ///< empty: not ended
+  double elapsed_s = 0;  ///< up to what is written here; with --resume of all runs together
+  std::vector<std::string> command;
+  std::string launch;  ///< --launch's template; empty: one job
+  std::string backend;
+  std::string library;
+  std::string platform;  ///< as found; empty: none
+  std::string network;   ///< between the hosts: "ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"; empty: not known
+  std::vector<std::string> environment;
+  struct Host {
+    std::string name;
+    std::vector<int> ranks;
+    std::string device;  ///< "NVIDIA H200 x 8", "host memory"
+  };
+  std::vector<Host> hosts;
+  std::vector<std::string> excluded_hosts;  ///< after a failure, with --launch
+  std::vector<NodeReport> doctor;           ///< before
+  bool counters_read = false;               ///< before and after
+  std::vector<DoctorRow> counters;          ///< that moved over the run; subject begins with the host
+  std::vector<MeasuredCell> cells;
+  std::vector<SkippedCell> skipped;
+  std::vector<std::string> remarks;  ///< oversubscription, --inject, ...: a reader must know
+  struct Located {
+    std::string unit;                ///< "host" or "rank"
+    std::vector<std::string> units;  ///< names
+    LocateFinding finding;
+    std::vector<Search::Cell> matrix;
+    struct SlowRank {
+      int rank = 0;
+      std::string host;
+      Outcome outcome = Outcome::fail;
+      std::string text;  ///< "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets"
+    };
+    std::vector<SlowRank> slow_ranks;  ///< slow by themselves, whatever the network does
+    std::vector<std::string> notes;    ///< what could not be judged, and why
+    int looks = 0;                     ///< of repeat-for, as add_located counts them; the worst of them stands here
+    int failed = 0;                    ///< of these
+    int unclear = 0;                   ///< of these, INCONCLUSIVE
+  };
+  std::optional<Located> located;
+  std::vector<StageFailure> failures;
+  std::vector<std::string> done;  ///< stages and cells that are complete, for --resume: "whole/all_reduce"
+  std::vector<CriterionResult> criteria;
+  Outcome outcome = Outcome::inconclusive;
+};
+
+}  // namespace busbar

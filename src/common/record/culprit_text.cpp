@@ -1,0 +1,121 @@
+#include "common/record/culprit_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace busbar {
+namespace {
+
+using Side = Culprit::Side;
+using What = Culprit::What;
+
+std::string unit_name(int unit, std::span<const std::string> names) {
+  const auto i = static_cast<std::size_t>(unit);
+  return unit >= 0 && i < names.size() ? names[i] : fmt::format("unit {}", unit);
+}
+
+std::string of_median(const Culprit& culprit) {
+  if (culprit.ratio < 0.005) return "";  // "0.00 of the median" tells nothing
+  const std::string error = culprit.ratio_error > 0 ? fmt::format(" +- {:.2f}", culprit.ratio_error) : "";
+  return fmt::format(" ({:.2f}{} of the median)", culprit.ratio, error);
+}
+
+const char* side_words(Side side) {
+  switch (side) {
+    case Side::unknown:
+      return "";
+    case Side::both:
+      return ", both directions";
+    case Side::transmit:
+      return ", transmit side";
+    case Side::receive:
+      return ", receive side";
+  }
+  return "";
+}
+
+std::string rail_words(const Culprit& culprit) {
+  if (culprit.slow_rails.empty()) return culprit.rail >= 0 ? fmt::format(", rail {}", culprit.rail) : "";
+  return fmt::format(", {} {}", culprit.slow_rails.size() == 1 ? "rail" : "rails", fmt::join(culprit.slow_rails, ","));
+}
+
+std::string confirmed(const Culprit& culprit) {
+  if (culprit.confirmations == 0) return "";
+  return fmt::format(", {} of {} confirmations", culprit.failed_confirmations, culprit.confirmations);
+}
+
+std::string over_time(const Culprit& culprit) {
+  return culprit.over_time > 0 ? fmt::format(", {:.2f} of what others reach over time", culprit.over_time) : "";
+}
+
+std::string alone(const Culprit& culprit) {
+  return culprit.alone_ratio > 0 ? fmt::format(", {:.2f} alone", culprit.alone_ratio) : "";
+}
+
+}  // namespace
+
+std::string who(const Culprit& culprit, std::span<const std::string> names) {
+  std::vector<std::string> units;
+  for (const int unit : culprit.units) units.push_back(unit_name(unit, names));
+  if (units.size() > 4) {
+    const std::size_t more = units.size() - 3;
+    units.resize(3);
+    return fmt::format("{} and {} more", fmt::join(units, ", "), more);
+  }
+  const bool arrow = culprit.what == What::link && culprit.side == Side::transmit;
+  const char* between = culprit.what == What::one_of_two ? " or " : arrow ? " -> " : units.size() == 2 ? " - " : ", ";
+  return fmt::format("{}", fmt::join(units, between));
+}
+
+std::string describe(const Culprit& culprit, std::span<const std::string> names) {
+  const std::string name = who(culprit, names);
+  const std::string ratio = of_median(culprit);
+  switch (culprit.what) {
+    case What::unit:
+      if (culprit.intermittent && culprit.ratio <= 0) {
+        return fmt::format("{}: comes and goes: dips in {} of {} measurements{}{}", name, culprit.slow_partners,
+                           culprit.partners, confirmed(culprit), over_time(culprit));
+      }
+      return fmt::format("{}: {}{} of {} partners slow{}{}{}{}{}", name, culprit.intermittent ? "comes and goes: " : "",
+                         culprit.slow_partners, culprit.partners, ratio, confirmed(culprit), side_words(culprit.side),
+                         rail_words(culprit), alone(culprit));
+    case What::link:
+      return fmt::format("{}: this pair is slow{}, {} of {} times again, both ends are good with others{}", name, ratio,
+                         culprit.failed_confirmations, culprit.confirmations, alone(culprit));
+    case What::one_of_two:
+      if (culprit.side == Side::transmit) {
+        return fmt::format("one of these two: {}: from the first to the second {:.2f} of the way back, {} times", name,
+                           culprit.ratio, culprit.confirmations);
+      }
+      return fmt::format("one of these two: {}: {:.2f} of what is expected, {} of {} times", name, culprit.ratio,
+                         culprit.failed_confirmations, culprit.confirmations);
+    case What::contention:
+      if (culprit.units.size() > 2) {
+        return fmt::format(
+            "{} units together: slow as a group{}, {} of {} times, not in smaller ones: the fabric "
+            "between them, not one of them ({})",
+            culprit.units.size(), ratio, culprit.failed_confirmations, culprit.confirmations, name);
+      }
+      return fmt::format("{}: slow only while others run{}{}: the fabric, not the {}{}", name, ratio,
+                         confirmed(culprit), culprit.units.size() == 1 ? "unit" : "pair", alone(culprit));
+  }
+  return name;
+}
+
+std::string headline(const LocateFinding& finding, std::span<const std::string> names) {
+  const std::string verdict = name(finding.outcome);
+  if (!finding.culprits.empty()) {
+    const std::size_t more = finding.culprits.size() - 1;
+    return fmt::format("{}: {}{}", verdict, describe(finding.culprits.front(), names),
+                       more == 0 ? "" : fmt::format(" (and {} more)", more));
+  }
+  if (!finding.reason.empty()) return fmt::format("{}: {}", verdict, finding.reason);
+  return fmt::format("{}: all{} within {:.2f} of the median ({} rounds, noise {:.1f} %)", verdict,
+                     names.empty() ? "" : fmt::format(" {}", names.size()), finding.threshold, finding.rounds,
+                     100 * finding.noise);
+}
+
+}  // namespace busbar

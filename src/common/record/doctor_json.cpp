@@ -1,0 +1,78 @@
+#include "common/record/doctor_json.h"
+
+#include "common/record/doctor_words.h"
+#include "common/record/json_values.h"
+
+#include <nlohmann/json.hpp>
+
+namespace busbar {
+namespace {
+
+constexpr int kSchema = 1;
+
+void put_text(Json& object, const char* key, const std::string& text) {
+  if (!text.empty()) object[key] = text;
+}
+
+Json row_json(const DoctorRow& row) {
+  Json json{{"check", row.check}};
+  put_text(json, "subject", row.subject);
+  json["state"] = doctor_word(row.outcome);
+  json["value"] = row.value;
+  put_text(json, "reason", row.reason);
+  put_text(json, "remedy", row.remedy);
+  if (row.must_agree) json["if_differs"] = doctor_word(row.if_differs);
+  if (!row.ranks.empty()) json["ranks"] = row.ranks;
+  return json;
+}
+
+Json node_json(const NodeReport& node) {
+  Json rows = Json::array();
+  for (const DoctorRow& row : node.rows) rows.push_back(row_json(row));
+  Json counters = Json::object();
+  for (const CounterReading& counter : node.counters) counters[counter.name] = counter.value;
+  return {{"host", node.host},       {"ranks", node.ranks},
+          {"time", node.time},       {"time_unix_s", json_number(node.time_s)},
+          {"rows", std::move(rows)}, {"counters", std::move(counters)}};
+}
+
+Json unequal_json(const DoctorFinding::Unequal& unequal) {
+  Json values = Json::array();
+  for (const DoctorFinding::Unequal::Value& v : unequal.values) {
+    values.push_back({{"value", v.value}, {"places", v.places}});
+  }
+  return {{"check", unequal.check},
+          {"subject", unequal.subject},
+          {"state", doctor_word(unequal.outcome)},
+          {"remedy", unequal.remedy},
+          {"values", std::move(values)}};
+}
+
+Json line_json(const DoctorFinding::Line& line) {
+  Json json = row_json(line.row);
+  json["hosts"] = line.hosts;
+  return json;
+}
+
+}  // namespace
+
+std::string node_report_json(const NodeReport& node) { return dump_json(node_json(node)); }
+
+std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+  Json unequal = Json::array();
+  for (const DoctorFinding::Unequal& u : finding.unequal) unequal.push_back(unequal_json(u));
+  Json lines = Json::array();
+  for (const DoctorFinding::Line& line : finding.lines) lines.push_back(line_json(line));
+  Json all = Json::array();
+  for (const NodeReport& node : nodes) all.push_back(node_json(node));
+  return dump_json({{"schema_version", kSchema},
+                    {"program", "busbar doctor"},
+                    {"version", BUSBAR_VERSION},
+                    {"verdict", doctor_word(finding.outcome)},
+                    {"unequal", std::move(unequal)},
+                    {"not_ok", std::move(lines)},
+                    {"nodes", std::move(all)}}) +
+         "\n";
+}
+
+}  // namespace busbar

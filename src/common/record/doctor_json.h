@@ -1,0 +1,23 @@
+#pragma once
+
+#include "common/record/node_report.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// One node's report as JSON on one line; all rows, OK ones too. For gathering over MPI and for what embeds it.
+std::string node_report_json(const NodeReport& node);
+
+/// Reads it back. Throws Error(bad_config) saying what is wrong in it; nothing in the text is taken on trust.
+NodeReport read_node_report_json(std::string_view text);
+
+/// What `doctor -J` writes: the finding, then every node's report.
+std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFinding& finding);
+
+/// The nodes' reports of such a document. `name`: of the file, for messages. Throws Error(bad_config).
+std::vector<NodeReport> read_doctor_json(std::string_view text, const std::string& name);
+
+}  // namespace busbar

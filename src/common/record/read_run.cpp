@@ -1,0 +1,160 @@
+#include "common/record/read_run.h"
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/record/json_place.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace busbar {
+namespace {
+
+constexpr int kMostRanks = std::numeric_limits<int>::max();
+
+/// nccl-tests writes the root as a text; -1: the collective has none.
+int root_of(const JsonPlace& value) {
+  const std::string text = value.text();
+  if (text == "-1") return -1;
+  try {
+    return parse_int(text, 0);
+  } catch (const Error&) {
+    value.fail("is no rank");
+  }
+}
+
+RunRank read_rank(const JsonPlace& json) {
+  RunRank rank;
+  rank.rank = static_cast<int>(json.at("rank").whole(0, kMostRanks));
+  rank.host = json.at("host").text();
+  rank.own_s = std::max(json.at("own_median_us").number(), 0.0) * 1e-6;
+  if (json.holds("late_median_us")) rank.late_s = std::max(json.at("late_median_us").number(), 0.0) * 1e-6;
+  if (json.holds("last_share")) rank.last_share = json.at("last_share").number();
+  return rank;
+}
+
+RunStats read_stats(const JsonPlace& json) {
+  RunStats stats;
+  stats.median_s = json.at("median_us").time_s();
+  if (json.holds("interval_us")) {
+    std::vector<double> bounds;
+    json.at("interval_us").each([&](const JsonPlace& bound) { bounds.push_back(bound.time_s()); });
+    if (bounds.size() != 2 || bounds[0] > bounds[1]) json.at("interval_us").fail("is no pair of rising times");
+    stats.interval_s = Interval{bounds[0], bounds[1]};
+  }
+  json.at("epoch_medians_us").each([&](const JsonPlace& epoch) { stats.epoch_medians_s.push_back(epoch.time_s()); });
+  for (const char* factor : {"samples_per_epoch", "calls_per_sample"}) {
+    if (json.holds(factor)) stats.calls_per_epoch *= static_cast<double>(json.at(factor).whole(1, kMostRanks));
+  }
+  stats.stop = json.has("stop") ? json.at("stop").text_or_empty() : "";
+  if (json.holds("straggler_rank")) stats.straggler = static_cast<int>(json.at("straggler_rank").whole(0, kMostRanks));
+  if (json.holds("ranks")) json.at("ranks").each([&](const JsonPlace& r) { stats.ranks.push_back(read_rank(r)); });
+  if (stats.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");
+  return stats;
+}
+
+RunCell read_cell(const JsonPlace& row, bool in_place, bool stat) {
+  const char* key = in_place ? "in_place" : "out_of_place";
+  const JsonPlace extra = row.at("busbar");
+  RunCell cell;
+  cell.nbytes = static_cast<std::uint64_t>(row.at("size").whole(0));
+  cell.count = static_cast<std::uint64_t>(row.at("count").whole(0));
+  cell.dtype = row.at("type").text();
+  cell.redop = row.at("redop").text();
+  cell.root = root_of(row.at("root"));
+  cell.in_place = in_place;
+  cell.measured = extra.at(key).at("measured").truth();
+  if (!cell.measured) return cell;
+  if (row.at(key).holds("nwrong")) cell.wrong = row.at(key).at("nwrong").whole(0);
+  const JsonPlace half = extra.at(key);
+  if (half.holds("time_us")) cell.time_s = std::max(half.at("time_us").number(), 0.0) * 1e-6;
+  if (row.at(key).holds("bus_bw")) cell.busbw = std::max(row.at(key).at("bus_bw").number(), 0.0);
+  if (extra.holds("note")) cell.note = extra.at("note").text();
+  if (stat) cell.stats = read_stats(half.at("stats"));
+  if (extra.holds("algorithm")) {
+    const JsonPlace shown = extra.at("algorithm");
+    cell.algorithm = shown.at("algorithm").text();
+    cell.protocol = shown.at("protocol").text();
+    cell.channels = shown.at("channels").text();
+  }
+  return cell;
+}
+
+void read_sampling(const JsonPlace& stat, RunFile& run) {
+  run.stat = true;
+  run.cadence = stat.at("cadence").text();
+  run.estimand = stat.at("estimand").text();
+  if (!stat.holds("disturbance")) return;
+  const JsonPlace disturbance = stat.at("disturbance");
+  run.flags = disturbance.at("flags").texts();
+  if (disturbance.holds("spin_median_us")) run.spin_s = disturbance.at("spin_median_us").time_s();
+  if (disturbance.holds("copy_median_us")) run.copy_s = disturbance.at("copy_median_us").time_s();
+}
+
+/// Who held what, in a sentence.
+std::string wrong_words(const JsonPlace& wrong) {
+  return fmt::format("rank {} on {}: {} bytes, {}: {} elements wrong, first {} got {} want {}: {}",
+                     wrong.at("rank").whole(0), wrong.at("host").text(), wrong.at("size").whole(0),
+                     wrong.at("buffer").text(), wrong.at("count").whole(0), wrong.at("first").whole(0),
+                     wrong.at("got").text(), wrong.at("want").text(), wrong.at("explanation").text());
+}
+
+void read_devices(const JsonPlace& config, RunFile& run) {
+  if (!config.holds("devices")) return;
+  config.at("devices").each([&](const JsonPlace& device) {
+    run.devices.push_back({static_cast<int>(device.at("rank").whole(0, kMostRanks)), device.at("hostname").text(),
+                           device.at("device_info").text(),
+                           device.holds("device_hex") ? device.at("device_hex").text() : ""});
+  });
+}
+
+void read_suite(const JsonPlace& busbar, RunFile& run) {
+  run.collective = busbar.at("collective").text();
+  run.backend = busbar.at("backend").text();
+  run.library = busbar.at("library").text();
+  run.launch_uuid = busbar.at("launch_uuid").text();
+  run.nranks = static_cast<int>(busbar.at("nranks").whole(1, kMostRanks));
+  run.hosts = busbar.at("hosts").texts();
+  if (busbar.holds("exit_code")) run.exit_code = static_cast<int>(busbar.at("exit_code").whole(0, 255));
+  if (busbar.holds("stat")) read_sampling(busbar.at("stat"), run);
+  if (busbar.holds("version")) run.version = busbar.at("version").text();
+  if (busbar.holds("remarks")) run.remarks = busbar.at("remarks").texts();
+  if (busbar.holds("wrong")) {
+    busbar.at("wrong").each([&](const JsonPlace& wrong) { run.wrong_texts.push_back(wrong_words(wrong)); });
+  }
+  busbar.at("skipped").each([&](const JsonPlace& skip) {
+    run.skipped.push_back({skip.at("dtype").text(), skip.at("op").text(),
+                           static_cast<int>(skip.at("root").whole(-1, kMostRanks)), skip.at("reason").text()});
+  });
+}
+
+}  // namespace
+
+bool RunCell::same_cell(const RunCell& other) const {
+  return nbytes == other.nbytes && count == other.count && dtype == other.dtype && redop == other.redop &&
+         root == other.root && in_place == other.in_place;
+}
+
+RunFile read_run(std::string_view text, const std::string& name) {
+  const Json document = parse_json(text, name);
+  RunFile run;
+  run.name = name;
+  const JsonPlace file(document, "", run.name);
+  read_suite(file.at("busbar"), run);
+  run.start_time = file.at("start_time").text_or_empty();
+  if (file.holds("end_time")) run.end_time = file.at("end_time").text();
+  if (file.holds("args")) run.args = file.at("args").texts();
+  if (file.holds("env")) run.environment = file.at("env").texts();
+  if (file.holds("errors")) run.errors = file.at("errors").texts();
+  if (file.holds("config")) read_devices(file.at("config"), run);
+  file.at("results").each([&](const JsonPlace& row) {
+    for (const bool in_place : {false, true}) run.cells.push_back(read_cell(row, in_place, run.stat));
+  });
+  return run;
+}
+
+}  // namespace busbar

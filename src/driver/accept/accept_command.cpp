@@ -1,0 +1,55 @@
+#include "driver/accept/accept_command.h"
+
+#include "common/job/before_session.h"
+#include "common/job/child.h"
+#include "common/job/session_job.h"
+#include "driver/accept/accept_job.h"
+#include "driver/accept/accept_launches.h"
+#include "driver/accept/accept_options.h"
+#include "driver/accept/accept_steps.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace busbar {
+namespace {
+
+int code_of(ExitCode code) { return static_cast<int>(code); }
+
+int run(const Launch& launch, int argc, char** argv) {
+  const bool speaks = launch.rank <= 0;
+  const AcceptArguments arguments = read_accept_arguments(argc, argv);
+  const AcceptOptions& options = arguments.options;
+  if (arguments.action == AcceptArguments::Action::help) {
+    if (speaks) fmt::print("{}", accept_help());
+    return code_of(ExitCode::good);
+  }
+  if (arguments.action == AcceptArguments::Action::version) {
+    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
+    return code_of(ExitCode::good);
+  }
+  if (options.dry_run) {
+    const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
+    if (speaks) fmt::print("{}", accept_dry_run(plan, !options.launch.empty()));
+    return code_of(ExitCode::good);
+  }
+  if (launch.launched() && !options.launch.empty()) {
+    throw Error(ExitCode::bad_config, "--launch starts jobs itself: start busbar without a launcher");
+  }
+  const std::span<char*> args(argv, static_cast<std::size_t>(argc));
+  if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
+  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
+    return run_accept_job(args, options, oversubscribed, world, step, watchdog);
+  };
+  return run_session(argc, argv, launch, command_line_timeout_s(options.line), work);
+}
+
+}  // namespace
+
+int run_accept(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_with_children(launch, [&] { return run(launch, argc, argv); });
+}
+
+}  // namespace busbar

@@ -1,0 +1,57 @@
+#include "driver/accept/accept_locate.h"
+
+#include "common/backends/open_backend.h"
+#include "driver/locate/locate_run.h"
+#include "driver/locate/slow_ranks.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+namespace busbar {
+namespace {
+
+Config pairs_config(const AcceptJobContext& job) {
+  Config config;
+  for (const Setting& setting : job.options.line.settings) setting.option->set(config, setting.text);
+  return config;
+}
+
+AcceptResult::Located located_of(LocateRun&& run) {
+  AcceptResult::Located located = std::move(run.located);
+  for (const SlowRank& slow : run.ranks.slow) {
+    located.slow_ranks.push_back({slow.rank, slow.host, slow.outcome, describe(slow)});
+  }
+  for (std::string& why : run.ranks.skipped) located.notes.push_back(std::move(why));
+  return located;
+}
+
+AcceptResult::Located skipped(std::string why) {
+  AcceptResult::Located located;
+  located.finding.outcome = Outcome::skip;
+  located.finding.reason = std::move(why);
+  return located;
+}
+
+}  // namespace
+
+AcceptResult::Located locate_pairs(const AcceptJobContext& job) {
+  const bool shared = job.world.max(std::int64_t{job.shared_cores}) > 0;
+  if (on_one_host(job.world) && shared) {
+    return skipped("one host, and more ranks than cores on it: the scheduler chooses who is slow");
+  }
+  job.step = "pairs: opening the communicator";
+  job.watchdog.begin(Phase::initialization, job.step);
+  const Config config = pairs_config(job);
+  const OpenedBackend opened = open_backend(config, job.world, job.world);
+  const auto watched = job.watchdog.attach(*opened.backend);
+  // The same on all processes: a finding without a search.
+  if (const std::optional<std::string> why = why_no_search(*opened.backend)) return skipped(*why);
+  LocateOptions options;
+  if (config.seed != 0) options.search.seed = config.seed;
+  const WrapGroup wrap = [&](std::unique_ptr<Backend> backend) { return job.injector.around(std::move(backend)); };
+  return located_of(run_search(job.world, *opened.backend, config, options, job.step, job.watchdog, nullptr, wrap));
+}
+
+}  // namespace busbar

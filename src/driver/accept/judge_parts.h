@@ -1,0 +1,75 @@
+#pragma once
+
+#include "driver/accept/judge_bound.h"
+#include "driver/accept/platform.h"
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace busbar {
+
+// The parts of judge_acceptance; each appends what it judged to `criteria`. All are pure.
+
+using CriterionResults = std::vector<CriterionResult>;
+
+/// One size and placement of a plan's cell on one group of ranks, all its repetitions in the order of time.
+struct CellSeries {
+  const PlanCell* plan = nullptr;
+  std::vector<const MeasuredCell*> repetitions;  ///< never empty
+  const MeasuredCell& first() const { return *repetitions.front(); }
+};
+
+/// The measured cells that belong to a cell of the plan, in the order of the plan, then of their first measurement.
+std::vector<CellSeries> series_of(const AcceptResult& result);
+
+/// All repetitions as one median with its interval (merge_launches where there are several). Times in seconds.
+Estimate time_of(const CellSeries& series);
+
+/// What the parts know of the platform.
+struct PlatformView {
+  const Platform* platform = nullptr;
+  std::string reason;  ///< where there is none
+};
+
+void judge_cell(const AcceptResult& result, const PlatformView& view, const CellSeries& series,
+                CriterionResults& criteria);
+/// Drift over repetitions, and ranks that come late.
+void judge_over_time(const CellSeries& series, CriterionResults& criteria);
+void judge_ranks(const CellSeries& series, CriterionResults& criteria);
+/// Hosts against each other, from the series of stage per-host.
+void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria);
+void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& all, const AcceptResult* baseline,
+                    CriterionResults& criteria);
+/// Failures, cells that were not measured, platform, doctor, counters, pairs.
+void judge_completion(const AcceptResult& result, const std::vector<CellSeries>& all, CriterionResults& criteria);
+void judge_platform(const AcceptResult& result, const PlatformView& view, CriterionResults& criteria);
+void judge_nodes(const AcceptResult& result, CriterionResults& criteria);
+
+/// A result with the series' coordinates.
+CriterionResult criterion_for(const CellSeries& series, std::string criterion);
+
+/// The worst of the repetitions' verdicts: FAIL where any is one, INCONCLUSIVE where at least half are, else WARN where
+/// any is one; the reason tells how many.
+BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts);
+
+/// The median repetition's core_wait; 0 where a kernel did not tell.
+double core_wait_of(const std::vector<const MeasuredCell*>& repetitions);
+/// Whether ranks that wait for so much of the time take turns on their cores, so that the scheduler decides who is slow
+/// and when.
+bool takes_turns(double core_wait);
+std::string core_wait_text(double core_wait);  ///< "ranks waited for a core 42 % of the time ..."
+/// A FAIL of what is compared with its likes becomes INCONCLUSIVE where they take turns on cores; any doubt or failure
+/// gets that as a reason.
+BoundVerdict doubt_turns(BoundVerdict verdict, double core_wait);
+
+std::string host_of(const AcceptResult& result, int rank);
+
+// How numbers are told.
+std::string busbw_text(double busbw);  ///< "412.3 GB/s"
+std::string time_text(double time_s);  ///< "12.34 us"
+std::string share_text(double share);  ///< "12.3 %"
+std::string bound_text(const Bound& bound, bool larger_is_better,
+                       std::string (*text)(double));  ///< ">= 380 GB/s (warn 400 GB/s)"
+
+}  // namespace busbar

@@ -1,0 +1,167 @@
+#include "driver/accept/judge_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace busbar {
+namespace {
+
+struct HostTime {
+  std::string host;
+  Estimate time;
+  double core_wait = 0;
+};
+
+double ordinary(const std::vector<HostTime>& hosts) {
+  std::vector<double> times;
+  for (const HostTime& h : hosts) times.push_back(h.time.value);
+  // Of two, nobody knows which is as it should be: the faster one shows what is possible.
+  return hosts.size() == 2 ? std::min(times[0], times[1]) : median(times);
+}
+
+/// How far the bandwidth is below the ordinary one.
+Estimate shortfall(const Estimate& time, double ordinary_s) {
+  const auto share = [&](double t) { return 1 - ordinary_s / t; };
+  Estimate e{.value = share(time.value), .interval = {}, .precise = time.precise};
+  if (time.interval) e.interval = Interval{share(time.interval->low), share(time.interval->high)};
+  return e;
+}
+
+/// What the ordinary host's ranks wait for cores. Where only one host's do, other work on it is what makes it slow.
+double ordinary_wait(const std::vector<HostTime>& hosts) {
+  std::vector<double> waits;
+  for (const HostTime& h : hosts) waits.push_back(h.core_wait);
+  return hosts.size() == 2 ? std::min(waits[0], waits[1]) : median(waits);
+}
+
+/// Three times this is what hosts differ by although none is bad (3.2 of acceptance.md: median and MAD).
+double usual_spread(const std::vector<HostTime>& hosts) {
+  std::vector<double> times;
+  for (const HostTime& h : hosts) times.push_back(h.time.value);
+  return robust_spread(times).value;
+}
+
+/// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is no outlier.
+BoundVerdict judge_host(const HostTime& h, const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s,
+                        double spread) {
+  BoundVerdict verdict = judge_bound(shortfall(h.time, ordinary_s), bound, false);
+  if (verdict.outcome != Outcome::fail || hosts.size() < 3) return verdict;
+  if (h.time.value / ordinary_s - 1 > 3 * spread) return verdict;
+  return {Outcome::inconclusive,
+          fmt::format("all hosts differ as much: their robust spread is {}", share_text(spread))};
+}
+
+/// The worst verdict, and who got it.
+struct Blamed {
+  BoundVerdict verdict;
+  std::vector<HostTime> hosts;
+};
+
+Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s) {
+  const double spread = usual_spread(hosts);
+  Blamed worst;
+  for (const HostTime& h : hosts) {
+    BoundVerdict verdict = judge_host(h, hosts, bound, ordinary_s, spread);
+    if (verdict.outcome < worst.verdict.outcome || verdict.outcome == Outcome::pass) continue;
+    if (verdict.outcome > worst.verdict.outcome) worst = {std::move(verdict), {}};
+    worst.hosts.push_back(h);
+  }
+  return worst;
+}
+
+void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionResults& criteria) {
+  const Bound& bound = *like.plan->criteria.host_spread;
+  CriterionResult c = criterion_for(like, "host-spread");
+  c.scope = "all";
+  c.wanted = bound_text(bound, false, share_text);
+  c.source = "the plan";
+  std::erase_if(hosts, [](const HostTime& h) { return !(std::isfinite(h.time.value) && h.time.value > 0); });
+  if (hosts.size() < 2) {
+    c.outcome = Outcome::skip;
+    c.reason = "one host has none to be compared with";
+    criteria.push_back(c);
+    return;
+  }
+  const double ordinary_s = ordinary(hosts);
+  std::sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) { return a.time.value > b.time.value; });
+  c.found = fmt::format("slowest: {} {} below {} {} hosts ({}, usual {})", hosts.front().host,
+                        share_text(shortfall(hosts.front().time, ordinary_s).value),
+                        hosts.size() == 2 ? "the faster of" : "the median of", hosts.size(),
+                        time_text(hosts.front().time.value), time_text(ordinary_s));
+  Blamed worst = worst_of(hosts, bound, ordinary_s);
+  const double wait = ordinary_wait(hosts);
+  worst.verdict = doubt_turns(std::move(worst.verdict), wait);
+  c.outcome = worst.verdict.outcome;
+  c.reason = worst.verdict.reason;
+  if (c.outcome != Outcome::inconclusive && !takes_turns(wait)) {
+    for (const HostTime& h : worst.hosts) c.hosts.push_back(h.host);
+  }
+  const auto add_reason = [&](const std::string& text) { c.reason += (c.reason.empty() ? "" : "; ") + text; };
+  if (hosts.size() == 2 && !c.hosts.empty()) add_reason("of two hosts the slower one; too few to know what is usual");
+  if (c.hosts.size() == 1 && takes_turns(worst.hosts.front().core_wait)) {
+    add_reason(fmt::format("there {}", core_wait_text(worst.hosts.front().core_wait)));
+  }
+  criteria.push_back(std::move(c));
+}
+
+}  // namespace
+
+void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria) {
+  const auto key = [](const MeasuredCell& m) { return std::tie(m.cell, m.dtype, m.op, m.nbytes, m.in_place); };
+  std::vector<std::pair<const CellSeries*, std::vector<HostTime>>> groups;
+  std::map<decltype(key(std::declval<MeasuredCell>())), std::size_t> at;
+  for (const CellSeries& s : all) {
+    if (!s.plan->criteria.host_spread || s.first().stage != Stage::per_host) continue;
+    const auto [found, is_new] = at.try_emplace(key(s.first()), groups.size());
+    if (is_new) groups.push_back({&s, {}});
+    groups[found->second].second.push_back({s.first().scope, time_of(s), core_wait_of(s.repetitions)});
+  }
+  for (auto& [like, hosts] : groups) judge_group(*like, std::move(hosts), criteria);
+}
+
+void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
+  const MeasuredCell& m = *series.repetitions.back();
+  if (!series.plan->criteria.rank_spread) return;
+  const Bound& bound = *series.plan->criteria.rank_spread;
+  CriterionResult c = criterion_for(series, "rank-spread");
+  c.wanted = bound_text(bound, false, share_text);
+  c.source = "the plan";
+  const auto skip = [&](const char* why) {
+    c.outcome = Outcome::skip;
+    c.reason = why;
+    criteria.push_back(c);
+  };
+  constexpr std::uint64_t kFewestSamples = 20;
+  if (m.ranks.size() < 3) return skip("fewer than three ranks whose arrivals are known");
+  if (m.shared_cores) return skip("ranks share cores, the scheduler chooses who is late");
+  if (m.samples < kFewestSamples) return skip("too few samples to tell who is late");
+  if (!(m.median_s > 0)) return skip("no time was measured");
+  std::vector<double> late;
+  for (const auto& rank : m.ranks) late.push_back(rank.late_median_s);
+  const double usual_s = median(late);
+  // The late rank is the one to blame; its own time is the shortest, because the others wait for it.
+  const auto& last = *std::max_element(m.ranks.begin(), m.ranks.end(),
+                                       [](const auto& a, const auto& b) { return a.late_median_s < b.late_median_s; });
+  const double share = (last.late_median_s - usual_s) / m.median_s;
+  c.found = fmt::format("rank {} on {} is {} later than the median rank ({}), last in {:.0f} % of samples", last.rank,
+                        last.host, time_text(last.late_median_s - usual_s), share_text(share), last.last_share * 100);
+  const double chance = 1 / static_cast<double>(m.ranks.size());
+  const bool often = last.last_share > chance + (1 - chance) / 2;
+  // Lateness is a median of many samples on one clock: it needs no interval, but an owner.
+  const BoundVerdict verdict =
+      judge_bound({.value = share, .interval = Interval{share, share}, .precise = true}, bound, false);
+  c.outcome = verdict.outcome;
+  if (c.outcome == Outcome::fail && !often) {
+    c.outcome = Outcome::inconclusive;
+    c.reason = "no rank is last often enough to be blamed";
+  } else if (c.outcome != Outcome::pass) {
+    c.hosts = {last.host};
+  }
+  criteria.push_back(std::move(c));
+}
+
+}  // namespace busbar

@@ -1,0 +1,163 @@
+#include "driver/accept/plan_cell.h"
+
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+
+namespace busbar {
+namespace {
+
+/// The options of the benchmarks that say what a cell is and how long it may take. The others belong to the job as a
+/// whole (--backend) or to a table that accept does not print.
+constexpr std::array<std::string_view, 19> kCellOptions{
+    "minbytes", "maxbytes",  "stepbytes", "stepfactor",   "sizes",   "datatype",       "op",
+    "root",     "placement", "check",     "warmup_iters", "unalign", "local_register", "timeout",
+    "rel-ci",   "min-time",  "max-time",  "cell-time",    "epochs"};
+
+constexpr std::array<std::string_view, 5> kSizeOptions{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes"};
+
+template <class List>
+bool contains(const List& list, std::string_view name) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](std::string_view item) { return canonical_key(item) == canonical_key(name); });
+}
+
+std::vector<std::string> valid_keys(bool is_default) {
+  std::vector<std::string> keys{"stages", "memory", "env", "criteria"};
+  if (!is_default) keys.insert(keys.begin(), {"name", "collective"});
+  for (std::string_view name : kCellOptions) keys.emplace_back(name);
+  return keys;
+}
+
+const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+  const std::string name = yaml_scalar(place, mark, node, "collective");
+  if (const Collective* found = find_collective(name)) return found;
+  std::vector<std::string> names;
+  for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
+  place.fail_unknown(mark, "collective", name, names);
+}
+
+/// Names end up in JSON, file names of reports and --resume's list: words without blanks and slashes.
+std::string read_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+  const std::string name = yaml_scalar(place, mark, node, "name");
+  const auto fits = [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+           c == '.' || c == '+';
+  };
+  if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), fits)) {
+    place.fail(mark, fmt::format("name: {} is not a name of at most 60 letters, digits and - _ . +", in_quotes(name)));
+  }
+  return name;
+}
+
+CellMemory read_memory(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+  const std::string text = yaml_scalar(place, mark, node, "memory");
+  if (text == "any") return CellMemory::any;
+  if (text == "gpu") return CellMemory::gpu;
+  if (text == "host") return CellMemory::host;
+  place.fail_unknown(mark, "memory", text, {"any", "gpu", "host"});
+}
+
+void read_environment(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, PlanCell& cell) {
+  for_each_key(place, mark, node, "env",
+               [&](const std::string& name, const YAML::Mark& where, const YAML::Node& value) {
+                 if (name.empty() || name.find_first_of(std::string("= \t\n")) != std::string::npos) {
+                   place.fail(where, fmt::format("env: {} is not the name of a setting", in_quotes(name)));
+                 }
+                 const std::string text = yaml_scalar(place, where, value, name);
+                 const auto known = std::find_if(cell.environment.begin(), cell.environment.end(),
+                                                 [&](const auto& setting) { return setting.first == name; });
+                 if (known == cell.environment.end()) {
+                   cell.environment.emplace_back(name, text);
+                 } else {
+                   known->second = text;
+                 }
+               });
+}
+
+/// A cell's own sizes replace those of the defaults, not only their numbers.
+void forget_sizes(Config& config) {
+  const Config untouched;
+  config.sizes.clear();
+  config.minbytes = untouched.minbytes;
+  config.maxbytes = untouched.maxbytes;
+  config.stepbytes = untouched.stepbytes;
+  config.stepfactor = untouched.stepfactor;
+}
+
+bool has_sizes(const YAML::Node& node) {
+  return std::any_of(node.begin(), node.end(), [](const auto& entry) {
+    return entry.first.IsScalar() && contains(kSizeOptions, entry.first.Scalar());
+  });
+}
+
+void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::string& key, const YAML::Node& value,
+                 bool is_default, PlanCell& cell, std::vector<std::string>& names) {
+  if (contains(kCellOptions, key)) {
+    names.emplace_back(apply_yaml_option(place, cell.config, key, mark, value));
+    return;
+  }
+  for (const Option& option : all_options()) {
+    if (canonical_key(option.long_name) != canonical_key(key)) continue;
+    place.fail(mark, fmt::format("{} has no meaning in a cell of a plan; valid keys: {}", option.long_name,
+                                 fmt::join(valid_keys(is_default), " ")));
+  }
+  place.fail_unknown(mark, "key", key, valid_keys(is_default));
+}
+
+}  // namespace
+
+std::vector<Stage> read_stages(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+  constexpr std::array kAll{Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
+  std::vector<Stage> stages;
+  for (const std::string& word : yaml_scalars(place, mark, node, "stages")) {
+    const auto found = std::find_if(kAll.begin(), kAll.end(), [&](Stage s) { return canonical_key(word) == name(s); });
+    if (found == kAll.end()) place.fail_unknown(mark, "stage", word, {"doctor", "per-host", "pairs", "whole"});
+    if (std::find(stages.begin(), stages.end(), *found) != stages.end()) {
+      place.fail(mark, fmt::format("stages: {} is given twice", word));
+    }
+    stages.push_back(*found);
+  }
+  if (stages.empty()) place.fail(mark, "stages: the list is empty; choose from: doctor per-host pairs whole");
+  return stages;
+}
+
+std::vector<std::string> cell_options() { return {kCellOptions.begin(), kCellOptions.end()}; }
+
+PlanCell read_plan_cell(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
+                        const PlanCell& defaults, bool is_default) {
+  PlanCell cell = defaults;
+  cell.line = YamlPlace::line(mark);
+  if (!node.IsMap()) place.fail(mark, "a cell is a map: write lines such as 'collective: all_reduce'");
+  if (has_sizes(node)) forget_sizes(cell.config);
+  std::vector<std::string> names;
+  for_each_key(place, mark, node, "cell",
+               [&](const std::string& key, const YAML::Mark& where, const YAML::Node& value) {
+                 if (!is_default && key == "name") {
+                   cell.name = read_name(place, where, value);
+                 } else if (!is_default && key == "collective") {
+                   cell.collective = read_collective(place, where, value);
+                 } else if (key == "stages") {
+                   cell.stages = read_stages(place, where, value);
+                 } else if (key == "memory") {
+                   cell.memory = read_memory(place, where, value);
+                 } else if (key == "env") {
+                   read_environment(place, where, value, cell);
+                 } else if (key == "criteria") {
+                   read_criteria(place, where, value, cell.criteria);
+                 } else {
+                   read_option(place, where, key, value, is_default, cell, names);
+                 }
+               });
+  yaml_set(place, mark, "cell", [&] { check_size_conflict(names); });
+  if (!is_default && cell.collective == nullptr) place.fail(mark, "a cell without collective: name one");
+  return cell;
+}
+
+}  // namespace busbar

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "common/record/accept_result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// What is known to be reached on a platform, by number of nodes, network, collective, size and algorithm.
+struct PlatformEntry {
+  int nodes_min = 1;
+  int nodes_max = 1;
+  int nranks = 0;       ///< 0: all GPUs of the nodes
+  std::string network;  ///< "ib", "efa", ...; empty: any
+  std::string collective;
+  std::uint64_t nbytes_min = 0;
+  std::uint64_t nbytes_max = 0;
+  std::string algorithm;  ///< "RING", "NVLS", ...; empty: any
+  double busbw = 0;       ///< [1e9 B/s]
+  std::string kind;       ///< "measured" or "threshold"
+  std::string source;
+};
+
+/// What links allow an algorithm: inside a node, or between nodes over a network.
+struct PlatformCeiling {
+  std::string network;     ///< empty: inside a node
+  std::string collective;  ///< empty: any
+  std::string algorithm;   ///< "RING", "NVLS"
+  double busbw = 0;        ///< [1e9 B/s]
+  std::string source;
+};
+
+/// How a platform is recognised, and what it reaches; one file of configs/platforms.
+struct Platform {
+  std::string name;                  ///< "h100-sxm"
+  std::string gpu;                   ///< a whole word of the device's name, "H100"
+  std::vector<std::string> gpu_not;  ///< words that make it another one, "PCIe"
+  int gpus_per_node = 0;
+  std::vector<PlatformCeiling> ceilings;
+  std::vector<PlatformEntry> entries;
+};
+
+/// Reads one file of configs/platforms. Throws Error(bad_config) naming file and line; a number without its source and
+/// kind is an error.
+Platform read_platform(std::string_view text, const std::string& file_name);
+
+/// All that are part of the executable.
+std::vector<Platform> shipped_platforms();
+
+/// Which platform these hosts are, or why none. Pure: device names ("NVIDIA H200 x 8") and counts decide.
+struct RecognisedPlatform {
+  const Platform* platform = nullptr;  ///< into the list given
+  std::string reason;                  ///< where there is none
+};
+RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
+                                      const std::vector<AcceptResult::Host>& hosts);
+
+/// What a measured cell should reach, or why nobody says; nothing of this is guessed.
+struct Expected {
+  std::optional<Expectation> expectation;  ///< of the algorithm that ran
+  std::optional<Expectation> better;       ///< of another algorithm that reaches more there
+  std::string better_algorithm;
+  std::string reason;  ///< where there is none
+};
+Expected expected_busbw(const Platform& platform, const std::string& network, const MeasuredCell& cell);
+
+/// The busbw that links allow the algorithm that ran [1e9 B/s], or why that is not known.
+struct Ceiling {
+  double busbw = 0;
+  std::string source;
+  std::string reason;  ///< where busbw is 0
+};
+Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const MeasuredCell& cell);
+
+}  // namespace busbar

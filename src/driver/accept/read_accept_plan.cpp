@@ -1,0 +1,217 @@
+#include "common/base/embedded_file.h"
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/units.h"
+#include "common/base/yaml_node.h"
+#include "common/measure/plan.h"
+#include "common/record/accept_plan.h"
+#include "driver/accept/plan_cell.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <set>
+
+namespace busbar {
+namespace {
+
+/// More is a slip: every row is a criterion that somebody reads.
+constexpr std::size_t kMaxCells = 500;
+constexpr std::size_t kMaxPlanRows = 20'000;
+
+template <class List, class Item>
+bool contains(const List& list, const Item& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+std::string read_platform_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+  const std::string text = yaml_scalar(place, mark, node, "platform");
+  std::vector<std::string> valid{"auto", "none"};
+  for (const EmbeddedFile& file : embedded_platforms()) valid.emplace_back(file.name.substr(0, file.name.rfind('.')));
+  if (!contains(valid, text)) place.fail_unknown(mark, "platform", text, valid);
+  return text == "none" ? "" : text;
+}
+
+void read_expect(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, AcceptPlan& plan) {
+  for_each_key(place, mark, node, "expect", [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+    if (key == "platform") {
+      plan.platform = read_platform_name(place, at, value);
+    } else if (key == "baseline") {
+      plan.baseline = yaml_scalar(place, at, value, key);
+      if (plan.baseline.empty()) place.fail(at, "baseline: the file name is empty");
+    } else if (canonical_key(key) == "baseline-margin") {
+      plan.baseline_margin = read_share_bound(place, at, value, key);
+    } else if (key == "gpus") {
+      const std::string text = yaml_scalar(place, at, value, key);
+      if (text != "required" && text != "optional") {
+        place.fail(at, fmt::format("gpus: {} is none of: required optional", in_quotes(text)));
+      }
+      plan.needs_gpus = text == "required";
+    } else {
+      place.fail_unknown(at, "key", key, {"platform", "baseline", "baseline-margin", "gpus"});
+    }
+  });
+}
+
+/// What no single cell can tell; fills in what it leaves open.
+void finish_cell(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan, PlanCell& cell) {
+  if (cell.stages.empty()) {
+    for (Stage stage : plan.stages) {
+      if (stage == Stage::per_host || stage == Stage::whole) cell.stages.push_back(stage);
+    }
+    if (cell.stages.empty()) place.fail(mark, "the plan's stages measure no cells: add per-host or whole to stages");
+  }
+  for (Stage stage : cell.stages) {
+    if (stage != Stage::per_host && stage != Stage::whole) {
+      place.fail(mark, fmt::format("stages: a cell is measured in per-host and whole, not in {}", name(stage)));
+    }
+    if (!contains(plan.stages, stage)) {
+      place.fail(mark,
+                 fmt::format("stages: {} is not among the plan's stages: add it there or leave it out", name(stage)));
+    }
+  }
+  const Criteria& criteria = cell.criteria;
+  if (criteria.drift && plan.repeat_for_s <= 0) {
+    place.fail(mark, "drift is judged over repetitions: add repeat-for to the plan, or leave it out");
+  }
+  cell.config.stat = true;
+  cell.config.min_time_s = std::min(cell.config.min_time_s, cell.config.cell_time_s);
+  cell.config.per_rank = criteria.rank_spread.has_value();
+  cell.config.show_algo = criteria.busbw_expected || criteria.of_ceiling;
+  yaml_set(place, mark, "cell", [&] { validate(cell.config); });
+}
+
+std::size_t rows(const YamlPlace& place, const YAML::Mark& mark, const PlanCell& cell) {
+  std::size_t sizes = 0;
+  yaml_set(place, mark, "cell", [&] { sizes = sweep_sizes(cell.config, cell.config.maxbytes).size(); });
+  return sizes * cell.config.dtypes.size() * (cell.collective->has_op ? cell.config.ops.size() : 1);
+}
+
+/// "all_reduce", "all_reduce-2", ... for cells without names of their own.
+std::string default_name(const PlanCell& cell, const std::set<std::string>& taken) {
+  std::string name(cell.collective->name);
+  for (int n = 2; taken.count(name) != 0; ++n) name = fmt::format("{}-{}", cell.collective->name, n);
+  return name;
+}
+
+void read_cells(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const PlanCell& defaults,
+                AcceptPlan& plan) {
+  if (!node.IsSequence()) place.fail(mark, "cells: write a list, each entry '- collective: NAME' and its options");
+  if (node.size() > kMaxCells) place.fail(mark, fmt::format("cells: more than {}", kMaxCells));
+  std::set<std::string> taken;
+  std::vector<YAML::Mark> marks;
+  for (const YAML::Node& entry : node) {
+    marks.push_back(entry.Mark());
+    plan.cells.push_back(read_plan_cell(place, entry.Mark(), entry, defaults, false));
+    const std::string& name = plan.cells.back().name;
+    if (!name.empty() && !taken.insert(name).second) {
+      place.fail(entry.Mark(), fmt::format("name: two cells are called {}", in_quotes(name)));
+    }
+  }
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+    PlanCell& cell = plan.cells[i];
+    if (cell.name.empty()) taken.insert(cell.name = default_name(cell, taken));
+    finish_cell(place, marks[i], plan, cell);
+    total += rows(place, marks[i], cell) * cell.stages.size();
+    if (total > kMaxPlanRows) {
+      place.fail(marks[i], fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with "
+                                       "stepfactor or sizes",
+                                       kMaxPlanRows));
+    }
+  }
+}
+
+void check_stages_have_cells(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan) {
+  for (Stage stage : {Stage::per_host, Stage::whole}) {
+    const auto measures = [&](const PlanCell& cell) { return contains(cell.stages, stage); };
+    if (!contains(plan.stages, stage) || std::any_of(plan.cells.begin(), plan.cells.end(), measures)) continue;
+    place.fail(mark, fmt::format("stages: no cell is measured in {}: add cells, or leave the stage out", name(stage)));
+  }
+}
+
+void check_expectations(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan) {
+  for (const PlanCell& cell : plan.cells) {
+    if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
+    place.fail(mark, fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to "
+                                 "auto or a name, or give busbw a number",
+                                 cell.name));
+  }
+}
+
+bool read_switch(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const std::string& key) {
+  bool on = false;
+  const std::string text = yaml_scalar(place, mark, node, key);
+  yaml_set(place, mark, key, [&] { on = parse_switch(text); });
+  return on;
+}
+
+double read_seconds(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const std::string& key) {
+  double seconds = 0;
+  const std::string text = yaml_scalar(place, mark, node, key);
+  yaml_set(place, mark, key, [&] { seconds = parse_duration(text); });
+  return seconds;
+}
+
+void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan) {
+  if (!root.IsMap())
+    place.fail(root.Mark(), "not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
+  PlanCell defaults;
+  // What cells refer to may stand after them in the file.
+  YAML::Node cells;
+  YAML::Mark cells_mark;
+  bool has_cells = false;
+  for_each_key(place, root.Mark(), root, "the file",
+               [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+                 const std::string name = canonical_key(key);
+                 if (name == "schema") {
+                   check_yaml_schema(place, at, value);
+                 } else if (name == "title") {
+                   plan.title = yaml_scalar(place, at, value, key);
+                 } else if (name == "expect") {
+                   read_expect(place, at, value, plan);
+                 } else if (name == "stages") {
+                   plan.stages = read_stages(place, at, value);
+                 } else if (name == "max-time") {
+                   plan.max_time_s = read_seconds(place, at, value, key);
+                 } else if (name == "repeat-for") {
+                   plan.repeat_for_s = read_seconds(place, at, value, key);
+                 } else if (name == "stage-timeout") {
+                   plan.stage_timeout_s = read_seconds(place, at, value, key);
+                 } else if (name == "locate-on-fail") {
+                   plan.locate_on_fail = read_switch(place, at, value, key);
+                 } else if (name == "defaults") {
+                   defaults = read_plan_cell(place, at, value, {}, true);
+                 } else if (name == "cells") {
+                   cells.reset(value);
+                   cells_mark = at;
+                   has_cells = true;
+                 } else {
+                   place.fail_unknown(at, "key", key,
+                                      {"schema", "title", "expect", "stages", "max-time", "repeat-for", "stage-timeout",
+                                       "locate-on-fail", "defaults", "cells"});
+                 }
+               });
+  if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
+  if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
+    place.fail(root.Mark(), "repeat-for repeats what is measured: add per-host, pairs or whole to stages");
+  }
+  if (has_cells) read_cells(place, cells_mark, cells, defaults, plan);
+  check_stages_have_cells(place, root.Mark(), plan);
+  check_expectations(place, root.Mark(), plan);
+}
+
+}  // namespace
+
+AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name) {
+  AcceptPlan plan;
+  plan.file = file_name;
+  plan.text = text;
+  plan.platform = "auto";
+  const YamlPlace place(file_name);
+  with_yaml(place, text, [&](const YAML::Node& root) { read_root(place, root, plan); });
+  return plan;
+}
+
+}  // namespace busbar

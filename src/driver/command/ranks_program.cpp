@@ -1,0 +1,86 @@
+#include "driver/command/ranks_program.h"
+
+#include "common/base/error.h"
+#include "common/job/before_session.h"
+#include "common/job/child.h"
+#include "common/job/program_beside.h"
+#include "common/mpi/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+/// What glibc's loader says that the program lacks here; empty: nothing. Asked before exec, after which only the loader
+/// could speak, on every rank, in words that name a file and no remedy.
+std::string missing_libraries(const std::string& program) {
+  ChildOptions options;
+  options.environment = {{"LD_TRACE_LOADED_OBJECTS", "1"}};
+  const ChildResult told = run_child({program}, options);
+  constexpr std::string_view kMissing = " => not found";
+  std::string missing;
+  std::string_view text = told.out;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t end = line.find(kMissing);
+    if (end == std::string_view::npos) continue;
+    line = line.substr(0, end);
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", line);
+  }
+  if (!missing.empty() || told.good()) return missing;
+  constexpr std::string_view kBefore = "shared libraries: ";
+  const std::size_t found = told.err.find(kBefore);
+  const std::size_t begin = found == std::string::npos ? 0 : found + kBefore.size();
+  return told.err.empty() ? describe_end(told, options.timeout_s)
+                          : told.err.substr(begin, told.err.find('\n', begin) - begin);
+}
+
+[[noreturn]] void become(const std::string& program, int argc, char** argv) {
+  std::vector<std::string> words{program};
+  words.insert(words.end(), argv, argv + argc);
+  std::vector<char*> raw;
+  for (std::string& word : words) raw.push_back(word.data());
+  raw.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(raw[0], raw.data());
+  throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", program, std::strerror(errno)));
+}
+
+}  // namespace
+
+int become_ranks_program(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_before_session(launch, [&]() -> int {
+    const std::string program = program_beside("busbar-ranks").string();
+    if (access(program.c_str(), X_OK) != 0) {
+      throw Error(
+          ExitCode::not_possible,
+          fmt::format("{} needs {} (the part of busbar that uses MPI): {}; copy it beside busbar, or run `make`",
+                      argv[0], program, std::strerror(errno)));
+    }
+    try {
+      const std::string missing = missing_libraries(program);
+      if (!missing.empty()) {
+        throw Error(ExitCode::not_possible,
+                    fmt::format("{} needs MPI, and {} does not start here: {}; install what is missing (Open MPI and "
+                                "hwloc as a rule), or run it where the job runs",
+                                argv[0], program, missing));
+      }
+    } catch (const Interrupted& e) {
+      end_by_signal(e.signal());
+    }
+    become(program, argc, argv);
+  });
+}
+
+}  // namespace busbar

@@ -1,0 +1,154 @@
+#include "driver/compare/compare_json.h"
+
+#include "common/output/format.h"
+#include "common/record/json_values.h"
+#include "common/record/reported_environment.h"
+#include "driver/compare/verdicts.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace busbar {
+namespace {
+
+constexpr int kSchema = 1;
+
+Json ratio_json(const std::optional<Ratio>& ratio) {
+  if (!ratio) return nullptr;
+  return {{"value", json_number(ratio->value)},
+          {"low", json_number(ratio->interval.low)},
+          {"high", json_number(ratio->interval.high)}};
+}
+
+Json cell_json(const VariantCell& cell, const std::string& label) {
+  Json json{{"variant", label},
+            {"not_possible", json_text_or_null(cell.why_not)},
+            {"wrong", cell.wrong},
+            {"median_us", cell.usable() ? json_microseconds(cell.median_s) : Json(nullptr)},
+            {"ratio", ratio_json(cell.ratio)}};
+  if (cell.ratio) {
+    json.update({{"p", json_number(cell.p)},
+                 {"adjusted_p", json_number(cell.adjusted_p)},
+                 {"probability_faster", json_number(cell.probability_faster)},
+                 {"difference", name(cell.difference)}});
+  }
+  json["dropped_early"] = cell.dropped;
+  json["ran"] = {{"algorithm", cell.ran.algorithm}, {"protocol", cell.ran.protocol}, {"channels", cell.ran.channels}};
+  json["rounds_us"] = json_microseconds(cell.rounds_s);
+  return json;
+}
+
+Json case_json(const Comparison& comparison, const ComparedCase& compared) {
+  const auto label = [&](int v) { return comparison.variants[static_cast<std::size_t>(v)].label; };
+  Json cells = Json::array();
+  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+    cells.push_back(cell_json(compared.variants[v], comparison.variants[v].label));
+  }
+  Json leading = Json::array();
+  for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {
+    leading.push_back(comparison.variants[v].label);
+  }
+  return {{"size_bytes", compared.row_case.nbytes},
+          {"count", compared.row_case.problem.count},
+          {"rounds", compared.rounds},
+          {"out_of_time", compared.out_of_time},
+          {"winner", compared.winner < 0 ? Json(nullptr) : Json(label(compared.winner))},
+          {"fastest_by_estimate", label(compared.fastest)},
+          {"not_slower_than_the_fastest", std::move(leading)},
+          {"regret", compared.winner < 0 ? Json(nullptr) : json_number(compared.regret)},
+          {"variants", std::move(cells)}};
+}
+
+Json variants_json(const Comparison& comparison) {
+  const auto fits = hockney_fits(comparison);
+  Json list = Json::array();
+  for (std::size_t v = 0; v < comparison.variants.size(); ++v) {
+    Json settings = Json::object();
+    for (const auto& [setting, value] : comparison.variants[v].settings) settings[setting] = value;
+    Json json{{"variant", comparison.variants[v].label}, {"settings", std::move(settings)}, {"hockney", nullptr}};
+    if (fits[v]) {
+      json["hockney"] = {{"latency_us", json_microseconds(fits[v]->latency_s)},
+                         {"bandwidth_gbps", json_number(fits[v]->bandwidth / 1e9)},
+                         {"worst_relative_error", json_number(fits[v]->worst_relative_error)}};
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json crossovers_json(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const NamedCrossover& c : named_crossovers(comparison)) {
+    list.push_back({{"below", comparison.variants[c.below].label},
+                    {"above", comparison.variants[c.above].label},
+                    {"low_bytes", c.crossover.low},
+                    {"high_bytes", c.crossover.high},
+                    {"regret", json_number(c.crossover.regret)}});
+  }
+  return list;
+}
+
+Json comparison_json(const Comparison& comparison) {
+  Json json{{"collective", comparison.collective->name},
+            {"nranks", comparison.nranks},
+            {"nnodes", comparison.nnodes},
+            {"between_launches", comparison.between_launches}};
+  if (!comparison.cases.empty()) {
+    const ComparedCase& first = comparison.cases.front();
+    json.update({{"dtype", name(first.row_case.dtype)},
+                 {"op", redop_text(first.row_case.op)},
+                 {"root", shown_root(*comparison.collective, first.row_case.root)},
+                 {"placement", first.in_place ? "in" : "out"}});
+  }
+  Json sizes = Json::array();
+  for (const ComparedCase& compared : comparison.cases) sizes.push_back(case_json(comparison, compared));
+  const CellCounts counts = count_cells(comparison);
+  json.update({{"variants", variants_json(comparison)},
+               {"sizes", std::move(sizes)},
+               {"crossovers", crossovers_json(comparison)},
+               {"cells",
+                {{"compared", counts.measured},
+                 {"undecided", counts.undecided},
+                 {"out_of_time", counts.out_of_time},
+                 {"not_possible", counts.not_possible},
+                 {"wrong", counts.wrong}}}});
+  return json;
+}
+
+}  // namespace
+
+std::string comparisons_json(const RunInfo& info, double delta, std::span<const Comparison> comparisons,
+                             std::optional<ExitCode> code) {
+  Json hosts = Json::array();
+  for (const RankInfo& rank : info.ranks) {
+    if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
+  }
+  Json json{{"schema_version", kSchema},
+            {"suite", "busbar"},
+            {"tool", "compare"},
+            {"version", info.version},
+            {"start_time", info.start_time},
+            {"launch_uuid", info.launch_uuid},
+            {"args", info.args},
+            {"environment", reported_environment(info.environment)},
+            {"backend", info.backend},
+            {"library", info.library_version},
+            {"nranks", info.nranks},
+            {"hosts", std::move(hosts)},
+            {"remarks", info.remarks},
+            {"cadence", json_text_or_null(info.cadence)},
+            {"estimand", json_text_or_null(info.estimand)},
+            {"seed", info.seed},
+            {"delta", delta},
+            {"same_settings_ns", kSameSettingsDiffer * 1e9},
+            {"looks", kLooks},
+            {"look_z", kLookZ}};
+  Json list = Json::array();
+  for (const Comparison& comparison : comparisons) list.push_back(comparison_json(comparison));
+  json["comparisons"] = std::move(list);
+  json["exit_code"] = code ? Json(static_cast<int>(*code)) : Json(nullptr);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace busbar

@@ -1,0 +1,227 @@
+#include "driver/compare/compare_launches.h"
+
+#include "common/base/error.h"
+#include "common/base/launch_uuid.h"
+#include "common/base/read_file.h"
+#include "common/base/timestamp.h"
+#include "common/base/units.h"
+#include "common/measure/plan.h"
+#include "common/output/table.h"
+#include "common/output/terminal_line.h"
+#include "driver/compare/compare_emit.h"
+#include "driver/compare/compare_reporter.h"
+#include "driver/compare/launch_rounds.h"
+#include "driver/compare/variant_environment.h"
+#include "driver/compare/verdicts.h"
+#include "driver/compare/verify_emitted.h"
+#include "driver/history/add_to_history.h"
+#include "driver/launch/launch_template.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <random>
+
+namespace busbar {
+namespace {
+
+/// Every launch of a variant of one collective: settings that name the collective are resolved for it.
+std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, const Collective& collective) {
+  const bool of_ompi =
+      std::any_of(options.vary.begin(), options.vary.end(), [](const Varied& v) { return v.name == "ompi.algorithm"; });
+  std::vector<Variant> variants =
+      of_ompi ? make_variants(options.vary, collective, "mpi") : all_combinations(options.vary);
+  std::vector<LaunchedVariant> launched;
+  for (Variant& v : variants) {
+    std::vector<std::string> prefix = environment_words(variant_environment(v, collective));
+    launched.push_back({std::move(v), std::move(prefix)});
+  }
+  return launched;
+}
+
+bool is_set(const Configured& configured, std::string_view name) {
+  const auto& names = configured.set_by_user;
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Of one launch, so that all end by --max-time where the user set it [s].
+double measure_time(const Configured& configured, int launches, std::size_t cells) {
+  if (!is_set(configured, "max-time")) return measuring_time_s(cells);
+  constexpr double kLeast = 0.2;
+  const double share = configured.config.max_time_s / launches - kLaunchOverhead;
+  if (share >= kLeast) return std::min(share, measuring_time_s(cells));
+  throw Error(ExitCode::bad_config,
+              fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
+                          format_duration(configured.config.max_time_s), launches,
+                          format_duration(launches * (kLaunchOverhead + kLeast))));
+}
+
+std::uint64_t draw_seed(std::uint64_t asked) { return asked != 0 ? asked : 1 + std::random_device{}() % 1'000'000'000; }
+
+std::string header(const RunFile& run, const LaunchSeries& series, double delta) {
+  std::vector<std::string> labels;
+  for (const LaunchedVariant& v : series.variants) labels.push_back(v.variant.label);
+  std::string text =
+      fmt::format("# busbar version {} compare backend={} library={}\n", BUSBAR_VERSION, run.backend, run.library);
+  text += fmt::format("# cadence: {}; a time is {}\n", run.cadence, run.estimand);
+  text += fmt::format(
+      "# between launches: {} of each of {} in random order, seed {}; one number per launch and size, its median\n",
+      series.launches, fmt::join(labels, ", "), series.seed);
+  text += remark_lines(fmt::format("launch command: {}", series.launch));
+  text += remark_lines(fmt::format("hosts: {}", fmt::join(run.hosts, ", ")));
+  text += fmt::format(
+      "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n"
+      "# No mark: confidently faster or slower by more than {:.3g} %; '=': within it; '?': undecided. Regret: what "
+      "the\n"
+      "# default takes beyond the winner. An interval says: between launches, on these hosts, in these minutes.\n",
+      100 * delta);
+  return text;
+}
+
+std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Configured& configured) {
+  std::vector<LaunchSeries> all;
+  int planned = 0;
+  std::size_t cells = 0;  // that Holm's adjustment is over
+  for (const Collective* collective : options.collectives) {
+    LaunchSeries& series = all.emplace_back();
+    series.launch = options.launch;
+    series.collective = collective;
+    series.config = configured.config;
+    series.variants = launched_variants(options, *collective);
+    series.launches = options.launches;
+    planned += options.launches * static_cast<int>(series.variants.size());
+    cells = std::max(cells, planned_cells(configured.config, *collective) * (series.variants.size() - 1));
+  }
+  if (launches_for(cells) > options.launches) {
+    fmt::print(stderr,
+               "busbar: note: {} launches of each variant are few for {} cells: a single difference among them cannot "
+               "pass the correction for their number; --launches {} can\n",
+               options.launches, cells, launches_for(cells));
+  }
+  const std::uint64_t seed = draw_seed(configured.config.seed);
+  for (LaunchSeries& series : all) {
+    series.measure_s = measure_time(configured, planned, planned_cells(series.config, *series.collective));
+    series.timeout_s = options.launch_timeout_s > 0 ? options.launch_timeout_s : 60 + 3 * series.measure_s;
+    series.seed = seed;
+  }
+  return all;
+}
+
+RunInfo describe_launches(std::span<char*> args, const RunFile& run, const LaunchSeries& series, const Config& config) {
+  RunInfo info;
+  info.program = "busbar compare";
+  info.version = BUSBAR_VERSION;
+  info.backend = run.backend;
+  info.library_version = run.library;
+  info.args.assign(args.begin(), args.end());
+  for (char** e = environ; *e != nullptr; ++e) info.environment.emplace_back(*e);
+  info.start_time = local_timestamp();
+  info.launch_uuid = make_launch_uuid();
+  info.config = config;
+  info.nranks = run.nranks;
+  // Which rank was where, the launches' files do not say; JSON and history want the hosts.
+  for (const std::string& host : run.hosts) info.ranks.emplace_back().hostname = host;
+  info.remarks = {fmt::format("launch command: {}", series.launch),
+                  fmt::format("{} launches of each variant in random order", series.launches),
+                  fmt::format("hosts: {}", fmt::join(run.hosts, ", "))};
+  info.seed = series.seed;
+  info.cadence = run.cadence;
+  info.estimand = run.estimand;
+  return info;
+}
+
+ExitCode show_commands(const std::vector<LaunchSeries>& all) {
+  for (const LaunchSeries& series : all) {
+    for (const LaunchedVariant& v : series.variants) {
+      std::vector<std::string> words = launch_words(series, v, "FILE.json", 1);
+      for (std::string& word : words) word = quote_for_shell(word);
+      fmt::print("# {}, {}, {} times:\n{}\n", series.collective->name, v.variant.label, series.launches,
+                 fmt::join(words, " "));
+    }
+  }
+  return ExitCode::good;
+}
+
+/// --verify-file: no comparison, the file is there.
+ExitCode verify_given_file(const CompareOptions& options, const Config& config) {
+  Emitted file;
+  std::error_code unknown;
+  file.path = std::filesystem::absolute(options.verify_file, unknown).string();
+  read_file(file.path, "the --verify-file");  // a file that is not there changes nothing, without a word
+  file.kind = file.path.ends_with(".csv") ? Emitted::Kind::tuner : Emitted::Kind::ompi_rules;
+  file.environment = environment_of_file(file.kind, file.path);
+  for (const Collective* collective : options.collectives) {
+    file.targets.push_back({collective, sweep_sizes(config, config.maxbytes)});
+  }
+  return verify_emitted({&file, 1}, {.launch = options.launch,
+                                     .config = config,
+                                     .user_environment = read_user_environment(),
+                                     .delta = options.delta,
+                                     .timeout_s = options.launch_timeout_s});
+}
+
+}  // namespace
+
+ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& options, const Configured& configured) {
+  if (!options.verify_file.empty()) return verify_given_file(options, configured.config);
+  check_emission(options);
+  const Config& config = configured.config;
+  check_folder(config.output_file, "-J");
+  check_folder(config.csv, "--csv");
+  if (!config.history.empty()) check_history(config.history);
+  std::vector<LaunchSeries> all = plan_series(options, configured);
+  double total_s = 0;
+  int planned = 0;
+  for (const LaunchSeries& series : all) {
+    const int of_series = series.launches * static_cast<int>(series.variants.size());
+    planned += of_series;
+    total_s += of_series * (series.measure_s + kLaunchOverhead);
+  }
+  fmt::print(stderr, "busbar: {} launches, about {}\n", planned, format_duration(total_s));
+  if (config.dry_run) return show_commands(all);
+  const double bound_s = is_set(configured, "max-time") ? config.max_time_s : 3 * total_s;
+  const auto deadline =
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bound_s));
+  const LaunchFolder folder;
+  std::optional<RunInfo> info;
+  std::optional<CompareReporter> reporter;
+  TerminalLine line;
+  for (LaunchSeries& series : all) {
+    series.deadline = deadline;
+    const SeriesResult result = run_series(series, folder, [&](const std::string& text) { line.show(text); });
+    line.erase();
+    std::vector<Comparison> tables =
+        compare_runs(*series.collective, result.variants, options.delta, config.placement == Placements::in);
+    if (!reporter) {
+      const RunFile& first = result.variants.front().runs.front();
+      info = describe_launches(args, first, series, config);
+      reporter.emplace(true, *info, options.delta);
+      reporter->begin(header(first, series, options.delta));
+    }
+    for (Comparison& c : tables) {
+      for (ComparedCase& at : c.cases) at.out_of_time = result.out_of_time;
+      reporter->add(c);
+    }
+  }
+  const bool wrong = std::any_of(reporter->comparisons().begin(), reporter->comparisons().end(),
+                                 [](const Comparison& c) { return count_cells(c).wrong > 0; });
+  const ExitCode code = wrong ? ExitCode::wrong_data : ExitCode::good;
+  reporter->end(code);
+  const std::vector<Emitted> files = emit_files(options, reporter->comparisons());
+  if (!reporter->table_complete()) return ExitCode::internal;
+  if (wrong || !options.verify) return code;
+  return verify_emitted(files, {.launch = options.launch,
+                                .config = config,
+                                .user_environment = read_user_environment(),
+                                .delta = options.delta,
+                                .timeout_s = options.launch_timeout_s});
+}
+
+}  // namespace busbar

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/measure/result.h"
+#include "common/output/report_file.h"
+#include "common/output/terminal_line.h"
+#include "driver/compare/comparison.h"
+#include "driver/history/history_run.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// Tells comparisons as they end: tables on stdout, JSON (-J) and CSV (--csv) in files, the history, progress on a
+/// terminal. Exists on every process and says something on process 0 only.
+class CompareReporter {
+ public:
+  /// The files' names are those of info.config.
+  CompareReporter(bool speaks, const RunInfo& info, double delta);
+
+  /// Opens the files and prints what comes before the first table: `header`, or compare_header() where that is empty.
+  /// Throws Error(bad_config) if a file cannot be created.
+  void begin(const std::string& header = {});
+
+  void progress(const std::string& text);
+  void add(const Comparison& comparison);
+  void end(ExitCode code);
+
+  /// What was added; on every process.
+  const std::vector<Comparison>& comparisons() const { return comparisons_; }
+
+  /// False once stdout took no more (disk full, reader gone).
+  bool table_complete() const { return table_complete_; }
+
+ private:
+  void to_stdout(const std::string& text);
+  void write_json(std::optional<ExitCode> code);
+  void write_csv(const std::string& text);
+
+  bool speaks_;
+  const RunInfo& info_;
+  double delta_;
+  TerminalLine line_;
+  std::vector<Comparison> comparisons_;
+  std::string json_path_;  // empty: none
+  std::optional<NewFile> csv_;
+  std::optional<HistoryRun> history_;  // --history
+  bool table_complete_ = true;
+  bool warned_ = false;
+};
+
+}  // namespace busbar

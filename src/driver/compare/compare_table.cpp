@@ -1,0 +1,341 @@
+#include "driver/compare/compare_table.h"
+
+#include "common/base/units.h"
+#include "common/output/format.h"
+#include "common/output/table.h"
+#include "driver/compare/verdicts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kLineWidth = 160;
+constexpr std::size_t kSizeWidth = 12;
+constexpr std::size_t kTimeWidth = 10;
+constexpr std::size_t kLeastCellWidth = 12;
+constexpr std::size_t kMostCellWidth = 16;
+constexpr std::size_t kWinnerWidth = 24;
+constexpr std::size_t kRegretWidth = 8;
+
+/// Three digits.
+std::string ratio_number(double value) {
+  const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.9995 ? 2 : 3;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string percent(double fraction) {
+  const double p = 100 * fraction;
+  return p >= 10 ? fmt::format("{:.0f}", p) : fmt::format("{:.1f}", p);
+}
+
+/// A label in pieces of at most `width`, broken behind '_' and '/' where possible.
+std::vector<std::string> wrapped(std::string label, std::size_t width) {
+  std::vector<std::string> lines;
+  while (label.size() > width) {
+    const std::size_t at = label.find_last_of("_/", width - 1);
+    const std::size_t take = at == std::string::npos || at == 0 ? width : at + 1;
+    lines.push_back(label.substr(0, take));
+    label.erase(0, take);
+  }
+  lines.push_back(label);
+  return lines;
+}
+
+/// Wide enough for every word of a label, where that is not too wide.
+std::size_t cell_width(const Comparison& comparison) {
+  std::size_t width = kLeastCellWidth;
+  for (const Variant& variant : comparison.variants) {
+    std::size_t word = 0;
+    for (char c : variant.label) {
+      ++word;
+      width = std::max(width, std::min(word, kMostCellWidth));
+      if (c == '_' || c == '/') word = 0;
+    }
+  }
+  return width;
+}
+
+/// Titles of several lines, aligned at the bottom.
+std::string title_lines(const std::vector<std::string>& names, const std::vector<std::size_t>& widths) {
+  std::vector<std::vector<std::string>> columns;
+  std::size_t height = 1;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    columns.push_back(wrapped(names[i], widths[i]));
+    height = std::max(height, columns.back().size());
+  }
+  std::string text;
+  for (std::size_t line = 0; line < height; ++line) {
+    std::string row;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::size_t skip = height - columns[i].size();
+      row += fmt::format("{}{:>{}}", i == 0 ? "" : " ", line < skip ? "" : columns[i][line - skip], widths[i]);
+    }
+    row[0] = '#';
+    text += row + "\n";
+  }
+  return text;
+}
+
+std::string regret_text(const ComparedCase& compared) {
+  if (compared.winner < 0) return "-";
+  return percent(compared.regret);
+}
+
+/// One block of the table: the variants from `first` on, `count` of them; winner and regret behind the last block.
+std::string block_text(const Comparison& comparison, std::size_t first, std::size_t count) {
+  const std::size_t cell = cell_width(comparison);
+  const bool last = first + count == comparison.variants.size();
+  std::vector<std::string> names{"size (B)", "default us"};
+  std::vector<std::size_t> widths{kSizeWidth, kTimeWidth};
+  for (std::size_t v = first; v < first + count; ++v) {
+    names.push_back(comparison.variants[v].label);
+    widths.push_back(cell);
+  }
+  std::string text = title_lines(names, widths);
+  if (last) {
+    const std::string winner = fmt::format("  {:<{}} {:>{}}", "winner", kWinnerWidth, "regret %", kRegretWidth);
+    text.insert(text.size() - 1, winner);
+  }
+  for (const ComparedCase& compared : comparison.cases) {
+    const VariantCell& base = compared.variants.front();
+    const std::string time = base.usable() ? fit_number(1e6 * base.median_s, kTimeWidth) : cell_text(base);
+    text += fmt::format("{:>{}} {:>{}}", compared.row_case.nbytes, kSizeWidth, time, kTimeWidth);
+    for (std::size_t v = first; v < first + count; ++v) {
+      text += fmt::format(" {:>{}}", cell_text(compared.variants[v]), cell);
+    }
+    if (last) {
+      text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), kWinnerWidth, regret_text(compared),
+                          kRegretWidth);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string table_text(const Comparison& comparison) {
+  constexpr std::size_t kFixed = kSizeWidth + 1 + kTimeWidth + 2 + kWinnerWidth + 1 + kRegretWidth;
+  const std::size_t per_block = (kLineWidth - kFixed) / (cell_width(comparison) + 1);
+  std::string text;
+  std::size_t first = 1;
+  do {
+    const std::size_t count = std::min(per_block, comparison.variants.size() - first);
+    text += block_text(comparison, first, count);
+    first += count;
+  } while (first < comparison.variants.size());
+  return text;
+}
+
+/// "8 B", "8 B to 64 KiB"
+std::string size_range(std::uint64_t first, std::uint64_t last) {
+  return first == last ? format_bytes(first) : fmt::format("{} to {}", format_bytes(first), format_bytes(last));
+}
+
+/// What is said of a variant at neighbouring sizes, said once: "LABEL: text (sizes)".
+template <class TextOf>
+std::string by_range(const Comparison& comparison, std::string_view head, TextOf text_of) {
+  std::string lines;
+  for (std::size_t v = 0; v < comparison.variants.size(); ++v) {
+    for (std::size_t i = 0; i < comparison.cases.size();) {
+      const std::string text = text_of(comparison.cases[i], v);
+      std::size_t end = i + 1;
+      while (end < comparison.cases.size() && text_of(comparison.cases[end], v) == text) ++end;
+      if (!text.empty()) {
+        const bool everywhere = i == 0 && end == comparison.cases.size();
+        const std::string sizes =
+            everywhere ? "all sizes"
+                       : size_range(comparison.cases[i].row_case.nbytes, comparison.cases[end - 1].row_case.nbytes);
+        lines += remark_lines(fmt::format("{} {}, {}: {}", head, comparison.variants[v].label, sizes, text));
+      }
+      i = end;
+    }
+  }
+  return lines;
+}
+
+std::string plain(std::string_view text) {
+  std::string letters;
+  for (char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) letters += static_cast<char>(std::tolower(c));
+  }
+  return letters;
+}
+
+/// What the library says it ran, where it is not what the label says already.
+std::string ran_text(const Comparison& comparison, const ComparedCase& compared, std::size_t v) {
+  const VariantCell& cell = compared.variants[v];
+  if (!cell.usable() || cell.ran.algorithm == "unknown" || cell.ran.algorithm == "default") return {};
+  std::string text = cell.ran.algorithm;
+  if (cell.ran.protocol != "-") text += "/" + cell.ran.protocol;
+  if (plain(text) == plain(comparison.variants[v].label)) return {};
+  if (cell.ran.channels != "-") text += fmt::format(" on {} channels", cell.ran.channels);
+  return text;
+}
+
+std::string wrong_lines(const Comparison& comparison) {
+  return by_range(comparison, "WRONG", [](const ComparedCase& c, std::size_t v) {
+    return c.variants[v].wrong == 0 ? "" : fmt::format("{} wrong elements", c.variants[v].wrong);
+  });
+}
+
+std::string fit_lines(const Comparison& comparison) {
+  const auto fits = hockney_fits(comparison);
+  std::string text;
+  for (std::size_t v = 0; v < fits.size(); ++v) {
+    if (!fits[v]) continue;
+    if (text.empty()) {
+      text =
+          "#\n# time = latency + bytes / bandwidth, fitted to relative errors over all sizes; the residual says how "
+          "far to trust it\n";
+      text += fmt::format("# {:<26} {:>12} {:>10} {:>17}\n", "fit", "latency us", "GB/s", "worst residual %");
+    }
+    const std::string rate = std::isfinite(fits[v]->bandwidth) ? fmt::format("{:.3g}", fits[v]->bandwidth / 1e9) : "-";
+    text += fmt::format("# {:<26} {:>12.2f} {:>10} {:>17.0f}\n", comparison.variants[v].label, 1e6 * fits[v]->latency_s,
+                        rate, 100 * fits[v]->worst_relative_error);
+  }
+  return text;
+}
+
+std::string count_lines(const Comparison& comparison) {
+  const CellCounts n = count_cells(comparison);
+  std::string text = fmt::format("# cells: {} compared with the default, {} undecided", n.measured, n.undecided);
+  if (n.out_of_time > 0) text += fmt::format(" ({} for lack of time)", n.out_of_time);
+  text += fmt::format(", {} n/a, {} WRONG\n", n.not_possible, n.wrong);
+  const auto unmeasured = std::count_if(comparison.cases.begin(), comparison.cases.end(),
+                                        [](const ComparedCase& c) { return c.rounds == 0 && c.out_of_time; });
+  if (unmeasured > 0) text += fmt::format("# {} sizes were not reached\n", unmeasured);
+  if (n.out_of_time > 0 || unmeasured > 0) text += "# more time: --max-time (whole run), --cell-time (one size)\n";
+  return text;
+}
+
+std::string worst_regret_line(const Comparison& comparison) {
+  const ComparedCase* worst = nullptr;
+  for (const ComparedCase& c : comparison.cases) {
+    if (c.winner > 0 && (worst == nullptr || c.regret > worst->regret)) worst = &c;
+  }
+  if (worst == nullptr) return "# the library's own choice is nowhere confidently beaten\n";
+  const char* const option = comparison.backend == "nccl" ? "--emit-tuner FILE.csv" : "--emit-ompi-rules FILE";
+  return fmt::format(
+      "# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n"
+      "# the winners as settings for every launch: {}; --verify launches with and without them\n",
+      percent(worst->regret), format_bytes(worst->row_case.nbytes),
+      comparison.variants[static_cast<std::size_t>(worst->winner)].label,
+      ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value), option);
+}
+
+}  // namespace
+
+std::string cell_text(const VariantCell& cell) {
+  if (!cell.why_not.empty()) return "n/a";
+  if (cell.wrong > 0) return "WRONG";
+  if (!cell.ratio) return "-";
+  const Ratio& r = *cell.ratio;
+  const double half_width = (r.interval.high - r.interval.low) / 2 / r.value;
+  constexpr std::string_view kMarks = "<>=?";  // as Difference counts
+  const char mark = kMarks[static_cast<std::size_t>(cell.difference)];
+  return fmt::format("{}+-{}%{}", ratio_number(r.value), percent(half_width), mark);
+}
+
+std::string winner_text(const Comparison& comparison, const ComparedCase& compared) {
+  const bool compares = std::any_of(compared.variants.begin() + 1, compared.variants.end(),
+                                    [](const VariantCell& c) { return c.usable() && c.ratio; });
+  if (!compares) return "-";
+  if (compared.winner < 0) return "tie";
+  std::string text = comparison.variants[static_cast<std::size_t>(compared.winner)].label;
+  if (compared.winner == 0) return text;
+  // Others that beat the default too and cannot be told from the winner.
+  std::vector<std::string> others;
+  for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {
+    if (v == static_cast<std::size_t>(compared.winner) || compared.variants[v].difference != Difference::faster)
+      continue;
+    others.push_back(comparison.variants[v].label);
+  }
+  if (others.empty()) return text;
+  const std::string named = fmt::format("{} or {}", text, others.front());
+  if (others.size() == 1 && named.size() <= kWinnerWidth) return named;
+  return fmt::format("{} or {} more", text, others.size());
+}
+
+std::vector<std::string> crossover_lines(const Comparison& comparison) {
+  const std::vector<NamedCrossover> all = named_crossovers(comparison);
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < all.size();) {
+    // One line for all that the same variant passes in the same place.
+    std::vector<std::string> passed;
+    double regret = 0;
+    std::size_t end = i;
+    for (; end < all.size() && all[end].above == all[i].above && all[end].crossover.low == all[i].crossover.low &&
+           all[end].crossover.high == all[i].crossover.high;
+         ++end) {
+      passed.push_back(comparison.variants[all[end].below].label);
+      regret = std::max(regret, all[end].crossover.regret);
+    }
+    lines.push_back(fmt::format("{} passes {} between {} and {} (a wrong choice between them costs at most {} %)",
+                                comparison.variants[all[i].above].label, fmt::join(passed, " and "),
+                                format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high),
+                                percent(regret)));
+    i = end;
+  }
+  return lines;
+}
+
+std::string title(const Comparison& comparison) {
+  std::string text(comparison.collective->name);
+  if (comparison.cases.empty()) return text;
+  const Case& first = comparison.cases.front().row_case;
+  text += fmt::format(" {}", name(first.dtype));
+  if (first.op) text += fmt::format(" {}", name(*first.op));
+  if (comparison.collective->has_root) text += fmt::format(" root {}", first.root);
+  return text + fmt::format(", {}, {} ranks on {} node{}",
+                            comparison.cases.front().in_place ? "in place" : "out of place", comparison.nranks,
+                            comparison.nnodes, comparison.nnodes == 1 ? "" : "s");
+}
+
+std::string compare_header(const RunInfo& info, double delta) {
+  std::string text = fmt::format("# busbar version {} compare backend={} library={}\n", info.version, info.backend,
+                                 info.library_version);
+  if (!info.cadence.empty()) {
+    text += fmt::format("# cadence: {}; a time is {}; seed {}\n", info.cadence, info.estimand, info.seed);
+    text += fmt::format(
+        "# rounds: each takes a batch of every variant in random order; looks after {}; at most {} in all, {} per "
+        "size\n",
+        fmt::join(kLooks, ", "), format_duration(info.config.max_time_s), format_duration(info.config.cell_time_s));
+  }
+  text += "#\n# Using devices\n";
+  for (const RankInfo& rank : info.ranks) text += device_line(rank);
+  for (const std::string& remark : info.remarks) text += remark_lines(remark);
+  text += "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
+  text += fmt::format(
+      "# '<', '>': confidently faster, slower by more than {} %; '=': within {} %; '?': undecided. Where an interval "
+      "is\n"
+      "# lopsided the mark counts, and -J has both ends. Regret: what the default takes beyond the winner. An "
+      "interval\n"
+      "# says: this launch, these seconds.\n",
+      percent(delta), percent(delta));
+  text += fmt::format(
+      "# Communicators with the same settings differ by up to {:g} ns, so that less is no difference either.\n",
+      kSameSettingsDiffer * 1e9);
+  return text;
+}
+
+std::string comparison_text(const Comparison& comparison) {
+  std::string text = fmt::format("#\n# Comparison of {}\n#\n", title(comparison));
+  text += table_text(comparison);
+  text += "#\n";
+  for (const std::string& line : crossover_lines(comparison)) text += remark_lines(line);
+  text += worst_regret_line(comparison);
+  text += wrong_lines(comparison);
+  text += by_range(comparison, "n/a", [](const ComparedCase& c, std::size_t v) { return c.variants[v].why_not; });
+  text += by_range(comparison, "ran", [&](const ComparedCase& c, std::size_t v) { return ran_text(comparison, c, v); });
+  text += fit_lines(comparison);
+  text += "#\n" + count_lines(comparison);
+  return text;
+}
+
+}  // namespace busbar

@@ -1,0 +1,204 @@
+#include "driver/compare/emit.h"
+
+#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "driver/compare/variants.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <map>
+
+namespace busbar {
+namespace {
+
+constexpr std::array<std::string_view, 2> kInRules{"ompi.algorithm", "ompi.segmentsize"};
+// What ends in the table as a number of channels is in it as well.
+constexpr std::array<std::string_view, 10> kInTable{
+    "NCCL_ALGO",          "NCCL_PROTO",         "nccl.ctas",     "nccl.minCTAs",  "nccl.maxCTAs",
+    "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"};
+
+template <class List>
+std::string first_not_in(const List& list, std::span<const std::string> names) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return std::find(list.begin(), list.end(), name) == list.end();
+  });
+  return found == names.end() ? std::string{} : *found;
+}
+
+/// The variants that a rule may name at this case: as good as the winner, and confidently better than the library.
+std::vector<std::size_t> worthy(const ComparedCase& at, double delta) {
+  std::vector<std::size_t> result;
+  if (at.winner <= 0) return result;
+  const double best_s = at.variants[static_cast<std::size_t>(at.winner)].median_s;
+  for (std::size_t v = 1; v < at.variants.size(); ++v) {
+    const VariantCell& cell = at.variants[v];
+    const bool faster = cell.usable() && cell.difference == Difference::faster;
+    if (faster && cell.median_s <= best_s * (1 + delta)) result.push_back(v);
+  }
+  return result;
+}
+
+bool contains(const std::vector<std::size_t>& list, std::size_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// The variant for cases that a rule cannot tell apart; 0 unless one is worthy in all of them.
+std::size_t choose(const Comparison& comparison, const std::vector<std::size_t>& cases, std::size_t former) {
+  std::vector<std::size_t> common = worthy(comparison.cases[cases.front()], comparison.delta);
+  for (const std::size_t i : cases) {
+    const std::vector<std::size_t> here = worthy(comparison.cases[i], comparison.delta);
+    std::erase_if(common, [&](std::size_t v) { return !contains(here, v); });
+  }
+  if (common.empty()) return 0;
+  if (contains(common, former)) return former;
+  const int winner = comparison.cases[cases.front()].winner;
+  return contains(common, static_cast<std::size_t>(winner)) ? static_cast<std::size_t>(winner) : common.front();
+}
+
+std::string range_text(const SizeChoice& at) {
+  return at.next_bytes == at.from_bytes + 1
+             ? format_bytes(at.from_bytes)
+             : fmt::format("{} to below {}", format_bytes(at.from_bytes), format_bytes(at.next_bytes));
+}
+
+/// The table's line for one size, or why there is none.
+struct TunerLine {
+  TunerRule rule;
+  std::string why_not;
+};
+
+TunerLine tuner_line(const Comparison& comparison, const SizeChoice& at) {
+  const ShownAlgorithm& ran = comparison.cases[at.cases.front()].variants[at.variant].ran;
+  for (const std::size_t i : at.cases) {
+    const ShownAlgorithm& other = comparison.cases[i].variants[at.variant].ran;
+    const bool same =
+        other.algorithm == ran.algorithm && other.protocol == ran.protocol && other.channels == ran.channels;
+    if (!same) return {{}, "types, operations or placements of this size ran differently"};
+  }
+  const auto collective = tuner_collective(comparison.collective->name);
+  const auto algorithm = tuner_algorithm(ran.algorithm);
+  const auto protocol = tuner_protocol(ran.protocol);
+  if (!collective) return {{}, fmt::format("NCCL asks no tuner about {}", comparison.collective->name)};
+  if (!algorithm || !protocol) {
+    return {{}, fmt::format("what ran is not known well enough: {}/{}", ran.algorithm, ran.protocol)};
+  }
+  int channels = 0;
+  const char* const end = ran.channels.data() + ran.channels.size();
+  const auto [stop, failure] = std::from_chars(ran.channels.data(), end, channels);
+  if (failure != std::errc{} || stop != end || channels < 1 || channels > kMaxTunerChannels) {
+    return {{}, fmt::format("the number of channels is not known: {}", ran.channels)};
+  }
+  return {{.collective = *collective,
+           .min_bytes = at.from_bytes,
+           .max_bytes = at.next_bytes - 1,
+           .algorithm = *algorithm,
+           .protocol = *protocol,
+           .channels = channels,
+           .nnodes = comparison.nnodes,
+           .nranks = comparison.nranks},
+          {}};
+}
+
+/// Whether `next` begins where `rule` ends and says the same.
+bool continues(const TunerRule& rule, const TunerRule& next) {
+  TunerRule same = next;
+  same.min_bytes = rule.min_bytes;
+  same.max_bytes = rule.max_bytes;
+  return same == rule && rule.max_bytes + 1 == next.min_bytes;
+}
+
+}  // namespace
+
+std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
+                                       const std::function<std::uint64_t(const Case&)>& bytes_of) {
+  std::map<std::uint64_t, std::vector<std::size_t>> sizes;
+  for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
+    sizes[bytes_of(comparison.cases[i].row_case)].push_back(i);
+  }
+  std::vector<SizeChoice> choices;
+  for (auto at = sizes.begin(); at != sizes.end(); ++at) {
+    const auto next = std::next(at);
+    const std::size_t former = choices.empty() ? 0 : choices.back().variant;
+    choices.push_back({at->first, next == sizes.end() ? at->first + 1 : next->first,
+                       choose(comparison, at->second, former), at->second});
+  }
+  return choices;
+}
+
+std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons) {
+  std::vector<Comparison> joined;
+  for (const Comparison& c : comparisons) {
+    const auto found = std::find_if(joined.begin(), joined.end(), [&](const Comparison& other) {
+      return other.collective == c.collective && other.variants.size() == c.variants.size();
+    });
+    if (found == joined.end()) {
+      joined.push_back(c);
+    } else {
+      found->cases.insert(found->cases.end(), c.cases.begin(), c.cases.end());
+    }
+  }
+  return joined;
+}
+
+std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
+  std::vector<OmpiRule> rules;
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    const CollectiveId id = c.collective->id;
+    if (ompi_collective(id) == nullptr) continue;  // no variant of it can have won
+    std::size_t former = 0;
+    const auto add = [&](std::uint64_t from_bytes, std::size_t variant) {
+      const OmpiChoice choice = ompi_choice(c.variants[variant], *c.collective);
+      if (variant != former) rules.push_back({id, c.nranks, from_bytes, choice.algorithm, choice.segment_bytes});
+      former = variant;
+    };
+    const auto choices = choose_by_size(c, [&](const Case& k) { return ompi_rule_bytes(id, k.problem); });
+    for (const SizeChoice& at : choices) add(at.from_bytes, at.variant);
+    if (!choices.empty()) add(choices.back().next_bytes, 0);
+  }
+  return rules;
+}
+
+TunerTable tuner_rules(std::span<const Comparison> comparisons) {
+  TunerTable table;
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
+      if (at.variant == 0) continue;
+      TunerLine line = tuner_line(c, at);
+      if (!line.why_not.empty()) {
+        table.left_out.push_back(fmt::format("{} at {}, {}: {}", c.collective->name, range_text(at),
+                                             c.variants[at.variant].label, line.why_not));
+      } else if (!table.rules.empty() && continues(table.rules.back(), line.rule)) {
+        table.rules.back().max_bytes = line.rule.max_bytes;
+      } else {
+        table.rules.push_back(line.rule);
+      }
+    }
+  }
+  return table;
+}
+
+std::string why_no_ompi_rules(std::span<const std::string> varied_names) {
+  const std::string odd = first_not_in(kInRules, varied_names);
+  if (odd.empty()) return {};
+  return fmt::format(
+      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use "
+      "--emit-env",
+      odd);
+}
+
+std::string why_no_tuner_table(std::span<const std::string> varied_names) {
+  const std::string odd = first_not_in(kInTable, varied_names);
+  if (odd.empty()) return {};
+  return fmt::format(
+      "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or "
+      "use --emit-env",
+      odd);
+}
+
+}  // namespace busbar

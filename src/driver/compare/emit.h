@@ -1,0 +1,66 @@
+#pragma once
+
+#include "common/backends/mpi/ompi_rules.h"
+#include "common/base/tuner_table.h"
+#include "driver/compare/comparison.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+// What a comparison turns into: settings that a later launch reads. All pure.
+//
+// A measured size gets a rule where a variant is confidently faster than the library's own choice by more than the
+// band; the rule holds from that size up to the next measured one, where the next verdict begins, and the last one up
+// to the last measured size. Everywhere else (below, beyond, at ties) the library decides as before: what was not
+// measured is not claimed. Where the former rule's variant is confidently faster too and within the band of the
+// winner, it goes on, because the simpler table is worth more than a difference that is none. Cases that a rule cannot
+// tell apart (types, operations, placements of one size) must agree on the variant.
+
+/// What is decided at one measured size.
+struct SizeChoice {
+  std::uint64_t from_bytes = 0;    ///< as the rule's reader counts
+  std::uint64_t next_bytes = 0;    ///< the next measured size, or one byte more than the last
+  std::size_t variant = 0;         ///< 0: the library's own choice
+  std::vector<std::size_t> cases;  ///< of Comparison::cases, which this size covers
+};
+
+/// Rising in size. `bytes_of` tells the bytes by which the rule's reader decides.
+std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
+                                       const std::function<std::uint64_t(const Case&)>& bytes_of);
+
+/// One comparison per collective: types and operations, which have tables of their own, share what follows.
+std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons);
+
+/// Open MPI's rules; empty where nothing is worth one. Throws Error(bad_config) for settings that rules cannot hold.
+std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons);
+
+/// The decision table of NCCL's tuners, with algorithm, protocol and channels as they really ran.
+struct TunerTable {
+  std::vector<TunerRule> rules;
+  std::vector<std::string> left_out;  ///< wins that the table cannot hold, and why
+};
+TunerTable tuner_rules(std::span<const Comparison> comparisons);
+
+/// The single best setting over all sizes, as lines for a shell. Best: least regret in all, where the regret at a size
+/// is the time over that of the fastest, less 1, and a difference from the library's own choice counts only where it is
+/// confident. What belongs to one collective (ompi.algorithm, NCCL_ALGO, ...) is chosen for each, what does not for all
+/// together.
+struct BestSetting {
+  std::string text;  ///< comments, and `export NAME=VALUE` lines
+  std::vector<std::pair<std::string, std::string>> environment;
+  bool changes_anything = false;  ///< false: the library's own choice is best
+};
+BestSetting best_setting(std::span<const Comparison> comparisons);
+
+/// Why the varied settings cannot become such a file, in a sentence; nothing where they can. To be asked before
+/// anything is measured.
+std::string why_no_ompi_rules(std::span<const std::string> varied_names);
+std::string why_no_tuner_table(std::span<const std::string> varied_names);
+
+}  // namespace busbar

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "common/base/config.h"
+#include "common/job/child.h"
+#include "driver/compare/launch_results.h"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// A folder for the launches' result files, which process 0 of a launch writes and we read: in the current directory,
+/// because hosts of a cluster share that rather than /tmp. Gone with this object.
+class LaunchFolder {
+ public:
+  LaunchFolder();
+  LaunchFolder(const LaunchFolder&) = delete;
+  LaunchFolder& operator=(const LaunchFolder&) = delete;
+  ~LaunchFolder();
+
+  std::string file(std::string_view name) const { return (path_ / name).string(); }
+
+ private:
+  InterruptsHeld held_;  // an interrupt between two launches must not leave the folder behind
+  std::filesystem::path path_;
+};
+
+/// A variant, and the words that stand before the program in its launches ("env", "NAME=VALUE").
+struct LaunchedVariant {
+  Variant variant;
+  std::vector<std::string> prefix;
+};
+
+/// Launches of one benchmark that alternate between variants.
+struct LaunchSeries {
+  std::string launch;         ///< the user's launch command (launch_template.h)
+  std::optional<int> nranks;  ///< for "{ranks}" in it
+  const Collective* collective = nullptr;
+  Config config;  ///< what is measured
+  std::vector<LaunchedVariant> variants;
+  int launches = 8;        ///< of each variant
+  double measure_s = 5;    ///< --max-time of a launch
+  double timeout_s = 60;   ///< of a launch, then it is killed
+  std::uint64_t seed = 1;  ///< of the order
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();  ///< for a new round
+};
+
+struct SeriesResult {
+  std::vector<VariantRuns> variants;
+  bool out_of_time = false;  ///< the deadline came first
+};
+
+/// Runs them: in each round every variant once, in random order, each second round the mirror image of the one before,
+/// so that drift hits all alike. A launch that fails takes its variant out, with the reason. Where it is the first
+/// variant's, there is nothing to compare with: throws Error with the launch's own exit code. `tell` hears what is
+/// under way. Throws Interrupted.
+SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
+                        const std::function<void(const std::string&)>& tell);
+
+/// The whole command of a launch that writes `results`; `number` enters its seed.
+std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
+                                      const std::string& results, int number);
+
+/// "env NAME=VALUE ...", or nothing for no settings.
+std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment);
+
+/// The benchmark's executable, beside this one.
+std::string benchmark_program(const Collective& collective);
+
+/// What a failed program said last: its own error, or its last lines, on one line.
+std::string last_words(std::string_view text);
+
+/// Cells that a launch measures, as far as is known before.
+std::size_t planned_cells(const Config& config, const Collective& collective);
+
+/// The time that a launch needs beside measuring, and that one of so many cells needs to measure, for estimates [s].
+inline constexpr double kLaunchOverhead = 2;
+double measuring_time_s(std::size_t cells);
+
+}  // namespace busbar

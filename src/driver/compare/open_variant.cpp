@@ -1,0 +1,125 @@
+#include "driver/compare/open_variant.h"
+
+#include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/mpi/ompi_tuned.h"
+#include "common/backends/open_backend.h"
+#include "common/mpi/collectively.h"
+#include "driver/compare/nccl_choices.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+/// Environment variables set while it lives.
+class ScopedEnvironment {
+ public:
+  ScopedEnvironment() = default;
+  ScopedEnvironment(const ScopedEnvironment&) = delete;
+  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
+  ~ScopedEnvironment() {
+    for (const auto& [name, value] : before_) {
+      if (value) {
+        ::setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        ::unsetenv(name.c_str());
+      }
+    }
+  }
+
+  void set(const std::string& name, const std::string& value) {
+    const char* const old = std::getenv(name.c_str());
+    before_.emplace_back(name, old != nullptr ? std::optional<std::string>(old) : std::nullopt);
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
+bool is_ompi(const Variant& variant) {
+  return !variant.settings.empty() && variant.settings.front().first.starts_with(kOmpiSetting);
+}
+
+void set_nccl_environment(ScopedEnvironment& environment, const Variant& variant, const Collective& collective) {
+  for (const auto& [name, value] : variant.settings) {
+    if (!name.starts_with("NCCL_")) continue;
+    const bool per_function = name == "NCCL_ALGO" || name == "NCCL_PROTO";
+    environment.set(name, per_function ? for_collective(collective, value) : value);
+  }
+}
+
+NcclFields nccl_fields(const Variant& variant) {
+  const auto number = [&](const char* name) -> std::optional<int> {
+    const std::string* value = setting(variant, name);
+    return value == nullptr ? std::nullopt : std::optional(std::stoi(*value));
+  };
+  NcclFields fields{.min_ctas = number("nccl.minCTAs"),
+                    .max_ctas = number("nccl.maxCTAs"),
+                    .cga_cluster_size = number("nccl.cgaClusterSize"),
+                    .cta_policy = number("nccl.CTAPolicy"),
+                    .nvls_ctas = number("nccl.nvlsCTAs"),
+                    .net_name = {}};
+  if (const std::optional<int> both = number("nccl.ctas")) fields.min_ctas = fields.max_ctas = both;
+  if (const std::string* name = setting(variant, "nccl.netName")) fields.net_name = *name;
+  return fields;
+}
+
+/// NCCL checks a communicator's settings before it talks to anybody, so that all ranks are refused alike; any other
+/// failure of its set-up may be one rank's alone.
+bool is_refusal(const Error& error) {
+  const std::string_view text = error.what();
+  return text.find("invalid usage") != std::string_view::npos ||
+         text.find("invalid argument") != std::string_view::npos;
+}
+
+/// Nothing but the one MPI_Comm_dup may happen while the settings are in force: other communicators that are made
+/// meanwhile, by a split for instance, would be forced to algorithms that fail on them.
+std::unique_ptr<Backend> open_ompi(const Variant& variant, const Collective& collective, const Comm& world,
+                                   const Comm& group) {
+  const int ranks_on_host = world.split_by_host().size();
+  std::optional<TunedSettings> tuned;
+  collectively(world, "setting Open MPI's variables",
+               [&] { tuned.emplace(collective, variant.settings, group.size()); });
+  return make_mpi_backend(group, ranks_on_host);
+}
+
+std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& collective, const Config& config,
+                                   const Comm& world, const Comm& group) {
+  ScopedEnvironment environment;
+  set_nccl_environment(environment, variant, collective);
+  std::unique_ptr<Backend> backend;
+  std::string refusal;
+  try {
+    backend = open_backend(config, world, group, nccl_fields(variant)).backend;
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const Error& e) {
+    if (!is_refusal(e)) throw;
+    refusal = e.what();
+  }
+  collectively(world, "opening the variant's communicator", [&] {
+    if (!refusal.empty()) throw Error(ExitCode::backend, refusal);
+  });
+  return backend;
+}
+
+}  // namespace
+
+OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
+                           const Comm& world, const Comm& group) {
+  OpenedVariant opened;
+  try {
+    opened.backend = is_ompi(variant) ? open_ompi(variant, collective, world, group)
+                                      : open_nccl(variant, collective, config, world, group);
+  } catch (const AgreedError& e) {
+    opened.why_not = e.what();
+  }
+  return opened;
+}
+
+}  // namespace busbar

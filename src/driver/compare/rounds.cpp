@@ -1,0 +1,244 @@
+#include "driver/compare/rounds.h"
+
+#include "common/base/units.h"
+#include "common/measure/check_half.h"
+#include "common/measure/lanes.h"
+#include "common/measure/paranoid.h"
+#include "common/mpi/collectively.h"
+#include "common/statistics/interval.h"
+#include "common/statistics/random.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace busbar {
+namespace {
+
+/// Enough to defeat a cache, little enough to fill in no time (as in the statistical mode).
+constexpr std::size_t kSlotBytes = std::size_t{32} << 20;
+
+/// Time of a half-round's samples [s]: short against the machine's drift, long against the agreement at its end.
+double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
+
+bool is_look(int rounds) { return std::find(kLooks.begin(), kLooks.end(), rounds) != kLooks.end(); }
+
+/// Nothing below can be said of a time that is none.
+double positive(double time_s) { return std::max(time_s, 1e-12); }
+
+}  // namespace
+
+std::vector<std::size_t> round_order(std::uint64_t seed, std::uint64_t case_number, int round,
+                                     std::vector<std::size_t> active) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // spreads neighbouring numbers over all bits
+  Random random(seed * kOdd + case_number * 1000003 + static_cast<std::uint64_t>(round / 2));
+  random.shuffle(std::span(active));
+  if (round % 2 == 1) std::reverse(active.begin(), active.end());
+  return active;
+}
+
+double case_budget_s(double now_s, double max_time_s, double cell_time_s, std::size_t cases_left) {
+  const double left_s = std::max(0.0, max_time_s - now_s);
+  return std::min(cell_time_s, left_s / static_cast<double>(std::max<std::size_t>(cases_left, 1)));
+}
+
+Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const Config& config,
+               const Settings& settings, std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell)
+    : baseline_(baseline),
+      world_(world),
+      config_(config),
+      settings_(settings),
+      local_ranks_(local_ranks),
+      steps_(watchdog, baseline),
+      fail_(fail),
+      tell_(std::move(tell)),
+      arena_(baseline, capacity, static_cast<std::size_t>(config.unalign) * sizeof(double)),
+      baseline_verifier_(baseline, std::move(local_ranks)),
+      clock_(world),
+      sampler_(world, clock_, std::move(fail)),
+      clock_read_s_(clock_read_cost(world)) {
+  if (!config.paranoid) return;
+  sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
+    compare_calls(world_, config_, b, op, calls);
+  });
+}
+
+/// The first call of a forced setting is where a library refuses it. Only launched, never waited for: a rank that was
+/// refused launches nothing, and its peers would wait for ever. False: the communicator is gone.
+bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& cell) {
+  if (!backend.asynchronous()) return true;
+  try {
+    collectively(world_, "trying the setting", [&] {
+      std::exception_ptr failure;
+      std::mutex mutex;
+      const auto launch = [&](int lane) { backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane)); };
+      run_on_lanes(backend.lanes(), launch, [&](std::exception_ptr e) {
+        const std::lock_guard lock(mutex);
+        failure = e;
+      });
+      if (failure) std::rethrow_exception(failure);
+    });
+  } catch (const AgreedError& e) {
+    cell.why_not = e.what();
+    backend.abort();
+    return false;
+  }
+  run_on_lanes(
+      backend.lanes(), [&](int lane) { backend.synchronize(lane); }, fail_);
+  return true;
+}
+
+/// In full: a fast variant that computes something else is no winner.
+void Rounds::check(Backend& backend, const Workload& workload, VariantCell& cell) {
+  if (config_.check > 0) {
+    Verifier own(backend, local_ranks_);
+    Verifier& verifier = &backend == &baseline_ ? baseline_verifier_ : own;
+    const std::vector<WrongRank> wrong = verifier.verify_once(workload, false, fail_);
+    cell.wrong = static_cast<std::uint64_t>(world_.sum(static_cast<std::int64_t>(count_wrong(wrong))));
+  }
+  if (cell.wrong == 0) cell.ran = observe_operation(backend, workload, fail_);
+}
+
+ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std::span<const Variant> variants,
+                         std::span<OpenedVariant> opened, std::size_t cases_left) {
+  ComparedCase compared;
+  compared.row_case = row_case;
+  compared.in_place = settings_.in_place;
+  compared.variants.resize(variants.size());
+  ++case_number_;
+  const double budget_s = case_budget_s(now_s_, config_.max_time_s, config_.cell_time_s, cases_left);
+  const double deadline_s = now_s_ + budget_s;
+  if (budget_s == 0) {
+    compared.out_of_time = true;
+    return compared;
+  }
+
+  const std::size_t slots =
+      std::clamp(kSlotBytes / std::max<std::size_t>(row_case.nbytes, 1), std::size_t{1}, kMaxSlots);
+  const Workload workload(baseline_, arena_, collective, row_case, settings_.in_place, config_.unalign, slots);
+  std::vector<Racer> racers(variants.size());
+  std::vector<std::size_t> active;
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    VariantCell& cell = compared.variants[v];
+    racers[v].backend = v == 0 ? &baseline_ : opened[v].backend.get();
+    const std::string what = fmt::format("checking {}", variants[v].label);
+    steps_.begin(collective, row_case, settings_.in_place,
+                 {.phase = Phase::checking,
+                  .what = what,
+                  .calls = 3,
+                  .bytes = 4.0 * static_cast<double>(workload.message_bytes()),
+                  .communicator = static_cast<int>(v),
+                  .backend = racers[v].backend});
+    tell_(steps_.current());
+    cell.why_not = v == 0 ? "" : opened[v].why_not;
+    if (!cell.why_not.empty()) continue;
+    cell.why_not = why_not(variants[v], workload.operation(), settings_.where).value_or("");
+    if (!cell.why_not.empty()) continue;
+    // Tried out, checked, and asked what runs.
+    const int calls = (racers[v].backend->asynchronous() ? 1 : 0) + (config_.check > 0 ? 1 : 0) + 1;
+    compare_calls(world_, config_, *racers[v].backend, workload.operation(), static_cast<std::uint64_t>(calls));
+    if (!try_out(*racers[v].backend, workload, cell)) {
+      opened[v].why_not = cell.why_not;
+      continue;
+    }
+    check(*racers[v].backend, workload, cell);
+    if (cell.wrong == 0) active.push_back(v);
+  }
+  // Without a sound baseline there is nothing to compare with.
+  if (active.empty() || active.front() != 0) return compared;
+
+  steps_.begin(collective, row_case, settings_.in_place,
+               {.phase = Phase::preparing,
+                .what = "preparing data",
+                .bytes = 2.0 * static_cast<double>(workload.message_bytes() * workload.slots())});
+  baseline_verifier_.prepare_timed(workload);
+  const StepWork work{.phase = Phase::timed_loop, .what = "rounds", .calls = 0, .seconds = budget_s};
+  steps_.begin(collective, row_case, settings_.in_place, work);
+  shape_batches(racers, active, workload, budget_s);
+  race(compared, racers, std::move(active), workload, deadline_s);
+  steps_.rest();
+  return compared;
+}
+
+void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s) {
+  constexpr int kFew = 3;
+  const auto length_s = [&](std::size_t i) { return sample_s[i] * (shapes[i].samples + shapes[i].settle); };
+  const auto sum_s = [&] {
+    double sum = 0;
+    for (std::size_t i = 0; i < shapes.size(); ++i) sum += length_s(i);
+    return sum;
+  };
+  const auto lower = [&](std::size_t i, double samples) {
+    const int least = std::min(kFew, shapes[i].samples);
+    shapes[i].samples = static_cast<int>(std::clamp<double>(samples, least, shapes[i].samples));
+  };
+  // Where the barrier before a sample takes longer than the sample, the whole batch must not.
+  for (std::size_t i = 0; i < shapes.size(); ++i) lower(i, 5 * batch_s / sample_s[i]);
+  if (const double sum = sum_s(); sum > round_s) {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      lower(i, (shapes[i].samples + shapes[i].settle) * round_s / sum - shapes[i].settle);
+    }
+  }
+  if (sum_s() <= round_s) return;
+  // Rounds are worth more than samples.
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (length_s(i) <= round_s / static_cast<double>(shapes.size())) continue;
+    shapes[i].samples = 1;
+    shapes[i].settle = 0;
+  }
+}
+
+void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
+                           double budget_s) {
+  constexpr int kMostSamples = 200;
+  constexpr int kWantedRounds = 30;
+  const double batch_s = batch_time_s(baseline_);
+  const double warm_up_s = std::clamp(budget_s / (10.0 * static_cast<double>(active.size())), 5e-3, 0.1);
+  std::vector<BatchShape> shapes;
+  std::vector<double> sample_s;
+  for (std::size_t v : active) {
+    const double call_s = warm_up(sampler_, *racers[v].backend, workload, settings_.cadence, warm_up_s).call_s;
+    BatchShape shape = shape_for(call_s, clock_read_s_, batch_s, 3, kMostSamples, settings_.cadence);
+    const int samples = shape.samples;
+    shape.samples = std::min(samples, 10);
+    const Batch probe = sampler_.measure(*racers[v].backend, workload, shape);
+    sample_s.push_back(positive(probe.elapsed_s / (shape.samples + shape.settle)));
+    shape.samples = samples;
+    shapes.push_back(shape);
+  }
+  fit_samples(shapes, sample_s, batch_s, budget_s / kWantedRounds);
+  for (std::size_t i = 0; i < active.size(); ++i) racers[active[i]].shape = shapes[i];
+}
+
+void Rounds::race(ComparedCase& compared, std::vector<Racer>& racers, std::vector<std::size_t> active,
+                  const Workload& workload, double deadline_s) {
+  const double left_s = std::max(0.0, deadline_s - now_s_);
+  for (int round = 0; round < kLooks.back(); ++round) {
+    tell_(fmt::format("{}: round {} of at most {}", steps_.current(), round + 1, kLooks.back()));
+    for (std::size_t v : round_order(settings_.seed, case_number_, round, active)) {
+      steps_.begin(
+          *workload.operation().collective, compared.row_case, settings_.in_place,
+          {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
+      const Batch batch = sampler_.measure(*racers[v].backend, workload, racers[v].shape);
+      compared.variants[v].rounds_s.push_back(positive(median(batch.time_s)));
+      now_s_ = batch.now_s;
+    }
+    compared.rounds = round + 1;
+    if (is_look(compared.rounds)) {
+      judge_rounds(compared, settings_.delta);
+      for (std::size_t v : too_slow(compared, settings_.delta)) {
+        compared.variants[v].dropped = true;
+        active.erase(std::find(active.begin(), active.end(), v));
+      }
+      if (settled(compared, settings_.delta)) return;
+    }
+    if (now_s_ >= deadline_s && compared.rounds < kLooks.back()) {
+      compared.out_of_time = true;
+      judge_rounds(compared, settings_.delta);
+      return;
+    }
+  }
+}
+
+}  // namespace busbar

@@ -1,0 +1,211 @@
+#include "driver/compare/variants.h"
+
+#include "common/base/error.h"
+#include "common/base/suggest.h"
+#include "common/base/units.h"
+#include "driver/compare/communicator_settings.h"
+#include "driver/compare/nccl_choices.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace busbar {
+namespace {
+
+constexpr std::string_view kOmpiAlgorithm = "ompi.algorithm";
+constexpr std::string_view kOmpiSegment = "ompi.segmentsize";
+
+/// What Open MPI runs with `all` for an algorithm that needs a segment size; its own decision takes such sizes.
+constexpr std::string_view kDefaultSegment = "64K";
+
+[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
+
+template <class List>
+bool contains(const List& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+void check_name(const std::string& name) {
+  if (rereads_per_communicator(name)) return;
+  constexpr std::string_view kRemedy = "give each value a launch of its own: --launch \"mpirun -n 4\"";
+  if (name.starts_with("NCCL_")) {
+    const std::string_view other = setting_in_one_job(name);
+    fail(fmt::format("NCCL reads {} once per process, so one job cannot vary it: {}{}", name, kRemedy,
+                     other.empty() ? "" : fmt::format(", or vary {}", other)));
+  }
+  if (name.starts_with("OMPI_MCA_") || name.starts_with("UCX_")) {
+    fail(fmt::format("{} is read when MPI starts, so one job cannot vary it: {}", name, kRemedy));
+  }
+  const std::vector<std::string> known = settings_of_communicators();
+  const std::string nearest = nearest_choice(name, known);
+  fail(fmt::format("no setting {} can be varied in one job{}; choose from: {}", in_quotes(name),
+                   nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(known, " ")));
+}
+
+void check_backend(std::string_view name, std::string_view backend) {
+  if (name.starts_with("ompi.") && backend != "mpi") {
+    fail(fmt::format("{} is Open MPI's, and this job measures NCCL: vary NCCL_ALGO or NCCL_PROTO, or add --backend mpi",
+                     name));
+  }
+  if (!name.starts_with("ompi.") && backend != "nccl") {
+    fail(fmt::format("{} is NCCL's, and this job measures MPI on host memory: vary ompi.algorithm", name));
+  }
+}
+
+/// A value's name as the library spells it; `all` and the like are lists.
+std::vector<std::string> resolve(const std::string& name, const std::string& value, const Collective& collective) {
+  if (name == "NCCL_ALGO") return {nccl_algorithm_name(value)};
+  if (name == "NCCL_PROTO") return {nccl_protocol_name(value)};
+  if (name.starts_with("nccl.") && name != "nccl.netName") return {std::to_string(parse_int(value, 0, 1 << 16))};
+  if (name == kOmpiSegment) return {std::to_string(parse_bytes(value))};
+  if (name != kOmpiAlgorithm) return {value};
+  const OmpiCollective* known = ompi_collective(collective.id);
+  if (known == nullptr)
+    fail(fmt::format("{} is made of sends and receives: Open MPI has no algorithms for it", collective.name));
+  if (value != "all") return {std::string(find_ompi_algorithm(*known, value).name)};
+  std::vector<std::string> all;
+  for (const OmpiAlgorithm& algorithm : known->algorithms) all.emplace_back(algorithm.name);
+  return all;
+}
+
+std::string value_label(const std::string& name, const std::string& value) {
+  if (name == "NCCL_ALGO" || name == "NCCL_PROTO" || name == kOmpiAlgorithm) return value;
+  const std::string_view bare = name.starts_with("nccl.") ? std::string_view(name).substr(5) : std::string_view(name);
+  return fmt::format("{}={}", bare, value);
+}
+
+std::string combined_label(const Variant& variant) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : variant.settings) parts.push_back(value_label(name, value));
+  return fmt::format("{}", fmt::join(parts, "/"));
+}
+
+/// An algorithm that only exists with segments gets some, and the label says so.
+void complete_ompi(Variant& variant, const Collective& collective) {
+  const std::string* algorithm = setting(variant, kOmpiAlgorithm);
+  if (algorithm == nullptr) return;
+  if (*algorithm == "segmented_ring" && setting(variant, kOmpiSegment) == nullptr) {
+    variant.settings.emplace_back(kOmpiSegment, std::to_string(parse_bytes(kDefaultSegment)));
+  }
+  const OmpiChoice choice = ompi_choice(variant, collective);
+  // On purpose: two communicators with the same settings show what a difference is worth.
+  variant.label = choice.algorithm == 0 ? "default again" : describe(collective.id, choice);
+}
+
+}  // namespace
+
+Varied make_varied(const std::string& name, const std::vector<std::string>& values) {
+  Varied varied{name, {}};
+  if (name.empty()) fail("a setting has no name: write NAME=V1,V2");
+  for (const std::string& value : values) {
+    if (value.empty()) fail(fmt::format("{}: a value is empty", name));
+    if (!contains(varied.values, value)) varied.values.push_back(value);
+  }
+  if (varied.values.empty()) fail(fmt::format("{}: no values to try", name));
+  return varied;
+}
+
+Varied parse_vary(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos) fail(fmt::format("{} is not NAME=V1,V2", in_quotes(text)));
+  std::vector<std::string> values;
+  std::string_view list = text.substr(equals + 1);
+  while (true) {
+    const std::size_t comma = list.find(',');
+    values.emplace_back(list.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return make_varied(std::string(text.substr(0, equals)), values);
+}
+
+void check_vary_in_one_job(std::span<const Varied> varied) {
+  std::vector<std::string> seen;
+  for (const Varied& v : varied) {
+    check_name(v.name);
+    if (contains(seen, v.name)) fail(fmt::format("{} is varied twice: put its values into one list", v.name));
+    seen.push_back(v.name);
+  }
+  if (contains(seen, "nccl.ctas") && (contains(seen, "nccl.minCTAs") || contains(seen, "nccl.maxCTAs"))) {
+    fail("nccl.ctas sets minCTAs and maxCTAs: vary it, or vary those");
+  }
+  if (contains(seen, kOmpiSegment) && !contains(seen, kOmpiAlgorithm)) {
+    fail("ompi.segmentsize belongs to an algorithm: vary ompi.algorithm too");
+  }
+}
+
+std::vector<Variant> all_combinations(std::span<const Varied> varied) {
+  std::vector<Variant> combinations{{}};
+  for (const Varied& v : varied) {
+    std::vector<Variant> longer;
+    for (const Variant& so_far : combinations) {
+      for (const std::string& value : v.values) {
+        Variant next = so_far;
+        next.settings.emplace_back(v.name, value);
+        longer.push_back(std::move(next));
+      }
+    }
+    if (longer.size() > kMaxVariants) {
+      fail(fmt::format("{} combinations are more than {}: vary fewer values at once", longer.size(), kMaxVariants));
+    }
+    combinations = std::move(longer);
+  }
+  std::vector<Variant> variants{{.label = "default", .settings = {}}};
+  for (Variant& v : combinations) {
+    if (v.settings.empty()) continue;
+    v.label = combined_label(v);
+    variants.push_back(std::move(v));
+  }
+  return variants;
+}
+
+std::vector<Variant> make_variants(std::span<const Varied> varied, const Collective& collective,
+                                   std::string_view backend) {
+  std::vector<Varied> resolved;
+  for (const Varied& v : varied) {
+    check_backend(v.name, backend);
+    std::vector<std::string> values;
+    for (const std::string& value : v.values) {
+      try {
+        for (std::string& name : resolve(v.name, value, collective)) values.push_back(std::move(name));
+      } catch (const Error& e) {
+        fail(fmt::format("--vary {}: {}", v.name, e.what()));
+      }
+    }
+    resolved.push_back(make_varied(v.name, values));
+  }
+  std::vector<Variant> variants = all_combinations(resolved);
+  for (Variant& v : variants) complete_ompi(v, collective);
+  return variants;
+}
+
+const std::string* setting(const Variant& variant, std::string_view name) {
+  const auto found =
+      std::find_if(variant.settings.begin(), variant.settings.end(), [&](const auto& s) { return s.first == name; });
+  return found == variant.settings.end() ? nullptr : &found->second;
+}
+
+OmpiChoice ompi_choice(const Variant& variant, const Collective& collective) {
+  OmpiChoice choice;
+  const OmpiCollective* known = ompi_collective(collective.id);
+  const std::string* algorithm = setting(variant, kOmpiAlgorithm);
+  if (known == nullptr || algorithm == nullptr) return choice;
+  choice.algorithm = find_ompi_algorithm(*known, *algorithm).id;
+  if (const std::string* segment = setting(variant, kOmpiSegment)) choice.segment_bytes = parse_bytes(*segment);
+  return choice;
+}
+
+std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where) {
+  if (setting(variant, kOmpiAlgorithm) != nullptr) {
+    return why_not(*ompi_collective(op.collective->id), ompi_choice(variant, *op.collective), op.problem);
+  }
+  const std::string* algorithm = setting(variant, "NCCL_ALGO");
+  const std::string* protocol = setting(variant, "NCCL_PROTO");
+  return nccl_why_not(op, algorithm != nullptr ? *algorithm : "", protocol != nullptr ? *protocol : "", where.nnodes,
+                      where.ranks_per_node);
+}
+
+}  // namespace busbar

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "common/backends/mpi/ompi_algorithms.h"
+#include "driver/compare/comparison.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// One --vary: a setting of the library and the values to try.
+struct Varied {
+  std::string name;
+  std::vector<std::string> values;
+  bool operator==(const Varied&) const = default;
+};
+
+/// "NAME=V1,V2"; a value given twice counts once. Throws Error(bad_config).
+Varied parse_vary(std::string_view text);
+
+/// A value list as parse_vary has it, from a file. Throws Error(bad_config).
+Varied make_varied(const std::string& name, const std::vector<std::string>& values);
+
+/// Throws Error(bad_config) unless communicators of one job can differ in these settings: what a library reads once per
+/// process needs a launch per variant, and the message says so. Also for a setting that is varied twice.
+void check_vary_in_one_job(std::span<const Varied> varied);
+
+/// The library's own choice, and every combination of the values; labels are the values. Nothing is checked: for
+/// variants that are launches. Throws Error(bad_config) for more than kMaxVariants.
+std::vector<Variant> all_combinations(std::span<const Varied> varied);
+inline constexpr std::size_t kMaxVariants = 64;
+
+/// The same for communicators of one job, with names and `all` resolved for this collective. Throws Error(bad_config)
+/// for settings of another library than `backend` ("mpi", "nccl") and for values that it does not have, naming those
+/// that it has.
+std::vector<Variant> make_variants(std::span<const Varied> varied, const Collective& collective,
+                                   std::string_view backend);
+
+/// The value of a setting, or null.
+const std::string* setting(const Variant& variant, std::string_view name);
+
+/// What a variant of make_variants forces in Open MPI; algorithm 0 where it forces nothing.
+OmpiChoice ompi_choice(const Variant& variant, const Collective& collective);
+
+/// Where a variant is to run, as far as it matters to what can run.
+struct Whereabouts {
+  int nnodes = 1;
+  int ranks_per_node = 1;  ///< the most
+};
+
+/// Why the variant cannot run the operation, or would silently be another one, in a sentence; nothing where it can as
+/// far as is known before trying. Pure, so that ranks cannot disagree.
+std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where);
+
+}  // namespace busbar

@@ -1,0 +1,280 @@
+#include "driver/compare/verdicts.h"
+
+#include "common/statistics/distributions.h"
+#include "common/statistics/interval.h"
+#include "common/statistics/paired.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <span>
+
+namespace busbar {
+namespace {
+
+/// Error of the whole comparison, shared among its cells by Holm: 5 %, of which each of three looks may spend its part
+/// (Pocock). Launches are looked at once.
+double whole_error(bool between_launches) { return between_launches ? 0.05 : normal_two_sided_p(kLookZ); }
+
+bool comparable(const VariantCell& cell) { return cell.usable() && cell.ratio.has_value(); }
+
+/// Estimate of the time over the default's; the default's own is 1.
+double estimate(const ComparedCase& compared, std::size_t v) { return v == 0 ? 1 : compared.variants[v].ratio->value; }
+
+bool in_race(const ComparedCase& compared, std::size_t v) {
+  const VariantCell& cell = compared.variants[v];
+  return !cell.dropped && (v == 0 ? cell.usable() : comparable(cell));
+}
+
+/// Index of the fastest of those that `take` admits, by estimate; 0 for none.
+template <class Take>
+std::size_t fastest_of(const ComparedCase& compared, Take take) {
+  std::size_t best = 0;
+  bool found = false;
+  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+    if (!take(v)) continue;
+    if (!found || estimate(compared, v) < estimate(compared, best)) best = v;
+    found = true;
+  }
+  return best;
+}
+
+/// Of the rounds that both ran: one may have left the race earlier.
+std::vector<double> common_log_ratios(const VariantCell& a, const VariantCell& b) {
+  const std::size_t rounds = std::min(a.rounds_s.size(), b.rounds_s.size());
+  return log_ratios(std::span(a.rounds_s).first(rounds), std::span(b.rounds_s).first(rounds));
+}
+
+/// Of two cells or more: delta, or what kSameSettingsDiffer is of the shortest time. Launches have other communicators
+/// each.
+double band_of(std::initializer_list<const VariantCell*> cells, double delta, bool between_launches) {
+  if (between_launches) return delta;
+  double band = delta;
+  for (const VariantCell* cell : cells) {
+    if (cell->median_s > 0) band = std::max(band, kSameSettingsDiffer / cell->median_s);
+  }
+  return band;
+}
+
+bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other, double delta, bool between_launches) {
+  const VariantCell& a = compared.variants[other];
+  const VariantCell& b = compared.variants[v];
+  const auto ratio = ratio_between(a, b, between_launches);
+  return ratio && judge(ratio->interval, band_of({&a, &b}, delta, between_launches)) == Difference::slower;
+}
+
+/// What a difference that Holm's adjustment leaves is; the band and the interval have said the rest.
+Difference surviving(Difference difference, double adjusted_p, bool between_launches) {
+  const bool differs = difference == Difference::faster || difference == Difference::slower;
+  return differs && adjusted_p > whole_error(between_launches) ? Difference::undecided : difference;
+}
+
+double p_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
+  return between_launches ? mann_whitney_p(a.rounds_s, b.rounds_s) : signed_rank_p(common_log_ratios(a, b));
+}
+
+/// b against a at every size where both ran, adjusted over the sizes; never more than the table says of the default.
+std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::size_t a, std::size_t b) {
+  std::vector<SizedVerdict> verdicts;
+  std::vector<double> p;
+  for (const ComparedCase& c : comparison.cases) {
+    const VariantCell& first = c.variants[a];
+    const VariantCell& second = c.variants[b];
+    if (!first.usable() || !second.usable()) continue;
+    const auto ratio = ratio_between(first, second, comparison.between_launches);
+    if (!ratio) continue;
+    const double band = band_of({&first, &second}, comparison.delta, comparison.between_launches);
+    verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, band), *ratio});
+    p.push_back(p_between(first, second, comparison.between_launches));
+    if (a == 0) verdicts.back().difference = second.difference;
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    verdicts[i].difference = surviving(verdicts[i].difference, adjusted[i], comparison.between_launches);
+  }
+  return verdicts;
+}
+
+/// Holm over all cells of the comparison; what does not survive it is not said.
+void adjust(Comparison& comparison) {
+  std::vector<VariantCell*> cells;
+  std::vector<double> p;
+  for (ComparedCase& compared : comparison.cases) {
+    for (std::size_t v = 1; v < compared.variants.size(); ++v) {
+      if (!comparable(compared.variants[v])) continue;
+      cells.push_back(&compared.variants[v]);
+      p.push_back(compared.variants[v].p);
+    }
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i]->adjusted_p = adjusted[i];
+    cells[i]->difference = surviving(cells[i]->difference, adjusted[i], comparison.between_launches);
+  }
+}
+
+void decide(ComparedCase& compared) {
+  compared.winner = -1;
+  compared.regret = 0;
+  compared.fastest = static_cast<int>(fastest_of(compared, [&](std::size_t v) {
+    return v == 0 ? compared.variants[0].usable() : comparable(compared.variants[v]);
+  }));
+  const auto faster = [&](std::size_t v) {
+    return v > 0 && comparable(compared.variants[v]) && compared.variants[v].difference == Difference::faster;
+  };
+  // The fastest by estimate: none of the others can then be confidently faster than it.
+  const std::size_t best = fastest_of(compared, faster);
+  if (best > 0) {
+    compared.winner = static_cast<int>(best);
+    compared.regret = 1 / compared.variants[best].ratio->value - 1;
+    return;
+  }
+  bool any = false;
+  for (std::size_t v = 1; v < compared.variants.size(); ++v) {
+    if (!comparable(compared.variants[v])) continue;
+    if (compared.variants[v].difference != Difference::slower) return;
+    any = true;
+  }
+  if (any) compared.winner = 0;
+}
+
+}  // namespace
+
+std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches, double z) {
+  if (between_launches) return unpaired_ratio(a.rounds_s, b.rounds_s);
+  return paired_ratio(common_log_ratios(a, b), z);
+}
+
+void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
+  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+    VariantCell& cell = compared.variants[v];
+    const VariantCell& base = compared.variants[0];
+    cell.median_s = cell.why_not.empty() && cell.wrong == 0 ? median(cell.rounds_s) : 0;
+    if (!cell.usable() || !base.usable()) continue;
+    if (v == 0) {
+      cell.ratio = Ratio{};
+      cell.difference = Difference::equivalent;
+      continue;
+    }
+    cell.ratio = ratio_between(base, cell, between_launches);
+    if (!cell.ratio) continue;
+    const std::size_t rounds = std::min(base.rounds_s.size(), cell.rounds_s.size());
+    cell.p =
+        between_launches ? mann_whitney_p(base.rounds_s, cell.rounds_s) : signed_rank_p(common_log_ratios(base, cell));
+    cell.probability_faster = between_launches
+                                  ? probability_faster(base.rounds_s, cell.rounds_s)
+                                  : probability_faster(std::span(base.rounds_s).first(rounds), cell.rounds_s);
+    cell.difference = judge(cell.ratio->interval, band_of({&base, &cell}, delta, between_launches));
+  }
+}
+
+std::vector<std::size_t> too_slow(const ComparedCase& compared, double delta) {
+  std::vector<std::vector<double>> times;
+  std::vector<std::size_t> racing;
+  double band = delta;
+  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+    times.push_back(compared.variants[v].rounds_s);
+    if (!in_race(compared, v)) continue;
+    racing.push_back(v);
+    band = band_of({&compared.variants[v]}, band, false);
+  }
+  std::vector<std::size_t> slow;
+  if (racing.size() < 3) return slow;  // with one rival there is nothing to save
+  const std::vector<std::size_t> kept = survivors(times, racing, band);
+  std::set_difference(racing.begin(), racing.end(), kept.begin(), kept.end(), std::back_inserter(slow));
+  return slow;
+}
+
+bool settled(const ComparedCase& compared, double delta) {
+  const auto racing = [&](std::size_t v) { return in_race(compared, v); };
+  const std::size_t best = fastest_of(compared, racing);
+  for (std::size_t v = 1; v < compared.variants.size(); ++v) {
+    if (!racing(v)) continue;
+    if (compared.variants[v].difference == Difference::undecided) return false;
+    const VariantCell& leader = compared.variants[best];
+    const VariantCell& cell = compared.variants[v];
+    const auto ratio = ratio_between(leader, cell, false);
+    const double band = band_of({&leader, &cell}, delta, false);
+    if (v != best && (!ratio || judge(ratio->interval, band) == Difference::undecided)) return false;
+  }
+  return true;
+}
+
+std::vector<std::size_t> leaders(const ComparedCase& compared, double delta, bool between_launches) {
+  std::vector<std::size_t> result;
+  if (!compared.variants[0].usable()) return result;
+  const auto best = static_cast<std::size_t>(compared.fastest);
+  result.push_back(best);
+  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+    const VariantCell& cell = compared.variants[v];
+    if (v == best || cell.dropped || !(v == 0 ? cell.usable() : comparable(cell))) continue;
+    if (!slower_than(compared, v, best, delta, between_launches)) result.push_back(v);
+  }
+  return result;
+}
+
+void conclude(Comparison& comparison) {
+  adjust(comparison);
+  for (ComparedCase& compared : comparison.cases) decide(compared);
+}
+
+std::vector<NamedCrossover> named_crossovers(const Comparison& comparison) {
+  std::vector<std::vector<std::size_t>> leading;
+  for (const ComparedCase& c : comparison.cases) {
+    leading.push_back(leaders(c, comparison.delta, comparison.between_launches));
+  }
+  const auto leads = [&](std::size_t v, std::uint64_t nbytes) {
+    for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
+      if (comparison.cases[i].row_case.nbytes != nbytes) continue;
+      return std::find(leading[i].begin(), leading[i].end(), v) != leading[i].end();
+    }
+    return false;
+  };
+  std::vector<NamedCrossover> found;
+  for (std::size_t a = 0; a < comparison.variants.size(); ++a) {
+    for (std::size_t b = a + 1; b < comparison.variants.size(); ++b) {
+      const std::vector<SizedVerdict> verdicts = verdicts_between(comparison, a, b);
+      for (const Crossover& c : crossovers(verdicts)) {
+        const std::size_t below = c.b_wins_above ? a : b;
+        const std::size_t above = c.b_wins_above ? b : a;
+        if (leads(below, c.low) && leads(above, c.high)) found.push_back({below, above, c});
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const NamedCrossover& x, const NamedCrossover& y) {
+    return x.crossover.low != y.crossover.low ? x.crossover.low < y.crossover.low : x.above < y.above;
+  });
+  return found;
+}
+
+std::vector<std::optional<HockneyFit>> hockney_fits(const Comparison& comparison) {
+  constexpr std::size_t kLeastSizes = 3;  // two always fit
+  std::vector<std::optional<HockneyFit>> fits;
+  for (std::size_t v = 0; v < comparison.variants.size(); ++v) {
+    std::vector<SizedTime> times;
+    for (const ComparedCase& c : comparison.cases) {
+      if (c.variants[v].usable()) times.push_back({c.row_case.nbytes, c.variants[v].median_s});
+    }
+    fits.push_back(times.size() < kLeastSizes ? std::nullopt : fit_hockney(times));
+  }
+  return fits;
+}
+
+CellCounts count_cells(const Comparison& comparison) {
+  CellCounts counts;
+  for (const ComparedCase& c : comparison.cases) {
+    for (std::size_t v = 0; v < c.variants.size(); ++v) {
+      const VariantCell& cell = c.variants[v];
+      if (cell.wrong > 0) ++counts.wrong;
+      if (!cell.why_not.empty()) ++counts.not_possible;
+      if (v == 0 || !cell.usable()) continue;
+      ++counts.measured;
+      if (cell.difference != Difference::undecided) continue;
+      ++counts.undecided;
+      if (c.out_of_time) ++counts.out_of_time;
+    }
+  }
+  return counts;
+}
+
+}  // namespace busbar

@@ -1,0 +1,287 @@
+#include "driver/compare/verify_emitted.h"
+
+#include "common/base/units.h"
+#include "common/mpi/launcher.h"
+#include "common/output/table.h"
+#include "common/output/terminal_line.h"
+#include "driver/compare/launch_rounds.h"
+#include "driver/compare/verdicts.h"
+#include "driver/fingerprint/fingerprint_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <random>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostFingerprints = 4;  // each takes two launches
+
+/// What was seen of one file.
+struct Seen {
+  int faster = 0, slower = 0, same = 0, open = 0, failed = 0;
+  int changed = 0, unchanged = 0;  ///< sizes at which another thing runs, or the same
+};
+
+void print(const std::string& text) {
+  if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output");
+}
+
+/// Launched ranks may be bound, and what they launch would inherit it: all on one core. The kernel keeps what the
+/// container or the batch system allows.
+void release_binding() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+std::string launch_of(const VerifySettings& settings, int nranks) {
+  return settings.launch.empty() ? fmt::format("mpirun -n {} --oversubscribe", nranks) : settings.launch;
+}
+
+/// The user's own environment: without what the file brings, and without what `busbar compare` set for itself.
+std::vector<std::string> words_without(const Emitted& file, const VerifySettings& settings) {
+  std::vector<std::string> unset, set;
+  for (const auto& variable : file.environment) {
+    const auto& user = settings.user_environment;
+    const auto kept = std::find_if(user.begin(), user.end(), [&](const auto& u) { return u.first == variable.first; });
+    if (kept == user.end()) {
+      unset.insert(unset.end(), {"-u", variable.first});
+    } else {
+      set.push_back(fmt::format("{}={}", kept->first, kept->second));
+    }
+  }
+  std::vector<std::string> words{"env"};
+  words.insert(words.end(), unset.begin(), unset.end());
+  words.insert(words.end(), set.begin(), set.end());
+  return words;
+}
+
+LaunchSeries series_for(const Emitted& file, const Emitted::Target& target, const VerifySettings& settings,
+                        std::uint64_t seed) {
+  LaunchSeries series;
+  series.launch = launch_of(settings, file.nranks);
+  series.nranks = file.nranks > 0 ? std::optional<int>(file.nranks) : std::nullopt;
+  series.collective = target.collective;
+  series.config = settings.config;
+  series.config.stat = true;
+  series.config.sizes = target.sizes;
+  series.config.timeout_s = 0;
+  series.variants = {{{.label = "without", .settings = {}}, words_without(file, settings)},
+                     {{.label = "with", .settings = file.environment}, environment_words(file.environment)}};
+  const std::size_t cells = planned_cells(series.config, *target.collective);
+  series.launches = std::max(settings.launches, launches_for(cells));
+  series.measure_s = measuring_time_s(cells);
+  series.timeout_s = settings.timeout_s > 0 ? settings.timeout_s : 60 + 3 * series.measure_s;
+  series.seed = seed;
+  return series;
+}
+
+std::string percent(double fraction) {
+  const double p = 100 * fraction;
+  return std::abs(p) >= 10 ? fmt::format("{:.0f}", p) : fmt::format("{:.1f}", p);
+}
+
+std::string gain_text(const VariantCell& with, double delta, Seen& seen) {
+  if (!with.why_not.empty() || with.wrong > 0) {
+    ++seen.failed;
+    return with.wrong > 0 ? fmt::format("WRONG: {} wrong elements with it", with.wrong) : "fails: " + with.why_not;
+  }
+  if (!with.ratio) {
+    ++seen.open;
+    return "undecided: too few launches";
+  }
+  const Ratio& r = *with.ratio;
+  switch (with.difference) {
+    case Difference::faster:
+      ++seen.faster;
+      return fmt::format("pays: {} % faster ({}..{})", percent(1 - r.value), percent(1 - r.interval.high),
+                         percent(1 - r.interval.low));
+    case Difference::slower:
+      ++seen.slower;
+      return fmt::format("slower: {} % ({}..{})", percent(r.value - 1), percent(r.interval.low - 1),
+                         percent(r.interval.high - 1));
+    case Difference::equivalent:
+      ++seen.same;
+      return fmt::format("no difference (within {} %)", percent(delta));
+    case Difference::undecided:
+      break;
+  }
+  ++seen.open;
+  const bool alone = judge(r.interval, delta) != Difference::undecided;
+  return fmt::format("undecided{}: time {:+.1f} to {:+.1f} %",
+                     alone ? " after the correction for the number of sizes" : "", 100 * (r.interval.low - 1),
+                     100 * (r.interval.high - 1));
+}
+
+std::string row_text(const Comparison& c, const ComparedCase& at, double delta, Seen& seen) {
+  const VariantCell& without = at.variants[0];
+  const VariantCell& with = at.variants[1];
+  const Case& k = at.row_case;
+  std::string text = fmt::format("# {} {}{}{} at {}: ", c.collective->name, name(k.dtype), k.op ? " " : "",
+                                 k.op ? name(*k.op) : std::string_view{}, format_bytes(k.nbytes));
+  if (without.usable()) text += fmt::format("{:.2f} us without", 1e6 * without.median_s);
+  if (with.usable()) text += fmt::format(", {:.2f} us with", 1e6 * with.median_s);
+  return fmt::format("{}: {}\n", text, gain_text(with, delta, seen));
+}
+
+/// The sizes to take fingerprints at: all, or some evenly spread.
+std::vector<std::uint64_t> some_sizes(const std::vector<std::uint64_t>& sizes) {
+  if (sizes.size() <= kMostFingerprints) return sizes;
+  std::vector<std::uint64_t> some;
+  for (std::size_t i = 0; i < kMostFingerprints; ++i) {
+    some.push_back(sizes[i * (sizes.size() - 1) / (kMostFingerprints - 1)]);
+  }
+  return some;
+}
+
+/// Whether Open MPI sends other messages with the file, at some sizes.
+std::string fingerprint_lines(Fingerprinter& fingerprinter, const Emitted& file, const Emitted::Target& target,
+                              const Config& config, Seen& seen) {
+  std::string text;
+  for (const std::uint64_t nbytes : some_sizes(target.sizes)) {
+    FingerprintCase c;
+    c.collective = target.collective;
+    c.nbytes = nbytes;
+    c.dtype = config.dtypes.front();
+    c.op = target.collective->has_op ? std::optional<Op>(config.ops.front()) : std::nullopt;
+    c.root = config.root;
+    const SentMatrix without = fingerprinter.measure(c, {.forced = std::nullopt, .rules_file = ""});
+    const SentMatrix with = fingerprinter.measure(c, {.forced = std::nullopt, .rules_file = file.path});
+    const bool same = with == without;
+    ++(same ? seen.unchanged : seen.changed);
+    text += fmt::format("# fingerprint of {} at {}: {}\n", target.collective->name, format_bytes(nbytes),
+                        same ? "the same messages with and without it" : "other messages with it");
+  }
+  return text;
+}
+
+/// Whether the library itself says that something else ran.
+std::string shown_lines(const Comparison& c, Seen& seen) {
+  std::string text;
+  for (const ComparedCase& at : c.cases) {
+    const ShownAlgorithm& without = at.variants[0].ran;
+    const ShownAlgorithm& with = at.variants[1].ran;
+    if (without.algorithm == "unknown" || with.algorithm == "unknown") continue;
+    const auto tell = [](const ShownAlgorithm& s) {
+      return fmt::format("{}/{}/{}", s.algorithm, s.protocol, s.channels);
+    };
+    const bool same = tell(without) == tell(with);
+    ++(same ? seen.unchanged : seen.changed);
+    text +=
+        fmt::format("# ran at {}: {} without, {} with\n", format_bytes(at.row_case.nbytes), tell(without), tell(with));
+  }
+  return text;
+}
+
+struct Verdict {
+  std::string text;
+  ExitCode code = ExitCode::good;
+};
+
+Verdict verdict_of(const Seen& seen) {
+  if (seen.failed > 0) return {"fails: do not use it", ExitCode::wrong_data};
+  if (seen.changed == 0 && seen.unchanged > 0 && seen.faster == 0) {
+    return {"changes nothing: what runs is the same with and without it", ExitCode::wrong_data};
+  }
+  if (seen.slower > 0) {
+    return {fmt::format("slower at {} of {} sizes: do not use it", seen.slower,
+                        seen.faster + seen.slower + seen.same + seen.open),
+            ExitCode::wrong_data};
+  }
+  if (seen.faster > 0) {
+    return {fmt::format("pays at {} of {} sizes, slower at none", seen.faster, seen.faster + seen.same + seen.open),
+            ExitCode::good};
+  }
+  if (seen.open == 0) return {"no difference", ExitCode::good};
+  return {"undecided: no difference could be shown or excluded", ExitCode::inconclusive};
+}
+
+ExitCode tell_verdict(const Emitted& file, const Seen& seen) {
+  const Verdict verdict = verdict_of(seen);
+  print(fmt::format("# verdict on {}: {}\n", file.path, verdict.text));
+  return verdict.code;
+}
+
+/// Open MPI says nothing when it ignores a file: only what it sends proves it.
+std::string prove(const Emitted& file, const VerifySettings& settings, Seen& seen) {
+  if (file.kind != Emitted::Kind::ompi_rules) return {};
+  try {
+    Fingerprinter fingerprinter({.launch = launch_of(settings, file.nranks),
+                                 .tmp = ".",
+                                 .launch_timeout_s = settings.timeout_s > 0 ? settings.timeout_s : 60,
+                                 .program = {}});
+    std::string text;
+    for (const Emitted::Target& target : file.targets) {
+      text += fingerprint_lines(fingerprinter, file, target, settings.config, seen);
+    }
+    return text;
+  } catch (const Error& e) {
+    return remark_lines(fmt::format("not proven by fingerprint: {}", e.what()));
+  }
+}
+
+ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const LaunchFolder& folder) {
+  Seen seen;
+  const std::uint64_t seed = settings.config.seed != 0 ? settings.config.seed : 1 + std::random_device{}() % 1000000000;
+  std::vector<LaunchSeries> all;
+  double total_s = 0;
+  for (const Emitted::Target& target : file.targets) {
+    all.push_back(series_for(file, target, settings, seed));
+    total_s += 2 * all.back().launches * (all.back().measure_s + kLaunchOverhead);
+  }
+  if (all.empty()) return ExitCode::good;
+  fmt::print(stderr, "busbar: verifying {}: about {}\n", file.path, format_duration(total_s));
+  print(fmt::format("#\n# Verification of {}: {} launches with it and {} without, in turn, seed {}; 95 % intervals\n",
+                    file.path, all.front().launches, all.front().launches, seed));
+  print(prove(file, settings, seen));
+  std::size_t sizes = 0;
+  for (const Emitted::Target& target : file.targets) sizes += target.sizes.size();
+  if (static_cast<std::size_t>(seen.unchanged) == sizes) return tell_verdict(file, seen);  // nothing to time
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(static_cast<int>(60 + 3 * total_s));
+  for (LaunchSeries& series : all) {
+    series.deadline = deadline;
+    TerminalLine line;
+    const SeriesResult result = run_series(series, folder, [&](const std::string& text) { line.show(text); });
+    line.erase();
+    for (const Comparison& c :
+         compare_runs(*series.collective, result.variants, settings.delta, series.config.placement == Placements::in)) {
+      for (const ComparedCase& at : c.cases) print(row_text(c, at, settings.delta, seen));
+      if (file.kind == Emitted::Kind::tuner) print(shown_lines(c, seen));
+    }
+  }
+  return tell_verdict(file, seen);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> read_user_environment() {
+  std::vector<std::pair<std::string, std::string>> user;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry = *e;
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos) user.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return user;
+}
+
+ExitCode verify_emitted(std::span<const Emitted> files, const VerifySettings& settings) {
+  if (detect_launch().launched()) release_binding();
+  const LaunchFolder folder;
+  ExitCode worst = ExitCode::good;
+  for (const Emitted& file : files) {
+    const ExitCode code = verify_file(file, settings, folder);
+    if (code == ExitCode::wrong_data || worst == ExitCode::good) worst = code;
+  }
+  return worst;
+}
+
+}  // namespace busbar

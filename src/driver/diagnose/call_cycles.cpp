@@ -1,0 +1,210 @@
+#include "driver/diagnose/call_cycles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace busbar {
+
+namespace {
+
+constexpr std::size_t kMaxPairs = 1000;
+constexpr std::size_t kTail = 64;    // calls of a rank on two communicators that are compared
+constexpr std::size_t kNearEnd = 8;  // an inversion further from the end did no harm
+constexpr std::size_t kMaxCycles = 8;
+
+/// A call of one communicator: (communicator, key).
+using Place = std::pair<std::size_t, std::int64_t>;
+
+struct LastCall {
+  Place place;
+  std::uint32_t when = 0;
+};
+
+/// For every rank, its streams by communicator.
+using StreamsOfActors = std::map<std::uint32_t, std::map<std::size_t, const PlacedCalls*>>;
+
+StreamsOfActors streams_of_actors(const std::vector<CallAlignment>& alignments) {
+  StreamsOfActors streams;
+  for (std::size_t comm = 0; comm < alignments.size(); ++comm) {
+    const CallAlignment& alignment = alignments[comm];
+    if (alignment.how == CallAlignment::How::none || !alignment.certain) continue;
+    for (const PlacedCalls& placed : alignment.streams) streams[placed.member->actor][comm] = &placed;
+  }
+  return streams;
+}
+
+/// The call that a rank made last, over all communicators.
+std::map<std::uint32_t, LastCall> last_calls(const StreamsOfActors& streams) {
+  std::map<std::uint32_t, LastCall> last;
+  for (const auto& [actor, by_comm] : streams) {
+    for (const auto& [comm, placed] : by_comm) {
+      if (placed->calls->size() == 0) continue;
+      const std::int64_t key = placed->end() - 1;
+      const std::uint32_t when = placed->at(key).when;
+      const auto known = last.find(actor);
+      if (known == last.end() || known->second.when < when) last[actor] = {{comm, key}, when};
+    }
+  }
+  return last;
+}
+
+class WaitGraph {
+ public:
+  WaitGraph(const std::map<std::uint32_t, LastCall>& last, const std::vector<CallAlignment>& alignments) {
+    for (const auto& [actor, call] : last) waiting_[call.place].push_back(actor);
+    for (const auto& [place, actors] : waiting_) {
+      for (const PlacedCalls& placed : alignments[place.first].streams) {
+        // Who has not made this call yet is waited for, wherever it is now.
+        if (placed.end() > place.second) continue;
+        const auto other = last.find(placed.member->actor);
+        if (other == last.end() || other->second.place.first == place.first) continue;
+        edges_[place].insert(other->second.place);
+      }
+    }
+  }
+
+  /// Cycles of calls, each once.
+  std::vector<std::vector<Place>> cycles() const {
+    std::vector<std::vector<Place>> found;
+    std::set<Place> done;
+    for (const auto& [start, targets] : edges_) {
+      std::vector<Place> path;
+      walk(start, path, done, found);
+    }
+    return found;
+  }
+
+  const std::vector<std::uint32_t>& waiting(const Place& place) const { return waiting_.at(place); }
+
+ private:
+  // Depth is bounded by the number of places where ranks wait; recursion by the
+  // number of communicators that matter.
+  void walk(const Place& place, std::vector<Place>& path, std::set<Place>& done,
+            std::vector<std::vector<Place>>& found) const {
+    const auto on_path = std::find(path.begin(), path.end(), place);
+    if (on_path != path.end()) {
+      if (found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
+      return;
+    }
+    if (done.count(place) > 0 || path.size() >= 64) return;
+    path.push_back(place);
+    if (const auto targets = edges_.find(place); targets != edges_.end()) {
+      for (const Place& next : targets->second) walk(next, path, done, found);
+    }
+    path.pop_back();
+    done.insert(place);
+  }
+
+  std::map<Place, std::vector<std::uint32_t>> waiting_;
+  std::map<Place, std::set<Place>> edges_;
+};
+
+/// "AllReduce #5 of communicator 2".
+std::string call_at(const JobBook& book, const std::vector<JoinedComm>& comms,
+                    const std::vector<CallAlignment>& alignments, const PlacedCalls& placed, const Place& place) {
+  const auto& [comm, key] = place;
+  return fmt::format("{} {} of {}", book.words.text(placed.at(key).op), call_number(alignments[comm], key),
+                     comms[comm].name);
+}
+
+/// The last calls of a rank on two communicators, in its order.
+std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const PlacedCalls& b, std::size_t comm_b) {
+  std::vector<std::pair<std::uint32_t, Place>> calls;
+  const auto gather = [&](const PlacedCalls& placed, std::size_t comm) {
+    const std::int64_t from = std::max(placed.begin(), placed.end() - static_cast<std::int64_t>(kTail));
+    for (std::int64_t key = from; key < placed.end(); ++key) calls.push_back({placed.at(key).when, {comm, key}});
+  };
+  gather(a, comm_a);
+  gather(b, comm_b);
+  std::sort(calls.begin(), calls.end());
+  std::vector<Place> order;
+  for (const auto& [when, place] : calls) order.push_back(place);
+  return order;
+}
+
+/// Pairs of communicators that some rank called last and last but one.
+std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& streams) {
+  std::set<std::pair<std::size_t, std::size_t>> pairs;
+  for (const auto& [actor, by_comm] : streams) {
+    std::vector<std::pair<std::uint32_t, std::size_t>> by_time;
+    for (const auto& [comm, placed] : by_comm) {
+      if (placed->calls->size() > 0) by_time.push_back({placed->at(placed->end() - 1).when, comm});
+    }
+    if (by_time.size() < 2 || pairs.size() >= kMaxPairs) continue;
+    std::partial_sort(by_time.begin(), by_time.begin() + 2, by_time.end(), std::greater<>());
+    pairs.insert(std::minmax(by_time[0].second, by_time[1].second));
+  }
+  return pairs;
+}
+
+/// Where two ranks' orders first differ, if both made all of these calls and it
+/// is near the end.
+bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& other) {
+  if (one.size() != other.size()) return false;
+  const std::set<Place> calls(one.begin(), one.end());
+  if (!std::all_of(other.begin(), other.end(), [&](const Place& place) { return calls.count(place) > 0; }))
+    return false;
+  const auto [differs, there] = std::mismatch(one.begin(), one.end(), other.begin());
+  return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
+}
+
+}  // namespace
+
+static void find_inversions(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+                            const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
+                            std::vector<DeadlockCycle>& cycles) {
+  for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
+    // order -> who has it
+    std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
+    const PlacedCalls* example = nullptr;
+    for (const auto& [actor, by_comm] : streams) {
+      const auto a = by_comm.find(comm_a), b = by_comm.find(comm_b);
+      if (a == by_comm.end() || b == by_comm.end() || a->second->calls->size() == 0 || b->second->calls->size() == 0)
+        continue;
+      orders[interleaved(*a->second, comm_a, *b->second, comm_b)].push_back(actor);
+      example = a->second;
+    }
+    if (orders.size() < 2 || example == nullptr || cycles.size() >= kMaxCycles) continue;
+    const auto usual = std::max_element(orders.begin(), orders.end(),
+                                        [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
+    for (const auto& [order, actors] : orders) {
+      if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
+      const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());
+      const auto text_of = [&, who = actors.front()](const Place& place) {
+        return call_at(book, comms, alignments, *streams.at(who).at(place.first), place);
+      };
+      cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(cast, actors),
+                                    text_of(*second), text_of(*first), list_actors(cast, usual->second)),
+                        actors, true});
+      break;
+    }
+  }
+}
+
+std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+                                       const std::vector<CallAlignment>& alignments) {
+  std::vector<DeadlockCycle> cycles;
+  const StreamsOfActors streams = streams_of_actors(alignments);
+  const auto last = last_calls(streams);
+  const WaitGraph graph(last, alignments);
+  for (const std::vector<Place>& places : graph.cycles()) {
+    DeadlockCycle cycle;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::vector<std::uint32_t>& actors = graph.waiting(places[i]);
+      const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
+      cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(cast, actors),
+                                actors.size() == 1 ? "s" : "", call_at(book, comms, alignments, placed, places[i]));
+      if (cycle.actors.empty() || actors.size() < cycle.actors.size()) cycle.actors = actors;
+    }
+    cycle.text += ", for the first again";
+    cycles.push_back(std::move(cycle));
+  }
+  if (cycles.empty()) find_inversions(book, cast, comms, alignments, streams, cycles);
+  return cycles;
+}
+
+}  // namespace busbar

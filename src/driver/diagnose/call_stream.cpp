@@ -1,0 +1,94 @@
+#include "driver/diagnose/call_stream.h"
+
+#include <bit>
+
+namespace busbar {
+
+static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  return (std::rotl(hash, 23) ^ value) * 0x9e3779b97f4a7c15ULL;
+}
+
+std::uint8_t Words::id(std::string_view word) {
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    if (texts_[i] == word) return static_cast<std::uint8_t>(i);
+  }
+  if (texts_.size() == kOther) return kOther;
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const unsigned char c : word) hash = (hash ^ c) * 0x100000001b3ULL;
+  texts_.emplace_back(word.substr(0, 64));
+  hashes_.push_back(hash);
+  return static_cast<std::uint8_t>(texts_.size() - 1);
+}
+
+const std::string& Words::text(std::uint8_t id) const {
+  static const std::string other = "?";
+  return id < texts_.size() ? texts_[id] : other;
+}
+
+std::uint64_t Words::hash(std::uint8_t id) const { return id < hashes_.size() ? hashes_[id] : 0; }
+
+void CallStream::add(const Call& call, const Words& words) {
+  if (size_ == 0) {
+    first_op_count_ = call.op_count;
+  } else if (call.op_count != last_op_count_ + 1) {
+    consecutive_ = false;
+  }
+  last_op_count_ = call.op_count;
+  if (ring_.size() < kWindow) {
+    ring_.push_back(call);
+  } else {
+    ring_[size_ % kWindow] = call;
+  }
+  ++size_;
+  if (!chained_) return;
+  chain_ = mix(mix(chain_, call.count ^ words.hash(call.op)),
+               words.hash(call.dtype) + 3 * words.hash(call.redop) + static_cast<std::uint32_t>(call.root));
+  if (size_ % step_ != 0) return;
+  checkpoints_.push_back(chain_);
+  if (checkpoints_.size() < kCheckpoints) return;
+  for (std::size_t i = 0; i < kCheckpoints / 2; ++i) checkpoints_[i] = checkpoints_[2 * i + 1];
+  checkpoints_.resize(kCheckpoints / 2);
+  step_ *= 2;
+}
+
+void CallStream::append(const CallStream& later, std::uint32_t when_offset, const Words& words) {
+  if (later.size_ == 0) return;
+  if (size_ == 0) {
+    *this = later;
+    for (Call& call : ring_) call.when += when_offset;
+    return;
+  }
+  const std::uint64_t unseen = later.window_begin();
+  if (unseen > 0) {
+    // The calls between the two windows are not kept: what comes after them can
+    // be compared by the window only.
+    chained_ = false;
+    consecutive_ = consecutive_ && later.consecutive_ && later.first_op_count_ == last_op_count_ + 1;
+    const std::uint64_t base = size_;
+    ring_.resize(kWindow);
+    size_ += unseen;
+    for (std::uint64_t i = unseen; i < later.size_; ++i, ++size_) {
+      ring_[(base + i) % kWindow] = later.at(i);
+      ring_[(base + i) % kWindow].when += when_offset;
+    }
+    last_op_count_ = later.last_op_count_;
+    return;
+  }
+  for (std::uint64_t i = 0; i < later.size_; ++i) {
+    Call call = later.at(i);
+    call.when += when_offset;
+    add(call, words);
+  }
+}
+
+void CallStream::translate(const std::vector<std::uint8_t>& ids) {
+  for (Call& call : ring_) {
+    for (std::uint8_t* id : {&call.op, &call.dtype, &call.redop}) *id = *id < ids.size() ? ids[*id] : Words::kOther;
+  }
+}
+
+std::size_t CallStream::bytes_held() const {
+  return ring_.capacity() * sizeof(Call) + checkpoints_.capacity() * sizeof(std::uint64_t);
+}
+
+}  // namespace busbar

@@ -1,0 +1,159 @@
+#include "driver/diagnose/diagnose_command.h"
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/job/before_session.h"
+#include "common/mpi/launcher.h"
+#include "common/output/table.h"
+#include "common/watch/flight_record.h"
+#include "driver/command/subcommand.h"
+#include "driver/diagnose/diagnose_capture.h"
+#include "driver/diagnose/diagnose_flights.h"
+#include "driver/diagnose/diagnose_inputs.h"
+#include "driver/diagnose/diagnose_logs.h"
+#include "driver/diagnose/diagnose_output.h"
+#include "driver/diagnose/log_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kUnknownLines = 200;
+
+struct DiagnoseOptions {
+  std::vector<fs::path> paths;
+  std::string flight_folder;
+  std::string jobid;
+  bool json = false;
+  std::string json_file;
+  bool unknown = false;
+  bool help = false;
+  bool help_capture = false;
+};
+
+std::vector<OwnOption> own_options(DiagnoseOptions& o) {
+  using Text = std::string_view;
+  return {
+      {"json", "[=FILE]", "print JSON instead of text; with a file, write it there beside the text",
+       [&](Text t) {
+         o.json = t.empty();
+         o.json_file = t;
+       }},
+      {"flight", "FOLDER", "read the flight records that busbar's jobs keep there (/dev/shm)",
+       [&](Text t) { o.flight_folder = t; }},
+      {"job", "ID", "with --flight: of this job; of the newest as a rule", [&](Text t) { o.jobid = t; }},
+      {"unknown", "", "show NCCL's lines that were not understood", [&](Text) { o.unknown = true; }},
+      {"help-capture", "", "how to run a job so that its logs tell what hung", [&](Text) { o.help_capture = true; }},
+  };
+}
+
+std::string diagnose_help() {
+  DiagnoseOptions unused;
+  return "usage: busbar diagnose PATH... [--flight FOLDER] [options]\n\n"
+         "Tells what is wrong with a job that hung, failed or is slow, from what it left: NCCL_DEBUG logs of any "
+         "program\n"
+         "(NCCL 2.4 to 2.30; one file per rank or all in one, in folders, with any launcher's decoration, cut or "
+         "mixed\n"
+         "up), the output of PyTorch's watchdog, kernel logs, answers of NCCL's RAS service, busbar's flight records "
+         "and\n"
+         "hang-JOBID.json. What a file is, is told by its content. \"-\": a log on standard input.\n\n" +
+         own_options_help(own_options(unused)) +
+         "\nExit codes: 0 OK; 3 HW_FAULT, HOST_UNREACHABLE, PROCESS_DEAD, RESOURCE, CONFIG; 4 PROCESS_STOPPED,\n"
+         "INIT_NOT_JOINED, INIT_STUCK, ARG_MISMATCH, ORDER_MISMATCH, RANK_LAGGING, STUCK_INSIDE; 7 SLOW_NOT_HUNG;\n"
+         "6 UNKNOWN; 255 bad use.\n";
+}
+
+DiagnoseOptions read_options(int argc, char** argv) {
+  DiagnoseOptions options;
+  const SplitArguments split = split_arguments(argc, argv, own_options(options));
+  for (const std::string& word : split.words) options.paths.emplace_back(word);
+  options.help = split.help;
+  if (split.rest.size() > 1) {
+    throw Error(
+        ExitCode::bad_config,
+        fmt::format("{} has no meaning in diagnose; `busbar diagnose --help` lists what has (a file of that name: "
+                    "./{})",
+                    split.rest[1], split.rest[1]));
+  }
+  if (options.help || options.help_capture) return options;
+  if (options.paths.empty() && options.flight_folder.empty()) {
+    throw Error(ExitCode::bad_config,
+                "what to read? Give log files or folders, \"-\" for standard input, or --flight /dev/shm; `busbar "
+                "diagnose --help-capture` tells how to get logs");
+  }
+  if (!options.jobid.empty() && options.flight_folder.empty()) {
+    throw Error(ExitCode::bad_config, "--job goes with --flight FOLDER");
+  }
+  return options;
+}
+
+/// Every job's evidence that is not of logs, each with what follows from it.
+std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInputs& inputs) {
+  if (!options.flight_folder.empty()) {
+    const fs::path folder = options.flight_folder;
+    std::error_code unknown;
+    if (!fs::is_directory(folder, unknown)) {
+      throw Error(ExitCode::bad_config,
+                  fmt::format("--flight {}: there is no such folder", in_quotes(folder.string())));
+    }
+    std::vector<FlightState> flights = read_flights(std::span(&folder, 1), "");
+    if (flights.empty()) {
+      throw Error(ExitCode::bad_config,
+                  fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm, or $TMPDIR "
+                              "where that is full, of each host, until the next run after a day",
+                              in_quotes(folder.string())));
+    }
+    flights = flights_of_job(std::move(flights), options.jobid);
+    inputs.others.push_back({folder, fmt::format("{} flight records of job {}", flights.size(), flights[0].jobid), 0});
+    inputs.hangs.push_back(evidence_of_flights(std::move(flights)));
+  }
+  if (!inputs.flights.empty()) {
+    inputs.hangs.push_back(evidence_of_flights(flights_of_job(std::move(inputs.flights), "")));
+  }
+  std::vector<JudgedHang> judged;
+  for (HangEvidence& evidence : inputs.hangs) {
+    evidence.ras.insert(evidence.ras.end(), inputs.ras.begin(), inputs.ras.end());
+    HangFinding finding = judge(evidence);
+    judged.push_back({std::move(evidence), std::move(finding)});
+  }
+  return judged;
+}
+
+int diagnose(int argc, char** argv, bool speaks) {
+  const DiagnoseOptions options = read_options(argc, argv);
+  if (!speaks) return static_cast<int>(ExitCode::good);
+  if (options.help || options.help_capture) {
+    fmt::print("{}", options.help ? diagnose_help() : capture_help());
+    return static_cast<int>(ExitCode::good);
+  }
+  DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));
+  DiagnoseResult result;
+  result.hangs = judge_hangs(options, inputs);
+  result.others = std::move(inputs.others);
+  // With nothing but our own evidence there is no log to speak of.
+  if (!inputs.logs.empty() || !inputs.ras.empty() || result.hangs.empty()) {
+    ReadLogs logs = read_logs(inputs.logs, options.unknown ? kUnknownLines : 0);
+    result.unknown = std::move(logs.unknown);
+    result.logs = logs.job.conclude(std::move(logs.files), inputs.ras);
+  }
+  if (!options.json_file.empty()) write_diagnose_json(options.json_file, result);
+  if (!write_stdout(options.json ? diagnose_json(result) : diagnose_text(result, options.unknown))) {
+    throw Error(ExitCode::internal, "stdout takes no more output; the diagnosis is incomplete");
+  }
+  return static_cast<int>(exit_code(verdict_of(result)));
+}
+
+}  // namespace
+
+int run_diagnose(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_before_session(launch, [&] { return diagnose(argc, argv, launch.rank <= 0); });
+}
+
+}  // namespace busbar

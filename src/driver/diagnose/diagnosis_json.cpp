@@ -1,0 +1,96 @@
+#include "common/record/json_values.h"
+#include "driver/diagnose/diagnosis_report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace busbar {
+
+namespace {
+
+constexpr int kSchema = 1;
+
+Json communicators_json(const Diagnosis& diagnosis) {
+  Json list = Json::array();
+  for (const Diagnosis::Init& init : diagnosis.communicators) {
+    list.push_back({{"name", init.name},
+                    {"id", json_text_or_null(init.id)},
+                    {"heuristic", init.heuristic},
+                    {"child", init.child},
+                    {"nranks", init.nranks},
+                    {"nnodes", init.nnodes},
+                    {"started", init.started},
+                    {"completed", init.completed},
+                    {"not_seen", init.not_seen},
+                    {"slow_phases", init.slow_phases}});
+  }
+  return list;
+}
+
+Json lags_json(const Diagnosis& diagnosis) {
+  Json list = Json::array();
+  for (const Diagnosis::Lag& lag : diagnosis.lags) {
+    list.push_back({{"rank", lag.rank < 0 ? Json(nullptr) : Json(lag.rank)},
+                    {"who", lag.who},
+                    {"communicator", lag.communicator},
+                    {"ordinal", lag.ordinal},
+                    {"op_count", lag.op_count},
+                    {"last", lag.last}});
+  }
+  return list;
+}
+
+Json warnings_json(const Diagnosis& diagnosis) {
+  Json list = Json::array();
+  for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
+    list.push_back({{"shape", warning.shape},
+                    {"example", warning.example},
+                    {"who", warning.who},
+                    {"where", json_text_or_null(warning.where)},
+                    {"timestamp", json_text_or_null(warning.timestamp)},
+                    {"times", warning.times},
+                    {"victim", warning.victim}});
+  }
+  return list;
+}
+
+Json files_json(const Diagnosis& diagnosis) {
+  Json list = Json::array();
+  for (const LogFile& file : diagnosis.files) {
+    list.push_back({{"path", file.path.string()},
+                    {"bytes", file.bytes},
+                    {"lines", file.lines},
+                    {"nccl_lines", file.nccl_lines},
+                    {"unknown_lines", file.unknown_lines},
+                    {"trouble", json_text_or_null(file.trouble)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string diagnosis_json(const Diagnosis& diagnosis) {
+  Json facts = Json::array();
+  for (const auto& [key, value] : diagnosis.facts) facts.push_back({{"key", key}, {"value", value}});
+  Json transports = Json::array();
+  for (const Diagnosis::HostPair& pair : diagnosis.transports) {
+    transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
+  }
+  return dump_json({{"schema", kSchema},
+                    {"verdict", name(diagnosis.verdict)},
+                    {"sentence", diagnosis.sentence},
+                    {"evidence", diagnosis.evidence},
+                    {"missing", diagnosis.missing},
+                    {"next", diagnosis.next},
+                    {"communicators", communicators_json(diagnosis)},
+                    {"lags", lags_json(diagnosis)},
+                    {"divergences", diagnosis.divergences},
+                    {"skews", diagnosis.skews},
+                    {"facts", std::move(facts)},
+                    {"transports", std::move(transports)},
+                    {"algorithms", diagnosis.algorithms},
+                    {"warnings", warnings_json(diagnosis)},
+                    {"torch_ranks", diagnosis.torch_ranks},
+                    {"files", files_json(diagnosis)}});
+}
+
+}  // namespace busbar

@@ -1,0 +1,193 @@
+#include "driver/diagnose/diagnosis_tables.h"
+
+#include "common/base/units.h"
+#include "driver/diagnose/job_skew.h"
+#include "driver/diagnose/log_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace busbar {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 8> kPhases{{
+    {"kernels", &InitTimings::kernels},
+    {"alloc", &InitTimings::alloc},
+    {"bootstrap", &InitTimings::bootstrap},
+    {"allgathers", &InitTimings::allgathers},
+    {"topo", &InitTimings::topo},
+    {"graphs", &InitTimings::graphs},
+    {"connections", &InitTimings::connections},
+    {"rest", &InitTimings::rest},
+}};
+
+constexpr double kSlow = 1;        // [s]
+constexpr double kSlowAlone = 10;  // [s], where no other rank can be compared
+constexpr std::size_t kMaxSlow = 16;
+
+/// Phases that took more than three times the median and a second.
+std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm) {
+  std::vector<std::string> slow;
+  for (const auto& [phase, seconds] : kPhases) {
+    std::vector<std::pair<double, std::uint32_t>> times;
+    for (const CommMember& member : comm.members) {
+      const Actor& actor = view.book.actors[member.actor];
+      if (actor.timings.nranks != comm.nranks || actor.timings.*seconds < 0) continue;
+      times.emplace_back(actor.timings.*seconds, member.actor);
+    }
+    if (times.empty()) continue;
+    std::sort(times.begin(), times.end());
+    const double median = times[(times.size() - 1) / 2].first;
+    const double limit = times.size() < 3 ? kSlowAlone : std::max(kSlow, 3 * median);
+    for (auto time = times.rbegin(); time != times.rend() && slow.size() < kMaxSlow; ++time) {
+      if (time->first <= limit && time->first <= 3 * kSlowAlone) break;
+      slow.push_back(fmt::format("{}: {} {:.2f} s{}", view.cast.name_of[time->second], phase, time->first,
+                                 times.size() < 3 ? "" : fmt::format(" (median {:.2f} s)", median)));
+    }
+  }
+  return slow;
+}
+
+void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
+  for (const JoinedComm& comm : view.comms) {
+    Diagnosis::Init init;
+    init.name = comm.name;
+    init.id = comm.id;
+    init.heuristic = comm.heuristic;
+    init.child = comm.child;
+    init.nranks = comm.nranks;
+    init.nnodes = comm.nnodes;
+    std::set<int> seen;
+    for (const CommMember& member : comm.members) {
+      const CommInstance& instance = view.book.instances[member.instance];
+      if (member.rank < 0) continue;
+      seen.insert(member.rank);
+      if (instance.started) init.started.push_back(member.rank);
+      if (instance.completed || instance.used) init.completed.push_back(member.rank);
+    }
+    constexpr int kMostRanks = 1 << 20;  // a number that a broken line invents
+    for (int rank = 0; rank < std::min(comm.nranks, kMostRanks) && !comm.ambiguous; ++rank) {
+      if (seen.count(rank) == 0) init.not_seen.push_back(rank);
+    }
+    init.slow_phases = slow_phases(view, comm);
+    diagnosis.communicators.push_back(std::move(init));
+  }
+}
+
+void fill_lags(const LogView& view, Diagnosis& diagnosis) {
+  std::vector<std::pair<std::int64_t, Diagnosis::Lag>> lags;
+  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    for (const CommMember& member : view.comms[i].members) {
+      const CommInstance& instance = view.book.instances[member.instance];
+      if (instance.calls.size() == 0) continue;
+      Diagnosis::Lag lag;
+      lag.rank = view.cast.rank_of[member.actor];
+      lag.who = view.cast.name_of[member.actor];
+      lag.communicator = view.comms[i].name;
+      lag.ordinal = instance.calls.size();
+      const Call& last = instance.calls.at(instance.calls.size() - 1);
+      lag.op_count = last.op_count;
+      lag.last = describe_call(last, view.book.words);
+      std::int64_t behind = 0;
+      for (const PlacedCalls& placed : view.alignments[i].streams) {
+        if (view.lags[i] && placed.calls == &instance.calls) behind = view.lags[i]->front - placed.end();
+      }
+      lags.emplace_back(-behind, std::move(lag));
+    }
+  }
+  std::stable_sort(lags.begin(), lags.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [behind, lag] : lags) diagnosis.lags.push_back(std::move(lag));
+}
+
+void fill_transports(const LogView& view, Diagnosis& diagnosis) {
+  // rank of a communicator -> host
+  std::vector<std::map<int, std::string>> hosts(view.comms.size());
+  std::map<std::uint32_t, std::size_t> comm_of;
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    if (view.comms[i].nranks > view.comms[largest].nranks) largest = i;
+    for (const CommMember& member : view.comms[i].members) {
+      comm_of[member.instance] = i;
+      if (member.rank >= 0) hosts[i].emplace(member.rank, host_of(view.book, member.actor));
+    }
+  }
+  std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> pairs;
+  for (std::uint32_t index = 0; index < view.book.actors.size(); ++index) {
+    for (const auto& [key, channels] : view.book.actors[index].connections) {
+      const auto& [instance, src, dst, via] = key;
+      const auto comm = comm_of.find(instance);
+      const std::size_t i = comm == comm_of.end() ? largest : comm->second;
+      const auto host = [&](int rank) {
+        if (i >= hosts.size()) return std::string("?");
+        const auto known = hosts[i].find(rank);
+        return known == hosts[i].end() || known->second.empty() ? std::string("?") : known->second;
+      };
+      pairs[{host(src), host(dst), via}] += channels;
+    }
+  }
+  for (const auto& [key, channels] : pairs) {
+    diagnosis.transports.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), channels});
+  }
+}
+
+void fill_algorithms(const LogView& view, Diagnosis& diagnosis) {
+  std::map<std::string, std::vector<std::pair<int, std::string>>> by_op;
+  for (const auto& [key, times] : view.book.tuning) {
+    const auto& [op, size, choice] = key;
+    std::vector<std::pair<int, std::string>>& choices = by_op[op];
+    // The map is in order of size; a size with several choices keeps all.
+    if (!choices.empty() && choices.back().first == size) {
+      choices.back().second += " or " + choice;
+    } else {
+      choices.emplace_back(size, choice);
+    }
+  }
+  for (auto& [op, choices] : by_op) {
+    std::string text = op.empty() ? "all operations" : op;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (i + 1 < choices.size() && choices[i + 1].second == choices[i].second) continue;
+      const int bits = std::clamp(choices[i].first, 1, 62);
+      text += fmt::format("{} below {}: {}",
+                          &choices[i] == choices.data() || text.find(" below ") == std::string::npos ? "" : ";",
+                          format_bytes(std::uint64_t{1} << bits), choices[i].second);
+    }
+    diagnosis.algorithms.push_back(text);
+  }
+}
+
+void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
+  for (const WarningRecord* record : causes_first(view.book.warnings)) {
+    Diagnosis::WarningGroup group;
+    group.shape = record->shape;
+    group.example = record->example;
+    group.who = list_actors(view.cast, record->actors);
+    group.where = record->where;
+    group.timestamp = record->timestamp;
+    group.times = record->times;
+    group.victim = record->rule->kind == WarningKind::victim;
+    diagnosis.warnings.push_back(std::move(group));
+  }
+}
+
+}  // namespace
+
+void fill_tables(const LogView& view, Diagnosis& diagnosis) {
+  fill_communicators(view, diagnosis);
+  fill_lags(view, diagnosis);
+  fill_transports(view, diagnosis);
+  fill_algorithms(view, diagnosis);
+  fill_warnings(view, diagnosis);
+  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    if (view.divergences[i]) diagnosis.divergences.push_back(describe_divergence(view, i));
+  }
+  for (const DeadlockCycle& cycle : view.cycles) diagnosis.divergences.push_back(cycle.text);
+  for (const SettingSkew& skew : setting_skews(view, false)) diagnosis.skews.push_back(skew.text);
+}
+
+}  // namespace busbar

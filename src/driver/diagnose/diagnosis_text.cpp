@@ -1,0 +1,178 @@
+#include "common/watch/hang_report.h"
+#include "driver/diagnose/diagnosis_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+namespace {
+
+constexpr std::size_t kMostRows = 10;    // of a table
+constexpr std::size_t kWidestCell = 64;  // what is longer is cut; the last column is not
+
+using Cells = std::vector<std::string>;
+
+/// Rows under a title, columns aligned; after kMostRows only how many follow.
+std::string table(std::string_view title, const Cells& head, const std::vector<Cells>& rows) {
+  if (rows.empty()) return "";
+  const std::size_t shown = std::min(rows.size(), kMostRows);
+  std::vector<std::size_t> widths;
+  for (const std::string& cell : head) widths.push_back(cell.size());
+  for (std::size_t row = 0; row < shown; ++row) {
+    for (std::size_t column = 0; column < head.size(); ++column) {
+      widths[column] = std::max(widths[column], std::min(rows[row][column].size(), kWidestCell));
+    }
+  }
+  std::string text = fmt::format("\n{}\n", title);
+  const auto line = [&](const Cells& cells) {
+    std::string one = " ";
+    for (std::size_t column = 0; column < cells.size(); ++column) {
+      const bool last = column + 1 == cells.size();
+      std::string cell = cells[column];
+      if (!last && cell.size() > kWidestCell) cell = cell.substr(0, kWidestCell - 3) + "...";
+      one += last ? " " + cell : fmt::format(" {:<{}} ", cell, widths[column]);
+    }
+    while (one.back() == ' ') one.pop_back();
+    text += one + "\n";
+  };
+  line(head);
+  for (std::size_t row = 0; row < shown; ++row) line(rows[row]);
+  if (rows.size() > shown) text += fmt::format("  ... and {} more\n", rows.size() - shown);
+  return text;
+}
+
+std::string lines(std::string_view title, const std::vector<std::string>& list) {
+  if (list.empty()) return "";
+  std::string text = fmt::format("\n{}\n", title);
+  for (std::size_t i = 0; i < std::min(list.size(), kMostRows); ++i) text += fmt::format("  {}\n", list[i]);
+  if (list.size() > kMostRows) text += fmt::format("  ... and {} more\n", list.size() - kMostRows);
+  return text;
+}
+
+std::string ranks(const std::vector<int>& list) {
+  if (list.empty()) return "-";
+  std::vector<int> sorted = list;
+  std::sort(sorted.begin(), sorted.end());
+  return compress_ranks(sorted);
+}
+
+std::string communicators(const Diagnosis& diagnosis) {
+  std::vector<Cells> rows;
+  std::vector<std::string> slow;
+  bool heuristic = false;
+  for (const Diagnosis::Init& init : diagnosis.communicators) {
+    heuristic = heuristic || init.heuristic;
+    rows.push_back({init.name + (init.heuristic ? " *" : ""), init.nnodes < 0 ? "?" : std::to_string(init.nnodes),
+                    ranks(init.started), ranks(init.completed), ranks(init.not_seen)});
+    slow.insert(slow.end(), init.slow_phases.begin(), init.slow_phases.end());
+  }
+  std::string text =
+      table("Communicators (ranks whose logs tell it)", {"name", "nodes", "Init START", "complete", "not seen"}, rows);
+  if (heuristic)
+    text +=
+        "  * joined over ranks by size and order of creation, because "
+        "there is no commId\n";
+  return text + lines("Slow phases of initialisation", slow);
+}
+
+std::string calls(const Diagnosis& diagnosis) {
+  std::vector<Cells> rows;
+  for (const Diagnosis::Lag& lag : diagnosis.lags) {
+    rows.push_back(
+        {lag.who, lag.communicator, std::to_string(lag.ordinal), fmt::format("{:x}", lag.op_count), lag.last});
+  }
+  return table("Last calls (the most behind first)", {"who", "communicator", "calls", "opCount", "last call"}, rows);
+}
+
+/// Facts of one key on one line; what only repeats other tables is left out.
+std::string facts(const Diagnosis& diagnosis) {
+  std::vector<std::pair<std::string, std::string>> grouped;
+  for (const auto& [key, value] : diagnosis.facts) {
+    if (!grouped.empty() && grouped.back().first == key) {
+      grouped.back().second += ", " + value;
+    } else {
+      grouped.emplace_back(key, value);
+    }
+  }
+  std::size_t width = 0;
+  for (const auto& [key, value] : grouped) width = std::max(width, std::min(key.size(), kWidestCell));
+  std::string text;
+  constexpr std::size_t kMostFacts = 60;
+  for (std::size_t i = 0; i < std::min(grouped.size(), kMostFacts); ++i) {
+    text += fmt::format("  {:<{}}  {}\n", grouped[i].first, width, grouped[i].second);
+  }
+  if (grouped.size() > kMostFacts) text += fmt::format("  ... and {} more\n", grouped.size() - kMostFacts);
+  return text.empty() ? text : "\nFacts\n" + text;
+}
+
+std::string transports(const Diagnosis& diagnosis) {
+  std::vector<const Diagnosis::HostPair*> pairs;
+  for (const Diagnosis::HostPair& pair : diagnosis.transports) pairs.push_back(&pair);
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const auto* a, const auto* b) { return a->connections > b->connections; });
+  std::vector<Cells> rows;
+  for (const Diagnosis::HostPair* pair : pairs) {
+    rows.push_back({pair->from, pair->to, std::to_string(pair->connections), pair->via});
+  }
+  return table("Transports (\"?\": a rank whose host is not told)", {"from", "to", "connections", "via"}, rows);
+}
+
+std::string warnings(const Diagnosis& diagnosis) {
+  std::vector<Cells> rows;
+  for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
+    rows.push_back({std::to_string(warning.times), warning.who, warning.victim ? "victim" : "", warning.timestamp,
+                    warning.example});
+  }
+  return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
+}
+
+/// The files by name are `busbar diagnose`'s to list, with those that are no logs.
+std::string files(const Diagnosis& diagnosis) {
+  if (diagnosis.files.empty()) return "";
+  std::uint64_t all = 0, nccl = 0, unknown = 0;
+  for (const LogFile& file : diagnosis.files) {
+    all += file.lines;
+    nccl += file.nccl_lines;
+    unknown += file.unknown_lines;
+  }
+  return fmt::format("\nRead {} file{}: {} lines, {} of NCCL, {} of them not understood\n", diagnosis.files.size(),
+                     diagnosis.files.size() == 1 ? "" : "s", all, nccl, unknown);
+}
+
+/// Logs are somebody else's: nothing in them may steer a terminal.
+std::string harmless(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n') || byte == 0x7f) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  std::string text = fmt::format("VERDICT: {}: {}\n", name(diagnosis.verdict), diagnosis.sentence);
+  for (const std::string& evidence : diagnosis.evidence) text += fmt::format("  {}\n", evidence);
+  text += lines("First differing calls", diagnosis.divergences);
+  text += communicators(diagnosis);
+  text += calls(diagnosis);
+  text += warnings(diagnosis);
+  text += lines("Not the same on all ranks", diagnosis.skews);
+  text += transports(diagnosis);
+  text += lines("Algorithms", diagnosis.algorithms);
+  text += facts(diagnosis);
+  text += files(diagnosis);
+  text += lines("Missing evidence", diagnosis.missing);
+  text += lines("Next", diagnosis.next);
+  return harmless(std::move(text));
+}
+
+}  // namespace busbar

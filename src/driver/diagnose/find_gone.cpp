@@ -1,0 +1,196 @@
+#include "driver/diagnose/log_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace busbar {
+
+std::string name_peer(const JobCast& cast, const std::string& address) {
+  const auto host = cast.host_of_address.find(address);
+  if (host == cast.host_of_address.end() || host->second.empty()) return address;
+  return fmt::format("{} ({})", host->second, address);
+}
+
+static void find_in_ras(const LogView& view, LogFindings& findings) {
+  for (const RasEvidence& ras : view.ras) {
+    if (!ras.answered) continue;
+    LogFinding finding;
+    for (const std::string& line : ras.lines) finding.evidence.push_back("RAS: " + line);
+    if (!ras.dead_pids.empty()) {
+      std::string pids;
+      for (const std::int64_t pid : ras.dead_pids) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
+      finding.verdict = Verdict::process_dead;
+      finding.sentence = fmt::format("NCCL's RAS lost process{} {}", ras.dead_pids.size() == 1 ? "" : "es", pids);
+      std::vector<std::uint32_t> known;
+      for (const std::uint32_t actor : view.cast.speakers) {
+        const std::int64_t pid = view.book.processes[view.book.actors[actor].process].pid;
+        if (std::count(ras.dead_pids.begin(), ras.dead_pids.end(), pid) > 0) known.push_back(actor);
+      }
+      if (!known.empty()) finding.sentence += ": " + list_actors(view.cast, known);
+      finding.next.emplace_back("dmesg and the launcher's output on the host of that process");
+      findings.push_back(std::move(finding));
+    } else if (!ras.lagging_ranks.empty()) {
+      finding.verdict = Verdict::rank_lagging;
+      finding.sentence =
+          fmt::format("NCCL's RAS says that {} launched fewer operations", list_ranks(ras.lagging_ranks));
+      finding.next.emplace_back(
+          "py-spy dump --pid of those ranks: what keeps "
+          "them from the next call");
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
+void find_gone(const LogView& view, LogFindings& findings) {
+  for (const LauncherWord& word : view.book.launcher) {
+    LogFinding finding;
+    finding.verdict = word.host_lost ? Verdict::host_unreachable : Verdict::process_dead;
+    finding.sentence = "the launcher says: " + word.text;
+    finding.evidence.push_back(word.text);
+    finding.next.emplace_back(
+        "dmesg on that host (killed for memory, XID), "
+        "core dumps, the process's own last lines");
+    findings.push_back(std::move(finding));
+  }
+  find_in_ras(view, findings);
+}
+
+namespace {
+
+/// Whose log neither complains nor says goodbye, of those in communicators.
+std::vector<std::uint32_t> silent_actors(const LogView& view) {
+  std::set<std::uint32_t> members, spoke;
+  for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
+    const Actor& one = view.book.actors[actor];
+    if (one.warnings + one.failures > 0) spoke.insert(view.cast.speaks_for[actor]);
+  }
+  for (const JoinedComm& comm : view.comms) {
+    for (const CommMember& member : comm.members) {
+      members.insert(member.actor);
+      if (view.book.instances[member.instance].ended) spoke.insert(member.actor);
+    }
+  }
+  std::vector<std::uint32_t> silent;
+  for (const std::uint32_t actor : members) {
+    if (spoke.count(actor) == 0) silent.push_back(actor);
+  }
+  return silent;
+}
+
+/// Who complains that a peer went away.
+std::vector<std::uint32_t> victims_of(const LogView& view) {
+  std::set<std::uint32_t> complaining;
+  for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
+    if (view.book.actors[actor].victim_warnings > 0) complaining.insert(view.cast.speaks_for[actor]);
+  }
+  std::vector<std::uint32_t> victims;
+  for (const std::uint32_t actor : view.cast.speakers) {
+    if (complaining.count(actor) > 0) victims.push_back(actor);
+  }
+  return victims;
+}
+
+bool same_host(const std::string& host, const std::string& named) {
+  return !host.empty() && (named == host || named.starts_with(host + "."));
+}
+
+/// Of `actors`, those on a host that complaints of `kind` name; `named`: those
+/// peers.
+std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
+                                          std::vector<std::string>& named) {
+  for (const auto& [peer, times] : view.book.named_peers) {
+    if (peer.first == WarningKind::victim) named.push_back(peer.second);
+  }
+  std::set<std::string> hosts;
+  for (const std::string& address : named) {
+    const auto known = view.cast.host_of_address.find(address);
+    hosts.insert(known != view.cast.host_of_address.end() ? known->second : address);
+  }
+  std::erase_if(actors, [&](std::uint32_t actor) {
+    return std::none_of(hosts.begin(), hosts.end(),
+                        [&](const std::string& host) { return same_host(host_of(view.book, actor), host); });
+  });
+  return actors;
+}
+
+/// Those who stopped first, where calls tell.
+std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
+  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    if (!view.lags[i]) continue;
+    std::vector<std::uint32_t> behind;
+    for (const std::uint32_t actor : actors_of(view.alignments[i], view.lags[i]->behind)) {
+      if (std::count(actors.begin(), actors.end(), actor) > 0) behind.push_back(actor);
+    }
+    if (!behind.empty()) return behind;
+  }
+  return actors;
+}
+
+}  // namespace
+
+/// Somebody says what went wrong: whoever fell silent then is one more victim.
+static bool cause_is_told(const LogView& view) {
+  const auto tells = [](const WarningRecord& record) {
+    return record.rule->kind != WarningKind::victim && record.rule->kind != WarningKind::harmless &&
+           record.rule->kind != WarningKind::other;
+  };
+  return !view.book.kernel.empty() ||
+         std::any_of(view.book.warnings.records().begin(), view.book.warnings.records().end(), tells);
+}
+
+void find_silent(const LogView& view, LogFindings& findings) {
+  if (cause_is_told(view)) return;
+  const std::vector<std::uint32_t> victims = victims_of(view);
+  if (victims.empty()) return;
+  std::vector<std::string> named;
+  const std::vector<std::uint32_t> all_silent = silent_actors(view);
+  std::vector<std::uint32_t> silent = on_named_hosts(view, all_silent, named);
+  const bool host_known = !silent.empty();
+  if (!host_known) silent = all_silent;
+  if (silent.size() > 1) silent = furthest_behind(view, silent);
+  LogFinding finding;
+  finding.evidence.push_back(fmt::format("{} lost {}: \"closed by remote peer\" and its like",
+                                         list_actors(view.cast, victims), victims.size() == 1 ? "a peer" : "peers"));
+  for (const std::string& address : named) {
+    if (finding.evidence.size() < 4) finding.evidence.push_back("named as the peer: " + name_peer(view.cast, address));
+  }
+  // Those of whom nothing is heard must be few against those who complain, or a
+  // log is merely cut.
+  if (silent.empty() || silent.size() >= std::max<std::size_t>(victims.size(), 2)) {
+    finding.verdict = Verdict::unknown;
+    finding.sentence = fmt::format(
+        "only victims speak: {} lost a connection{}; the process that went "
+        "away is not in {}",
+        list_actors(view.cast, victims), named.empty() ? "" : " to " + name_peer(view.cast, named.front()),
+        name_files(view.files));
+    finding.missing.push_back(fmt::format("the log of the process{} that closed the connection",
+                                          named.empty() ? "" : " at " + name_peer(view.cast, named.front())));
+    finding.next.emplace_back(
+        "the first error by time on that host: its NCCL "
+        "log, dmesg, the launcher's output");
+    findings.push_back(std::move(finding));
+    return;
+  }
+  std::set<std::string> hosts;
+  for (const std::uint32_t actor : silent) hosts.insert(host_of(view.book, actor));
+  std::size_t of_host = 0;
+  for (const std::uint32_t actor : view.cast.speakers) of_host += hosts.count(host_of(view.book, actor));
+  const bool whole_host =
+      hosts.size() == 1 && silent.size() > 1 && of_host == silent.size() && view.cast.hosts.size() > 1;
+  finding.verdict = whole_host ? Verdict::host_unreachable : Verdict::process_dead;
+  finding.sentence =
+      whole_host ? fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), list_actors(view.cast, silent))
+                 : fmt::format(
+                       "{} went away without a word: {} log{} neither "
+                       "with an error nor with a goodbye",
+                       list_actors(view.cast, silent), silent.size() == 1 ? "its" : "their",
+                       silent.size() == 1 ? " ends" : "s end");
+  finding.next.emplace_back(
+      "dmesg (killed for memory, XID), core dumps and "
+      "the launcher's output on that host");
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace busbar

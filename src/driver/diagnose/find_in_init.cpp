@@ -1,0 +1,209 @@
+#include "driver/diagnose/log_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace busbar {
+
+namespace {
+
+std::string_view describe(InitStage stage) {
+  switch (stage) {
+    case InitStage::none:
+    case InitStage::started:
+      return "in the bootstrap (after Init START nothing follows)";
+    case InitStage::bootstrap:
+      return "after the bootstrap, while topology and graphs are agreed on";
+    case InitStage::connect:
+      return "while rings connect";
+    case InitStage::rings:
+      return "after the rings, while trees connect";
+    case InitStage::trees:
+      return "after the trees";
+    case InitStage::complete:
+      return "after it";
+  }
+  return "";
+}
+
+/// Advice by stage, from hang_diagnosis: what a rank waits for there.
+std::string_view advice(InitStage stage) {
+  switch (stage) {
+    case InitStage::none:
+    case InitStage::started:
+      return "firewall and NCCL_SOCKET_IFNAME of all hosts: the bootstrap is TCP "
+             "between all ranks";
+    case InitStage::bootstrap:
+      return "NCCL_DEBUG_SUBSYS=INIT,GRAPH; nvidia-smi topo -m on all hosts";
+    default:
+      return "the transport of the last connection: NCCL_DEBUG_SUBSYS=INIT,NET; "
+             "ib_write_bw between those hosts";
+  }
+}
+
+/// How far the ranks of a communicator came.
+struct InitProgress {
+  std::vector<std::uint32_t> started, completed, pending;
+  bool complete_told = false;  ///< some Init COMPLETE is in the logs, rather
+                               ///< than only what comes after it
+};
+
+InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
+  InitProgress progress;
+  for (const CommMember& member : comm.members) {
+    const CommInstance& instance = view.book.instances[member.instance];
+    const bool complete = instance.completed || instance.used;
+    if (instance.started || complete || instance.stage != InitStage::none) progress.started.push_back(member.actor);
+    if (complete) progress.completed.push_back(member.actor);
+    progress.complete_told = progress.complete_told || instance.completed;
+    if (instance.started && !complete) progress.pending.push_back(member.actor);
+  }
+  return progress;
+}
+
+/// Ranks that spoke of anything but this communicator, while it began on
+/// others.
+std::vector<std::uint32_t> speakers_outside(const LogView& view, const JoinedComm& comm) {
+  std::set<std::uint32_t> members;
+  for (const CommMember& member : comm.members) members.insert(member.actor);
+  std::vector<std::uint32_t> outside;
+  for (const std::uint32_t actor : view.cast.speakers) {
+    if (members.count(actor) == 0) outside.push_back(actor);
+  }
+  return outside;
+}
+
+InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<std::uint32_t>& there) {
+  InitStage least = InitStage::complete;
+  for (const CommMember& member : comm.members) {
+    const CommInstance& instance = view.book.instances[member.instance];
+    if (instance.completed || instance.used || !instance.started) continue;
+    if (instance.stage < least) {
+      least = instance.stage;
+      there.clear();
+    }
+    if (instance.stage == least) there.push_back(member.actor);
+  }
+  return least;
+}
+
+LogFinding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
+  LogFinding finding;
+  finding.verdict = Verdict::init_stuck;
+  std::vector<std::uint32_t> there;
+  const InitStage stage = least_stage(view, comm, there);
+  const bool all_there = there.size() == progress.pending.size();
+  finding.sentence = fmt::format("{} of {}: {} began and did not complete; {}stuck {}", "initialisation", comm.name,
+                                 list_actors(view.cast, progress.pending),
+                                 all_there ? "" : list_actors(view.cast, there) + " ", describe(stage));
+  finding.evidence.push_back(fmt::format("Init START of {}, Init COMPLETE of {}",
+                                         list_actors(view.cast, progress.started),
+                                         list_actors(view.cast, progress.completed)));
+  std::map<std::string, std::vector<std::uint32_t>> connections;
+  for (const CommMember& member : comm.members) {
+    const CommInstance& instance = view.book.instances[member.instance];
+    if (!instance.last_connection.empty() && !instance.completed && !instance.used) {
+      connections[instance.last_connection].push_back(member.actor);
+    }
+  }
+  for (const auto& [connection, actors] : connections) {
+    if (finding.evidence.size() >= 4) break;
+    finding.evidence.push_back(fmt::format("last connection of {}: {}", list_actors(view.cast, actors), connection));
+  }
+  finding.next.emplace_back(advice(stage));
+  return finding;
+}
+
+/// Files that hold no line of NCCL: of ranks that have not come so far.
+std::string wordless_files(const LogView& view, std::size_t& count) {
+  std::string names;
+  for (const LogFile& file : view.files) {
+    if (file.nccl_lines > 0) continue;
+    if (++count <= 4) names += (names.empty() ? "" : ", ") + file.path.filename().string();
+  }
+  return names;
+}
+
+LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
+  const auto nranks = static_cast<std::size_t>(comm.nranks);
+  const std::vector<std::uint32_t> outside = speakers_outside(view, comm);
+  std::size_t wordless = 0;
+  const std::string names = wordless_files(view, wordless);
+  const std::size_t absent = nranks - progress.started.size();
+  // A log that many ranks share is the output of the whole job; one per rank
+  // tells nothing of files that were not given.
+  const bool shared = view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
+  std::vector<int> absent_ranks;
+  std::set<int> seen;
+  for (const CommMember& member : comm.members) {
+    const CommInstance& instance = view.book.instances[member.instance];
+    if (instance.started || instance.stage != InitStage::none) seen.insert(member.rank);
+  }
+  for (int rank = 0; rank < comm.nranks; ++rank) {
+    if (seen.count(rank) == 0) absent_ranks.push_back(rank);
+  }
+  // A name that a broken line damaged makes one process too many, not one rank too few.
+  if (absent_ranks.empty()) return stuck(view, comm, progress);
+  LogFinding finding;
+  finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
+                                         name_files(view.files), list_actors(view.cast, progress.started)));
+  const bool all_given = outside.size() + progress.started.size() >= nranks ||
+                         wordless + outside.size() + progress.started.size() >= nranks;
+  if (all_given || shared) {
+    finding.verdict = Verdict::init_not_joined;
+    finding.sentence =
+        fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name);
+    if (!outside.empty() && outside.size() <= absent) {
+      finding.sentence += fmt::format(": {} spoke, but not of it", list_actors(view.cast, outside));
+    } else if (wordless > 0) {
+      finding.sentence += ": without a word of NCCL are " + names;
+    } else {
+      finding.sentence +=
+          fmt::format(" in {}, which holds the other {}", name_files(view.files), progress.started.size());
+    }
+    finding.next.emplace_back("py-spy dump or gdb on those processes: what they do before NCCL");
+    return finding;
+  }
+  finding.verdict = Verdict::unknown;
+  finding.sentence = fmt::format(
+      "initialisation of {}: {} began, nobody completed; {} others "
+      "have no Init START in {}",
+      comm.name, list_actors(view.cast, progress.started), absent, name_files(view.files));
+  finding.missing.push_back(fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks));
+  return finding;
+}
+
+void judge_init(const LogView& view, const JoinedComm& comm, LogFindings& findings) {
+  const InitProgress progress = progress_of(view, comm);
+  if (progress.pending.empty() || comm.nranks < 1) return;
+  const auto nranks = static_cast<std::size_t>(comm.nranks);
+  if (nranks == 1) {
+    LogFinding finding;
+    finding.sentence = fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
+                                   list_actors(view.cast, progress.pending), comm.name);
+    finding.missing.emplace_back("the rest of the log");
+    findings.push_back(std::move(finding));
+    return;
+  }
+  // In an excerpt that lost its COMPLETE lines, whoever is not seen to use the
+  // communicator is not stuck for that.
+  if (!progress.completed.empty() && !progress.complete_told) return;
+  // The first exchange needs all ranks: where one completed, all had begun.
+  if (progress.started.size() >= nranks || !progress.completed.empty()) {
+    findings.push_back(stuck(view, comm, progress));
+  } else {
+    findings.push_back(not_joined(view, comm, progress));
+  }
+}
+
+}  // namespace
+
+void find_in_init(const LogView& view, LogFindings& findings) {
+  for (const JoinedComm& comm : view.comms) judge_init(view, comm, findings);
+}
+
+}  // namespace busbar

@@ -1,0 +1,195 @@
+#pragma once
+
+#include "driver/diagnose/call_stream.h"
+#include "driver/diagnose/log_fact.h"
+#include "driver/diagnose/torch_book.h"
+#include "driver/diagnose/warning_book.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+// What the lines of a job's logs told, gathered per process, rank and
+// communicator. Everything that grows with the input has a bound; what is over
+// it is left out, never a reason to stop.
+
+inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+/// How far the initialisation of a rank came, as far as its lines tell.
+enum class InitStage : std::uint8_t { none, started, bootstrap, connect, rings, trees, complete };
+
+/// One communicator of one rank, from its creation to its end: pointers are
+/// reused.
+struct CommInstance {
+  std::uint32_t process = kNone;
+  std::uint32_t actor = kNone;
+  std::uint64_t pointer = 0;
+  int rank = -1;
+  int nranks = -1;
+  int nnodes = -1;
+  std::uint64_t comm_id = 0;
+  std::uint64_t parent = 0;  ///< pointer
+  std::uint32_t parent_instance = kNone;
+  std::int64_t color = -1;
+  std::string function;
+  bool announced = false;  ///< a line of its initialisation was seen before its first call
+  bool started = false, completed = false, ended = false, aborted = false;
+  bool used = false;  ///< called, split or destroyed: its initialisation was complete
+  InitStage stage = InitStage::none;
+  std::string last_connection;  ///< "3 -> 4 via NET/IB"
+  CallStream calls;             ///< without Send and Recv, on which ranks need not agree
+  std::uint64_t sends = 0, receives = 0;
+};
+
+/// Who a line comes from: a device of a process, which is a rank.
+struct Actor {
+  std::uint32_t process = kNone;
+  int dev = -1;
+  std::uint32_t instance = kNone;        ///< the communicator that its lines without a pointer speak of
+  int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer
+  std::size_t last_call_file = 0;
+  std::uint64_t last_call_line = 0;  ///< 0: no call
+  InitTimings timings;
+  BootstrapTimings bootstrap;
+  bool cut = false;  ///< its log ends in the middle of a line
+  std::uint64_t warnings = 0, victim_warnings = 0,
+                failures = 0;  ///< failures: unwinding and aborts
+  /// instance, src, dst, transport -> channels
+  std::map<std::tuple<std::uint32_t, int, int, std::string>, std::uint64_t> connections;
+};
+
+struct Process {
+  std::string key;
+  std::string host;
+  std::int64_t pid = -1;
+  std::string decoration;
+  std::size_t file = 0;
+  std::uint64_t first_line = 0;
+  std::uint64_t lines = 0;
+  bool anonymous = false;   ///< neither host nor pid is told
+  std::uint32_t calls = 0;  ///< of all kinds, so far
+  std::string nccl, cuda, network;
+  std::map<std::string, std::string> env;
+  std::map<std::string, std::string> devices;  ///< by network
+  std::set<std::string> addresses;             ///< of its out-of-band interfaces
+  std::vector<std::uint32_t> actors;
+  std::vector<std::uint32_t> instances;
+};
+
+/// A kernel's complaint, by host where the line tells it.
+struct KernelGroup {
+  KernelEvent::What what = KernelEvent::What::xid;
+  std::string host, device, text;
+  int number = -1;
+  std::uint64_t times = 0;
+};
+
+/// How a launcher says that a process is gone or a host lost.
+struct LauncherWord {
+  bool host_lost = false;
+  std::string text;
+  std::uint64_t times = 0;
+};
+
+struct JobBook {
+  static constexpr std::size_t kMaxProcesses = 1 << 17;
+  static constexpr std::size_t kMaxInstances = 1 << 20;
+  static constexpr std::size_t kMaxInstancesOfProcess = 4096;
+  static constexpr std::size_t kMaxActorsOfProcess = 1024;
+  static constexpr std::size_t kMaxFacts = 8192;
+  static constexpr std::size_t kMaxKernelGroups = 512;
+  static constexpr std::size_t kMaxLauncherWords = 256;
+  static constexpr std::size_t kMaxConnections = 4096;  ///< of an actor
+  static constexpr std::size_t kMaxSettings = 512;      ///< of a process
+
+  Words words;
+  std::vector<Process> processes;
+  std::vector<Actor> actors;
+  std::vector<CommInstance> instances;
+  std::unordered_map<std::string, std::uint32_t> process_of;  ///< by key
+  std::unordered_map<std::uint64_t, std::uint32_t> last_with_pointer;
+  WarningBook warnings;
+  TorchBook torch;
+  std::vector<KernelGroup> kernel;
+  std::vector<LauncherWord> launcher;
+  /// (key, value) -> processes that told it, at most counted.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> facts;
+  /// op, log2 of the size, choice -> times
+  std::map<std::tuple<std::string, int, std::string>, std::uint64_t> tuning;
+  std::map<std::pair<int, std::string>, std::uint64_t> return_codes;         ///< code, thread
+  std::map<std::pair<WarningKind, std::string>, std::uint64_t> named_peers;  ///< addresses in warnings about peers
+  std::uint64_t understood = 0;                                              ///< lines with a meaning
+  std::uint64_t nccl_lines = 0;
+
+  std::uint32_t find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line);
+  std::uint32_t find_actor(std::uint32_t process, int dev);
+  /// The live communicator with this pointer in a process; a new one where
+  /// there is none.
+  std::uint32_t find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
+  /// kNone: none lives.
+  std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);
+  std::uint32_t new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
+  void note(std::string_view key, std::string_view value);
+  std::size_t bytes_held() const;
+
+  void add(const LogLine& line, std::size_t file, std::uint64_t number);
+  void merge(JobBook&& other);
+
+ private:
+  std::string key_;  ///< scratch
+  std::uint32_t last_process_ = kNone;
+  std::size_t last_file_ = 0;
+  std::uint32_t last_instance_ = kNone;
+
+  struct From {
+    const LogOrigin& origin;
+    std::size_t file;
+    std::uint64_t line;
+    std::uint32_t process;
+    std::uint32_t actor;
+  };
+  struct Torn {
+    std::uint32_t process = kNone, actor = kNone;
+    std::size_t file = 0;
+    std::uint64_t line = 0;
+  } torn_;  ///< whose line was begun and not ended
+  void remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number);
+  bool add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number);
+  void take_foreign(std::string_view text);
+  void take(const CollCall& call, From& from);
+  void take(const InitEvent& event, From& from);
+  void take(const CommShape& shape, From& from);
+  void take(const Connection& connection, From& from);
+  void take(const Connected& connected, From& from);
+  void take(const ChannelCounts& counts, From& from);
+  void take(const InitTimings& timings, From& from);
+  void take(const BootstrapTimings& timings, From& from);
+  void take(const TuningChoice& choice, From& from);
+  void take(const VersionLine& version, From& from);
+  void take(const EnvSetting& setting, From& from);
+  void take(const NetworkInUse& network, From& from);
+  void take(const NetDevices& devices, From& from);
+  void take(const GdrLine& gdr, From& from);
+  void take(const Capability& capability, From& from);
+  void take(const Warning& warning, From& from);
+  void take(const ReturnCode& code, From& from);
+  void take(const CommEnd& end, From& from);
+  void take(const TorchWork& work, From& from);
+  void take(const KernelEvent& event, From& from);
+  void take(const OtherLine& other, From& from);
+};
+
+/// "NET/IB/GDRDMA", "P2P/CUMEM/read": without numbers of devices.
+std::string transport_name(const Connection& connection);
+
+}  // namespace busbar

@@ -1,0 +1,158 @@
+#include "driver/diagnose/job_log.h"
+
+#include "driver/diagnose/diagnosis_tables.h"
+#include "driver/diagnose/job_book.h"
+#include "driver/diagnose/log_findings.h"
+#include "driver/diagnose/log_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace busbar {
+
+struct JobLog::Impl {
+  JobBook book;
+};
+
+JobLog::JobLog() : impl_(std::make_unique<Impl>()) {}
+JobLog::JobLog(JobLog&&) noexcept = default;
+JobLog& JobLog::operator=(JobLog&&) noexcept = default;
+JobLog::~JobLog() = default;
+
+void JobLog::add(const LogLine& line, std::size_t file, std::uint64_t number) { impl_->book.add(line, file, number); }
+
+void JobLog::merge(JobLog&& other) { impl_->book.merge(std::move(other.impl_->book)); }
+
+std::size_t JobLog::bytes_held() const { return impl_->book.bytes_held(); }
+
+namespace {
+
+constexpr std::size_t kMostEvidence = 5;
+
+/// Nothing to go by.
+LogFinding nothing_read(const LogView& view) {
+  LogFinding finding;
+  finding.sentence = fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files));
+  finding.missing.emplace_back("NCCL's own log of all ranks");
+  finding.next.emplace_back("busbar diagnose --help-capture");
+  return finding;
+}
+
+LogFinding nothing_wrong(const LogView& view) {
+  LogFinding finding;
+  finding.verdict = Verdict::ok;
+  const std::size_t seen = view.cast.speakers.size();
+  const int nranks = view.cast.nranks;
+  finding.sentence =
+      seen == 0 ? "nothing wrong, in lines that tell no rank"
+                : fmt::format("nothing wrong in what {} of {} say{}", seen,
+                              nranks > 0 ? fmt::format("{} rank{}", nranks, nranks == 1 ? "" : "s") : "the ranks",
+                              seen == 1 ? "s" : "");
+  std::size_t compared = 0;
+  std::uint64_t calls = 0;
+  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    const CallAlignment& alignment = view.alignments[i];
+    if (alignment.how == CallAlignment::How::none) continue;
+    ++compared;
+    for (const PlacedCalls& placed : alignment.streams) calls += placed.calls->size();
+    if (!view.lags[i]) continue;
+    finding.evidence.push_back(
+        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are "
+                    "enqueued",
+                    view.comms[i].name, list_actors(view.cast, actors_of(alignment, view.lags[i]->at_front)),
+                    view.lags[i]->at_front.size() == 1 ? "is" : "are", view.lags[i]->front - view.lags[i]->least));
+  }
+  if (compared > 0) {
+    finding.evidence.insert(finding.evidence.begin(), fmt::format("{} calls on {} communicator{} agree", calls,
+                                                                  compared, compared == 1 ? "" : "s"));
+    finding.missing.emplace_back(
+        "whether the last calls ended, which NCCL does not log: if the job "
+        "hangs, it is inside the last call");
+    finding.next.emplace_back(
+        "if it hangs: PyTorch's watchdog lines, or echo "
+        "'verbose status' | nc localhost 28028");
+  }
+  return finding;
+}
+
+void note_missing(const LogView& view, Diagnosis& diagnosis) {
+  const int seen = static_cast<int>(view.cast.speakers.size());
+  if (view.cast.nranks > seen && seen > 0) {
+    diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.cast.nranks - seen,
+                                            view.cast.nranks, name_files(view.files)));
+  }
+  const bool calls = std::any_of(view.book.instances.begin(), view.book.instances.end(), [](const CommInstance& one) {
+    return one.calls.size() + one.sends + one.receives > 0;
+  });
+  if (!calls && view.book.nccl_lines > 0) {
+    diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
+  }
+  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    if (!view.comms[i].ambiguous) continue;
+    diagnosis.missing.push_back(view.comms[i].name +
+                                ": several of this size cannot be told apart "
+                                "(commId is in Init lines from 2.16 on)");
+  }
+  for (const LogFile& file : view.files) {
+    if (!file.trouble.empty()) diagnosis.missing.push_back(file.path.filename().string() + ": " + file.trouble);
+  }
+  if (view.book.warnings.not_kept() > 0) {
+    diagnosis.missing.push_back(
+        fmt::format("{} warnings of further shapes were not kept", view.book.warnings.not_kept()));
+  }
+}
+
+template <typename T>
+void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most) {
+  for (const T& one : more) {
+    if (list.size() < most && std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+  }
+}
+
+}  // namespace
+
+Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const {
+  const LogView view = view_log(impl_->book, files, ras);
+  LogFindings findings;
+  find_in_kernel(view, findings);
+  find_gone(view, findings);
+  find_silent(view, findings);
+  find_in_warnings(view, findings);
+  find_in_settings(view, findings);
+  find_in_init(view, findings);
+  find_in_calls(view, findings);
+  find_in_torch(view, findings);
+  const bool ras_answered = std::any_of(ras.begin(), ras.end(), [](const RasEvidence& one) { return one.answered; });
+  if (findings.empty()) {
+    findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));
+  }
+  // The order of the enumerators is that of the checks.
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const LogFinding& a, const LogFinding& b) { return a.verdict < b.verdict; });
+  Diagnosis diagnosis;
+  diagnosis.verdict = findings.front().verdict;
+  diagnosis.sentence = findings.front().sentence;
+  for (const LogFinding& finding : findings) {
+    std::vector<std::string> lines = finding.evidence;
+    lines.insert(lines.begin(), finding.sentence);
+    // What the first line says already is no evidence for it.
+    std::erase_if(lines, [&](const std::string& line) { return diagnosis.sentence.find(line) != std::string::npos; });
+    add_new(diagnosis.evidence, lines, kMostEvidence);
+    add_new(diagnosis.missing, finding.missing, 8);
+    // What follows from the cause goes away with it, and its remedies would lead astray.
+    if (finding.verdict == diagnosis.verdict) add_new(diagnosis.next, finding.next, 4);
+  }
+  note_missing(view, diagnosis);
+  fill_tables(view, diagnosis);
+  fill_facts(view, diagnosis);
+  std::set<int> torch_ranks;
+  for (const auto& [key, state] : view.book.torch.states()) torch_ranks.insert(key.second);
+  diagnosis.torch_ranks = static_cast<int>(torch_ranks.size());
+  diagnosis.files = std::move(files);
+  return diagnosis;
+}
+
+}  // namespace busbar

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "common/watch/hang_evidence.h"
+#include "driver/diagnose/log_fact.h"
+#include "driver/diagnose/log_files.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// What is concluded from the logs of a job: everything that is printed, as
+/// plain values.
+struct Diagnosis {
+  Verdict verdict = Verdict::unknown;
+  std::string sentence;               ///< the verdict in words, with rank, host and call
+  std::vector<std::string> evidence;  ///< at most five lines
+  std::vector<std::string> missing;   ///< what was not given and would help
+  std::vector<std::string> next;      ///< commands
+
+  struct Init {
+    std::string name;  ///< "communicator 0x3470ca318760efc8 (2 ranks)"
+    std::string id;    ///< commId in hexadecimal; empty: joined heuristically
+    bool heuristic = false;
+    bool child = false;  ///< of a split or shrink
+    int nranks = 0;
+    int nnodes = -1;
+    std::vector<int> started;
+    std::vector<int> completed;
+    std::vector<int> not_seen;  ///< neither began nor completed in the files given
+    std::vector<std::string> slow_phases;
+  };
+  std::vector<Init> communicators;
+
+  struct Lag {
+    int rank = -1;    ///< -1: not known
+    std::string who;  ///< "rank 3 (node1, pid 4242)"
+    std::string communicator;
+    std::uint64_t ordinal = 0;  ///< calls seen
+    std::uint64_t op_count = 0;
+    std::string last;  ///< "AllReduce count 1024 datatype 7 op 0"
+  };
+  std::vector<Lag> lags;                 ///< last call of each rank, the most behind first
+  std::vector<std::string> divergences;  ///< first differing call per communicator, in words, and
+                                         ///< deadlock cycles
+
+  std::vector<std::string> skews;                          ///< versions, environment, interfaces and
+                                                           ///< HCAs that differ between ranks
+  std::vector<std::pair<std::string, std::string>> facts;  ///< ("nccl_version", "2.28.9"), ("transport", "NET/IB"), ...
+  struct HostPair {
+    std::string from, to, via;
+    std::uint64_t connections = 0;
+  };
+  std::vector<HostPair> transports;
+  std::vector<std::string> algorithms;  ///< "AllReduce up to 64 KiB: TREE/LL; ..."
+
+  struct WarningGroup {
+    std::string shape;       ///< numbers and addresses replaced
+    std::string example;     ///< as first seen
+    std::string who, where;  ///< rank or process; file:line of the log
+    std::string timestamp;
+    std::uint64_t times = 0;
+    bool victim = false;  ///< says only that somebody else went away
+  };
+  std::vector<WarningGroup> warnings;  ///< primary first
+
+  std::vector<LogFile> files;
+  int torch_ranks = 0;  ///< ranks whose PyTorch watchdog spoke
+};
+
+/// Gathers facts of one or many files; its memory does not grow with the number
+/// of lines. Not for several threads: one per file or group of files, then
+/// merge.
+class JobLog {
+ public:
+  JobLog();
+  JobLog(JobLog&&) noexcept;
+  JobLog& operator=(JobLog&&) noexcept;
+  ~JobLog();
+
+  /// `file`: index of the file; lines of a file come in order.
+  void add(const LogLine& line, std::size_t file, std::uint64_t number);
+  void merge(JobLog&& other);
+
+  /// The conclusion; `files`: everything that was read; `ras`: answers of the
+  /// RAS service that were among them.
+  Diagnosis conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const;
+
+  /// Memory that it has taken from the heap, about [bytes].
+  std::size_t bytes_held() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace busbar

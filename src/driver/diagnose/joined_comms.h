@@ -1,0 +1,36 @@
+#pragma once
+
+#include "driver/diagnose/job_book.h"
+#include "driver/diagnose/job_cast.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// One rank's part in a communicator.
+struct CommMember {
+  std::uint32_t instance = kNone;
+  std::uint32_t actor = kNone;
+  int rank = -1;  ///< in the communicator; -1: not told
+};
+
+/// A communicator over all ranks whose logs were given.
+struct JoinedComm {
+  std::string name;        ///< "communicator 0x3470ca318760efc8 (2 ranks)"
+  std::string id;          ///< commId; empty: joined otherwise
+  bool heuristic = false;  ///< by size and order of creation
+  bool child = false;
+  bool ambiguous = false;  ///< several communicators that cannot be told apart
+  int nranks = -1;
+  int nnodes = -1;
+  std::vector<CommMember> members;  ///< by rank
+};
+
+/// Pointers are each process's own: ranks are joined by commId, children of a
+/// split by parent and color, else by size and order of creation. In order of
+/// creation.
+std::vector<JoinedComm> join_communicators(const JobBook& book, const JobCast& cast);
+
+}  // namespace busbar

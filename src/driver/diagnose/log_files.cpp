@@ -1,0 +1,160 @@
+#include "driver/diagnose/log_files.h"
+
+#include "common/base/error.h"
+#include "driver/diagnose/line_reader.h"
+#include "driver/diagnose/log_line.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+namespace busbar {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+/// Files by device and inode: a link, or a folder named beside its file, must not count a rank's calls twice.
+using Known = std::set<std::pair<dev_t, ino_t>>;
+
+bool is_new(const fs::path& path, Known& known) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) != 0 || known.emplace(status.st_dev, status.st_ino).second;
+}
+
+/// Links to folders are not followed: they may lead round in circles.
+void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& files) {
+  std::error_code failed;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    entries.push_back(*it);
+  }
+  if (failed) files.push_back(folder);  // read_log_file will say why
+  std::sort(entries.begin(), entries.end());
+  for (const fs::directory_entry& entry : entries) {
+    std::error_code ignored;
+    if (entry.is_directory(ignored)) {
+      if (!entry.is_symlink(ignored)) add_folder(entry.path(), known, files);
+    } else if (entry.is_regular_file(ignored) && is_new(entry.path(), known)) {
+      files.push_back(entry.path());
+    }
+  }
+}
+
+class Descriptor {
+ public:
+  /// Does not wait for a writer of a pipe, which would be for ever.
+  explicit Descriptor(const fs::path& path)
+      : own_(path != "-"), fd_(own_ ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : STDIN_FILENO) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (own_ && fd_ >= 0) ::close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  bool own_;
+  int fd_;
+};
+
+/// Empty: readable, `limit` bytes of it. To be asked right after opening it.
+std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) {
+  if (fd < 0) return std::strerror(errno);
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return std::strerror(errno);
+  limit = std::numeric_limits<std::uint64_t>::max();
+  if (standard_input) return "";
+  if (S_ISDIR(status.st_mode)) return "a folder that cannot be listed";
+  if (!S_ISREG(status.st_mode)) return "no regular file (give pipes as '-')";
+  // A log that grows as fast as it is read would have no end. Files of /proc say 0.
+  if (status.st_size > 0) limit = static_cast<std::uint64_t>(status.st_size);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return "";
+}
+
+/// Empty: text, or text with some dirt in it. Programs that die leave NULs and halves of letters in their logs, and a
+/// log that was truncated under its writer begins with a hole; a core file or an image has control characters
+/// everywhere (noise has 9 in 100).
+std::string why_not_text(std::string_view beginning) {
+  if (beginning.starts_with("\x1f\x8b") || beginning.starts_with("\x28\xb5\x2f\xfd") ||
+      beginning.starts_with("\xfd\x37zXZ") || beginning.starts_with("BZh")) {
+    return "compressed: unpack it first";
+  }
+  beginning = beginning.substr(0, std::size_t{64} << 10);
+  beginning.remove_prefix(std::min(beginning.size(), beginning.find_first_not_of('\0')));
+  const auto odd = std::count_if(beginning.begin(), beginning.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNone;
+  });
+  const bool nccl = beginning.find("NCCL") != kNone;
+  return !nccl && static_cast<std::size_t>(odd) * 25 > beginning.size() ? "binary" : "";
+}
+
+void count_line(const LogLine& line, LogFile& file) {
+  ++file.lines;
+  const bool foreign = std::holds_alternative<TorchWork>(line.fact) || std::holds_alternative<KernelEvent>(line.fact);
+  const auto* other = std::get_if<OtherLine>(&line.fact);
+  if (foreign || (other != nullptr && !other->nccl)) return;
+  ++file.nccl_lines;
+  if (other != nullptr && !other->chatter) ++file.unknown_lines;
+}
+
+}  // namespace
+
+std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
+  std::vector<fs::path> files;
+  Known known;
+  for (const fs::path& path : paths) {
+    std::error_code failed;
+    const fs::file_status status = path == "-" ? fs::file_status() : fs::status(path, failed);
+    if (path != "-" && !fs::exists(status)) {
+      const bool missing = status.type() == fs::file_type::not_found;
+      throw Error(ExitCode::bad_config,
+                  fmt::format("{}: {}", path.string(), missing ? "no such file or folder" : failed.message()));
+    }
+    if (fs::is_directory(status)) {
+      add_folder(path, known, files);
+    } else if (path == "-" || is_new(path, known)) {
+      files.push_back(path);
+    }
+  }
+  return files;
+}
+
+LogFile read_log_file(const fs::path& path,
+                      const std::function<void(const LogLine& line, std::uint64_t number)>& tell) {
+  LogFile file;
+  file.path = path;
+  const Descriptor descriptor(path);
+  std::uint64_t limit = 0;
+  file.trouble = why_not_readable(descriptor.fd(), path == "-", limit);
+  if (!file.trouble.empty()) return file;
+  LineReader reader(descriptor.fd(), limit);
+  file.trouble = why_not_text(reader.beginning());
+  std::string_view text;
+  while (file.trouble.empty() && reader.next(text)) {
+    const LogLine line = parse_log_line(text);
+    count_line(line, file);
+    tell(line, file.lines);
+  }
+  file.bytes = reader.bytes();
+  file.cut_lines = reader.cut_lines();
+  if (reader.error() != 0) file.trouble = std::strerror(reader.error());
+  return file;
+}
+
+}  // namespace busbar

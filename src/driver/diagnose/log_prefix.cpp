@@ -1,0 +1,176 @@
+#include "driver/diagnose/log_prefix.h"
+
+#include "driver/diagnose/log_scan.h"
+#include "driver/diagnose/log_timestamp.h"
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+struct Mark {
+  LogLevel level = LogLevel::none;
+  std::size_t begin = 0;  ///< of "NCCL"
+  std::size_t end = 0;    ///< of the level
+};
+
+LogLevel level_after(std::string_view text) {
+  LogScan scan{text};
+  if (scan.take(" INFO")) return LogLevel::info;
+  if (scan.take(" WARN")) return LogLevel::warn;
+  if (scan.take(" CALL")) return LogLevel::call;
+  if (scan.take(" TRACE")) return LogLevel::trace;
+  if (scan.take(" version ")) return LogLevel::version;
+  return LogLevel::none;
+}
+
+/// The last mark of a line. Backwards and by 'L', because the lines that come by the million, collective calls, have no
+/// other 'L' behind the mark: it is found by one memrchr.
+Mark find_mark(std::string_view line) {
+  Mark version;
+  for (std::size_t end = line.size(); end >= 4;) {
+    const void* hit = ::memrchr(line.data(), 'L', end);
+    if (hit == nullptr) break;
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - line.data());
+    end = at;
+    if (at < 3 || std::memcmp(line.data() + at - 3, "NCC", 3) != 0) continue;
+    if (at > 3 && is_name(line[at - 4])) continue;
+    const LogLevel level = level_after(line.substr(at + 1));
+    if (level == LogLevel::none) continue;
+    if (level == LogLevel::version) {
+      // "NCCL INFO NCCL version 2.29.3": the words of a message, unless nothing better comes.
+      if (version.level == LogLevel::none) version = {level, at - 3, at + 1};
+      continue;
+    }
+    return {level, at - 3, at + 1 + (level == LogLevel::trace ? 6u : 5u)};
+  }
+  return version;
+}
+
+std::string_view without_blanks_behind(std::string_view text) {
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// The last word of the text, which is taken from it together with the blanks before it.
+std::string_view take_last_word(std::string_view& text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && !is_blank(text[begin - 1])) --begin;
+  const std::string_view word = text.substr(begin);
+  text = without_blanks_behind(text.substr(0, begin));
+  return word;
+}
+
+/// Digits at the end of a text, behind a ':', both taken; false: there are none.
+bool take_last_number(std::string_view& text, std::int64_t& value) {
+  std::size_t begin = text.size();
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
+  if (begin == text.size() || begin == 0 || text[begin - 1] != ':') return false;
+  if (!whole_number(text.substr(begin), value)) return false;
+  text.remove_suffix(text.size() - begin + 1);
+  return true;
+}
+
+/// "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not "host:123:124".
+bool is_place(std::string_view word) {
+  std::int64_t line = 0;
+  return take_last_number(word, line) && !word.empty() && word.find(':') == kNone && word.back() != ']';
+}
+
+void take_place(std::string_view& before, LogPrefix& prefix) {
+  if (before.ends_with(')')) {
+    const std::size_t open = before.rfind(" (");
+    if (open == kNone) return;
+    prefix.function = before.substr(open + 2, before.size() - open - 3);
+    before = without_blanks_behind(before.substr(0, open));
+  }
+  std::string_view rest = before;
+  const std::string_view word = take_last_word(rest);
+  if (!is_place(word)) return;
+  prefix.file = word;
+  before = rest;
+}
+
+void take_device(std::string_view& before, LogOrigin& origin) {
+  if (!before.ends_with(']')) return;
+  const std::size_t open = before.rfind('[');
+  if (open == kNone || !whole_number(before.substr(open + 1, before.size() - open - 2), origin.dev)) return;
+  before = without_blanks_behind(before.substr(0, open));
+}
+
+/// What a launcher's decoration ends with where no blank follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
+bool ends_before_host(char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; }
+
+void take_host(std::string_view& before, LogOrigin& origin) {
+  std::string_view rest = before;
+  std::int64_t pid = -1, tid = -1;
+  if (!take_last_number(rest, tid) || !take_last_number(rest, pid)) return;
+  std::size_t begin = rest.size();
+  while (begin > 0 && !ends_before_host(rest[begin - 1])) --begin;
+  std::string_view host = rest.substr(begin);
+  // "<host>" is what people write over a name; "<stdout>node1" a launcher's mark.
+  if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNone; close < host.size() - 1) {
+    begin += close + 1;
+    host.remove_prefix(close + 1);
+  }
+  if (host.empty()) return;
+  origin.host = host;
+  origin.pid = pid;
+  origin.tid = tid;
+  before = rest.substr(0, begin);
+}
+
+/// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
+void take_timestamp(std::string_view& before, LogOrigin& origin) {
+  const std::string_view text = without_blanks_behind(before);
+  const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNone;
+  if (open == kNone) return;
+  const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
+  if (!has_clock(inside)) return;
+  origin.timestamp = inside;
+  before = text.substr(0, open);
+}
+
+/// What stands before the mark: decoration, timestamp, host, device, place in the source, from its end.
+void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) {
+  before = without_blanks_behind(before);
+  if (prefix.level == LogLevel::warn) take_place(before, prefix);
+  if (prefix.level == LogLevel::trace) {  // "[dev] 12.345 function:line NCCL TRACE"
+    take_last_word(before);
+    take_last_word(before);
+  }
+  take_device(before, origin);
+  take_host(before, origin);
+  if (before.empty()) return;
+  take_timestamp(before, origin);
+  before = without_blanks(before);
+  (find_mark(before).level == LogLevel::none ? origin.decoration : origin.torn) = before;
+  if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
+}
+
+/// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but a launcher's mark may stand before it.
+bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
+  if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
+  return std::string_view(":>)|").find(origin.decoration.back()) != kNone;
+}
+
+}  // namespace
+
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
+  LogPrefix prefix;
+  const Mark mark = find_mark(line);
+  prefix.level = mark.level;
+  if (mark.level != LogLevel::none) {
+    prefix.text = without_blanks(line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
+    take_origin(line.substr(0, mark.begin), prefix, origin);
+    if (mark.level == LogLevel::version || is_prefix(prefix, origin)) return prefix;
+    origin = {};
+  }
+  return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
+}
+
+}  // namespace busbar

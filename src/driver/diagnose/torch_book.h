@@ -1,0 +1,40 @@
+#pragma once
+
+#include "driver/diagnose/log_fact.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace busbar {
+
+/// What PyTorch's watchdog said of one rank in one process group.
+struct TorchState {
+  std::int64_t timed_out_seq = -1;  ///< the lowest; -1: none timed out
+  std::string op;                   ///< of that one
+  std::int64_t numel_in = -1, numel_out = -1, timeout_ms = -1;
+  std::int64_t last_enqueued = -1, last_completed = -1;
+  std::size_t file = 0;
+  std::uint64_t line = 0;  ///< of the first timeout in `file`; 0: none
+};
+
+/// Adds what another line or log said of the same rank.
+void merge_torch_state(TorchState& state, const TorchState& other);
+
+/// By process group and rank.
+class TorchBook {
+ public:
+  static constexpr std::size_t kStates = 1 << 18;
+
+  void add(const TorchWork& work, std::size_t file, std::uint64_t line);
+  void merge(const TorchBook& other);
+
+  const std::map<std::pair<std::string, int>, TorchState>& states() const { return states_; }
+
+ private:
+  std::map<std::pair<std::string, int>, TorchState> states_;
+};
+
+}  // namespace busbar

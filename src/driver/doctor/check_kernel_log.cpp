@@ -1,0 +1,183 @@
+#include "common/machine/kernel_line.h"
+#include "common/machine/xid_table.h"
+#include "driver/doctor/checks.h"
+#include "driver/doctor/make_row.h"
+#include "driver/doctor/xid_outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+/// What one line says; equal ones are counted together.
+struct Trouble {
+  std::string check;
+  std::string subject;
+  std::string what;  // "XID 79"; empty where the check says it
+  Outcome outcome = Outcome::warn;
+  std::string reason;
+  std::string remedy;
+};
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
+
+Trouble of_event(const KernelEvent& event) {
+  const std::string device(event.device);
+  switch (event.what) {
+    case KernelEvent::What::xid: {
+      const XidMeaning& xid = xid_meaning(event.number);
+      const Outcome outcome = outcome_of(xid, event.text);
+      return {"kernel.xid", "GPU " + device,          fmt::format("XID {}", event.number),
+              outcome,      std::string(xid.meaning), std::string(xid.advice)};
+    }
+    case KernelEvent::What::aer:
+      return {"kernel.aer",
+              device,
+              "",
+              Outcome::fail,
+              "a PCIe error that was not corrected",
+              "lspci -vvv of that device (UESta), its slot, riser and firmware"};
+    case KernelEvent::What::link_down:
+      return {"kernel.link_down",
+              device,
+              "",
+              Outcome::warn,
+              "the network link went down since the host booted",
+              "ip -s link; ibstat; cable, transceiver and switch port"};
+    case KernelEvent::What::out_of_memory:
+      return {"kernel.out_of_memory",
+              "",
+              device,
+              Outcome::warn,
+              "the kernel killed a process for lack of memory",
+              "who used the memory; limits of the jobs"};
+  }
+  return {};
+}
+
+/// "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 61 ..."
+std::optional<Trouble> read_switch(std::string_view line) {
+  const std::size_t at = line.find("SXid (PCI:");
+  if (at == kNone) return std::nullopt;
+  const std::string_view rest = line.substr(at + 10);
+  const std::size_t close = rest.find("): ");
+  if (close == kNone) return std::nullopt;
+  const std::string_view said = rest.substr(close + 3);
+  const bool fatal = has(said, "Fatal") && !has(said, "Non-fatal");
+  return Trouble{"kernel.sxid",
+                 fmt::format("NVSwitch {}", rest.substr(0, close)),
+                 fmt::format("SXid {}", said.substr(0, said.find(','))),
+                 fatal ? Outcome::fail : Outcome::warn,
+                 fatal ? "a fatal error of the NVSwitch" : "an error of the NVSwitch that was not fatal",
+                 "systemctl status nvidia-fabricmanager; reset all GPUs; the host's board if it comes again"};
+}
+
+/// Lines of drivers by what stands in them.
+struct Words {
+  std::string_view driver;  // must stand in the line
+  std::string_view words;   // and this too
+  Outcome outcome;
+  std::string_view check;
+  std::string_view reason;
+  std::string_view remedy;
+};
+
+constexpr auto kWords = std::to_array<Words>({
+    {"NVRM: ", "RmInitAdapter failed", Outcome::fail, "kernel.gpu", "the driver could not start the GPU",
+     "reboot; nvidia-bug-report.sh; the board's seating and power"},
+    {"DMAR: ", "fault", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
+     "iommu=pt on the kernel's command line; the device's driver"},
+    {"AMD-Vi: ", "IO_PAGE_FAULT", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
+     "iommu=pt on the kernel's command line; the device's driver"},
+    {"arm-smmu", "Unhandled context fault", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
+     "iommu.passthrough=1 on the kernel's command line; the device's driver"},
+    {"mlx5_core ", "health compromised", Outcome::fail, "kernel.mlx5", "the network card's firmware found it unwell",
+     "firmware and cooling of the card; replace it if it comes again"},
+    {"mlx5_core ", "Fatal error", Outcome::fail, "kernel.mlx5", "a fatal error of the network card",
+     "firmware and cooling of the card; replace it if it comes again"},
+    {"mlx5_core ", "insufficient power", Outcome::warn, "kernel.mlx5",
+     "the slot gives the network card too little power", "another slot, or the slot's power limit in the BIOS"},
+    {"mlx5_core ", "High Temperature", Outcome::warn, "kernel.mlx5", "the network card or its transceiver is too hot",
+     "air flow, fans and the transceiver"},
+    {"mlx5_core ", "module event[error]", Outcome::warn, "kernel.mlx5", "the transceiver reported an error",
+     "reseat or replace the cable or transceiver"},
+    {"mlx5_core ", "timeout. Will cause a leak", Outcome::warn, "kernel.mlx5",
+     "the network card's firmware did not answer", "firmware of the card; reset it (mlxfwreset)"},
+    {"EDAC ", " UE ", Outcome::fail, "kernel.memory", "a memory error that was not corrected",
+     "the memory module that the line names (edac-util -v)"},
+});
+
+std::string pci_device(std::string_view line) {
+  for (std::size_t at = line.find(':'); at != kNone; at = line.find(':', at + 1)) {
+    if (at < 4 || at + 8 > line.size()) continue;
+    const std::string_view address = line.substr(at - 4, 12);  // "0000:5e:00.0"
+    if (address.find_first_not_of("0123456789abcdef:.") == kNone && address.size() == 12 && address[7] == ':' &&
+        address[10] == '.') {
+      return std::string(address);
+    }
+  }
+  return {};
+}
+
+std::optional<Trouble> read_words(std::string_view line) {
+  for (const Words& one : kWords) {
+    const std::size_t at = line.find(one.driver);
+    if (at == kNone || !has(line.substr(at), one.words)) continue;
+    return Trouble{std::string(one.check),  pci_device(line),       "", one.outcome,
+                   std::string(one.reason), std::string(one.remedy)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Trouble> read_trouble(const std::string& line) {
+  if (auto trouble = read_switch(line)) return trouble;
+  // The log's own records have no prefix, and without one a line is taken for a program's.
+  const std::string prefixed = line.starts_with('[') || line.starts_with('<') ? line : "[0.0] " + line;
+  LogLine out;
+  if (parse_kernel_line(prefixed, out)) return of_event(std::get<KernelEvent>(out.fact));
+  return read_words(line);
+}
+
+}  // namespace
+
+void check_kernel_log(const Probe& probe, Rows& rows) {
+  if (!probe.kernel_log) {
+    rows.push_back(
+        skip_row("kernel.log", "", "/dev/kmsg may not be read (CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0)"));
+    return;
+  }
+  struct Group {
+    Trouble trouble;
+    int times = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::string, Outcome>, Group> groups;
+  for (const std::string& line : *probe.kernel_log) {
+    const auto trouble = read_trouble(line);
+    if (!trouble) continue;
+    Group& group = groups[{trouble->check, trouble->subject, trouble->what, trouble->outcome}];
+    group.trouble = *trouble;
+    ++group.times;
+  }
+  bool quiet = true;
+  for (const auto& [key, group] : groups) {
+    const Trouble& t = group.trouble;
+    const std::string times = group.times == 1 ? "once" : fmt::format("{} times", group.times);
+    const std::string value = t.what.empty() ? times : fmt::format("{}, {}", t.what, times);
+    quiet = quiet && t.outcome == Outcome::pass;
+    rows.push_back(t.outcome == Outcome::pass ? ok_row(t.check, t.subject, value)
+                                              : bad_row(t.outcome, t.check, t.subject, value, t.reason, t.remedy));
+  }
+  if (quiet) rows.push_back(ok_row("kernel.log", "", "no faults"));
+}
+
+}  // namespace busbar

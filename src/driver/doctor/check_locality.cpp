@@ -1,0 +1,132 @@
+#include "common/machine/machine_facts.h"
+#include "common/machine/pci_path.h"
+#include "driver/doctor/checks.h"
+#include "driver/doctor/make_row.h"
+#include "driver/doctor/network_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace busbar {
+namespace {
+
+struct Nic {
+  std::string name;
+  PciFunction function;
+};
+
+/// The devices of the model that has the fastest ports, also those that are down now: where they sit is the question.
+/// Storage and management have slower ones.
+std::vector<Nic> compute_nics(const Probe& probe) {
+  const std::vector<RdmaPort> ports = rdma_ports(probe);
+  double best = 0;
+  for (const RdmaPort& port : ports) best = std::max(best, port.active() ? port.gbit_per_s() : 0);
+  std::set<std::string> models;
+  for (const RdmaPort& port : ports) {
+    if (port.active() && port.gbit_per_s() >= best) models.insert(port.model);
+  }
+  std::vector<Nic> nics;
+  for (const RdmaPort& port : ports) {
+    const auto function = pci_function_of(probe, "/sys/class/infiniband/" + port.device);
+    const bool known = std::any_of(nics.begin(), nics.end(), [&](const Nic& nic) { return nic.name == port.device; });
+    if (function && !known && models.contains(port.model)) nics.push_back({port.device, *function});
+  }
+  return nics;
+}
+
+void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics, Rows& rows) {
+  constexpr const char* kRemedy = "nodes of another kind, or cards in other slots?";
+  std::vector<int> nodes;
+  std::set<std::string> untold;
+  const bool several = numa_nodes(probe) > 1;
+  for (const PciFunction& gpu : gpus) {
+    nodes.push_back(gpu.numa_node);
+    if (several && (gpu.numa_node < 0 || gpu.local_cpus.empty())) untold.insert(gpu.address);
+  }
+  if (!gpus.empty()) {
+    rows.push_back(equal_row("locality.gpus", "",
+                             fmt::format("{} GPUs on NUMA nodes {}", gpus.size(), fmt::join(nodes, " ")), Outcome::warn,
+                             kRemedy));
+  }
+  std::map<int, std::vector<std::string>> names;
+  for (const Nic& nic : nics) {
+    names[nic.function.numa_node].push_back(nic.name);
+    if (several && nic.function.numa_node < 0) untold.insert(nic.name);
+  }
+  std::vector<std::string> words;
+  for (const auto& [numa, list] : names) words.push_back(fmt::format("{} on NUMA node {}", compress_hosts(list), numa));
+  if (!nics.empty()) {
+    rows.push_back(equal_row("locality.nics", "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn, kRemedy));
+  }
+  if (untold.empty()) return;
+  rows.push_back(bad_row(Outcome::warn, "locality.numa", fmt::format("{}", fmt::join(untold, ", ")), "not told",
+                         "the firmware does not tell on which NUMA node it is: ranks are bound blindly",
+                         "a BIOS setting (NUMA, NPS, SNC) or update; in a virtual machine the host's settings"));
+}
+
+/// A hypervisor that puts everything on one bus hides the tree.
+bool tree_is_hidden(const Probe& probe, const std::vector<PciFunction>& gpus) {
+  return is_virtual(probe) && std::all_of(gpus.begin(), gpus.end(), [](const PciFunction& gpu) {
+           return std::count(gpu.path.begin(), gpu.path.end(), '/') <= 4;  // /sys/devices/pci0000:00/0000:00:05.0
+         });
+}
+
+/// The nearest network card of each GPU.
+void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics, Rows& rows) {
+  constexpr const char* kCheck = "locality.rails";
+  if (probe.environment.contains("NCCL_TOPO_FILE")) {
+    return rows.push_back(skip_row(kCheck, "", "NCCL_TOPO_FILE tells NCCL another tree than sysfs does"));
+  }
+  if (tree_is_hidden(probe, gpus)) {
+    return rows.push_back(skip_row(kCheck, "",
+                                   "the hypervisor shows no PCI tree: NCCL needs the cloud's topology file "
+                                   "(NCCL_TOPO_FILE)"));
+  }
+  std::vector<std::string> words;
+  std::vector<std::string> far;
+  std::size_t across = 0;
+  for (const PciFunction& gpu : gpus) {
+    const Nic* nearest = nullptr;
+    for (const Nic& nic : nics) {
+      if (nearest == nullptr || pci_path(gpu, nic.function) < pci_path(gpu, nearest->function)) nearest = &nic;
+    }
+    const PciPath path = pci_path(gpu, nearest->function);
+    words.push_back(fmt::format("{} {} {}", gpu.address, name(path), nearest->name));
+    if (path >= PciPath::phb) far.push_back(gpu.address);
+    across += path == PciPath::sys ? 1 : 0;
+  }
+  DoctorRow row = equal_row(kCheck, "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn,
+                            "nodes of another kind, or cards in other slots?");
+  if (across == gpus.size()) {
+    row.outcome = Outcome::fail;
+    row.reason = "every GPU reaches its nearest network card only through another CPU (SYS)";
+    row.remedy = "put network cards on the GPUs' side; are the right ports up?";
+  } else if (!far.empty()) {
+    row.outcome = Outcome::warn;
+    row.reason =
+        fmt::format("{} of {} GPUs share no PCI switch with a network card: GPU Direct RDMA goes through the CPU",
+                    far.size(), gpus.size());
+    row.remedy = "cards in other slots; NCCL_NET_GDR_LEVEL=PHB where the CPU forwards well";
+  }
+  rows.push_back(std::move(row));
+}
+
+}  // namespace
+
+void check_locality(const Probe& probe, Rows& rows) {
+  const std::vector<PciFunction> gpus = gpu_functions(probe);
+  const std::vector<Nic> nics = compute_nics(probe);
+  if (gpus.empty() && nics.empty()) {
+    rows.push_back(skip_row("locality", "", "no GPU and no active RDMA device on the PCI bus"));
+    return;
+  }
+  check_numa(probe, gpus, nics, rows);
+  if (!gpus.empty() && !nics.empty()) check_rails(probe, gpus, nics, rows);
+}
+
+}  // namespace busbar

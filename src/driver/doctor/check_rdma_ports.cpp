@@ -1,0 +1,170 @@
+#include "common/machine/machine_facts.h"
+#include "driver/doctor/make_row.h"
+#include "driver/doctor/network_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace busbar {
+namespace {
+
+/// "8 x MT_0000000838": fewer than on the other nodes is a card that fell off the bus. Ports without a cable are told
+/// by their state, which must agree too.
+void check_devices(const std::vector<RdmaPort>& ports, Rows& rows) {
+  std::map<std::string, int> models;
+  for (const RdmaPort& port : ports) ++models[port.model];
+  std::vector<std::string> words;
+  for (const auto& [model, count] : models) words.push_back(fmt::format("{} x {}", count, model));
+  rows.push_back(equal_row("rdma.devices", "", fmt::format("{}", fmt::join(words, ", ")), Outcome::fail,
+                           "fewer than on the others: a card that is gone (lspci, the kernel log), or another kind"));
+}
+
+/// The other functions of a card with several ports: one without a cable beside one that works is common.
+bool sibling_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
+  return std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& other) {
+    return other.name != port.name && !port.slot.empty() && other.slot == port.slot && other.active();
+  });
+}
+
+bool peer_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
+  return std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& other) {
+    return other.name != port.name && other.model == port.model && other.active();
+  });
+}
+
+/// Amazon's driver calls every port active: the interface beside it, where there is one, knows.
+DoctorRow efa_state(const Probe& probe, const RdmaPort& port) {
+  constexpr const char* kCheck = "rdma.state";
+  for (const std::string& name : port.interfaces) {
+    const auto state = probe.read(fmt::format("/sys/class/net/{}/operstate", name));
+    if (state == "up" || state == "unknown") return ok_row(kCheck, port.name, "interface up");
+    if (state) {
+      return bad_row(Outcome::fail, kCheck, port.name, fmt::format("interface {}", *state),
+                     "the interface beside the EFA device is not up", "look at it with the cloud's own tools");
+    }
+  }
+  return skip_row(kCheck, "", "the efa driver calls every port active, and it has no interface that would know");
+}
+
+DoctorRow state_row(const Probe& probe, const RdmaPort& port, const std::vector<RdmaPort>& ports) {
+  constexpr const char* kCheck = "rdma.state";
+  if (port.efa()) return efa_state(probe, port);
+  DoctorRow row = equal_row(kCheck, port.name, fmt::format("{}, {}", port.state, port.phys_state), Outcome::fail,
+                            "the node that differs: cable, transceiver, switch port");
+  if (port.active()) return row;
+  const bool linked = port.phys_state.find("LinkUp") != std::string::npos;
+  const bool was_up = read_count(probe, port.path + "/counters/link_downed").value_or(0) > 0;
+  if (linked) {
+    row.outcome = Outcome::fail;
+    row.reason =
+        port.roce() ? "the link is up but its interface is not" : "the link is up but no subnet manager made it active";
+    row.remedy = port.roce() ? "ip link set dev INTERFACE up"
+                             : "is the subnet manager (opensm, UFM) running? ibstat shows SM lid 0";
+  } else if (was_up) {
+    row.outcome = Outcome::fail;
+    row.reason = "the port is down, and was up since its driver was loaded";
+    row.remedy = "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows";
+  } else if (peer_works(port, ports) && !sibling_works(port, ports)) {
+    row.outcome = Outcome::fail;
+    row.reason = "the port is down, others of its kind are up";
+    row.remedy = "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows";
+  }
+  // Else it never was up, and nothing says that it should be: if other nodes have a cable there, the values differ.
+  return row;
+}
+
+void check_states(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
+  constexpr const char* kCheck = "rdma.state";
+  std::size_t unknown = 0;
+  for (const RdmaPort& port : ports) {
+    DoctorRow row = state_row(probe, port, ports);
+    unknown += row.outcome == Outcome::skip ? 1 : 0;
+    if (row.outcome != Outcome::skip || unknown == 1) rows.push_back(std::move(row));
+  }
+  const bool any = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) { return port.active(); });
+  if (any) return;
+  rows.push_back(bad_row(Outcome::warn, kCheck, "", "no port is active", "RDMA devices, and none of them has a link",
+                         "cable, transceiver, switch port; without one jobs take TCP"));
+}
+
+void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& rows) {
+  if (!port.active() || port.rate.empty()) return;
+  DoctorRow row = equal_row("rdma.rate", port.name, port.rate, Outcome::fail,
+                            "the node that differs: cable, transceiver, or the port's speed set on the switch");
+  std::size_t faster = 0;
+  std::size_t alike = 0;
+  double best = 0;
+  for (const RdmaPort& other : ports) {
+    if (other.model != port.model || !other.active()) continue;
+    ++(other.gbit_per_s() > port.gbit_per_s() ? faster : alike);
+    best = std::max(best, other.gbit_per_s());
+  }
+  if (faster > 0) {
+    // A second set of ports on slower switches is a plan; one or two among many are not.
+    row.outcome = faster > alike ? Outcome::fail : Outcome::warn;
+    row.reason = fmt::format("slower than other ports of the same kind here ({:g} Gb/sec)", best);
+    row.remedy = "cable, transceiver, or the port's speed set on the switch (mlxlink shows what was negotiated)";
+  }
+  rows.push_back(std::move(row));
+}
+
+void check_link_layers(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
+  std::set<std::string> layers;
+  for (const RdmaPort& port : ports) {
+    if (port.active() && !port.link_layer.empty()) layers.insert(port.link_layer);
+  }
+  if (layers.empty()) return;
+  DoctorRow row = equal_row("rdma.link_layer", "", fmt::format("{}", fmt::join(layers, " and ")), Outcome::fail,
+                            "set LINK_TYPE alike (mlxconfig)");
+  if (layers.size() > 1 && !probe.environment.contains("NCCL_IB_HCA")) {
+    row.outcome = Outcome::warn;
+    row.reason = "NCCL takes ports of both kinds as one set, unless it is told which";
+    row.remedy = "name the compute ports: NCCL_IB_HCA==mlx5_0,mlx5_1,... ('=' in front: whole names)";
+  }
+  rows.push_back(std::move(row));
+}
+
+/// Verbs of a port need its character device.
+void check_character_devices(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
+  constexpr const char* kCheck = "rdma.uverbs";
+  std::set<std::string> seen;
+  std::vector<std::string> missing;
+  std::vector<std::string> denied;
+  for (const RdmaPort& port : ports) {
+    if (!seen.insert(port.device).second) continue;
+    const auto names = probe.list(fmt::format("/sys/class/infiniband/{}/device/infiniband_verbs", port.device));
+    const std::string file = names.empty() ? "" : "/dev/infiniband/" + names.front();
+    if (file.empty() || !probe.exists(file)) {
+      missing.push_back(port.device);
+    } else if (!probe.usable(file)) {
+      denied.push_back(port.device);
+    }
+  }
+  if (missing.empty() && denied.empty()) return rows.push_back(ok_row(kCheck, "", "all there and usable"));
+  if (!missing.empty()) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, compress_hosts(missing), "missing",
+                           "no /dev/infiniband/uverbsN: the device cannot be used",
+                           "modprobe ib_uverbs; for a container --device /dev/infiniband"));
+  }
+  if (!denied.empty()) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, compress_hosts(denied), "no permission",
+                           "this user may not read and write /dev/infiniband/uverbsN",
+                           "udev rules of rdma-core (mode 0666), or the container's device permissions"));
+  }
+}
+
+}  // namespace
+
+void check_rdma_ports(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
+  check_devices(ports, rows);
+  check_states(probe, ports, rows);
+  for (const RdmaPort& port : ports) check_rate(port, ports, rows);
+  check_link_layers(probe, ports, rows);
+  check_character_devices(probe, ports, rows);
+}
+
+}  // namespace busbar

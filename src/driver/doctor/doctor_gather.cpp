@@ -1,0 +1,114 @@
+#include "driver/doctor/doctor_gather.h"
+
+#include "common/base/timestamp.h"
+#include "common/mpi/collectively.h"
+#include "common/mpi/topology.h"
+#include "common/record/doctor_json.h"
+#include "driver/doctor/check_own_cpus.h"
+#include "driver/doctor/check_rank_gpus.h"
+#include "driver/doctor/checks.h"
+#include "driver/doctor/make_row.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+namespace busbar {
+namespace {
+
+NodeReport look_at_this_process(const Probe& probe, int rank) {
+  NodeReport part;
+  part.host = probe.host;
+  part.ranks = {rank};
+  part.time = local_timestamp();
+  part.time_s = probe.now_s;
+  part.rows = check_process(probe);
+  return part;
+}
+
+double wall_clock_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// How far this process's clock is from process 0's, at most [s]: what a barrier takes is in it, so the least of a few.
+double clock_offset_s(const Comm& world) {
+  constexpr int kTries = 5;
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kTries; ++i) {
+    world.barrier();
+    const double now_s = wall_clock_s();
+    double first_s = now_s;
+    world.broadcast(&first_s, sizeof first_s, 0);
+    const double offset_s = now_s - first_s;
+    if (std::abs(offset_s) < std::abs(least)) least = offset_s;
+  }
+  return least;
+}
+
+DoctorRow clock_row(double offset_s) {
+  // Kernel logs, job logs and hang reports of several nodes are put in order by their times.
+  constexpr double kMost = 0.1;
+  constexpr const char* kCheck = "host.clock_offset";
+  if (std::abs(offset_s) <= kMost) return ok_row(kCheck, "", "within 0.1 s of the first rank's clock");
+  return bad_row(Outcome::warn, kCheck, "", fmt::format("{:+.3f} s from the first rank's clock", offset_s),
+                 "the clocks differ: logs of the nodes cannot be put in order", "start chronyd or ntpd");
+}
+
+/// What hwloc sees, which reads more than sysfs (the firmware's distances, saved topologies): only where MPI is, which
+/// brings it. Nothing where no GPU and no card are visible.
+void add_hwloc_row(Rows& rows) {
+  constexpr const char* kCheck = "locality.hwloc";
+  try {
+    std::vector<std::string> lines = topology_lines();
+    lines.erase(lines.begin());  // where this process is: every rank has a row for that
+    std::erase_if(lines, [](const std::string& line) { return !line.starts_with("GPU") && !line.starts_with("NIC"); });
+    if (lines.empty()) return;
+    rows.push_back(equal_row(kCheck, "", fmt::format("{}", fmt::join(lines, "; ")), Outcome::warn,
+                             "nodes of another kind, or cards in other slots?"));
+  } catch (const std::exception& e) {
+    rows.push_back(skip_row(kCheck, "", fmt::format("hwloc: {}", e.what())));
+  }
+}
+
+}  // namespace
+
+std::vector<NodeReport> gather_doctor(const Comm& world) {
+  const Comm host = world.split_by_host();
+  const double offset_s = clock_offset_s(world);
+  Probe probe;
+  const std::string part = collectively_get(world, "looking at this process", [&] {
+    probe = probe_this_machine();
+    return node_report_json(look_at_this_process(probe, world.rank()));
+  });
+  const std::vector<std::string> parts = host.gather(part);
+  const std::string whole = collectively_get(world, "looking at this node", [&]() -> std::string {
+    if (host.rank() != 0) return {};
+    std::vector<NodeReport> read;
+    for (const std::string& text : parts) read.push_back(read_node_report_json(text));
+    NodeReport node = merge_ranks(read);
+    Rows rows = check_node(probe);
+    add_hwloc_row(rows);
+    check_gpus(rows);
+    rows.push_back(clock_row(offset_s));
+    check_shared_cpus(probe, read, rows);
+    check_shared_gpus(probe, read, rows);
+    node.counters = read_all_counters();
+    node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+    return node_report_json(node);
+  });
+  const std::vector<std::string> gathered = world.gather(whole);
+  std::vector<NodeReport> nodes;
+  on_process0(world, [&] {
+    for (const std::string& text : gathered) {
+      if (!text.empty()) nodes.push_back(read_node_report_json(text));
+    }
+  });
+  return nodes;
+}
+
+}  // namespace busbar

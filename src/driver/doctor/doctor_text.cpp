@@ -1,0 +1,142 @@
+#include "driver/doctor/doctor_text.h"
+
+#include "common/base/units.h"
+#include "common/record/doctor_words.h"
+#include "common/watch/hang_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace busbar {
+namespace {
+
+/// What comes from files and other machines must not steer a terminal.
+std::string plain(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  return text;
+}
+
+std::string plural(std::size_t count, std::string_view word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+std::string title_of(const std::string& check, const std::string& subject, const std::vector<int>& ranks) {
+  std::string title = check + (subject.empty() ? "" : " " + subject);
+  if (!ranks.empty()) title += fmt::format(" (rank{} {})", ranks.size() == 1 ? "" : "s", compress_ranks(ranks));
+  return title;
+}
+
+std::string row_line(const DoctorRow& row) {
+  std::string text = fmt::format("  {:<4} {}", doctor_word(row.outcome), title_of(row.check, row.subject, row.ranks));
+  if (!row.value.empty()) text += ": " + row.value;
+  if (!row.reason.empty()) text += (row.value.empty() ? ": " : "; ") + row.reason;
+  return plain(text) + "\n";
+}
+
+std::string remedy_line(const std::string& remedy) {
+  return remedy.empty() ? "" : plain(fmt::format("       do: {}", remedy)) + "\n";
+}
+
+/// "2.28.9 on 63 nodes, 2.27.3 on node17"
+std::string values_text(const DoctorFinding::Unequal& unequal) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < unequal.values.size(); ++i) {
+    const auto& [value, places] = unequal.values[i];
+    // The many need no names; where it is even, nobody knows who is odd.
+    const bool many = i == 0 && places.size() > 2 && places.size() > unequal.values[1].places.size();
+    words.push_back(fmt::format("{} on {}", value, many ? plural(places.size(), "node") : compress_hosts(places)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string unequal_text(const DoctorFinding& finding) {
+  if (finding.unequal.empty()) return {};
+  std::string text = "\nmust be the same on all nodes, and is not\n";
+  for (const DoctorFinding::Unequal& u : finding.unequal) {
+    text +=
+        plain(fmt::format("  {:<4} {}: {}", doctor_word(u.outcome), title_of(u.check, u.subject, {}), values_text(u))) +
+        "\n";
+    text += remedy_line(u.remedy);
+  }
+  return text;
+}
+
+std::string nodes_title(const std::vector<std::string>& hosts, std::size_t nodes) {
+  if (nodes == 1) return plain(hosts.front());
+  if (hosts.size() == nodes) return fmt::format("all {} nodes", nodes);
+  return plain(fmt::format("{} of {} nodes: {}", hosts.size(), nodes, compress_hosts(hosts)));
+}
+
+/// Findings of the same nodes stand together, those with the worst first; skips are told apart.
+std::string lines_text(const DoctorFinding& finding, bool skips) {
+  std::vector<std::vector<std::string>> order;
+  std::map<std::vector<std::string>, std::string> blocks;
+  for (const DoctorFinding::Line& line : finding.lines) {
+    if ((line.row.outcome == Outcome::skip) != skips) continue;
+    auto [block, is_new] = blocks.try_emplace(line.hosts);
+    if (is_new) order.push_back(line.hosts);
+    block->second += row_line(line.row) + remedy_line(line.row.remedy);
+  }
+  std::string text;
+  for (const std::vector<std::string>& hosts : order) {
+    text += fmt::format("\n{}{}\n{}", skips ? "not looked at, " : "", nodes_title(hosts, finding.nodes), blocks[hosts]);
+  }
+  return text;
+}
+
+std::size_t count_lines(const DoctorFinding& finding, Outcome outcome) {
+  const auto lines = std::count_if(finding.lines.begin(), finding.lines.end(),
+                                   [&](const DoctorFinding::Line& l) { return l.row.outcome == outcome; });
+  const auto unequal = std::count_if(finding.unequal.begin(), finding.unequal.end(),
+                                     [&](const DoctorFinding::Unequal& u) { return u.outcome == outcome; });
+  return static_cast<std::size_t>(lines + unequal);
+}
+
+std::string change_line(const ChangedRow& change) {
+  const auto words = [](const std::optional<DoctorRow>& row) {
+    return row ? fmt::format("{}{}{}", doctor_word(row->outcome), row->value.empty() ? "" : " ", row->value)
+               : "nothing";
+  };
+  const DoctorRow& row = change.after ? *change.after : *change.before;
+  return plain(fmt::format("  {} {}: was {}, is {}", change.host, title_of(row.check, row.subject, row.ranks),
+                           words(change.before), words(change.after))) +
+         "\n";
+}
+
+}  // namespace
+
+std::string doctor_text(const DoctorFinding& finding) {
+  return fmt::format("doctor: {}: {}; {} FAIL, {} WARN, {} SKIP, {} OK\n", doctor_word(finding.outcome),
+                     plural(finding.nodes, "node"), count_lines(finding, Outcome::fail),
+                     count_lines(finding, Outcome::warn), count_lines(finding, Outcome::skip), finding.ok) +
+         unequal_text(finding) + lines_text(finding, false) + lines_text(finding, true);
+}
+
+std::string doctor_rows_text(const std::vector<NodeReport>& nodes) {
+  std::string text;
+  for (const NodeReport& node : nodes) {
+    text += "\n" + plain(fmt::format("{}, {}", node.host, node.time)) + "\n";
+    for (const DoctorRow& row : node.rows) {
+      text += row_line(row);
+      if (row.outcome != Outcome::pass) text += remedy_line(row.remedy);
+    }
+  }
+  return text;
+}
+
+std::string doctor_difference_text(const DoctorDifference& d) {
+  std::string text = "\n" + plain("since " + d.before);
+  text += d.seconds > 0 ? fmt::format(", {} ago\n", format_duration(d.seconds)) : "\n";
+  if (!d.gone.empty()) text += plain(fmt::format("  no longer there: {}", compress_hosts(d.gone))) + "\n";
+  if (!d.added.empty()) text += plain(fmt::format("  new: {}", compress_hosts(d.added))) + "\n";
+  for (const ChangedRow& change : d.changes) text += change_line(change);
+  for (const DoctorRow& row : d.counters) text += row_line(row);
+  if (d.gone.empty() && d.added.empty() && d.changes.empty() && d.counters.empty()) text += "  nothing changed\n";
+  return text;
+}
+
+}  // namespace busbar

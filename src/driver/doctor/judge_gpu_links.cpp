@@ -1,0 +1,193 @@
+#include "driver/doctor/judge_gpus.h"
+#include "driver/doctor/make_row.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace busbar {
+namespace {
+
+constexpr const char* kFabricManager = "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs";
+
+unsigned active_links(const GpuFacts& gpu) {
+  return static_cast<unsigned>(
+      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const NvLink& link) { return link.active; }));
+}
+
+unsigned most_links(const HostGpus& host) {
+  unsigned most = 0;
+  for (const GpuFacts& gpu : host.gpus) most = std::max(most, active_links(gpu));
+  return most;
+}
+
+/// GPUs joined by NVSwitch are registered with its fabric manager (Hopper and newer).
+bool on_fabric(const GpuFacts& gpu) { return gpu.fabric && gpu.fabric->state != 0; }
+
+void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  constexpr const char* kCheck = "gpu.nvlink";
+  if (gpu.nvlinks.empty()) return;
+  std::vector<int> down;
+  for (const NvLink& link : gpu.nvlinks) {
+    if (!link.active) down.push_back(link.link);
+  }
+  const unsigned active = active_links(gpu), others = most_links(host);
+  const NvLinkModel model = nvlink_model(gpu.model);
+  // A lone GPU, and cards without a bridge, have links that lead nowhere.
+  const bool expected = others > 0 || (host.gpus.size() > 1 && on_fabric(gpu));
+  const std::string value = fmt::format("{} of {} active", active, gpu.nvlinks.size());
+  if (!expected) return rows.push_back(ok_row(kCheck, subject, "not used"));
+  if (!down.empty()) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value, fmt::format("down: link {}", fmt::join(down, ",")),
+                           kFabricManager));
+  } else if (active < others || (model.links > 0 && active < model.links)) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value,
+                           fmt::format("{} are to be expected", std::max(others, model.links)), kFabricManager));
+  } else {
+    rows.push_back(ok_row(kCheck, subject, value));
+  }
+}
+
+void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  constexpr const char* kCheck = "gpu.nvlink_speed";
+  unsigned best = nvlink_model(gpu.model).speed_mbps, least = 0;
+  for (const GpuFacts& other : host.gpus) {
+    for (const NvLink& link : other.nvlinks) best = std::max(best, link.active ? link.speed_mbps.value_or(0) : 0);
+  }
+  for (const NvLink& link : gpu.nvlinks) {
+    const unsigned speed = link.active ? link.speed_mbps.value_or(0) : 0;
+    if (speed > 0) least = least == 0 ? speed : std::min(least, speed);
+  }
+  if (least == 0) return;
+  if (least < best) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, subject, fmt::format("{} MB/s", least),
+                           fmt::format("a link is slower than {} MB/s", best), kFabricManager));
+  } else {
+    rows.push_back(ok_row(kCheck, subject, fmt::format("{} MB/s per link", least)));
+  }
+}
+
+void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  constexpr const char* kCheck = "gpu.fabric";
+  if (!on_fabric(gpu)) return;
+  const GpuFabric& fabric = *gpu.fabric;
+  const auto two_bits = [&](unsigned shift) { return (fabric.health >> shift & 3U) == 1; };  // 1: true, 2: false
+  const auto fail = [&](const std::string& value, const std::string& reason) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value, reason, kFabricManager));
+  };
+  if (fabric.state != 3) {
+    return fail(fabric.state == 1 ? "not started" : "in progress",
+                "the GPU is not registered with the NVSwitch fabric");
+  }
+  if (fabric.status != 0)
+    return fail(fmt::format("error {}", fabric.status), "registration with the NVSwitch fabric failed");
+  const auto first = std::find_if(host.gpus.begin(), host.gpus.end(),
+                                  [](const GpuFacts& other) { return on_fabric(other) && other.fabric->state == 3; });
+  if (first->fabric->clique != fabric.clique || first->fabric->cluster != fabric.cluster) {
+    return fail(fmt::format("clique {}", fabric.clique),
+                fmt::format("another clique than GPU {}: no NVLink between them", first->index));
+  }
+  if (two_bits(0)) return fail("degraded", "the fabric has less bandwidth than it should");
+  if (two_bits(4)) return fail("route unhealthy", "a way through the NVSwitches is broken");
+  if (two_bits(2) || two_bits(6)) {
+    rows.push_back(
+        bad_row(Outcome::warn, kCheck, subject, "recovering", "the fabric is being repaired", kFabricManager));
+    return;
+  }
+  rows.push_back(ok_row(kCheck, subject, "completed"));
+}
+
+/// What NCCL needs to reduce inside NVSwitch (NVLS).
+void judge_abilities(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  // A divided GPU has neither, and is told; a lone one has nobody to reduce with.
+  const bool on_switch = on_fabric(gpu) && host.gpus.size() > 1 && !gpu.mig.value_or(false);
+  const auto judge = [&](const char* check, const std::optional<bool>& able, const char* reason, const char* remedy) {
+    if (!able) return;
+    rows.push_back(*able || !on_switch ? ok_row(check, subject, *able ? "supported" : "not supported")
+                                       : bad_row(Outcome::warn, check, subject, "not supported", reason, remedy));
+  };
+  judge("gpu.multicast", gpu.multicast, "no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower",
+        "driver and fabric manager of one version, from 530 on; in a virtual machine all GPUs of the board");
+  judge("gpu.cumem", gpu.cumem, "memory cannot be shared by handles: no CUMEM and no NVLS",
+        "NVIDIA's driver from 470 on; a container needs the same capabilities as the host's programs");
+}
+
+void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  constexpr const char* kCheck = "gpu.p2p";
+  constexpr auto kWords = std::to_array<std::string_view>({"", "chipset not supported", "GPU not supported",
+                                                           "bridges between them not supported",
+                                                           "disabled in the driver's settings", "not supported"});
+  if (host.gpus.size() < 2 || gpu.p2p.size() != host.gpus.size()) return;
+  std::vector<std::size_t> without;
+  int status = 0;
+  for (std::size_t i = 0; i < gpu.p2p.size(); ++i) {
+    if (gpu.p2p[i] == 0) continue;
+    without.push_back(i);
+    status = gpu.p2p[i];
+  }
+  if (without.empty()) return rows.push_back(ok_row(kCheck, subject, "with all"));
+  const bool all = without.size() + 1 == gpu.p2p.size();
+  const bool joined = on_fabric(gpu) || most_links(host) > 0;
+  const std::string_view word =
+      static_cast<std::size_t>(status) < kWords.size() ? kWords[static_cast<std::size_t>(status)] : "unknown";
+  rows.push_back(bad_row(all && joined ? Outcome::fail : Outcome::warn, kCheck, subject,
+                         all ? "with none" : fmt::format("not with GPU {}", fmt::join(without, ",")),
+                         fmt::format("GPUs cannot reach each other's memory: {}", word),
+                         "nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings"));
+}
+
+void judge_pcie(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
+  constexpr const char* kCheck = "gpu.pcie";
+  if (!gpu.pcie_width || !gpu.pcie_generation) return;
+  const unsigned width = *gpu.pcie_width, generation = *gpu.pcie_generation;
+  const unsigned full_width = gpu.pcie_width_max.value_or(width), full = gpu.pcie_generation_max.value_or(generation);
+  const std::string value = fmt::format("gen {} x{} of gen {} x{}", generation, width, full, full_width);
+  // An idle GPU may lower the generation to save power, the width stays.
+  const bool idle = (gpu.clock_reasons.value_or(0) & 1U) != 0;
+  if (width < full_width) {
+    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value, "the PCIe link lost lanes",
+                           "seating, riser and slot of the board; lspci -vv (LnkSta)"));
+  } else if (generation < full && !idle) {
+    rows.push_back(bad_row(Outcome::warn, kCheck, subject, value, "the PCIe link is slower than GPU and slot can do",
+                           "look again under load; slot and BIOS settings; lspci -vv (LnkSta)"));
+  } else {
+    rows.push_back(ok_row(kCheck, subject, value));
+  }
+}
+
+}  // namespace
+
+NvLinkModel nvlink_model(const std::string& model) {
+  struct Named {
+    std::string_view name, without;
+    NvLinkModel links;
+  };
+  // NVIDIA's data sheets; speeds as NVIDIA's health validation has them. Cards with bridges ("PCIe", "NVL") have
+  // others.
+  constexpr auto kNamed = std::to_array<Named>({{"A100-SXM", "", {12, 0}},
+                                                {"H100", "NVL", {18, 26562}},
+                                                {"H200", "NVL", {18, 26562}},
+                                                {"B200", "", {18, 53125}},
+                                                {"B300", "", {18, 53125}}});
+  if (model.find("PCIe") != std::string::npos) return {};
+  for (const Named& one : kNamed) {
+    if (model.find(one.name) == std::string::npos) continue;
+    return !one.without.empty() && model.find(one.without) != std::string::npos ? NvLinkModel{} : one.links;
+  }
+  return {};
+}
+
+void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
+  const std::string subject = gpu_subject(gpu);
+  judge_nvlinks(host, gpu, subject, rows);
+  judge_link_speed(host, gpu, subject, rows);
+  judge_fabric(host, gpu, subject, rows);
+  judge_abilities(host, gpu, subject, rows);
+  judge_p2p(host, gpu, subject, rows);
+  judge_pcie(gpu, subject, rows);
+}
+
+}  // namespace busbar

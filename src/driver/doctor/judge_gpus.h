@@ -1,0 +1,29 @@
+#pragma once
+
+#include "common/machine/gpu_facts.h"
+#include "driver/doctor/checks.h"
+
+#include <string>
+
+namespace busbar {
+
+/// All that is to be said of a host's GPUs: rows "gpu...." Thresholds are those that NVIDIA, Azure, OCI and Imbue
+/// publish for their health checks, named where they are. Pure.
+void judge_gpus(const HostGpus& host, Rows& rows);
+
+// Its parts, one file each.
+void judge_gpu_memory(const GpuFacts& gpu, Rows& rows);                       ///< ECC, row remapping, retired pages
+void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows);  ///< NVLink, fabric, P2P, PCIe
+void judge_gpu_state(const HostGpus& host, const GpuFacts& gpu, Rows& rows);  ///< clocks, heat, power, modes, processes
+
+/// "GPU 2 0000:18:00.0".
+std::string gpu_subject(const GpuFacts& gpu);
+
+/// How many NVLinks a model of this name has where it sits on NVSwitch, and their speed in MB/s one way; 0: not known.
+struct NvLinkModel {
+  unsigned links = 0;
+  unsigned speed_mbps = 0;
+};
+NvLinkModel nvlink_model(const std::string& model);
+
+}  // namespace busbar

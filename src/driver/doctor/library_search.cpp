@@ -1,0 +1,56 @@
+#include "driver/doctor/library_search.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace busbar {
+namespace {
+
+void add_folder(std::vector<std::string>& folders, std::string_view folder) {
+  while (folder.ends_with(' ') || folder.ends_with('\r') || folder.ends_with('/')) folder.remove_suffix(1);
+  if (!folder.starts_with('/')) return;
+  if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.emplace_back(folder);
+}
+
+template <class Work>
+void for_each_part(std::string_view text, char separator, Work work) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    work(part);
+  }
+}
+
+void add_lines(const Probe& probe, std::vector<std::string>& folders, const std::string& file) {
+  const std::string text = probe.read(file).value_or("");
+  for_each_part(text, '\n', [&](std::string_view line) { add_folder(folders, line); });
+}
+
+}  // namespace
+
+std::vector<std::string> library_folders(const Probe& probe) {
+  std::vector<std::string> folders;
+  if (const auto path = probe.environment.find("LD_LIBRARY_PATH"); path != probe.environment.end()) {
+    for_each_part(path->second, ':', [&](std::string_view part) { add_folder(folders, part); });
+  }
+  // Every distribution's ld.so.conf includes this folder.
+  for (const std::string& name : probe.list("/etc/ld.so.conf.d"))
+    add_lines(probe, folders, "/etc/ld.so.conf.d/" + name);
+  add_lines(probe, folders, "/etc/ld.so.conf");
+  for (const char* folder :
+       {"/usr/local/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
+    add_folder(folders, folder);
+  }
+  return folders;
+}
+
+std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name) {
+  if (name.find('/') != std::string::npos) return probe.exists(name) ? name : "";
+  for (const std::string& folder : folders) {
+    if (probe.exists(folder + "/" + name)) return folder + "/" + name;
+  }
+  return {};
+}
+
+}  // namespace busbar

@@ -1,0 +1,239 @@
+#include "driver/fingerprint/fingerprint.h"
+
+#include "common/backends/mpi/ompi_rules.h"
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/read_file.h"
+#include "common/base/suggest.h"
+#include "common/base/units.h"
+#include "common/job/before_session.h"
+#include "common/measure/plan.h"
+#include "common/mpi/launcher.h"
+#include "common/output/report_file.h"
+#include "driver/command/subcommand.h"
+#include "driver/fingerprint/fingerprint_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace busbar {
+namespace {
+
+/// Each takes about half a second; more is a slip of the sizes.
+constexpr std::size_t kMaxSizes = 32;
+
+struct Arguments {
+  FingerprintOptions run;
+  const Collective* collective = nullptr;
+  std::string algorithm;  ///< empty or "all": the setting in force
+  std::string rules_file;
+  std::uint64_t segment_bytes = 0;
+  int probe_calls = -1;  ///< from 0 on: this process is the probe
+  Config config;
+  bool help = false;
+};
+
+std::vector<OwnOption> own_options(Arguments& a) {
+  using Text = std::string_view;
+  return {
+      {"launch", "COMMAND", "how to start the ranks; mpirun -n 4 as a rule. {cmd}: where the program goes",
+       [&](Text t) { a.run.launch = t; }},
+      {"algorithm", "NAME", "force this algorithm instead of looking at what is in force (all)",
+       [&](Text t) { a.algorithm = t == "all" ? Text{} : t; }},
+      {"segmentsize", "BYTES", "with --algorithm: its segment size", [&](Text t) { a.segment_bytes = parse_bytes(t); }},
+      {"rules", "FILE", "start with this rules file, and without it beside", [&](Text t) { a.rules_file = t; }},
+      {"tmp", "DIR", "folder for the ranks' counts; where ranks run on several hosts, all must see it",
+       [&](Text t) { a.run.tmp = t; }},
+      {"launch-timeout", "TIME", "of one launch; 60 s as a rule",
+       [&](Text t) { a.run.launch_timeout_s = parse_duration(t); }},
+      {"probe", "CALLS", "for the launched ranks: be the probe",
+       [&](Text t) { a.probe_calls = parse_int(t, 0, 1000000); }},
+  };
+}
+
+std::string help() {
+  Arguments unused;
+  const std::vector<OwnOption> own = own_options(unused);
+  return "usage: busbar fingerprint COLLECTIVE [-b SIZE | --sizes LIST] [options]\n\n"
+         "Tells which of Open MPI's algorithms runs, from the messages and bytes that each rank sends per call, "
+         "counted\n"
+         "by Open MPI itself in launches of its own: not by time. Start it without a launcher.\n\n" +
+         own_options_help(std::span(own).first(own.size() - 1)) +
+         "\nOf the benchmarks' options: -b -e -f -i --sizes -d -o -r, and -J FILE for JSON. 64 KiB without any size.\n";
+}
+
+const Collective* collective_of(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
+  const std::string choices = fmt::format("choose from: {}", fmt::join(names, " "));
+  if (words.size() != 1) throw Error(ExitCode::bad_config, "which collective? one of them; " + choices);
+  if (const Collective* found = find_collective(words[0])) return found;
+  const std::string nearest = nearest_choice(words[0], names);
+  throw Error(ExitCode::bad_config,
+              fmt::format("unknown collective {}{}; {}", in_quotes(words[0]),
+                          nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), choices));
+}
+
+/// Options that would have to be ignored.
+void refuse_meaningless(const Arguments& a, const std::vector<std::string>& given) {
+  constexpr std::array<std::string_view, 9> kTaken{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes",
+                                                   "datatype", "op",       "root",      "output_file"};
+  for (const std::string& name : given) {
+    if (std::find(kTaken.begin(), kTaken.end(), name) == kTaken.end()) {
+      throw Error(ExitCode::bad_config,
+                  fmt::format("--{} has no meaning in fingerprint, which measures no time", name));
+    }
+  }
+  if (a.segment_bytes > 0 && a.algorithm.empty()) {
+    throw Error(ExitCode::bad_config, "--segmentsize goes with --algorithm NAME");
+  }
+  if (a.config.dtypes.size() != 1 || a.config.ops.size() != 1 || a.config.all_roots) {
+    throw Error(ExitCode::bad_config, "one type (-d), one operation (-o) and one root (-r) at a time");
+  }
+}
+
+Arguments read_arguments(int argc, char** argv) {
+  Arguments a;
+  const SplitArguments split = split_arguments(argc, argv, own_options(a));
+  a.help = split.help;
+  if (a.help) return a;
+  a.collective = collective_of(split.words);
+  std::vector<const char*> rest;
+  for (const std::string& word : split.rest) rest.push_back(word.c_str());
+  const CommandLine line = scan_arguments(static_cast<int>(rest.size()), rest.data());
+  const Configured configured = configure(line, std::nullopt, ::getenv);
+  a.config = configured.config;
+  const auto given = [&](std::string_view name) {
+    return std::find(configured.set_by_user.begin(), configured.set_by_user.end(), name) !=
+           configured.set_by_user.end();
+  };
+  if (!given("minbytes") && !given("maxbytes") && !given("sizes")) a.config.sizes = {65536};
+  if (given("minbytes") && !given("maxbytes")) a.config.sizes = {a.config.minbytes};
+  if (!a.config.sizes.empty()) {
+    a.config.maxbytes = *std::max_element(a.config.sizes.begin(), a.config.sizes.end());
+  }
+  refuse_meaningless(a, configured.set_by_user);
+  return a;
+}
+
+FingerprintCase case_of(const Arguments& a, std::uint64_t nbytes) {
+  FingerprintCase c{a.collective, nbytes, a.config.dtypes.front(), std::nullopt, a.config.root};
+  if (a.collective->has_op) c.op = a.config.ops.front();
+  return c;
+}
+
+std::optional<OmpiChoice> forced_choice(const Arguments& a) {
+  if (a.algorithm.empty()) return std::nullopt;
+  const OmpiCollective* known = ompi_collective(a.collective->id);
+  if (known == nullptr) {
+    throw Error(ExitCode::not_possible,
+                fmt::format("{} is made of sends and receives: there is no algorithm to force", a.collective->name));
+  }
+  return OmpiChoice{find_ompi_algorithm(*known, a.algorithm).id, a.segment_bytes};
+}
+
+/// What the rules file says of the case; also why Open MPI would ignore it.
+struct RuleInForce {
+  std::string text;
+  std::optional<OmpiChoice> choice;
+};
+
+RuleInForce rule_of(const ParsedOmpiRules& parsed, const FingerprintCase& c, int nranks) {
+  if (!parsed.why_ignored.empty()) return {"file ignored: " + parsed.why_ignored, std::nullopt};
+  const OmpiCollective* known = ompi_collective(c.collective->id);
+  if (known == nullptr) return {"no rule", std::nullopt};
+  const OmpiMessageRule* rule =
+      find_ompi_rule(parsed.rules, known->rule_id, nranks, ompi_rule_bytes(known->id, problem_of(c, nranks)));
+  if (rule == nullptr || rule->algorithm == 0) return {"no rule", std::nullopt};
+  const OmpiChoice choice{rule->algorithm, static_cast<std::uint64_t>(std::max(0, rule->segment_bytes))};
+  return {"rule:" + describe(known->id, choice), choice};
+}
+
+FingerprintResult look_at(Fingerprinter& fingerprinter, const Arguments& a, const FingerprintCase& c,
+                          const ParsedOmpiRules& rules) {
+  FingerprintResult result;
+  result.fingerprint_case = c;
+  const std::optional<OmpiChoice> forced = forced_choice(a);
+  FingerprintSetting setting{forced, std::nullopt};
+  if (!a.rules_file.empty()) setting.rules_file = a.rules_file;
+  result.sent = fingerprinter.measure(c, setting);
+  result.nranks = fingerprinter.nranks();
+  result.library = fingerprinter.library();
+  std::vector<OmpiChoice> more;
+  if (forced) {
+    result.setting = "forced " + describe(c.collective->id, *forced);
+    if (forced->segment_bytes != 0) more.push_back(*forced);
+  } else if (!a.rules_file.empty()) {
+    const RuleInForce rule = rule_of(rules, c, result.nranks);
+    result.setting = rule.text;
+    if (rule.choice && rule.choice->segment_bytes != 0) more.push_back(*rule.choice);
+    result.without_rules = fingerprinter.measure(c, {std::nullopt, ""});
+  } else {
+    result.setting = "in force: " + fingerprinter.shown();
+  }
+  result.known = measure_algorithms(fingerprinter, c, more);
+  return result;
+}
+
+/// The results so far; `path`: the file that was created for them, or empty.
+void write_json(const std::string& path, const std::vector<FingerprintResult>& results) {
+  if (path.empty()) return;
+  const int error = replace_file(path, fingerprint_json(results));
+  if (error != 0) throw Error(ExitCode::not_possible, write_warning(path, error));
+}
+
+int look(const Arguments& a) {
+  const std::vector<std::uint64_t> sizes = sweep_sizes(a.config, a.config.maxbytes);
+  if (sizes.size() > kMaxSizes) {
+    throw Error(ExitCode::bad_config, fmt::format("more than {} sizes: each takes several launches", kMaxSizes));
+  }
+  if (!a.algorithm.empty() && !a.rules_file.empty()) {
+    throw Error(ExitCode::bad_config,
+                "--algorithm and --rules: either one; Open MPI's versions differ in which goes first");
+  }
+  ParsedOmpiRules rules;
+  if (!a.rules_file.empty()) rules = parse_ompi_rules(read_file(a.rules_file, "the rules file"));
+  forced_choice(a);
+  const std::string json = a.config.output_file.empty() ? "" : create_new_file(a.config.output_file, "-J").path;
+  Fingerprinter fingerprinter(a.run);
+  std::vector<FingerprintResult> results;
+  for (const std::uint64_t nbytes : sizes) {
+    results.push_back(look_at(fingerprinter, a, case_of(a, nbytes), rules));
+    fmt::print("{}", fingerprint_text(results.back()));
+    std::fflush(stdout);
+    write_json(json, results);
+  }
+  return static_cast<int>(ExitCode::good);
+}
+
+int run(const Launch& launch, int argc, char** argv) {
+  const Arguments a = read_arguments(argc, argv);
+  if (a.help) {
+    if (launch.rank <= 0) fmt::print("{}", help());
+    return static_cast<int>(ExitCode::good);
+  }
+  if (a.probe_calls >= 0) {
+    const std::uint64_t nbytes = sweep_sizes(a.config, a.config.maxbytes).front();
+    return run_fingerprint_probe(argc, argv, case_of(a, nbytes), forced_choice(a), a.probe_calls);
+  }
+  if (launch.launched()) {
+    throw Error(ExitCode::bad_config,
+                "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch "
+                "\"mpirun -n 4\")");
+  }
+  return look(a);
+}
+
+}  // namespace
+
+int run_fingerprint(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_with_children(launch, [&] { return run(launch, argc, argv); });
+}
+
+}  // namespace busbar

@@ -1,0 +1,218 @@
+#include "driver/fingerprint/fingerprint_run.h"
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/mpi/session.h"
+#include "driver/launch/launch_template.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Ten: a call that differs from the others leaves a remainder.
+constexpr int kCalls = 10;
+
+fs::path make_folder(const std::string& parent) {
+  std::error_code unknown;
+  const fs::path base = parent.empty() ? fs::temp_directory_path(unknown) : fs::absolute(parent, unknown);
+  std::string name = (base / "busbar_fingerprint_XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw Error(ExitCode::not_possible,
+                fmt::format("cannot make a folder in {}; give another with --tmp", in_quotes(base.string())));
+  }
+  return name;
+}
+
+std::string own_program() {
+  std::error_code unknown;
+  const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
+  if (unknown) throw Error(ExitCode::internal, "cannot tell this executable's own name");
+  return self;
+}
+
+/// Set on the ranks' side by env(1), so that any launcher will do.
+std::vector<std::string> probe_environment(const fs::path& files, const FingerprintSetting& setting) {
+  std::vector<std::string> words{"env"};
+  constexpr const char* kRules = "OMPI_MCA_coll_tuned_dynamic_rules_filename";
+  const bool without_rules = setting.forced || (setting.rules_file && setting.rules_file->empty());
+  if (without_rules) words.insert(words.end(), {"-u", kRules});
+  // The probe turns them on itself; a user's 0 is about the setting in force.
+  if (setting.forced) words.insert(words.end(), {"-u", "OMPI_MCA_coll_tuned_use_dynamic_rules"});
+  words.insert(words.end(), {"OMPI_MCA_pml_monitoring_enable=2", "OMPI_MCA_pml_monitoring_enable_output=3",
+                             fmt::format("OMPI_MCA_pml_monitoring_filename={}", files.string())});
+  if (!without_rules && setting.rules_file) {
+    words.push_back("OMPI_MCA_coll_tuned_use_dynamic_rules=1");
+    words.push_back(fmt::format("{}={}", kRules, fs::absolute(*setting.rules_file).string()));
+  }
+  return words;
+}
+
+std::vector<std::string> probe_command(const std::string& program, const FingerprintCase& c,
+                                       const FingerprintSetting& setting, int calls) {
+  std::vector<std::string> words{program,
+                                 "fingerprint",
+                                 std::string(c.collective->name),
+                                 "--probe",
+                                 std::to_string(calls),
+                                 "--sizes",
+                                 std::to_string(c.nbytes),
+                                 "-d",
+                                 std::string(name(c.dtype))};
+  if (c.op) words.insert(words.end(), {"-o", std::string(name(*c.op))});
+  if (c.collective->has_root) words.insert(words.end(), {"-r", std::to_string(c.root)});
+  if (setting.forced) {
+    words.insert(words.end(), {"--algorithm", std::to_string(setting.forced->algorithm), "--segmentsize",
+                               std::to_string(setting.forced->segment_bytes)});
+  }
+  return words;
+}
+
+/// The last lines of a failed launch, in which launchers and ranks say why.
+std::string last_words(const ChildResult& result) {
+  std::vector<std::string> ours, all;
+  std::istringstream lines(result.err + result.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.starts_with("---")) continue;
+    all.push_back(line);
+    if (line.starts_with("busbar: error: ")) ours.push_back(line.substr(15));
+  }
+  if (!ours.empty()) return ours.front();
+  const std::size_t from = all.size() > 4 ? all.size() - 4 : 0;
+  return fmt::format("{}", fmt::join(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), " / "));
+}
+
+/// A call that Open MPI refuses would end the probe; one that it replaces by another may be looked at.
+void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
+  const OmpiCollective* collective = ompi_collective(c.collective->id);
+  if (collective == nullptr) return;
+  const std::string why = why_not(*collective, choice, problem_of(c, nranks)).value_or("");
+  if (why.find("refuses") != std::string::npos) throw Error(ExitCode::not_possible, why);
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Fingerprinter::Fingerprinter(FingerprintOptions options)
+    : options_(std::move(options)), folder_(make_folder(options_.tmp)) {
+  if (options_.program.empty()) options_.program = own_program();
+}
+
+Fingerprinter::~Fingerprinter() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void Fingerprinter::read_greeting(const ChildResult& result, const std::string& command) {
+  if (!result.good()) {
+    // Exit codes of our own keep their meaning; a launcher's are its own.
+    const bool ours = result.exit_code == 255 || (result.exit_code > 1 && result.exit_code < 9);
+    throw Error(ours ? static_cast<ExitCode>(result.exit_code) : ExitCode::backend,
+                fmt::format("the launch `{}` failed ({}): {}", command, describe_end(result, options_.launch_timeout_s),
+                            last_words(result)));
+  }
+  constexpr std::string_view kSign = "busbar-probe ";
+  const auto at = result.out.find(kSign);
+  if (at != std::string::npos) {
+    std::istringstream words(result.out.substr(at + kSign.size()));
+    words >> nranks_ >> host_ >> shown_ >> std::ws;
+    std::getline(words, library_);
+  }
+  if (at == std::string::npos || nranks_ < 1) {
+    throw Error(ExitCode::not_possible, fmt::format("the launch `{}` said nothing of its ranks", command));
+  }
+}
+
+void Fingerprinter::refuse_missing(const fs::path& file, int rank) const {
+  if (rank == 0 && host_ == hostname()) {
+    throw Error(ExitCode::not_possible,
+                fmt::format("{} counts no messages: it lacks its component pml/monitoring", library_));
+  }
+  throw Error(
+      ExitCode::not_possible,
+      fmt::format("rank {} of {} left no {} here: it writes on its own host; give --tmp a folder that all hosts "
+                  "share",
+                  rank, nranks_, file.string()));
+}
+
+SentMatrix Fingerprinter::launch(const FingerprintCase& c, const FingerprintSetting& setting, int calls) {
+  const fs::path files = folder_ / fmt::format("launch{}", launches_++);
+  std::vector<std::string> command = probe_environment(files, setting);
+  for (std::string& word : probe_command(options_.program, c, setting, calls)) command.push_back(std::move(word));
+  const std::vector<std::string> argv = launch_command(options_.launch, std::nullopt, command);
+  ChildOptions child;
+  child.environment = launch_environment();
+  child.timeout_s = options_.launch_timeout_s;
+  read_greeting(run_child(argv, child), fmt::format("{}", fmt::join(argv, " ")));
+
+  SentMatrix sent;
+  for (int rank = 0; rank < nranks_; ++rank) {
+    const fs::path file = fmt::format("{}.{}.prof", files.string(), rank);
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) refuse_missing(file, rank);
+    sent.push_back(parse_monitoring(read_text(file), rank, nranks_));
+    fs::remove(file, ignored);
+  }
+  return sent;
+}
+
+SentMatrix Fingerprinter::measure(const FingerprintCase& c, const FingerprintSetting& setting) {
+  // Rules and variables of the environment also steer what start and end of a launch send, so they must be the same
+  // there; what the probe forces meets its own communicator alone.
+  FingerprintSetting idle_setting = setting;
+  if (setting.forced) idle_setting.forced = OmpiChoice{};
+  SentMatrix& idle = idle_[fmt::format("{}", fmt::join(probe_environment("", setting), "\n"))];
+  if (idle.empty()) idle = launch(c, idle_setting, 0);
+  const int ranks_before = nranks_;
+  if (setting.forced) refuse_impossible(c, *setting.forced, nranks_);
+  const SentMatrix busy = launch(c, setting, kCalls);
+  if (nranks_ != ranks_before) throw Error(ExitCode::inconclusive, "two launches had different numbers of ranks");
+  return per_call(busy, idle, kCalls);
+}
+
+Problem problem_of(const FingerprintCase& c, int nranks) {
+  static const Traffic kTraffic;
+  const std::size_t w = size_of(c.dtype);
+  return {c.collective->count(c.nbytes / w, nranks, w, &kTraffic), w, nranks, c.root, &kTraffic};
+}
+
+std::vector<KnownFingerprint> measure_algorithms(Fingerprinter& fingerprinter, const FingerprintCase& c,
+                                                 const std::vector<OmpiChoice>& more) {
+  const OmpiCollective* collective = ompi_collective(c.collective->id);
+  if (collective == nullptr) return {};
+  std::vector<OmpiChoice> choices;
+  for (const OmpiAlgorithm& algorithm : collective->algorithms) choices.push_back({algorithm.id, 0});
+  choices.insert(choices.end(), more.begin(), more.end());
+  std::vector<KnownFingerprint> result;
+  for (const OmpiChoice& choice : choices) {
+    KnownFingerprint& known = result.emplace_back();
+    known.choice = choice;
+    known.why_not = why_not(*collective, choice, problem_of(c, fingerprinter.nranks())).value_or("");
+    if (known.why_not.empty()) known.sent = fingerprinter.measure(c, {choice, std::nullopt});
+  }
+  return result;
+}
+
+std::vector<OmpiChoice> consistent(const SentMatrix& sent, const std::vector<KnownFingerprint>& known) {
+  std::vector<OmpiChoice> result;
+  for (const KnownFingerprint& k : known) {
+    if (k.why_not.empty() && k.sent == sent) result.push_back(k.choice);
+  }
+  return result;
+}
+
+}  // namespace busbar

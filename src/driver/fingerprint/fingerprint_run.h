@@ -1,0 +1,98 @@
+#pragma once
+
+#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/job/child.h"
+#include "driver/fingerprint/sent_messages.h"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+// What each rank sends in one call, counted by Open MPI's own monitoring in launches of their own: a fingerprint of the
+// algorithm that does not depend on time. Nothing here calls MPI; use it from a process that no launcher started, or
+// from one rank.
+
+/// One operation to look at; the size as on the command line [bytes].
+struct FingerprintCase {
+  const Collective* collective = nullptr;
+  std::uint64_t nbytes = 65536;
+  DType dtype = DType::float32;
+  std::optional<Op> op;  ///< has a value exactly where the collective has one
+  int root = 0;
+};
+
+/// Under which Open MPI the probe runs.
+struct FingerprintSetting {
+  std::optional<OmpiChoice> forced;  ///< through MPI_T, in the probe; then no rules file is in force
+  std::optional<std::string>
+      rules_file;  ///< of the launch; empty text: without one; nothing: as our environment has it
+};
+
+struct FingerprintOptions {
+  std::string launch = "mpirun -n 4";  ///< as launch_command takes it, without {ranks}
+  std::string tmp;                     ///< folder for the ranks' files, which all hosts see; empty: the system's
+  double launch_timeout_s = 60;        ///< of one launch
+  std::string program;                 ///< the `busbar` to launch; empty: this executable
+};
+
+/// Runs probes. Throws Error(not_possible) where this Open MPI has no monitoring, is none, or wrote its files
+/// elsewhere, Error(inconclusive) where calls differ, Error(backend) with the probe's own words where it fails,
+/// Interrupted.
+class Fingerprinter {
+ public:
+  explicit Fingerprinter(FingerprintOptions options);
+  Fingerprinter(const Fingerprinter&) = delete;
+  Fingerprinter& operator=(const Fingerprinter&) = delete;
+  ~Fingerprinter();
+
+  /// What each rank sends to each in one call: one launch, and one without a call where the setting is new.
+  SentMatrix measure(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting);
+
+  int nranks() const { return nranks_; }
+  const std::string& library() const { return library_; }  ///< "Open MPI 4.1.4"
+  const std::string& shown() const { return shown_; }      ///< what --show-algo says of the last measured case
+  int launches() const { return launches_; }
+
+ private:
+  SentMatrix launch(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting, int calls);
+  void read_greeting(const ChildResult& result, const std::string& command);
+  [[noreturn]] void refuse_missing(const std::filesystem::path& file, int rank) const;
+
+  InterruptsHeld held_;  // first, so that it ends last: the folder is gone when an interrupt that waits takes effect
+  FingerprintOptions options_;
+  std::filesystem::path folder_;
+  std::map<std::string, SentMatrix> idle_;  ///< by the ranks' environment: start and end without a call
+  int nranks_ = 0;
+  std::string library_;
+  std::string shown_;
+  std::string host_;  ///< of rank 0
+  int launches_ = 0;
+};
+
+/// An algorithm as it looks here, or why it cannot be seen.
+struct KnownFingerprint {
+  OmpiChoice choice;
+  std::string why_not;
+  SentMatrix sent;
+};
+
+/// Every algorithm of the collective in this case, each measured in a launch; `more`: choices with segment sizes.
+std::vector<KnownFingerprint> measure_algorithms(Fingerprinter& fingerprinter, const FingerprintCase& fingerprint_case,
+                                                 const std::vector<OmpiChoice>& more = {});
+
+/// Those that send exactly this.
+std::vector<OmpiChoice> consistent(const SentMatrix& sent, const std::vector<KnownFingerprint>& known);
+
+/// The problem that the case is on so many ranks.
+Problem problem_of(const FingerprintCase& fingerprint_case, int nranks);
+
+/// The probe's side: `calls` operations on MPI_COMM_WORLD. `forced` turns dynamic rules on, also where its algorithm is
+/// 0. The whole of the process; returns the exit code.
+int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& fingerprint_case,
+                          const std::optional<OmpiChoice>& forced, int calls);
+
+}  // namespace busbar

@@ -1,0 +1,257 @@
+#include "driver/history/history.h"
+
+#include "common/base/error.h"
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace busbar {
+namespace {
+
+constexpr std::int64_t kApplication = 0x62757362;  // "busb", in the file's header
+constexpr int kRoom = 256 * 1024;                  // [bytes]: some thousand cells
+
+// Times are seconds, bandwidths 1e9 B/s, lists are lines. Nothing here may be renamed without raising kHistoryVersion:
+// people will write queries of their own.
+constexpr const char* kSchema = R"(
+CREATE TABLE runs(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, uuid TEXT NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, title TEXT NOT NULL,
+  command TEXT NOT NULL, version TEXT NOT NULL, backend TEXT NOT NULL, library TEXT NOT NULL, platform TEXT NOT NULL,
+  estimand TEXT NOT NULL, hosts TEXT NOT NULL, nranks INTEGER NOT NULL, environment TEXT NOT NULL,
+  outcome TEXT NOT NULL, exit_code INTEGER NOT NULL);
+CREATE TABLE cells(
+  run INTEGER NOT NULL REFERENCES runs(id), stage TEXT NOT NULL, cell TEXT NOT NULL, scope TEXT NOT NULL,
+  collective TEXT NOT NULL, dtype TEXT NOT NULL, op TEXT NOT NULL, root INTEGER NOT NULL, nbytes INTEGER NOT NULL,
+  in_place INTEGER NOT NULL, algorithm TEXT NOT NULL, median_s REAL NOT NULL, low_s REAL, high_s REAL, busbw REAL,
+  wrong INTEGER, epochs_s TEXT NOT NULL);
+CREATE INDEX cells_of_run ON cells(run, collective);
+CREATE TABLE criteria(
+  run INTEGER NOT NULL REFERENCES runs(id), stage TEXT NOT NULL, cell TEXT NOT NULL, scope TEXT NOT NULL,
+  nbytes INTEGER NOT NULL, in_place INTEGER NOT NULL, criterion TEXT NOT NULL, outcome TEXT NOT NULL,
+  found TEXT NOT NULL, wanted TEXT NOT NULL, source TEXT NOT NULL, reason TEXT NOT NULL, hosts TEXT NOT NULL);
+CREATE INDEX criteria_of_run ON criteria(run);
+CREATE TABLE room(bytes BLOB);
+)";
+
+std::string lines(const std::vector<std::string>& texts) {
+  std::string joined;
+  for (std::string text : texts) {
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    joined += (joined.empty() ? "" : "\n") + text;
+  }
+  return joined;
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> texts;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    texts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return texts;
+}
+
+// Seven digits: no clock has more, and a cell has hundreds of epochs.
+std::string numbers(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{:.7g}", text.empty() ? "" : " ", value);
+  return text;
+}
+
+/// What is no time above 0 is left out: the file may come from anybody, and statistics take logarithms.
+std::vector<double> split_numbers(const std::string& text) {
+  std::vector<double> values;
+  const char* at = text.c_str();
+  for (char* end = nullptr;; at = end) {
+    const double value = std::strtod(at, &end);
+    if (end == at) return values;
+    if (std::isnormal(value) && value > 0) values.push_back(value);
+  }
+}
+
+Outcome outcome_of(const std::string& text) {
+  for (const Outcome o : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::inconclusive, Outcome::fail}) {
+    if (text == name(o)) return o;
+  }
+  return Outcome::inconclusive;
+}
+
+Stage stage_of(const std::string& text) {
+  for (const Stage s : {Stage::doctor, Stage::per_host, Stage::pairs}) {
+    if (text == name(s)) return s;
+  }
+  return Stage::whole;
+}
+
+void add_cells(Database& database, std::int64_t id, const std::vector<HistoryCell>& cells) {
+  Statement insert(database, "INSERT INTO cells VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const HistoryCell& c : cells) {
+    const auto bound = [&](bool high) -> std::optional<double> {
+      if (!c.interval_s) return std::nullopt;
+      return high ? c.interval_s->high : c.interval_s->low;
+    };
+    insert.bind(id).bind(c.stage).bind(c.cell).bind(c.scope).bind(c.collective).bind(c.dtype).bind(c.op).bind(c.root);
+    insert.bind(static_cast<std::int64_t>(c.nbytes)).bind(c.in_place).bind(c.algorithm).bind(c.median_s);
+    insert.bind(bound(false)).bind(bound(true)).bind(c.busbw).bind(c.wrong).bind(numbers(c.epochs_s)).step();
+  }
+}
+
+void add_criteria(Database& database, std::int64_t id, const std::vector<CriterionResult>& criteria) {
+  Statement insert(database, "INSERT INTO criteria VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const CriterionResult& c : criteria) {
+    insert.bind(id).bind(name(c.stage)).bind(c.cell).bind(c.scope).bind(static_cast<std::int64_t>(c.nbytes));
+    insert.bind(c.in_place).bind(c.criterion).bind(name(c.outcome)).bind(c.found).bind(c.wanted).bind(c.source);
+    insert.bind(c.reason).bind(lines(c.hosts)).step();
+  }
+}
+
+/// Whether nobody has put anything into it yet.
+bool blank(Database& database) {
+  return database.number("SELECT count(*) FROM sqlite_master") == 0 && database.number("PRAGMA user_version") == 0 &&
+         database.number("PRAGMA application_id") == 0;
+}
+
+/// Makes a history of a blank file. Of runs that begin at once one does it, while the others wait.
+void create(Database& database) {
+  Transaction taken(database);
+  if (!blank(database)) return;
+  database.run(kSchema);
+  database.run(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kHistoryVersion));
+  taken.commit();
+}
+
+}  // namespace
+
+History::History(const std::string& path, Mode mode, double patience_s)
+    : database_(path, mode == Mode::add ? Database::Mode::create : Database::Mode::existing, patience_s) {
+  accept_or_create(mode);
+}
+
+void History::accept_or_create(Mode mode) {
+  if (mode == Mode::add && blank(database_)) create(database_);
+  const std::int64_t version = database_.number("PRAGMA user_version");
+  if (database_.number("PRAGMA application_id") != kApplication) {
+    throw Error(ExitCode::bad_config,
+                fmt::format("{}: is a database, but no history of busbar; it stays as it is: name "
+                            "another file",
+                            printable(database_.path())));
+  }
+  if (version != kHistoryVersion) {
+    throw Error(
+        ExitCode::bad_config,
+        fmt::format("{}: is a history of version {}, and this busbar {} knows version {}: use a newer busbar, or "
+                    "name another file",
+                    printable(database_.path()), version, BUSBAR_VERSION, kHistoryVersion));
+  }
+  // Only now: of a file that is not ours not even the journal's mode may change. Hosts of a network file system do not
+  // share the memory that a write-ahead log needs.
+  if (mode == Mode::add) database_.run("PRAGMA journal_mode=DELETE");
+}
+
+void History::check_room() {
+  {
+    Transaction write(database_);
+    database_.run(fmt::format("INSERT INTO room VALUES(randomblob({}))", kRoom));
+    write.commit();
+  }
+  // The pages stay with the file, for the run's rows.
+  Transaction remove(database_);
+  database_.run("DELETE FROM room");
+  remove.commit();
+}
+
+std::int64_t History::add(const HistoryRun& run) {
+  Transaction all(database_);
+  Statement insert(
+      database_,
+      "INSERT INTO runs(uuid,time,kind,title,command,version,backend,library,platform,estimand,hosts,nranks,"
+      "environment,outcome,exit_code) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  insert.bind(run.uuid).bind(run.time).bind(run.kind).bind(run.title).bind(run.command).bind(run.version);
+  insert.bind(run.backend).bind(run.library).bind(run.platform).bind(run.estimand).bind(lines(run.hosts));
+  insert.bind(run.nranks).bind(lines(run.environment)).bind(name(run.outcome)).bind(run.exit_code).step();
+  const std::int64_t id = database_.last_id();
+  add_cells(database_, id, run.cells);
+  add_criteria(database_, id, run.criteria);
+  all.commit();
+  return id;
+}
+
+std::vector<HistoryRun> History::runs() {
+  Statement select(database_,
+                   "SELECT id,uuid,time,kind,title,command,version,backend,library,platform,estimand,hosts,nranks,"
+                   "environment,outcome,exit_code FROM runs ORDER BY time, id");
+  std::vector<HistoryRun> runs;
+  while (select.step()) {
+    HistoryRun& run = runs.emplace_back();
+    run.id = select.whole();
+    for (std::string* text : {&run.uuid, &run.time, &run.kind, &run.title, &run.command, &run.version, &run.backend,
+                              &run.library, &run.platform, &run.estimand}) {
+      *text = select.text();
+    }
+    run.hosts = split_lines(select.text());
+    run.nranks = static_cast<int>(select.whole());
+    run.environment = split_lines(select.text());
+    run.outcome = outcome_of(select.text());
+    run.exit_code = static_cast<int>(select.whole());
+  }
+  return runs;
+}
+
+void History::read_cells(HistoryRun& run, std::string_view collective) {
+  const std::string one = collective.empty() ? "" : " AND collective=?";
+  Statement select(database_,
+                   "SELECT stage,cell,scope,collective,dtype,op,root,nbytes,in_place,algorithm,median_s,low_s,high_s,"
+                   "busbw,wrong,epochs_s FROM cells WHERE run=?" +
+                       one + " ORDER BY rowid");
+  select.bind(run.id);
+  if (!collective.empty()) select.bind(collective);
+  run.cells.clear();
+  while (select.step()) {
+    HistoryCell c;
+    for (std::string* text : {&c.stage, &c.cell, &c.scope, &c.collective, &c.dtype, &c.op}) *text = select.text();
+    c.root = static_cast<int>(select.whole());
+    c.nbytes = static_cast<std::uint64_t>(select.whole());
+    c.in_place = select.whole() != 0;
+    c.algorithm = select.text();
+    c.median_s = select.real();
+    const std::optional<double> low = select.real_or_none();
+    const std::optional<double> high = select.real_or_none();
+    if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
+    c.busbw = select.real();
+    c.wrong = select.whole_or_none();
+    c.epochs_s = split_numbers(select.text());
+    // Nothing can be said of a time that is none, and statistics refuse it.
+    if (std::isnormal(c.median_s) && c.median_s > 0) run.cells.push_back(std::move(c));
+  }
+}
+
+void History::read_criteria(HistoryRun& run) {
+  Statement select(database_,
+                   "SELECT stage,cell,scope,nbytes,in_place,criterion,outcome,found,wanted,source,reason,hosts FROM "
+                   "criteria WHERE run=? ORDER BY rowid");
+  select.bind(run.id);
+  run.criteria.clear();
+  while (select.step()) {
+    CriterionResult& c = run.criteria.emplace_back();
+    c.stage = stage_of(select.text());
+    c.cell = select.text();
+    c.scope = select.text();
+    c.nbytes = static_cast<std::uint64_t>(select.whole());
+    c.in_place = select.whole() != 0;
+    c.criterion = select.text();
+    c.outcome = outcome_of(select.text());
+    c.found = select.text();
+    c.wanted = select.text();
+    c.source = select.text();
+    c.reason = select.text();
+    c.hosts = split_lines(select.text());
+  }
+}
+
+}  // namespace busbar

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "driver/history/database.h"
+#include "driver/history/history_run.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// Results of many runs in one SQLite file. Several runs may add to it at once, on a network file system too (a
+/// rollback journal and locks, no write-ahead log); a run that is killed leaves it as it was. What fails throws
+/// Error(bad_config) naming the file.
+class History {
+ public:
+  enum class Mode { add, read };
+
+  /// Opens the file; with Mode::add a missing or empty one becomes a history. Another program's database, a file that
+  /// is none and a history of a newer version are errors and stay as they are. `patience_s`: how long to wait for
+  /// others.
+  History(const std::string& path, Mode mode, double patience_s = 30);
+
+  /// Writes and removes as much as a run may need, so that a full disk shows now.
+  void check_room();
+
+  /// Adds the run in one transaction; its number.
+  std::int64_t add(const HistoryRun& run);
+
+  /// Every run, oldest first, without cells and criteria.
+  std::vector<HistoryRun> runs();
+
+  /// Reads these of a run; cells of one collective only where one is named.
+  void read_cells(HistoryRun& run, std::string_view collective = {});
+  void read_criteria(HistoryRun& run);
+
+ private:
+  void accept_or_create(Mode mode);
+
+  Database database_;
+};
+
+/// Of a history that this program writes. Raised with every change that an older program must not touch.
+inline constexpr int kHistoryVersion = 1;
+
+}  // namespace busbar

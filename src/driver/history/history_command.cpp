@@ -1,0 +1,263 @@
+#include "driver/history/history_command.h"
+
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/suggest.h"
+#include "common/base/timestamp.h"
+#include "common/base/units.h"
+#include "common/job/before_session.h"
+#include "common/output/report_file.h"
+#include "common/output/table.h"
+#include "driver/command/subcommand.h"
+#include "driver/history/history.h"
+#include "driver/history/history_compare.h"
+#include "driver/history/history_json.h"
+#include "driver/history/history_setup.h"
+#include "driver/history/history_text.h"
+#include "driver/history/history_trend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+namespace busbar {
+namespace {
+
+struct HistoryOptions {
+  std::vector<std::string> words;
+  std::string file;
+  std::string kind;
+  std::size_t last = 0;  // 0: all
+  double delta = 0.05;
+  int days = 30;
+  std::string output_file;
+  Config cells;                 // which of them
+  std::set<std::string> asked;  // options of `cells` that were given
+  bool help = false;
+};
+
+std::vector<OwnOption> own_options(HistoryOptions& options) {
+  return {{"history", "FILE", "the SQLite file that --history of the benchmarks and of busbar wrote",
+           [&](std::string_view text) { options.file = text; }},
+          {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
+           [&](std::string_view text) {
+             const std::vector<std::string> kinds{"perf", "compare", "accept", "locate", "doctor"};
+             if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) {
+               throw Error(ExitCode::bad_config, fmt::format("{} is no kind; choose from: perf compare accept locate "
+                                                             "doctor",
+                                                             in_quotes(text)));
+             }
+             options.kind = text;
+           }},
+          {"last", "N", "only the last N runs",
+           [&](std::string_view text) { options.last = static_cast<std::size_t>(parse_int(text, 1)); }},
+          {"delta", "X%", "compare: slower by no more than this is no change; 5% as a rule",
+           [&](std::string_view text) { options.delta = parse_fraction(text); }},
+          {"days", "N", "compare RUN: against the runs of so many days before it; 30 as a rule",
+           [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};
+}
+
+std::string history_help() {
+  HistoryOptions unused;
+  return "usage: busbar history list --history FILE\n"
+         "       busbar history show RUN --history FILE\n"
+         "       busbar history trend [COLLECTIVE] --history FILE\n"
+         "       busbar history compare RUN [RUN] --history FILE\n\n"
+         "Results of earlier runs, which --history FILE keeps. RUN is a number, a date as in 2026-07-04 (its last\n"
+         "run), last or last-1. trend: each cell over time, setups apart. compare: the second run against the\n"
+         "first; one run alone against the median of the days before it. What launches differ by anyhow is\n"
+         "estimated from the history.\n\n" +
+         own_options_help(own_options(unused)) +
+         "  -b, -e, --sizes, -d, -o, --placement  only these cells\n"
+         "  -J, --output_file FILE.json         also write it as JSON; an existing file is kept, FILE.json.0 is "
+         "written\n"
+         "\nExit codes of compare: 0: no cell slower by more than --delta; 7: some are, or data are wrong; 8: cannot "
+         "tell.\n";
+}
+
+HistoryOptions read_options(int argc, char** argv) {
+  HistoryOptions options;
+  SplitArguments split = split_arguments(argc, argv, own_options(options));
+  options.words = std::move(split.words);
+  options.help = split.help;
+  std::vector<const char*> rest;
+  for (const std::string& word : split.rest) rest.push_back(word.c_str());
+  static constexpr std::array<std::string_view, 6> kOfCells{"minbytes", "maxbytes", "sizes",
+                                                            "datatype", "op",       "placement"};
+  for (const Setting& setting : scan_arguments(static_cast<int>(rest.size()), rest.data()).settings) {
+    const std::string_view name = setting.option->long_name;
+    if (name == "output_file") {
+      options.output_file = setting.text;
+    } else if (std::find(kOfCells.begin(), kOfCells.end(), name) != kOfCells.end()) {
+      setting.option->set(options.cells, setting.text);
+      options.asked.emplace(name);
+    } else {
+      throw Error(ExitCode::bad_config, fmt::format("--{} has no meaning in history, which measures nothing", name));
+    }
+  }
+  return options;
+}
+
+bool wanted(const HistoryOptions& options, const HistoryCell& cell) {
+  const auto asked = [&](const char* name) { return options.asked.count(name) > 0; };
+  const auto holds = [](const auto& values, const std::string& text) {
+    return std::any_of(values.begin(), values.end(), [&](auto value) { return text == name(value); });
+  };
+  const Config& c = options.cells;
+  if (asked("minbytes") && cell.nbytes < c.minbytes) return false;
+  if (asked("maxbytes") && cell.nbytes > c.maxbytes) return false;
+  if (asked("sizes") && std::find(c.sizes.begin(), c.sizes.end(), cell.nbytes) == c.sizes.end()) return false;
+  if (asked("datatype") && !holds(c.dtypes, cell.dtype)) return false;
+  if (asked("op") && !holds(c.ops, cell.op)) return false;
+  if (c.placement == Placements::both) return true;
+  return cell.in_place == (c.placement == Placements::in);
+}
+
+void read_wanted_cells(History& history, HistoryRun& run, const HistoryOptions& options, std::string_view collective) {
+  history.read_cells(run, collective);
+  std::erase_if(run.cells, [&](const HistoryCell& cell) { return !wanted(options, cell); });
+}
+
+std::vector<HistoryRun> chosen_runs(History& history, const HistoryOptions& options) {
+  std::vector<HistoryRun> runs = history.runs();
+  std::erase_if(runs, [&](const HistoryRun& run) { return !options.kind.empty() && run.kind != options.kind; });
+  if (options.last > 0 && runs.size() > options.last) {
+    runs.erase(runs.begin(), runs.end() - static_cast<std::ptrdiff_t>(options.last));
+  }
+  return runs;
+}
+
+bool speaks_utf8() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view locale = value;
+    return locale.find("UTF-8") != std::string_view::npos || locale.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+void write_out(const HistoryOptions& options, const std::string& text, const std::function<std::string()>& json) {
+  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", json());
+  if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
+}
+
+int list(History& history, const HistoryOptions& options) {
+  const std::vector<HistoryRun> runs = chosen_runs(history, options);
+  write_out(options, list_text(runs), [&] { return runs_json(runs); });
+  return 0;
+}
+
+int show(History& history, const HistoryOptions& options) {
+  if (options.words.size() != 2) throw Error(ExitCode::bad_config, "history show needs one RUN");
+  const std::vector<HistoryRun> runs = chosen_runs(history, options);
+  HistoryRun run = find_run(runs, options.words[1]);
+  read_wanted_cells(history, run, options, {});
+  history.read_criteria(run);
+  write_out(options, show_text(run), [&] { return runs_json({&run, 1}); });
+  return 0;
+}
+
+int trend(History& history, const HistoryOptions& options) {
+  if (options.words.size() > 2) throw Error(ExitCode::bad_config, "history trend takes one COLLECTIVE");
+  const std::string collective = options.words.size() == 2 ? options.words[1] : "";
+  std::vector<HistoryRun> runs = chosen_runs(history, options);
+  for (HistoryRun& run : runs) read_wanted_cells(history, run, options, collective);
+  const std::vector<CellTrend> all = trends(runs);
+  if (all.empty()) {
+    throw Error(ExitCode::bad_config, fmt::format("{}: no run has such cells{}", printable(options.file),
+                                                  collective.empty() ? "" : " of " + in_quotes(collective)));
+  }
+  write_out(options, trend_text(all, runs, !speaks_utf8()), [&] { return trends_json(all); });
+  return 0;
+}
+
+/// Runs measured as `after` was in the days before it; those of its library where there are any.
+std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const HistoryRun& after, int days) {
+  const auto end = parse_local_timestamp(after.time);
+  std::vector<HistoryRun> recent;
+  for (const HistoryRun& run : runs) {
+    const auto time = parse_local_timestamp(run.time);
+    if (!end || !time || run.id == after.id || *time > *end || *end - *time > std::int64_t{days} * 86400) continue;
+    if (measured_alike(run) == measured_alike(after)) recent.push_back(run);
+  }
+  const auto other_library = [&](const HistoryRun& run) { return run.library != after.library; };
+  if (!std::all_of(recent.begin(), recent.end(), other_library)) std::erase_if(recent, other_library);
+  if (!recent.empty()) return recent;
+  throw Error(ExitCode::not_possible,
+              fmt::format("no other run within {} days before {} measured alike ({}): name one, or more --days", days,
+                          run_words(after), measured_alike(after)));
+}
+
+void check_alike(const HistoryRun& before, const HistoryRun& after) {
+  if (measured_alike(before) == measured_alike(after)) return;
+  throw Error(ExitCode::not_possible, fmt::format("{} and {} did not measure the same: {}; and {}", run_words(before),
+                                                  run_words(after), measured_alike(before), measured_alike(after)));
+}
+
+int compare(History& history, const HistoryOptions& options) {
+  const std::size_t named = options.words.size() - 1;
+  if (named < 1 || named > 2) {
+    throw Error(ExitCode::bad_config, "history compare needs two RUNs, or one to hold against the days before it");
+  }
+  const std::vector<HistoryRun> runs = chosen_runs(history, options);
+  HistoryRun after = find_run(runs, options.words.back());
+  std::vector<HistoryRun> before =
+      named == 2 ? std::vector{find_run(runs, options.words[1])} : recent_runs(runs, after, options.days);
+  check_alike(before.back(), after);
+  if (named == 2 && before.front().id == after.id) throw Error(ExitCode::bad_config, "that is one run, named twice");
+  constexpr std::size_t kMostOthers = 100;
+  std::vector<HistoryRun> others;
+  for (auto run = runs.rbegin(); run != runs.rend() && others.size() < kMostOthers; ++run) {
+    const auto is_it = [&](const HistoryRun& b) { return b.id == run->id; };
+    if (run->id == after.id || std::any_of(before.begin(), before.end(), is_it)) continue;
+    if (measured_alike(*run) == measured_alike(after)) others.push_back(*run);
+  }
+  read_wanted_cells(history, after, options, {});
+  for (auto* list : {&before, &others}) {
+    for (HistoryRun& run : *list) read_wanted_cells(history, run, options, {});
+  }
+  const HistoryComparison comparison = compare_with_history(after, before, others, options.delta);
+  if (comparison.cells.empty()) {
+    throw Error(ExitCode::not_possible, fmt::format("{} has no cell that the earlier run has too", run_words(after)));
+  }
+  write_out(options, compare_text(comparison, after, before, options.delta),
+            [&] { return history_comparison_json(comparison, after, before, options.delta); });
+  if (comparison.outcome == Outcome::fail) return static_cast<int>(ExitCode::wrong_data);
+  return static_cast<int>(comparison.outcome == Outcome::pass ? ExitCode::good : ExitCode::inconclusive);
+}
+
+int history(int argc, char** argv, bool speaks) {
+  const HistoryOptions options = read_options(argc, argv);
+  if (!speaks) return 0;
+  if (options.help) {
+    fmt::print("{}", history_help());
+    return 0;
+  }
+  const std::vector<std::string> actions{"list", "show", "trend", "compare"};
+  const std::string action = options.words.empty() ? "" : options.words.front();
+  if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
+    const std::string nearest = nearest_choice(action, actions);
+    throw Error(ExitCode::bad_config,
+                fmt::format("history {}: choose from: list show trend compare{}", in_quotes(action),
+                            nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
+  }
+  if (options.file.empty()) throw Error(ExitCode::bad_config, "which history? --history FILE");
+  History file(options.file, History::Mode::read);
+  if (action == "list") return list(file, options);
+  if (action == "show") return show(file, options);
+  return action == "trend" ? trend(file, options) : compare(file, options);
+}
+
+}  // namespace
+
+int run_history(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_before_session(launch, [&] { return history(argc, argv, launch.rank <= 0); });
+}
+
+}  // namespace busbar

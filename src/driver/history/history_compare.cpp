@@ -1,0 +1,189 @@
+#include "driver/history/history_compare.h"
+
+#include "common/statistics/distributions.h"
+#include "common/statistics/student_t.h"
+#include "driver/history/history_setup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace busbar {
+namespace {
+
+using Verdict = CellAgainstHistory::Verdict;
+
+constexpr double kAssumedDeviation = 0.10;
+constexpr double kLeastDegrees = 2;     // four runs of one setup
+constexpr std::size_t kEnoughRuns = 4;  // of those before, to tell how launches differ
+constexpr double kOneSided = 0.025;
+constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of themselves
+
+/// A run's cells by their keys: a run of accept on hundreds of hosts has ten thousand.
+struct IndexedRun {
+  std::string alike;  // equal for runs that nothing known of tells apart
+  std::unordered_map<std::string, const HistoryCell*> cells;
+
+  explicit IndexedRun(const HistoryRun& of) : alike(setup(of)) {
+    for (const std::string& host : of.hosts) alike += '\n' + host;
+    for (const std::string& variable : of.environment) alike += '\n' + variable;
+    for (const HistoryCell& cell : of.cells) cells.emplace(cell.key(), &cell);
+  }
+
+  const HistoryCell* find(const std::string& key) const {
+    const auto found = cells.find(key);
+    return found == cells.end() ? nullptr : found->second;
+  }
+};
+
+/// How ln(time) of one cell varies between launches.
+struct Variation {
+  double variance = kAssumedDeviation * kAssumedDeviation;
+  int degrees = 0;  // 0: assumed
+};
+
+/// From the differences of neighbours in time (von Neumann 1941): a level that changed once for good, which is what
+/// people compare two runs for, counts as one difference and not as noise in all of them. It has as many degrees of
+/// freedom as its variance for normal values tells.
+Variation variation(const std::vector<IndexedRun>& pool, const std::string& key) {
+  std::map<std::string, std::vector<double>> groups;
+  for (const IndexedRun& run : pool) {
+    if (const HistoryCell* cell = run.find(key)) groups[run.alike].push_back(std::log(cell->median_s));
+  }
+  double squares = 0;
+  double pairs = 0;
+  double degrees = 0;
+  for (const auto& [alike, values] : groups) {
+    const auto n = static_cast<double>(values.size());
+    if (values.size() < 2) continue;
+    for (std::size_t i = 1; i < values.size(); ++i)
+      squares += (values[i] - values[i - 1]) * (values[i] - values[i - 1]);
+    pairs += n - 1;
+    degrees += 2 * (n - 1) * (n - 1) / (3 * n - 4);
+  }
+  if (degrees < kLeastDegrees) return {};
+  return {squares / (2 * pairs), static_cast<int>(degrees)};
+}
+
+/// Of ln(median), as the run knows it of itself; 0 without an interval.
+double own_variance(const HistoryCell& cell) {
+  if (!cell.interval_s) return 0;
+  const double deviation = std::log(cell.interval_s->high / cell.interval_s->low) / 2 / kHalfWidthZ;
+  return deviation * deviation;
+}
+
+/// Of ln of the median over runs: 1 or 2 are a mean, more a median, which is less sure by pi / 2.
+double variance_of_middle(const std::vector<const HistoryCell*>& cells, double variance) {
+  if (cells.size() == 1) return std::max(variance, own_variance(*cells.front()));
+  return (cells.size() > 2 ? std::numbers::pi / 2 : 1) * variance / static_cast<double>(cells.size());
+}
+
+struct Judged {
+  CellAgainstHistory cell;
+  double p = 1;
+};
+
+Judged judge_cell(const HistoryCell& after, const std::vector<const HistoryCell*>& before, const Variation& v,
+                  double delta) {
+  std::vector<double> logs;
+  for (const HistoryCell* b : before) logs.push_back(std::log(b->median_s));
+  const double middle = median(logs);
+  const double difference = std::log(after.median_s) - middle;
+  const double error = std::sqrt(std::max(v.variance, own_variance(after)) + variance_of_middle(before, v.variance));
+  const double q = v.degrees > 0 ? student_t_quantile(1 - kOneSided, v.degrees) : normal_quantile(1 - kOneSided);
+  Judged judged;
+  judged.cell.cell = after;
+  judged.cell.before_s = std::exp(middle);
+  judged.cell.ratio = {std::exp(difference), {std::exp(difference - q * error), std::exp(difference + q * error)}};
+  judged.cell.deviation = std::sqrt(v.variance);
+  judged.cell.assumed = v.degrees == 0;
+  const double excess = difference - std::log1p(delta);
+  if (error <= 0) {
+    judged.p = excess > 0 ? 0 : 1;  // runs that are all alike to the last digit
+  } else if (v.degrees > 0) {
+    judged.p = student_t_upper(excess / error, v.degrees);
+  } else {
+    judged.p = std::erfc(excess / error / std::numbers::sqrt2) / 2;
+  }
+  return judged;
+}
+
+Verdict verdict_of(const CellAgainstHistory& c, double delta) {
+  if (c.cell.wrong.value_or(0) > 0) return Verdict::wrong;
+  if (c.adjusted_p <= kOneSided) return Verdict::slower;
+  if (c.ratio.interval.high < 1 / (1 + delta)) return Verdict::faster;
+  return c.ratio.interval.high < 1 + delta ? Verdict::equivalent : Verdict::undecided;
+}
+
+Outcome outcome_of(const std::vector<CellAgainstHistory>& cells) {
+  Outcome outcome = cells.empty() ? Outcome::inconclusive : Outcome::pass;
+  for (const CellAgainstHistory& c : cells) {
+    if (c.verdict == Verdict::wrong || c.verdict == Verdict::slower) outcome = Outcome::fail;
+    if (c.verdict == Verdict::undecided) outcome = worse(outcome, Outcome::inconclusive);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+const char* name(Verdict verdict) {
+  constexpr const char* kNames[] = {"WRONG", "slower", "undecided", "equivalent", "faster"};
+  return kNames[static_cast<int>(verdict)];
+}
+
+HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
+                                       std::span<const HistoryRun> others, double delta) {
+  std::vector<IndexedRun> earlier(before.begin(), before.end());
+  std::vector<const HistoryRun*> telling;
+  if (before.size() > 1) {
+    for (const HistoryRun& run : before) telling.push_back(&run);
+  }
+  // Runs of other times say less of how launches differ now.
+  if (before.size() < kEnoughRuns) {
+    for (const HistoryRun& run : others) telling.push_back(&run);
+  }
+  std::sort(telling.begin(), telling.end(), [](const HistoryRun* a, const HistoryRun* b) {
+    return std::tie(a->time, a->id) < std::tie(b->time, b->id);
+  });
+  std::vector<IndexedRun> pool;
+  for (const HistoryRun* run : telling) pool.emplace_back(*run);
+  HistoryComparison result;
+  std::vector<double> p;
+  std::unordered_set<std::string> compared;
+  for (const HistoryCell& cell : after.cells) {
+    const std::string key = cell.key();
+    if (!compared.insert(key).second) continue;
+    std::vector<const HistoryCell*> cells;
+    for (const IndexedRun& run : earlier) {
+      if (const HistoryCell* found = run.find(key)) cells.push_back(found);
+    }
+    if (cells.empty()) {
+      ++result.only_after;
+      continue;
+    }
+    const Variation v = variation(pool, key);
+    if (v.degrees > 0) result.launches = pool.size();
+    Judged judged = judge_cell(cell, cells, v, delta);
+    result.cells.push_back(std::move(judged.cell));
+    p.push_back(judged.p);
+  }
+  if (!earlier.empty()) {
+    const auto& cells = earlier.back().cells;
+    result.only_before = static_cast<std::size_t>(
+        std::count_if(cells.begin(), cells.end(), [&](const auto& c) { return compared.count(c.first) == 0; }));
+  }
+  const std::vector<double> adjusted = holm(p);
+  for (std::size_t i = 0; i < result.cells.size(); ++i) {
+    result.cells[i].adjusted_p = adjusted[i];
+    result.cells[i].verdict = verdict_of(result.cells[i], delta);
+  }
+  result.outcome = outcome_of(result.cells);
+  return result;
+}
+
+}  // namespace busbar

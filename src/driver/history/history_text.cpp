@@ -1,0 +1,226 @@
+#include "driver/history/history_text.h"
+
+#include "common/base/units.h"
+#include "common/base/utf8.h"
+#include "common/output/format.h"
+#include "common/record/criterion_words.h"
+#include "driver/history/history_setup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kSparkWidth = 30;
+
+std::string cell_columns(const HistoryCell& c) {
+  return fmt::format("{:>14} {:>12} {:>9} {:>6} {:>5}", printable(c.collective), c.nbytes, printable(c.dtype),
+                     printable(c.op), place(c.in_place));
+}
+
+std::string cell_titles() {
+  return fmt::format("#{:>13} {:>12} {:>9} {:>6} {:>5}", "collective", "size", "type", "redop", "place");
+}
+
+/// Of accept's cells whose they are; nothing where that is clear.
+std::string whose(const HistoryCell& c) {
+  if (c.stage.empty() && (c.scope == "all" || c.scope.empty())) return "";
+  std::string text = c.stage.empty() ? printable(c.scope) : printable(c.stage);
+  if (!c.stage.empty() && c.scope != "all" && !c.scope.empty()) text += ", " + printable(c.scope);
+  return text;
+}
+
+/// As printable(), but whole: a command or a reason is worth its length.
+std::string one_line(const std::string& text) {
+  std::string line = valid_utf8(text);
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+  return line;
+}
+
+std::string microseconds(double time_s) { return fit_number(1e6 * time_s, 11); }
+
+std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
+
+/// "64 KiB all_reduce float sum, in place".
+std::string cell_words(const HistoryCell& c) {
+  std::string text = fmt::format("{} {} {}", format_bytes(c.nbytes), printable(c.collective), printable(c.dtype));
+  if (c.op != "none") text += " " + printable(c.op);
+  if (c.in_place) text += " in place";
+  const std::string of = whose(c);
+  return of.empty() ? text : fmt::format("{} ({})", text, of);
+}
+
+std::string trend_line(const CellTrend& t, bool ascii) {
+  std::vector<double> busbw;
+  for (const CellTrend::Point& point : t.points) busbw.push_back(point.busbw);
+  const CellTrend::Point& latest = t.points.back();
+  const bool earlier = t.earlier_median_s > 0;
+  return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}{}\n", cell_columns(t.cell), t.points.size(),
+                     microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
+                     earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_number(latest.busbw, 9),
+                     t.month_slope ? percent(*t.month_slope) : "-",
+                     t.points.size() >= 8 ? fmt::format("{:.3f}", t.p) : "-", sparkline(busbw, kSparkWidth, ascii),
+                     whose(t.cell).empty() ? "" : "  ", whose(t.cell));
+}
+
+std::string count_runs(std::ptrdiff_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); }
+
+/// What stands out of one cell; empty for nothing.
+std::string trend_remarks(const CellTrend& t) {
+  const std::string what = cell_words(t.cell);
+  std::string text;
+  const CellTrend::Point& latest = t.points.back();
+  if (t.latest_is_slow() || t.latest_is_fast()) {
+    text += fmt::format("# {}: run {} is {}: {} us, {:.1f} robust deviations from the {} before it\n", what, latest.run,
+                        t.latest_is_slow() ? "slow" : "fast", microseconds(latest.median_s), std::fabs(*t.distance),
+                        t.points.size() - 1);
+  }
+  if (t.change) {
+    const CellTrend::Point& first = t.points[t.change->first_after];
+    text +=
+        fmt::format("# {}: since run {} ({}) {} us instead of {} us (change of level, p = {:.2g})\n", what, first.run,
+                    printable(first.time), microseconds(t.change->after), microseconds(t.change->before), t.change->p);
+  }
+  return text;
+}
+
+/// Three decimals, as long as they fit.
+std::string ratio_text(double ratio) {
+  std::string text = fmt::format("{:.3f}", ratio);
+  return text.size() <= 8 ? text : fit_number(ratio, 8);
+}
+
+std::string compare_line(const CellAgainstHistory& c) {
+  const std::string of = whose(c.cell);
+  return fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}{}\n", cell_columns(c.cell),
+                     microseconds(c.before_s), microseconds(c.cell.median_s), ratio_text(c.ratio.value),
+                     ratio_text(c.ratio.interval.low), ratio_text(c.ratio.interval.high), 100 * c.deviation,
+                     c.assumed ? '*' : ' ', name(c.verdict), of.empty() ? "" : "  ", of);
+}
+
+std::string verdict_text(const HistoryComparison& comparison, double delta) {
+  using Verdict = CellAgainstHistory::Verdict;
+  const auto count = [&](Verdict v) {
+    return std::count_if(comparison.cells.begin(), comparison.cells.end(),
+                         [&](const CellAgainstHistory& c) { return c.verdict == v; });
+  };
+  const std::size_t n = comparison.cells.size();
+  const double band = 100 * delta;
+  switch (comparison.outcome) {
+    case Outcome::fail:
+      return fmt::format("# verdict: FAIL: of {} cells {} slower by more than {:.3g} %, {} with wrong data\n", n,
+                         count(Verdict::slower), band, count(Verdict::wrong));
+    case Outcome::pass:
+      return fmt::format("# verdict: PASS: none of {} cells is slower by more than {:.3g} %\n", n, band);
+    default:
+      return fmt::format(
+          "# verdict: INCONCLUSIVE: {} of {} cells may be slower by more than {:.3g} % or not: more "
+          "launches can tell\n",
+          count(Verdict::undecided), n, band);
+  }
+}
+
+}  // namespace
+
+std::string list_text(std::span<const HistoryRun> runs) {
+  std::string text =
+      fmt::format("#{:>5} {:>19} {:>8} {:>12} {:>5}  {}\n", "run", "time", "kind", "outcome", "exit", "what");
+  for (const HistoryRun& run : runs) {
+    text += fmt::format("{:>6} {:>19} {:>8} {:>12} {:>5}  {}: {}, {}\n", run.id, printable(run.time),
+                        printable(run.kind), name(run.outcome), run.exit_code, printable(run.title),
+                        measured_alike(run), printable(run.library));
+  }
+  return text;
+}
+
+std::string show_text(const HistoryRun& run) {
+  std::string text = fmt::format("# {}: {} {}: {}, exit code {}\n", run_words(run), printable(run.kind),
+                                 printable(run.title), name(run.outcome), run.exit_code);
+  text += fmt::format("# busbar {}, {}\n", printable(run.version), setup(run));
+  std::vector<std::string> hosts;
+  for (const std::string& host : run.hosts) hosts.push_back(printable(host));
+  text += fmt::format("# hosts: {}\n# command: {}\n", fmt::join(hosts, " "), one_line(run.command));
+  for (const std::string& variable : run.environment) text += fmt::format("# variable: {}\n", one_line(variable));
+  if (!run.cells.empty()) {
+    text += fmt::format("#\n{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}\n", cell_titles(), "median us", "from", "to",
+                        "busbw", "#wrong", "algorithm");
+  }
+  for (const HistoryCell& c : run.cells) {
+    const std::string of = whose(c);
+    text += fmt::format("{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}{}{}\n", cell_columns(c), microseconds(c.median_s),
+                        c.interval_s ? microseconds(c.interval_s->low) : "-",
+                        c.interval_s ? microseconds(c.interval_s->high) : "-", fit_number(c.busbw, 9),
+                        c.wrong ? std::to_string(*c.wrong) : "N/A", c.algorithm.empty() ? "-" : printable(c.algorithm),
+                        of.empty() ? "" : "  ", of);
+  }
+  if (!run.criteria.empty()) text += fmt::format("#\n# criteria: {}\n", outcome_counts(run.criteria));
+  for (const CriterionResult& c : worst_first(run.criteria)) {
+    text += fmt::format("{:>12}  {} {} {}: {}\n", name(c.outcome), name(c.stage), printable(c.scope),
+                        printable(criterion_name(c)), one_line(criterion_words(c)));
+  }
+  return text;
+}
+
+std::string trend_text(std::span<const CellTrend> trends, std::span<const HistoryRun> runs, bool ascii) {
+  std::vector<std::string> setups;
+  for (const CellTrend& t : trends) {
+    if (std::find(setups.begin(), setups.end(), t.setup) == setups.end()) setups.push_back(t.setup);
+  }
+  std::string text;
+  if (setups.size() > 1) {
+    text += fmt::format("# {} setups: their times say nothing of one another, each is told by itself\n", setups.size());
+  }
+  std::string remarks;
+  for (const std::string& of : setups) {
+    const auto in_setup = [&](const HistoryRun& run) { return setup(run) == of && !run.cells.empty(); };
+    const auto first = std::find_if(runs.begin(), runs.end(), in_setup);
+    const auto last = std::find_if(runs.rbegin(), runs.rend(), in_setup);
+    text += fmt::format("# {}: {}", of, count_runs(std::count_if(runs.begin(), runs.end(), in_setup)));
+    if (first != runs.end()) text += fmt::format(", {} to {}", run_words(*first), run_words(*last));
+    text += fmt::format("\n{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}\n", cell_titles(), "runs", "latest us",
+                        "earlier us", "%", "busbw", "%/month", "p", "busbw, oldest first");
+    for (const CellTrend& t : trends) {
+      if (t.setup != of) continue;
+      text += trend_line(t, ascii);
+      remarks += trend_remarks(t);
+    }
+    text += "#\n";
+  }
+  return text + (remarks.empty() ? "# nothing stands out\n" : remarks);
+}
+
+std::string compare_text(const HistoryComparison& comparison, const HistoryRun& after,
+                         std::span<const HistoryRun> before, double delta) {
+  const std::string earlier = before.size() == 1 ? run_words(before.front())
+                                                 : fmt::format("the median of {} runs, {} to {}", before.size(),
+                                                               run_words(before.front()), run_words(before.back()));
+  std::string text = fmt::format("# {} against {}: ratio of times with its 95 % interval; above 1: slower\n",
+                                 run_words(after), earlier);
+  text += fmt::format("# {}\n", measured_alike(after));
+  for (const std::string& difference : differences(before.back(), after))
+    text += fmt::format("# differs: {}\n", difference);
+  text += comparison.launches > 0 ? fmt::format("# sd: of the logarithm of times from launch to launch, from {} runs\n",
+                                                comparison.launches)
+                                  : "";
+  const bool assumed =
+      std::any_of(comparison.cells.begin(), comparison.cells.end(), [](const auto& c) { return c.assumed; });
+  if (assumed) {
+    text +=
+        "# sd with *: assumed, fewer than 4 other runs of this setup tell how launches differ; more runs, more to "
+        "tell\n";
+  }
+  text += fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7}   {}\n", cell_titles(), "before us", "after us",
+                      "ratio", "from", "to", "sd %", "verdict");
+  for (const CellAgainstHistory& c : comparison.cells) text += compare_line(c);
+  text += "#\n";
+  if (comparison.only_before > 0) text += fmt::format("# {} cells only before\n", comparison.only_before);
+  if (comparison.only_after > 0) text += fmt::format("# {} cells only after\n", comparison.only_after);
+  return text + verdict_text(comparison, delta);
+}
+
+}  // namespace busbar

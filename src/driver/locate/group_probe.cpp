@@ -1,0 +1,206 @@
+#include "driver/locate/group_probe.h"
+
+#include "common/backends/open_backend.h"
+#include "common/measure/watched_steps.h"
+#include "common/statistics/interval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace busbar {
+namespace {
+
+constexpr int kSettle = 2;  // connections are made by the first messages, and TCP finds its pace
+constexpr int kLeast = 3;   // repetitions of a group however slow it is
+constexpr double kPatience = 3;
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+Operation operation_of(const Collective& collective, int root, int nranks, std::uint64_t nbytes) {
+  Operation op;
+  op.collective = &collective;
+  op.dtype = DType::float32;
+  const std::size_t width = size_of(op.dtype);
+  op.problem = {.count = std::max<std::size_t>(1, nbytes / width), .elem_size = width, .nranks = nranks, .root = root};
+  return op;
+}
+
+/// The operations of one repetition: each waits for the one before.
+std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, const Seat& seat, int nranks,
+                                     std::uint64_t nbytes) {
+  const bool pair = nranks == 2;
+  if (round.one_way) return {operation_of(kBroadcast, pair ? seat.root : 0, nranks, nbytes)};
+  const bool turns = in_turns && std::all_of(round.groups.begin(), round.groups.end(),
+                                             [](const std::vector<int>& group) { return group.size() <= 2; });
+  if (!turns) return {operation_of(kSendrecv, 0, nranks, nbytes)};
+  return {operation_of(kBroadcast, 0, nranks, nbytes), operation_of(kBroadcast, pair ? 1 : 0, nranks, nbytes)};
+}
+
+/// What of a measurement is agreed, as numbers that are 0 where a process knows nothing of it.
+constexpr std::size_t kFields = 6;
+
+void put(std::span<double> at, const GroupMeasurement& m) {
+  at[0] = m.bandwidth;
+  at[1] = m.variation;
+  at[2] = m.tail;
+  at[3] = m.dips;
+  at[4] = m.repetitions;
+  at[5] = m.sustained;
+}
+
+GroupMeasurement get(std::span<const double> at) {
+  GroupMeasurement m;
+  m.bandwidth = at[0];
+  m.variation = at[1];
+  m.tail = at[2];
+  m.dips = static_cast<int>(at[3]);
+  m.repetitions = static_cast<int>(at[4]);
+  m.sustained = at[5];
+  return m;
+}
+
+/// Of each repetition that was made the operation that took longest.
+std::vector<double> slowest_of_each(std::span<const double> times_s, std::size_t operations) {
+  std::vector<double> slowest;
+  for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += operations) {
+    const auto of_one = times_s.subspan(at, operations);
+    slowest.push_back(*std::max_element(of_one.begin(), of_one.end()));
+  }
+  return slowest;
+}
+
+}  // namespace
+
+GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes) {
+  GroupMeasurement m;
+  m.repetitions = static_cast<int>(times_s.size());
+  if (times_s.empty()) return m;
+  std::vector<double> sorted(times_s.begin(), times_s.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double middle = median(sorted);
+  m.bandwidth = nbytes / middle;
+  m.tail = quantile(sorted, 0.99) / middle;
+  m.dips = static_cast<int>(
+      std::count_if(sorted.begin(), sorted.end(), [&](double t) { return nbytes / t < 0.8 * m.bandwidth; }));
+  if (sorted.size() < 2) return m;
+  const auto n = static_cast<double>(sorted.size());
+  const double mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / n;
+  m.sustained = std::min(1.0, middle / mean);
+  double squares = 0;
+  for (const double t : sorted) squares += (t - mean) * (t - mean);
+  m.variation = std::sqrt(squares / (n - 1)) / mean;
+  return m;
+}
+
+GroupProbe::GroupProbe(const Comm& world, const LocateUnits& units, Backend& baseline, const Config& config,
+                       std::size_t capacity, Watchdog& watchdog, WrapGroup wrap)
+    : world_(world),
+      units_(units),
+      config_(config),
+      watchdog_(watchdog),
+      wrap_(std::move(wrap)),
+      in_turns_(baseline.name() == "mpi"),
+      arena_(baseline, capacity, 0) {}
+
+std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, const GroupShape& shape,
+                                                  const std::string& name) {
+  const Seat seat = seats_of(round, units_)[world_.rank()];
+  const bool waits = seat.group < 0;
+  const std::vector<int> links = links_of(round, units_);
+  const int ngroups = static_cast<int>(round.groups.size());
+
+  watchdog_.begin(Phase::initialization, name + ": communicators");
+  const Comm group = world_.split(waits ? ngroups + world_.rank() : seat.group);
+  const Comm link = group.split(seat.link);
+  std::unique_ptr<Backend> backend = open_backend(config_, world_, link).backend;
+  if (wrap_) backend = wrap_(std::move(backend));
+  const auto watched = watchdog_.attach(*backend);
+
+  const std::vector<Operation> ops = operations_of(round, in_turns_, seat, link.size(), waits ? 0 : shape.nbytes);
+  // What is written down is the same for all: groups of a round are not to look like ranks that disagree.
+  const CalledOperation called =
+      called_operation(operation_of(*ops[0].collective, 0, 2, shape.nbytes), shape.nbytes, 1);
+  const int repetitions = kSettle + shape.repetitions;
+  watchdog_.begin(Phase::timed_loop, name, called, static_cast<std::uint64_t>(repetitions) * ops.size(),
+                  repetitions * std::max(shape.repetition_s, 0.01) * kPatience);
+  std::vector<double> times_s = repeat(*backend, group, ops, shape);
+  group.max(times_s);
+  times_s = slowest_of_each(times_s, ops.size());
+
+  watchdog_.begin(Phase::agreeing, name + ": waiting for the other groups");
+  std::vector<double> agreed(kFields * round.groups.size());
+  if (!waits && group.rank() == 0) {
+    // Each link of the group carries one message, and all of them are through when the slowest is.
+    const double nbytes = static_cast<double>(shape.nbytes) * links[seat.group];
+    put(std::span(agreed).subspan(kFields * seat.group, kFields), summarize_group(times_s, nbytes));
+  }
+  world_.max(agreed);
+  std::vector<GroupMeasurement> measured;
+  for (int g = 0; g < ngroups; ++g) measured.push_back(get(std::span(agreed).subspan(kFields * g, kFields)));
+  return measured;
+}
+
+/// Own times of the operations of the repetitions that the group made, then zeros.
+std::vector<double> GroupProbe::repeat(Backend& backend, const Comm& group, std::span<const Operation> ops,
+                                       const GroupShape& shape) {
+  const Buffers buffers{arena_.send(0, 0), arena_.recv(0, 0)};
+  std::vector<double> times_s(shape.repetitions * ops.size());
+  const double patience_s = shape.repetition_s * shape.repetitions * kPatience;
+  const Clock::time_point begin = Clock::now();
+  bool over = false;
+  for (int i = -kSettle; i < shape.repetitions; ++i) {
+    for (std::size_t o = 0; o < ops.size(); ++o) {
+      Operation op = ops[o];
+      if (!over) {
+        // A meeting and an agreement in one.
+        const double spent_s = group.max(seconds(Clock::now() - begin));
+        over = patience_s > 0 && i >= kLeast && o == 0 && spent_s > patience_s;
+      }
+      // All groups count as many operations: who has fewer than the others would be taken for late where a job hangs.
+      if (over) op.problem.count = 1;
+      const Clock::time_point start = Clock::now();
+      backend.launch(0, op, {&buffers, 1});
+      backend.synchronize(0);
+      if (i >= 0 && !over) times_s[i * ops.size() + o] = std::max(seconds(Clock::now() - start), 1e-9);
+    }
+  }
+  return times_s;
+}
+
+GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64_t nbytes, int repetitions,
+                        double round_s, std::uint64_t most_bytes, double wanted_s) {
+  LocateRound neighbours;
+  for (int unit = 0; unit + 1 < units.count(); unit += 2) neighbours.groups.push_back({unit, unit + 1});
+  const std::vector<int> links = links_of(neighbours, units);
+  constexpr std::uint64_t kFirst = 256 << 10;
+  // Below, bursts that a network lets pass at once are much of the message: shares of the median would be too good.
+  constexpr std::uint64_t kLeastBytes = 1 << 20;
+  constexpr double kLong = 8;  // times what is wanted: however small the message
+  GroupShape shape{.nbytes = nbytes != 0 ? nbytes : std::min(most_bytes, kFirst), .repetitions = 5};
+  while (true) {
+    const auto measured = probe.measure(neighbours, shape, fmt::format("choosing the message, {} B", shape.nbytes));
+    // The fastest pair is a healthy one, and was kept from its cores the least.
+    double message_s = std::numeric_limits<double>::infinity();
+    for (std::size_t g = 0; g < measured.size(); ++g) {
+      message_s = std::min(message_s, static_cast<double>(shape.nbytes) * links[g] / measured[g].bandwidth);
+    }
+    shape.repetition_s = (probe.in_turns() ? 2 : 1) * message_s;
+    const bool large_enough = shape.nbytes >= kLeastBytes || message_s >= kLong * wanted_s;
+    if (nbytes != 0 || (message_s >= wanted_s && large_enough) || shape.nbytes * 2 > most_bytes) break;
+    // In steps: how long a message of another size takes is known only nearby.
+    const double factor = std::clamp(std::exp2(std::ceil(std::log2(wanted_s / message_s))), 2.0, 8.0);
+    shape.nbytes = std::min(most_bytes, shape.nbytes * static_cast<std::uint64_t>(factor));
+  }
+  constexpr double kFewest = 5;
+  constexpr double kMost = 300;  // a dip in one of a hundred is seen with 95 % (acceptance: 1 - 0.99^300)
+  shape.repetitions = repetitions != 0
+                          ? repetitions
+                          : static_cast<int>(std::clamp(std::ceil(round_s / shape.repetition_s), kFewest, kMost));
+  return shape;
+}
+
+}  // namespace busbar

@@ -1,0 +1,284 @@
+#include "driver/locate/slow_ranks.h"
+
+#include "common/statistics/distributions.h"
+#include "common/statistics/interval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kFewestEqual = 4;  // below, a median and its deviation mean nothing
+constexpr double kOff = 6;               // robust standard deviations, as Intel's cluster checker has it
+constexpr int kSetsNeeded = 2;
+
+/// How far each value is from the middle, for two questions: how slow, and is that chance?
+struct Middle {
+  double median = 0;
+  double deviation = 0;  ///< MAD
+
+  double ratio(double time_s) const { return median / time_s; }
+  bool off(double time_s) const { return 0.6745 * (time_s - median) / deviation > kOff; }
+};
+
+Middle middle_of(const std::vector<double>& times_s) {
+  Middle m{median(times_s), 0};
+  std::vector<double> distances;
+  for (const double t : times_s) distances.push_back(std::abs(t - m.median));
+  m.deviation = std::max(median(distances), 0.01 * m.median);
+  return m;
+}
+
+/// What ranks took, per rank and set.
+using Times = std::vector<std::array<double, kSoloSets>>;
+
+/// One probe of ranks on equal devices.
+void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, const Times& all_s,
+                 const std::string& probe, int sets_needed, double warn, double fail, RankFinding& finding) {
+  std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
+  for (std::size_t set = 0; set < kSoloSets; ++set) {
+    std::vector<double> times_s;
+    for (const int r : equal) times_s.push_back(all_s[r][set]);
+    const Middle middle = middle_of(times_s);
+    for (std::size_t i = 0; i < equal.size(); ++i) {
+      if (middle.ratio(times_s[i]) < warn && middle.off(times_s[i]))
+        ratios[equal[i]].push_back(middle.ratio(times_s[i]));
+    }
+  }
+  for (const auto& [rank, off] : ratios) {
+    if (static_cast<int>(off.size()) < sets_needed) continue;
+    const auto bad = std::count_if(off.begin(), off.end(), [&](double ratio) { return ratio < fail; });
+    SlowRank slow;
+    slow.rank = rank;
+    slow.host = ranks[rank].host;
+    slow.outcome = bad >= sets_needed ? Outcome::fail : Outcome::warn;
+    slow.probe = probe;
+    slow.ratio = median(off);
+    slow.slow_sets = static_cast<int>(off.size());
+    finding.slow.push_back(slow);
+  }
+}
+
+Times times_of(std::span<const ProbedRank> ranks, std::size_t probe) {
+  Times all(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (std::size_t set = 0; set < kSoloSets; ++set) all[r][set] = ranks[r].solo_s[set][probe];
+  }
+  return all;
+}
+
+std::map<std::string, std::vector<int>> by_device(std::span<const ProbedRank> ranks) {
+  std::map<std::string, std::vector<int>> groups;
+  for (std::size_t r = 0; r < ranks.size(); ++r) groups[ranks[r].device].push_back(static_cast<int>(r));
+  return groups;
+}
+
+void conclude(RankFinding& finding) {
+  for (const SlowRank& slow : finding.slow) finding.outcome = worse(finding.outcome, slow.outcome);
+  std::stable_sort(finding.slow.begin(), finding.slow.end(), [](const SlowRank& a, const SlowRank& b) {
+    return a.outcome != b.outcome ? a.outcome > b.outcome : a.ratio < b.ratio;
+  });
+}
+
+/// Whether most ranks have their cores only part of the time.
+bool cores_are_shared(std::span<const ProbedRank> ranks) {
+  constexpr double kWaiting = 1.2;
+  std::vector<double> waiting;
+  for (const ProbedRank& r : ranks) {
+    if (r.work_cpu_s > 0) waiting.push_back(r.work_s / r.work_cpu_s);
+  }
+  return !waiting.empty() && median(waiting) > kWaiting;
+}
+
+/// Time per CPU time, without what the rank waited for its turn. What is left over is at times some 10 ms in a healthy
+/// rank, when the kernel moves it from core to core.
+double in_turns(const CoreTime& time) {
+  constexpr double kChance = 0.1;
+  const double cpu_s = std::max(time.cpu_s, 1e-6);
+  const double stopped_s = time.wall_s - time.cpu_s - time.waited_s;
+  return stopped_s < kChance * time.wall_s ? 1 : (cpu_s + stopped_s) / cpu_s;
+}
+
+double per_cpu_time(const CoreTime& time) { return time.wall_s / std::max(time.cpu_s, 1e-6); }
+
+/// Whether a thread does the work, no device.
+bool works_on_host(std::span<const ProbedRank> ranks) {
+  return std::ranges::any_of(ranks, [](const ProbedRank& r) { return r.work_cpu_s > 0; });
+}
+
+/// Whether the median rank has to wait for its core while it spins.
+bool spinning_takes_turns(std::span<const ProbedRank> ranks) {
+  constexpr double kWaiting = 1.2;
+  std::vector<double> waiting;
+  for (const ProbedRank& r : ranks) {
+    for (const CoreTime& time : r.core) waiting.push_back(per_cpu_time(time));
+  }
+  return median(waiting) > kWaiting;
+}
+
+bool kernel_tells_waiting(std::span<const ProbedRank> ranks) {
+  return std::ranges::all_of(ranks, [](const ProbedRank& r) {
+    return std::ranges::all_of(r.core, [](const CoreTime& time) { return time.waited_s >= 0; });
+  });
+}
+
+constexpr const char* kCoreShare = "core share";
+constexpr const char* kCoreShareInTurns = "core share in turns";
+
+/// P(at least `k` of `n`), each with chance `p`.
+double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomial_cdf(n, p, k - 1); }
+
+}  // namespace
+
+const char* name(SoloProbe probe) {
+  constexpr const char* kNames[] = {"host core", "fill", "copy to host", "copy from host"};
+  return kNames[static_cast<int>(probe)];
+}
+
+RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
+  RankFinding finding;
+  if (ranks.empty()) return finding;
+  const bool cold_caches = works_on_host(ranks) && (take_turns || spinning_takes_turns(ranks));
+  if (cold_caches) finding.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
+  for (const auto& [device, equal] : by_device(ranks)) {
+    if (equal.size() < kFewestEqual) {
+      finding.skipped.push_back(fmt::format("solo probes: {} rank{} on {}, too few to compare", equal.size(),
+                                            equal.size() == 1 ? "" : "s", device));
+      continue;
+    }
+    finding.outcome = worse(finding.outcome, Outcome::pass);
+    for (std::size_t p = 0; p < kSoloProbes.size(); ++p) {
+      if (cold_caches && kSoloProbes[p] != SoloProbe::spin) continue;
+      judge_probe(ranks, equal, times_of(ranks, p), name(kSoloProbes[p]), kSetsNeeded, warn, fail, finding);
+    }
+  }
+  conclude(finding);
+  return finding;
+}
+
+RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
+  RankFinding finding;
+  if (ranks.empty()) return finding;
+  const bool turns = take_turns || spinning_takes_turns(ranks);
+  if (turns && !kernel_tells_waiting(ranks)) {
+    finding.skipped.emplace_back(
+        "core share: ranks take turns on their cores, and the kernel does not tell how long each waited "
+        "(/proc/PID/schedstat)");
+    return finding;
+  }
+  Times all(ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (std::size_t set = 0; set < kSoloSets; ++set)
+      all[r][set] = turns ? in_turns(ranks[r].core[set]) : per_cpu_time(ranks[r].core[set]);
+  }
+  for (const auto& [device, equal] : by_device(ranks)) {
+    if (equal.size() < kFewestEqual) continue;  // judge_solo says so
+    finding.outcome = worse(finding.outcome, Outcome::pass);
+    // Without turns, others that want the core for a moment are no fault.
+    judge_probe(ranks, equal, all, turns ? kCoreShareInTurns : kCoreShare,
+                turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, finding);
+  }
+  conclude(finding);
+  return finding;
+}
+
+RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns) {
+  constexpr double kMostly = 0.6;
+  constexpr double kChance = 1e-6;
+  constexpr double kOfWork = 0.1;
+  RankFinding finding;
+  if (ranks.size() < kFewestEqual) {
+    finding.skipped.push_back(
+        fmt::format("arrival: {} rank{}, too few to tell who is late", ranks.size(), ranks.size() == 1 ? "" : "s"));
+    return finding;
+  }
+  if (take_turns || cores_are_shared(ranks)) {
+    finding.skipped.emplace_back("arrival: ranks take turns on their cores, so the scheduler decides who is late");
+    return finding;
+  }
+  finding.outcome = Outcome::pass;
+  const std::size_t n = ranks.front().entry_s.size();
+  std::vector<int> times_last(ranks.size());
+  std::vector<std::vector<double>> late_s(ranks.size()), gap_s(ranks.size());
+  std::vector<double> entries(ranks.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t r = 0; r < ranks.size(); ++r) entries[r] = ranks[r].entry_s[i];
+    const double middle = median(entries);
+    std::vector<double> sorted = entries;
+    std::sort(sorted.begin(), sorted.end());
+    const double last = sorted.back();
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const bool is_last = entries[r] == last;
+      times_last[r] += is_last ? 1 : 0;
+      late_s[r].push_back(entries[r] - middle);
+      gap_s[r].push_back(entries[r] - (is_last ? sorted[sorted.size() - 2] : last));
+    }
+  }
+  std::vector<double> works;
+  for (const ProbedRank& r : ranks) works.push_back(r.work_s);
+  const double work_s = median(works);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const double late = median(late_s[r]);
+    const bool mostly = times_last[r] > kMostly * static_cast<double>(n) &&
+                        at_least(n, 1.0 / static_cast<double>(ranks.size()), times_last[r]) < kChance;
+    if (!mostly || late < std::max(4 * clock_error_s, kOfWork * work_s)) continue;
+    SlowRank slow;
+    slow.rank = static_cast<int>(r);
+    slow.host = ranks[r].host;
+    slow.probe = "arrival";
+    slow.ratio = work_s / (work_s + late);
+    slow.times_last = times_last[r];
+    slow.iterations = static_cast<int>(n);
+    slow.late_s = late;
+    slow.gap_s = median(gap_s[r]);
+    slow.confirmed = false;
+    finding.slow.push_back(slow);
+  }
+  conclude(finding);
+  return finding;
+}
+
+RankFinding join(RankFinding solo, const RankFinding& arrival) {
+  solo.slow.insert(solo.slow.end(), arrival.slow.begin(), arrival.slow.end());
+  solo.skipped.insert(solo.skipped.end(), arrival.skipped.begin(), arrival.skipped.end());
+  solo.outcome = worse(solo.outcome, arrival.outcome);
+  conclude(solo);
+  return solo;
+}
+
+void drop_unconfirmed(RankFinding& arrival) {
+  std::vector<SlowRank> confirmed;
+  for (const SlowRank& slow : arrival.slow) {
+    if (slow.confirmed) {
+      confirmed.push_back(slow);
+    } else {
+      arrival.skipped.push_back(describe(slow));
+    }
+  }
+  arrival.slow = std::move(confirmed);
+  if (arrival.outcome != Outcome::skip) arrival.outcome = Outcome::pass;
+  conclude(arrival);
+}
+
+std::string describe(const SlowRank& slow) {
+  const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
+  if (slow.probe == kCoreShare || slow.probe == kCoreShareInTurns) {
+    return fmt::format("{}: kept off its core: {:.2f} of the median's CPU time{}, in {} of {} sets", who, slow.ratio,
+                       slow.probe == kCoreShareInTurns ? " (waiting for other processes left out)" : "", slow.slow_sets,
+                       kSoloSets);
+  }
+  if (slow.probe != "arrival") {
+    return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, slow.probe, slow.ratio, slow.slow_sets,
+                       kSoloSets);
+  }
+  return fmt::format("{}: last in {} of {} arrivals, {:.2f} ms behind the median rank; without it the operation is {}",
+                     who, slow.times_last, slow.iterations, 1e3 * slow.late_s,
+                     slow.confirmed ? "as fast as it should be" : "no faster");
+}
+
+}  // namespace busbar

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "driver/locate/pair_results.h"
+#include "driver/locate/screen_pairs.h"
+
+#include <span>
+#include <vector>
+
+namespace busbar {
+
+/// The most units blamed by chance that a search may expect: one is blamed only where (how many there are) x
+/// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
+constexpr double kFalseBlames = 0.01;
+/// The same of what fewer measurements speak for, and what a dip more looks like: a unit that is slow only at times,
+/// which --soak shows better, and a single pair, which --full does.
+constexpr double kFalseAlarms = 1e-4;
+
+/// The same of what dips alone must have to be a failure and not a warning.
+constexpr double kFalseFailures = 1e-6;
+
+/// Slow measurements and their mean.
+struct SlowCount {
+  int measured = 0;
+  int slow = 0;
+  double sum = 0;  ///< of the slow ones' ratios
+  double squares = 0;
+  void add(double ratio, bool is_slow);
+  double mean() const;
+  double deviation() const;
+};
+
+/// What is known of an end that was suspect, or slow or dipping more often than the others.
+struct EndEvidence {
+  int end = 0;
+  bool suspect = false;     ///< all its pairs were slow
+  SlowCount pairs;          ///< of the screen, with partners that are not suspect themselves
+  SlowCount confirmations;  ///< under the load of all others
+  SlowCount alone;
+  double alone_ratio = 0;  ///< mean; 0: not tried
+  int dipped = 0;          ///< measurements with dips, of `measured`
+  int measured = 0;
+  double chance = 1;      ///< ends like this one that luck alone would make
+  double dip_chance = 1;  ///< the same, of the dips
+  int dipped_again = 0;   ///< of the confirmations
+  double sustained = 1;   ///< over all its measurements, dips included, of what others sustain
+  bool slow() const { return suspect && 2 * confirmations.slow > confirmations.measured; }
+  bool blamed() const { return slow() && chance <= kFalseBlames; }
+  /// Slow too often for chance, but not always.
+  bool comes_and_goes() const;
+};
+
+/// What is known of a slow pair whose ends are both good.
+struct LinkEvidence {
+  int a = 0;  ///< ends
+  int b = 0;
+  SlowCount measurements;  ///< the screen's, and each time it was measured again
+  SlowCount alone;
+  double alone_ratio = 0;
+  double chance = 1;
+  bool always_slow() const { return measurements.slow == measurements.measured; }
+  bool blamed() const { return always_slow() && measurements.measured >= 3 && chance <= kFalseAlarms; }
+};
+
+/// All of it, of the measurements both ways at once or of those one way.
+struct PairEvidence {
+  bool one_way = false;
+  Screen screen;
+  std::vector<MeasuredPair> pairs;
+  double slow_share =
+      0;  ///< of the measurements between ends that are beyond suspicion, never 0: (slow + 1/2) / (n + 1)
+  int good_measurements = 0;
+  std::vector<EndEvidence> ends;
+  std::vector<LinkEvidence> links;
+};
+
+/// Pure: the same results, the same evidence. `few`: as screen_pairs.
+PairEvidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few);
+
+}  // namespace busbar

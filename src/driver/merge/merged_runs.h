@@ -1,0 +1,40 @@
+#pragma once
+
+#include "common/record/read_run.h"
+#include "common/statistics/launches.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// One cell over all launches.
+struct MergedCell {
+  RunCell cell;                          ///< which one: of the first launch
+  std::vector<double> launch_medians_s;  ///< in the order of the files
+  LaunchesEstimate estimate;             ///< times in seconds, variances in their squares
+  int best_epochs = 0;                   ///< epochs per launch that give most precision for the time
+  std::int64_t wrong = 0;                ///< wrong elements in all launches: then there are no times
+};
+
+/// Launches of one benchmark as one result.
+struct MergedRuns {
+  std::vector<RunFile> runs;
+  std::vector<MergedCell> cells;
+  std::vector<std::string> warnings;  ///< what differs between the launches, and what was left out
+};
+
+/// Combines launches: per cell the median of their medians with the interval of merge_launches, which is of the
+/// launches, never of their epochs. `launch_cost_s`: what a launch costs beside measuring, for best_epochs. Throws
+/// Error(bad_config) naming the files where there are fewer than two, one is there twice, one did not end or has no
+/// --stat, or they did not measure the same thing (collective, ranks, backend, cadence, estimand, rows).
+MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s);
+
+/// What stdout gets: header, a row per cell, what differs.
+std::string merged_text(const MergedRuns& merged);
+
+/// A whole JSON document with every launch's medians.
+std::string merged_json(const MergedRuns& merged);
+
+}  // namespace busbar

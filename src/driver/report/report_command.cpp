@@ -1,0 +1,103 @@
+#include "driver/report/report_command.h"
+
+#include "common/base/error.h"
+#include "common/base/read_file.h"
+#include "common/base/units.h"
+#include "common/job/before_session.h"
+#include "common/mpi/launcher.h"
+#include "common/output/report_file.h"
+#include "common/output/table.h"
+#include "driver/command/subcommand.h"
+#include "driver/report/report_files.h"
+#include "driver/report/report_html.h"
+
+#include <fmt/format.h>
+
+namespace busbar {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> files;
+  std::string output = "report.html";
+  std::string title;
+  bool help = false;
+};
+
+std::vector<OwnOption> own_options(ReportOptions& options) {
+  return {{"output", "OUT.html", "-o too: the file to write, - for stdout; report.html as a rule. An existing file is",
+           [&](std::string_view text) { options.output = text; }},
+          {"title", "TEXT", "the report's heading", [&](std::string_view text) { options.title = text; }}};
+}
+
+std::string report_help() {
+  ReportOptions unused;
+  std::string options = own_options_help(own_options(unused));
+  options.insert(options.find("\n") + 1, std::string(38, ' ') + "kept, OUT.html.0 is written\n");
+  return "usage: busbar report FILE.json... [-o OUT.html] [--title TEXT]\n\n"
+         "Makes one HTML file that needs no network: verdict, bandwidth and latency over size, the pairs' heat map, "
+         "every\nrank's lateness, doctor's findings, what was run. FILE: what -J of the benchmarks, of compare, merge, "
+         "locate or\ndoctor wrote, or accept's results. Several files share the charts, and equal cells are compared "
+         "with the first file's:\nbefore and after, cluster A and B.\n\n" +
+         options +
+         "\nThe exit code does not judge: 0 when the report was written, 255 for files that are none of these.\n";
+}
+
+/// -o is a letter of the benchmarks too, so it is left among what is not ours.
+void read_rest(const std::vector<std::string>& rest, ReportOptions& options) {
+  for (std::size_t i = 1; i < rest.size(); ++i) {
+    if (rest[i] == "-o" && i + 1 < rest.size()) {
+      options.output = rest[++i];
+      continue;
+    }
+    throw Error(ExitCode::bad_config,
+                rest[i] == "-o" ? "-o needs an argument"
+                                : fmt::format("{} has no meaning in report, which measures nothing; `busbar report "
+                                              "--help` lists what has (a file of that name: ./{})",
+                                              in_quotes(rest[i]), printable(rest[i])));
+  }
+}
+
+ReportOptions read_options(int argc, char** argv) {
+  ReportOptions options;
+  SplitArguments split = split_arguments(argc, argv, own_options(options));
+  options.files = std::move(split.words);
+  options.help = split.help;
+  read_rest(split.rest, options);
+  if (options.output.empty()) throw Error(ExitCode::bad_config, "--output: an empty name");
+  if (!options.help && options.files.empty()) {
+    throw Error(ExitCode::bad_config, "report: of which result files? `busbar report --help` tells more");
+  }
+  return options;
+}
+
+void write_report(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
+    return;
+  }
+  fmt::print("wrote {}\n", write_new_file(path, "--output", text));
+}
+
+int report(int argc, char** argv, bool speaks) {
+  const ReportOptions options = read_options(argc, argv);
+  if (!speaks) return 0;
+  if (options.help) {
+    fmt::print("{}", report_help());
+    return 0;
+  }
+  std::vector<ResultFile> files;
+  for (const std::string& file : options.files) files.push_back({file, read_file(file, "the result file")});
+  ReportData data = read_report_files(files);
+  if (!options.title.empty()) data.title = options.title;
+  write_report(options.output, report_html(data));
+  return 0;
+}
+
+}  // namespace
+
+int run_report(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_before_session(launch, [&] { return report(argc, argv, launch.rank <= 0); });
+}
+
+}  // namespace busbar

@@ -1,0 +1,235 @@
+#include "driver/report/report_of_json.h"
+
+#include "common/base/units.h"
+#include "common/record/json_place.h"
+#include "driver/report/report_parts.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace busbar {
+namespace {
+
+constexpr int kMostRanks = std::numeric_limits<int>::max();
+
+int nranks_of(const JsonPlace& file) { return static_cast<int>(file.at("nranks").whole(1, kMostRanks)); }
+
+std::optional<Interval> interval_of(const JsonPlace& list) {
+  std::vector<double> bounds;
+  list.each([&](const JsonPlace& bound) { bounds.push_back(bound.time_s()); });
+  if (bounds.size() != 2 || bounds[0] > bounds[1]) list.fail("is no pair of rising times");
+  return Interval{bounds[0], bounds[1]};
+}
+
+/// What all tools of ours say of a run.
+ReportRun how(const JsonPlace& file, const std::string& name) {
+  ReportRun run;
+  run.title = name;
+  const auto text = [&](const char* key) { return file.holds(key) ? file.at(key).text() : std::string(); };
+  const auto texts = [&](const char* key) {
+    return file.holds(key) ? file.at(key).texts() : std::vector<std::string>();
+  };
+  add_fact(run, "command", command_words(texts("args")));
+  add_fact(run, "busbar", text("version"));
+  add_fact(run, "backend", text("backend"));
+  add_fact(run, "library", text("library"));
+  add_fact(run, "start", text("start_time"));
+  if (file.holds("nranks")) add_fact(run, "ranks", fmt::format("{}", nranks_of(file)));
+  add_fact(run, "hosts", compress_hosts(texts("hosts")));
+  add_fact(run, "remarks", texts("remarks"));
+  if (file.has("exit_code")) {
+    add_fact(run, "exit code",
+             file.holds("exit_code") ? fmt::format("{}", file.at("exit_code").whole(0, 255)) : "it did not end");
+  }
+  add_fact(run, "environment", texts("environment"));
+  return run;
+}
+
+/// Returns at how many sizes a setting beats the library's own choice.
+std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::string& source) {
+  if (!c.holds("dtype")) return 0;  // nothing could be compared
+  std::size_t beaten = 0;
+  ReportSeries common;
+  common.source = source;
+  common.collective = c.at("collective").text();
+  common.type = type_words(c.at("dtype").text(), c.at("op").text());
+  common.placement = placement_words(c.at("placement").text() == "in");
+  common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
+  ReportTable table;
+  table.title = titled(source, "Fastest settings of " + common.collective);
+  table.caption = "A winner is faster than the library's own choice beyond doubt, and none is faster than it.";
+  table.columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"};
+  std::vector<ReportSeries> lines;
+  c.at("sizes").each([&](const JsonPlace& size) {
+    const auto nbytes = static_cast<std::uint64_t>(size.at("size_bytes").whole(0));
+    size.at("variants").each([&](const JsonPlace& cell) {
+      const std::string label = cell.at("variant").text();
+      auto at = std::find_if(lines.begin(), lines.end(), [&](const ReportSeries& s) { return s.variant == label; });
+      if (at == lines.end()) {
+        at = lines.insert(lines.end(), common);
+        at->variant = label;
+      }
+      ReportPoint p;
+      p.nbytes = nbytes;
+      p.wrong = cell.at("wrong").whole(0);
+      if (cell.holds("median_us")) p.time_s = cell.at("median_us").time_s();
+      if (cell.holds("difference")) p.note = cell.at("difference").text() + (label == "default" ? "" : " than default");
+      if (p.note.starts_with("undecided")) p.note = "undecided";
+      if (p.time_s || *p.wrong > 0) at->points.push_back(p);
+    });
+    std::string leading;
+    size.at("not_slower_than_the_fastest").each([&](const JsonPlace& v) {
+      leading += (leading.empty() ? "" : ", ") + v.text();
+    });
+    beaten += size.holds("winner") && size.at("winner").text() != "default" ? 1 : 0;
+    const double regret = size.holds("regret") ? size.at("regret").number() : 0;
+    table.rows.push_back(
+        {{},
+         {format_bytes(nbytes), size.holds("winner") ? size.at("winner").text() : "none: a tie",
+          size.at("fastest_by_estimate").text(), leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
+  });
+  for (ReportSeries& line : lines) add_busbw(line, nranks_of(c));
+  data.series.insert(data.series.end(), lines.begin(), lines.end());
+  data.judged.push_back(std::move(table));
+  return beaten;
+}
+
+Outcome outcome_of(const JsonPlace& value) {
+  const std::string text = value.text();
+  for (const Outcome o : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::inconclusive, Outcome::fail}) {
+    if (text == name(o)) return o;
+  }
+  value.fail("is none of PASS, WARN, FAIL, INCONCLUSIVE, SKIP");
+}
+
+}  // namespace
+
+void add_comparisons(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
+  const Json document = parse_json(text, name);
+  const JsonPlace file(document, "", name);
+  if (data.title.empty()) data.title = "Comparison of settings, " + file.at("library").text();
+  std::int64_t wrong = 0, compared = 0;
+  std::size_t beaten = 0, sizes = 0;
+  file.at("comparisons").each([&](const JsonPlace& c) {
+    beaten += add_comparison(data, c, source);
+    c.at("sizes").each([&](const JsonPlace&) { ++sizes; });
+    wrong += c.at("cells").at("wrong").whole(0);
+    compared += c.at("cells").at("compared").whole(0);
+  });
+  const std::string headline =
+      wrong > 0 ? fmt::format("WRONG DATA in {} of {} compared cells", wrong, compared)
+                : fmt::format("the library's own choice is confidently beaten at {} of {} sizes", beaten, sizes);
+  add_verdict(data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt, headline, {}, source);
+  data.runs.push_back(how(file, name));
+}
+
+void add_merged(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
+  const Json document = parse_json(text, name);
+  const JsonPlace file(document, "", name);
+  const std::string collective = file.at("collective").text();
+  std::vector<std::string> launches;
+  file.at("launches").each([&](const JsonPlace& launch) {
+    launches.push_back(launch.at("file").text() +
+                       (launch.holds("start_time") ? ", " + launch.at("start_time").text() : ""));
+  });
+  std::vector<ReportSeries> lines;
+  std::int64_t wrong = 0;
+  file.at("cells").each([&](const JsonPlace& cell) {
+    ReportSeries series;
+    series.source = source;
+    series.collective = collective;
+    series.type = type_words(cell.at("type").text(), cell.at("redop").text());
+    series.placement = placement_words(cell.at("placement").text() == "in");
+    series.scope = fmt::format("{} ranks, {} launches", nranks_of(file), launches.size());
+    if (const auto root = cell.at("root").whole(-1, kMostRanks); root >= 0)
+      series.variant = fmt::format("root {}", root);
+    auto at = std::find_if(lines.begin(), lines.end(), [&](const ReportSeries& s) {
+      return s.type == series.type && s.placement == series.placement && s.variant == series.variant;
+    });
+    if (at == lines.end()) at = lines.insert(lines.end(), series);
+    ReportPoint p;
+    p.nbytes = static_cast<std::uint64_t>(cell.at("size").whole(0));
+    p.wrong = cell.at("nwrong").whole(0);
+    wrong += *p.wrong;
+    if (cell.holds("median_us")) p.time_s = cell.at("median_us").time_s();
+    if (cell.holds("interval_us")) p.time_interval_s = interval_of(cell.at("interval_us"));
+    at->points.push_back(p);
+  });
+  if (data.title.empty()) data.title = fmt::format("{}, {} launches", collective, launches.size());
+  add_verdict(
+      data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt,
+      fmt::format("{} of {} launches: {}", collective, launches.size(), wrong > 0 ? "WRONG DATA" : "no wrong data"),
+      file.at("warnings").texts(), source);
+  for (ReportSeries& line : lines) {
+    join_repeated(line);
+    add_busbw(line, nranks_of(file));
+  }
+  data.series.insert(data.series.end(), lines.begin(), lines.end());
+  data.runs.push_back(how(file, name));
+  add_fact(data.runs.back(), "launches", launches);
+}
+
+void add_locate(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
+  const Json document = parse_json(text, name);
+  const JsonPlace file(document, "", name);
+  data.runs.push_back(how(file, name));
+  if (!file.holds("locate")) {
+    add_verdict(data, Outcome::inconclusive, "the search for slow units did not end", {}, source);
+    return;
+  }
+  const JsonPlace found = file.at("locate");
+  ReportMatrix matrix;
+  matrix.unit = file.at("unit").text();
+  matrix.units = file.at("units").texts();
+  matrix.title = titled(source, fmt::format("Pairs of {}s", matrix.unit));
+  matrix.threshold = found.holds("threshold") ? found.at("threshold").number() : 0;
+  matrix.median_bandwidth = found.holds("median_bandwidth") ? found.at("median_bandwidth").number() : 0;
+  ReportTable table;
+  table.title = titled(source, "Who is slow");
+  table.columns = {"who", "why"};
+  std::vector<std::string> lines;
+  const auto add_row = [&](Outcome outcome, const std::string& who, const std::string& why) {
+    table.rows.push_back({outcome, {who, why}});
+    lines.push_back(why);
+  };
+  found.at("culprits").each([&](const JsonPlace& culprit) {
+    std::string who;
+    for (const std::string& unit : culprit.at("units").texts()) {
+      who += (who.empty() ? "" : ", ") + unit;
+      const auto at = std::find(matrix.units.begin(), matrix.units.end(), unit);
+      if (at != matrix.units.end()) matrix.blamed.push_back(static_cast<int>(at - matrix.units.begin()));
+    }
+    add_row(outcome_of(culprit.at("outcome")), who, culprit.at("text").text());
+  });
+  found.at("ranks").at("slow").each([&](const JsonPlace& slow) {
+    add_row(outcome_of(slow.at("outcome")),
+            fmt::format("rank {} on {}", slow.at("rank").whole(0, kMostRanks), slow.at("host").text()),
+            slow.at("text").text());
+  });
+  table.caption =
+      fmt::format("{}{} rounds.", table.rows.empty() ? "Nobody that can be named; " : "", found.at("rounds").whole(0));
+  for (const bool one_way : {false, true}) {
+    found.at(one_way ? "matrix_one_way" : "matrix").each([&](const JsonPlace& cell) {
+      std::vector<double> n;
+      cell.each([&](const JsonPlace& value) { n.push_back(value.is_null() ? 0 : value.number()); });
+      const auto last = static_cast<double>(matrix.units.size()) - 1;
+      if (n.size() != 4 || std::min(n[0], n[1]) < 0 || std::max(n[0], n[1]) > last || n[3] < 0 || n[3] > 1e9) {
+        cell.fail("is no [unit, unit, bandwidth, measurements]");
+      }
+      matrix.cells.push_back({static_cast<int>(n[0]), static_cast<int>(n[1]), n[2], static_cast<int>(n[3]), one_way});
+    });
+  }
+  if (data.title.empty()) data.title = fmt::format("Slow {}s among {}", matrix.unit, matrix.units.size());
+  const Outcome outcome = outcome_of(found.at("outcome"));
+  std::string headline = found.at("headline").text();
+  const std::string word = std::string(busbar::name(outcome)) + ": ";  // stands above it already
+  if (headline.starts_with(word)) headline.erase(0, word.size());
+  add_verdict(data, outcome, headline, lines, source);
+  data.judged.push_back(std::move(table));
+  if (!matrix.cells.empty()) data.matrices.push_back(std::move(matrix));
+}
+
+}  // namespace busbar

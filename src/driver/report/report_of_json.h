@@ -1,0 +1,22 @@
+#pragma once
+
+#include "driver/report/report_data.h"
+
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+// Result files that are read for the report alone. Each throws Error(bad_config) that names the file and what is
+// missing or of another type in it; `source` names the file in the report where there are several, else it is empty.
+
+/// `compare -J`: a line per variant, and who wins at which size.
+void add_comparisons(ReportData& data, std::string_view text, const std::string& name, const std::string& source);
+
+/// `merge -J`: medians over launches with the interval that only launches give.
+void add_merged(ReportData& data, std::string_view text, const std::string& name, const std::string& source);
+
+/// `locate -J`: who is slow, and the heat map.
+void add_locate(ReportData& data, std::string_view text, const std::string& name, const std::string& source);
+
+}  // namespace busbar

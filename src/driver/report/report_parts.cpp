@@ -1,0 +1,167 @@
+#include "driver/report/report_parts.h"
+
+#include "collectives/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace busbar {
+namespace {
+
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return median(values);
+}
+
+template <class Get>
+std::vector<double> values_of(const std::vector<const ReportPoint*>& points, Get get) {
+  std::vector<double> values;
+  for (const ReportPoint* p : points) {
+    if (const std::optional<double> value = get(*p)) values.push_back(*value);
+  }
+  return values;
+}
+
+std::optional<Interval> range_of(const std::vector<double>& values) {
+  if (values.size() < 2) return std::nullopt;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return Interval{*low, *high};
+}
+
+ReportPoint one_of(const std::vector<const ReportPoint*>& points) {
+  if (points.size() == 1) return *points.front();
+  ReportPoint joined = *points.front();
+  const auto busbw = values_of(points, [](const ReportPoint& p) { return p.busbw; });
+  const auto time_s = values_of(points, [](const ReportPoint& p) { return p.time_s; });
+  if (!busbw.empty()) joined.busbw = middle(busbw);
+  if (!time_s.empty()) joined.time_s = middle(time_s);
+  joined.busbw_interval = range_of(busbw);
+  joined.time_interval_s = range_of(time_s);
+  for (const ReportPoint* p : points) {
+    if (p != points.front() && p->wrong) joined.wrong = joined.wrong.value_or(0) + *p->wrong;
+  }
+  joined.note = fmt::format("{}{} times: least to most", joined.note.empty() ? "" : joined.note + ", ", points.size());
+  return joined;
+}
+
+}  // namespace
+
+std::string titled(const std::string& source, const std::string& title) {
+  return source.empty() ? title : source + ": " + title;
+}
+
+void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::string& headline,
+                 const std::vector<std::string>& lines, const std::string& source) {
+  // What was not judged stands behind all that was.
+  const auto badness = [](const std::optional<Outcome>& o) { return o ? static_cast<int>(*o) : -1; };
+  const std::string own = titled(source, headline);
+  if (data.headline.empty()) {
+    data.headline = own;
+    data.outcome = outcome;
+  } else if (badness(outcome) > badness(data.outcome)) {
+    data.verdict.insert(data.verdict.begin(), data.headline);
+    data.headline = own;
+    data.outcome = outcome;
+  } else {
+    data.verdict.push_back(own);
+  }
+  for (const std::string& line : lines) {
+    // The headline of a single culprit is the culprit's line.
+    if (headline.find(line) == std::string::npos) data.verdict.push_back(titled(source, line));
+  }
+}
+
+std::string ranks_words(int nranks, std::size_t nhosts) {
+  return fmt::format("{} rank{} on {} host{}", nranks, nranks == 1 ? "" : "s", nhosts, nhosts == 1 ? "" : "s");
+}
+
+std::string type_words(const std::string& dtype, const std::string& op) {
+  return op.empty() || op == "none" ? dtype : dtype + " " + op;
+}
+
+std::string placement_words(bool in_place) { return in_place ? "in place" : "out of place"; }
+
+std::string command_words(const std::vector<std::string>& args) {
+  std::string text;
+  for (const std::string& arg : args) {
+    const bool plain = !arg.empty() && arg.find_first_of(" \t\n\"'\\$`*?[]{}()<>|&;~#!") == std::string::npos;
+    std::string word = arg;
+    for (std::size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4)) {
+      word.replace(at, 1, "'\\''");
+    }
+    text += (text.empty() ? "" : " ") + (plain ? arg : "'" + word + "'");
+  }
+  return text;
+}
+
+std::vector<std::string> device_words(const std::vector<std::string>& hosts, const std::vector<std::string>& devices) {
+  std::map<std::string, std::map<std::string, int>> counts;
+  for (std::size_t i = 0; i < std::min(hosts.size(), devices.size()); ++i) ++counts[hosts[i]][devices[i]];
+  std::map<std::string, std::vector<std::string>> hosts_with;
+  for (const auto& [host, of_host] : counts) {
+    std::string text;
+    for (const auto& [device, count] : of_host) {
+      text += fmt::format("{}{}{}", text.empty() ? "" : ", ", device, count > 1 ? fmt::format(" x {}", count) : "");
+    }
+    hosts_with[text].push_back(host);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, names] : hosts_with) lines.push_back(compress_hosts(names) + ": " + text);
+  return lines;
+}
+
+void join_repeated(ReportSeries& series) {
+  std::map<std::uint64_t, std::vector<const ReportPoint*>> by_size;
+  for (const ReportPoint& p : series.points) by_size[p.nbytes].push_back(&p);
+  std::vector<ReportPoint> points;
+  for (const auto& [nbytes, same] : by_size) points.push_back(one_of(same));
+  series.points = std::move(points);
+}
+
+void add_busbw(ReportSeries& series, int nranks) {
+  const Collective* collective = find_collective(series.collective);
+  // What alltoallv sends depends on its traffic, which the files do not have.
+  if (collective == nullptr || nranks < 1 || collective->name == "alltoallv") return;
+  // The size column is what counts, but for hypercube's, which holds the rank's own block too.
+  const double counted = collective->name == "hypercube" ? static_cast<double>(nranks - 1) / nranks : 1;
+  const double factor = counted * collective->bus_factor(nranks) / 1e9;
+  for (ReportPoint& p : series.points) {
+    const double bytes = factor * static_cast<double>(p.nbytes);
+    if (p.time_s) p.busbw = bytes / *p.time_s;
+    if (p.time_interval_s) p.busbw_interval = Interval{bytes / p.time_interval_s->high, bytes / p.time_interval_s->low};
+  }
+}
+
+ReportTable doctor_table(const DoctorFinding& finding, const std::string& what) {
+  ReportTable table;
+  table.title = what;
+  table.caption =
+      fmt::format("{} node{} looked at, {} checks were OK.", finding.nodes, finding.nodes == 1 ? "" : "s", finding.ok);
+  table.columns = {"check", "about", "where", "found", "why", "what to do"};
+  for (const DoctorFinding::Unequal& unequal : finding.unequal) {
+    for (const auto& value : unequal.values) {
+      const bool first = &value == &unequal.values.front();
+      table.rows.push_back({first ? std::optional(unequal.outcome) : std::nullopt,
+                            {first ? unequal.check : "", first ? unequal.subject : "", compress_hosts(value.places),
+                             value.value, first ? "not the same everywhere" : "", first ? unequal.remedy : ""}});
+    }
+  }
+  for (const DoctorFinding::Line& line : finding.lines) {
+    const DoctorRow& row = line.row;
+    table.rows.push_back(
+        {row.outcome, {row.check, row.subject, compress_hosts(line.hosts), row.value, row.reason, row.remedy}});
+  }
+  return table;
+}
+
+void add_fact(ReportRun& run, std::string_view name, std::vector<std::string> lines) {
+  if (!lines.empty()) run.facts.push_back({std::string(name), std::move(lines)});
+}
+
+void add_fact(ReportRun& run, std::string_view name, const std::string& line) {
+  if (!line.empty()) run.facts.push_back({std::string(name), {line}});
+}
+
+}  // namespace busbar

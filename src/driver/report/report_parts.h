@@ -1,0 +1,50 @@
+#pragma once
+
+#include "common/record/node_report.h"
+#include "driver/report/report_data.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+// What the readers of result files share when they fill a ReportData. All pure.
+
+/// A file's say in the verdict. The worst is the headline, the first of equals; the others' headlines become lines.
+void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::string& headline,
+                 const std::vector<std::string>& lines, const std::string& source);
+
+/// "16 ranks on 2 hosts".
+std::string ranks_words(int nranks, std::size_t nhosts);
+
+/// "float sum"; without the operation where nothing is reduced.
+std::string type_words(const std::string& dtype, const std::string& op);
+
+/// "in place", "out of place".
+std::string placement_words(bool in_place);
+
+/// A command as a shell would take it.
+std::string command_words(const std::vector<std::string>& args);
+
+/// "node[1-4]: NVIDIA H200 x 8": what devices hosts have, equal hosts in one line. One name per rank.
+std::vector<std::string> device_words(const std::vector<std::string>& hosts, const std::vector<std::string>& devices);
+
+/// Points of one size become one: the median, with what lies between the least and the most as its interval. Puts them
+/// in order of size.
+void join_repeated(ReportSeries& series);
+
+/// The bus bandwidth [1e9 B/s] that follows from a point's time; nothing for a collective that is not known.
+void add_busbw(ReportSeries& series, int nranks);
+
+/// Findings of doctor as a table; `what` is its title.
+ReportTable doctor_table(const DoctorFinding& finding, const std::string& what);
+
+/// "run.json: " before a title, where there are several files.
+std::string titled(const std::string& source, const std::string& title);
+
+/// Adds a fact unless it is empty.
+void add_fact(ReportRun& run, std::string_view name, const std::string& line);
+void add_fact(ReportRun& run, std::string_view name, std::vector<std::string> lines);
+
+}  // namespace busbar

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "common/record/accept_result.h"
+#include "common/record/node_report.h"
+
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// What `doctor` found as a result whose criteria are its findings, for the files that accept writes too (--junit,
+/// --csv, --markdown, --prometheus, --history). Times, command and library are the caller's to fill in.
+AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorFinding& finding);
+
+/// The same for `locate`: a criterion per culprit, or one that says that none was found. `unit`: "host" or "rank";
+/// `units`: their names.
+AcceptResult result_of_locate(const std::string& unit, const std::vector<std::string>& units,
+                              const LocateFinding& finding, const std::vector<Search::Cell>& matrix);
+
+}  // namespace busbar

@@ -1,0 +1,58 @@
+#include "programs/driver.h"
+
+#include "common/base/error.h"
+#include "common/base/suggest.h"
+#include "common/base/units.h"
+#include "common/mpi/launcher.h"
+#include "driver/command/subcommand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+int code_of(ExitCode code) { return static_cast<int>(code); }
+
+std::string driver_help() {
+  std::string text = "usage: busbar SUBCOMMAND [arguments]\n\n";
+  for (const Subcommand& s : all_subcommands()) text += fmt::format("  {:<12} {}\n", s.name, s.summary);
+  return text +
+         "\n`busbar SUBCOMMAND --help` tells more; the benchmarks are executables of their own (all_reduce_perf, "
+         "...).\n";
+}
+
+}  // namespace
+
+int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) {
+  // Under a launcher every rank comes here; what all find alike is said once.
+  const bool speaks = detect_launch().rank <= 0;
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "--help" || word == "-h" || word == "help") {
+    if (speaks) fmt::print("{}", driver_help());
+    return code_of(ExitCode::good);
+  }
+  if (word == "--version") {
+    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
+    return code_of(ExitCode::good);
+  }
+  const auto subcommands = all_subcommands();
+  const auto found =
+      std::find_if(subcommands.begin(), subcommands.end(), [&](const Subcommand& s) { return s.name == word; });
+  if (found != subcommands.end()) return (found->run != nullptr ? found->run : with_ranks)(argc - 1, argv + 1);
+  if (!speaks) return code_of(ExitCode::good);
+  std::vector<std::string> names;
+  for (const Subcommand& s : subcommands) names.emplace_back(s.name);
+  const std::string nearest = nearest_choice(word, names);
+  fmt::print(stderr, "busbar: error: {}{}\n\n{}",
+             word.empty() ? "which subcommand?" : fmt::format("unknown subcommand {}", in_quotes(word)),
+             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), driver_help());
+  return code_of(ExitCode::bad_config);
+}
+
+}  // namespace busbar

@@ -1,0 +1,3 @@
+#include "programs/perf.h"
+
+int main(int argc, char** argv) { return busbar::run_perf(argc, argv, BUSBAR_COLLECTIVE_NAME); }

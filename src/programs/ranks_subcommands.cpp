@@ -1,0 +1,33 @@
+#include "programs/ranks_subcommands.h"
+
+#include "common/base/error.h"
+#include "driver/accept/accept_command.h"
+#include "driver/compare/compare.h"
+#include "driver/doctor/doctor_command.h"
+#include "driver/fingerprint/fingerprint.h"
+#include "driver/locate/locate_command.h"
+
+#include <algorithm>
+#include <array>
+
+namespace busbar {
+
+std::span<const Subcommand> ranks_subcommands() {
+  static constexpr std::array kSubcommands{
+      Subcommand{"accept", {}, &run_accept},
+      Subcommand{"compare", {}, [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
+      Subcommand{"doctor", {}, &run_doctor_job},
+      Subcommand{"fingerprint", {}, &run_fingerprint},
+      Subcommand{"locate", {}, &run_locate},
+  };
+  return kSubcommands;
+}
+
+int run_ranks_subcommand(int argc, char** argv) {
+  const auto subcommands = ranks_subcommands();
+  const auto found = std::find_if(subcommands.begin(), subcommands.end(),
+                                  [&](const Subcommand& s) { return s.name == std::string_view(argv[0]); });
+  return found != subcommands.end() ? found->run(argc, argv) : static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace busbar

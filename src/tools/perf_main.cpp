@@ -1,3 +1,0 @@
-#include "tools/perf.h"
-
-int main(int argc, char** argv) { return busbar::run_perf(argc, argv, BUSBAR_COLLECTIVE_NAME); }
