@@ -66,7 +66,7 @@ soak: test-deps all  ## No false alarm in 20 runs on busy cores, each fault thre
 test-deps lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)
 
-lint: lint-deps configure  ## Formatting, clang-tidy, layers, headers, scripts (ARGS='layers': only that)
+lint: lint-deps configure  ## Formatting, clang-tidy, rooms, headers, scripts (ARGS='rooms': only that)
 	@scripts/lint/lint-all.sh '$(BUILDDIR)' $(ARGS)
 
 format:  ## Apply clang-format to every source

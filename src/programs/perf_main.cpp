@@ -1,3 +1,3 @@
-#include "programs/perf.h"
+#include "programs/perf/perf.h"
 
 int main(int argc, char** argv) { return busbar::run_perf(argc, argv, BUSBAR_COLLECTIVE_NAME); }

@@ -1,5 +1,5 @@
-#include "programs/driver.h"
-#include "programs/ranks_subcommands.h"
+#include "programs/busbar/driver.h"
+#include "programs/busbar/ranks_subcommands.h"
 
 #include <algorithm>
 #include <string_view>

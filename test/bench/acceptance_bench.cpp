@@ -7,6 +7,7 @@
 #include "driver/accept/accept_text.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"
+#include "driver/accept/read_accept_plan.h"
 #include "driver/report/report_html.h"
 #include "driver/report/report_of_accept.h"
 

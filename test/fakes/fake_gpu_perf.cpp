@@ -2,7 +2,7 @@
 // fake_gpu_perf compare [arguments of busbar compare], with NCCL_HOME naming the folder of the fake library.
 
 #include "driver/compare/compare.h"
-#include "programs/perf.h"
+#include "programs/perf/perf.h"
 
 #include <cstdio>
 #include <string_view>

@@ -3,7 +3,7 @@
 
 #include "driver/compare/compare.h"
 #include "faults/faulty_backend.h"
-#include "programs/perf.h"
+#include "programs/perf/perf.h"
 
 #include <cstdio>
 #include <exception>

@@ -6,6 +6,7 @@
 #include "common/record/accept_json.h"
 #include "driver/accept/accept_text.h"
 #include "driver/accept/judge_acceptance.h"
+#include "driver/accept/read_accept_plan.h"
 #include "fuzz_main.h"
 
 using namespace busbar;
@@ -20,13 +21,14 @@ std::string check_plan(std::string_view input) {
     if (cell.collective == nullptr || cell.stages.empty() || cell.name.empty()) return "a cell is not complete";
     if (!cell.config.stat) return "a cell without --stat";
   }
-  if (digest(plan) != digest(read_accept_plan(plan.text, plan.file))) return "another digest when read again";
+  if (plan.digest != read_accept_plan(plan.text, plan.file).digest) return "another digest when read again";
   return {};
 }
 
 /// What can be read can be judged and told, and written again.
 std::string check_result(std::string_view input) {
   AcceptResult result = read_accept_json(input, "fuzz.json");
+  if (!result.plan.text.empty()) result.plan = read_accept_plan(result.plan.text, result.plan.file);
   const AcceptResult baseline = result;
   judge_acceptance(result, {}, &baseline);
   if (accept_text(result).empty()) return "no verdict";

@@ -3,6 +3,7 @@
 
 #include "driver/accept/accept_merge.h"
 #include "driver/accept/accept_steps.h"
+#include "driver/accept/read_accept_plan.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,6 +3,7 @@
 // A run of accept with something in every field, for tests of what is made of it.
 
 #include "common/record/accept_result.h"
+#include "driver/accept/read_accept_plan.h"
 
 #include <string>
 #include <vector>

@@ -3,6 +3,7 @@
 
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counter_rules.h"
+#include "driver/doctor/join_nodes.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,10 @@
 // Would catch: an odd node that is not named, a majority that is blamed, findings told once per node.
 
+#include "common/base/compress_list.h"
 #include "common/record/node_report.h"
 #include "driver/doctor/changed_rows.h"
 #include "driver/doctor/doctor_text.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/doctor/make_row.h"
 
 #include <catch2/catch.hpp>

@@ -3,6 +3,7 @@
 #include "common/record/doctor_json.h"
 
 #include "common/base/error.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/doctor/make_row.h"
 
 #include <catch2/catch.hpp>

@@ -3,6 +3,7 @@
 
 #include "common/watch/hang_report.h"
 
+#include "common/base/compress_list.h"
 #include "hang_fixture.h"
 #include "text_lines.h"
 

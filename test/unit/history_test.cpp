@@ -5,6 +5,8 @@
 #include "driver/history/history.h"
 
 #include "common/base/error.h"
+#include "common/output/run_history.h"
+#include "driver/compare/compare_reporter.h"
 #include "driver/history/add_to_history.h"
 #include "driver/history/history_compare.h"
 #include "driver/history/history_of.h"

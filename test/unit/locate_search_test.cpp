@@ -161,9 +161,9 @@ TEST_CASE("--full finds slow units and a slow pair between healthy ones at once"
 
 TEST_CASE("--full measures every pair, and the matrix holds them", "[locate]") {
   SimulatedCluster cluster(9, 7);
-  const std::vector<Search::Cell> cells = searched(cluster, full()).matrix();
+  const std::vector<PairCell> cells = searched(cluster, full()).matrix();
   CHECK(cells.size() == 36);
-  for (const Search::Cell& cell : cells) {
+  for (const PairCell& cell : cells) {
     CHECK(cell.a < cell.b);
     CHECK(cell.bandwidth == Approx(cluster.scale).epsilon(0.15));
     CHECK(cell.measurements >= 1);

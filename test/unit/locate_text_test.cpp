@@ -20,8 +20,8 @@ AcceptResult::Located hosts(int n) {
   return located;
 }
 
-Search::Cell cell(int a, int b, double bandwidth, bool one_way = false) {
-  Search::Cell c;
+PairCell cell(int a, int b, double bandwidth, bool one_way = false) {
+  PairCell c;
   c.a = a;
   c.b = b;
   c.bandwidth = bandwidth;

@@ -4,6 +4,7 @@
 #include "driver/verdict/output_options.h"
 
 #include "common/base/error.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/history/history.h"
 #include "driver/verdict/tool_result.h"
 #include "full_disk.h"

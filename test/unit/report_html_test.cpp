@@ -5,6 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/record/doctor_json.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/report/html_text.h"
 #include "driver/report/json_charts.h"
 #include "driver/report/report_changes.h"

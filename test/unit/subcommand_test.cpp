@@ -4,8 +4,8 @@
 #include "driver/command/subcommand.h"
 
 #include "common/base/error.h"
-#include "common/job/program_beside.h"
-#include "programs/ranks_subcommands.h"
+#include "common/base/program_beside.h"
+#include "programs/busbar/ranks_subcommands.h"
 
 #include <catch2/catch.hpp>
 

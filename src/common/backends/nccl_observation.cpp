@@ -13,7 +13,7 @@ namespace busbar {
 namespace {
 
 // Bits of NCCL's activation mask.
-constexpr int kCollectives = 1 << 1;
+constexpr int kNcclNames = 1 << 1;
 constexpr int kTransfers = 1 << 2;
 
 /// NCCL's name of the collective, as its profiler and its log spell it; empty where it is made of transfers.
@@ -122,7 +122,7 @@ void NcclObservation::attach(int* activation_mask, Logger logger) noexcept {
   const std::lock_guard lock(mutex_);
   mask_ = activation_mask;
   logger_ = logger;
-  set_mask(observing() ? kCollectives | kTransfers : 0);
+  set_mask(observing() ? kNcclNames | kTransfers : 0);
 }
 
 bool NcclObservation::attached() const noexcept {
@@ -134,7 +134,7 @@ void NcclObservation::begin() {
   const std::lock_guard lock(mutex_);
   observed_ = {};
   observing_ = true;
-  set_mask(kCollectives | kTransfers);
+  set_mask(kNcclNames | kTransfers);
 }
 
 Observed NcclObservation::end() {

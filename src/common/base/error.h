@@ -35,4 +35,7 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
+/// Throws Error(bad_config): what is asked for cannot be.
+[[noreturn]] inline void throw_bad_config(const std::string& text) { throw Error(ExitCode::bad_config, text); }
+
 }  // namespace busbar

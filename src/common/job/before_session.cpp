@@ -1,7 +1,7 @@
 #include "common/job/before_session.h"
 
 #include "common/base/error.h"
-#include "common/job/child.h"
+#include "common/mpi/child.h"
 
 #include <fmt/format.h>
 

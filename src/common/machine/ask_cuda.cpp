@@ -13,7 +13,7 @@ constexpr int kMemoryManagement = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MA
 constexpr int kShareableHandles = 103;  // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
 constexpr int kMulticast = 132;         // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
 
-struct Calls {
+struct CudaCalls {
   int (*init)(unsigned flags) = nullptr;
   int (*count)(int*) = nullptr;
   int (*device)(int*, int index) = nullptr;
@@ -25,7 +25,7 @@ struct Calls {
 
 std::vector<CudaAbilities> ask_cuda(const std::string& name) {
   const NvmlLibrary library = open_nvml(name);
-  Calls calls;
+  CudaCalls calls;
   const bool able = library != nullptr && find_in(library, "cuInit", calls.init) &&
                     find_in(library, "cuDeviceGetCount", calls.count) &&
                     find_in(library, "cuDeviceGet", calls.device) &&

@@ -2,7 +2,6 @@
 
 #include "common/machine/cgroup.h"
 #include "common/machine/cpu_usage.h"
-#include "common/watch/local_evidence.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -27,6 +27,12 @@ struct IbPort {
 };
 std::vector<IbPort> ib_ports(const std::filesystem::path& root);
 
+/// Bytes in and out of the host's interfaces and InfiniBand ports so far, loopback left out.
+std::uint64_t network_bytes(const std::filesystem::path& root = "/");
+
+/// The host's error counters by name ("mlx5_0/1/symbol_error").
+std::map<std::string, std::uint64_t> error_counters(const std::filesystem::path& root = "/");
+
 /// A record of the kernel's log, /dev/kmsg.
 struct KernelLine {
   std::uint64_t sequence = 0;

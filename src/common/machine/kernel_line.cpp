@@ -46,14 +46,14 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
 }
 
 /// "Sep 01 12:00:00 node3 kernel: " and "2025-09-01T12:00:00+0200 node3 kernel: ".
-bool take_journal(std::string_view& text, LogOrigin& origin) {
+bool take_journal(std::string_view& text, KernelMessage& message) {
   constexpr std::string_view kKernel = " kernel: ";
   const std::size_t at = text.find(kKernel);
   if (at > 120) return false;  // nowhere is beyond that too
   const std::string_view before = trimmed(text.substr(0, at));
   const std::size_t space = before.rfind(' ');
-  origin.host = space == kNone ? before : before.substr(space + 1);
-  if (space != kNone) origin.timestamp = trimmed(before.substr(0, space));
+  message.host = space == kNone ? before : before.substr(space + 1);
+  if (space != kNone) message.timestamp = trimmed(before.substr(0, space));
   text = trimmed(text.substr(at + kKernel.size()));
   return true;
 }
@@ -70,12 +70,12 @@ void take_level(std::string_view& text) {
 }
 
 /// The kernel's prefix off `text`; false where there is none.
-bool take_prefix(std::string_view& text, LogOrigin& origin) {
-  const bool journal = take_journal(text, origin);
+bool take_prefix(std::string_view& text, KernelMessage& message) {
+  const bool journal = take_journal(text, message);
   take_level(text);
   std::string_view since_boot;
   const bool brackets = take_brackets(text, since_boot);
-  if (brackets && origin.timestamp.empty()) origin.timestamp = since_boot;
+  if (brackets && message.timestamp.empty()) message.timestamp = since_boot;
   return journal || brackets;
 }
 
@@ -147,18 +147,17 @@ bool read_out_of_memory(std::string_view text, KernelEvent& event) {
 
 }  // namespace
 
-bool parse_kernel_line(std::string_view line, LogLine& out) {
-  LogOrigin origin;
+std::optional<KernelMessage> parse_kernel_line(std::string_view line) {
+  KernelMessage message;
   std::string_view text = line;
-  const bool kernel = take_prefix(text, origin);
-  KernelEvent event;
+  const bool kernel = take_prefix(text, message);
+  KernelEvent& event = message.event;
   if (!read_xid(text, event)) {
-    if (!kernel) return false;
+    if (!kernel) return std::nullopt;
     text = trimmed(text);
-    if (!read_aer(text, event) && !read_out_of_memory(text, event) && !read_link_down(text, event)) return false;
+    if (!read_aer(text, event) && !read_out_of_memory(text, event) && !read_link_down(text, event)) return std::nullopt;
   }
-  out = {origin, event};
-  return true;
+  return message;
 }
 
 bool is_hardware_xid(int number) {

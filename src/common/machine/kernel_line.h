@@ -1,16 +1,32 @@
 #pragma once
 
-#include "driver/diagnose/log_fact.h"
-
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace busbar {
 
-/// Whether a line is one of a kernel that tells of trouble: an XID of NVIDIA's driver, a PCIe error that was not
-/// corrected (corrected ones are daily bread), a network link that went down, a process killed for memory. As dmesg,
-/// dmesg -T, journalctl and syslog print it; `out` then has its KernelEvent, host and time. Lines other than XIDs count
-/// only with a kernel's prefix, because programs talk of links too. Never throws, never allocates.
-bool parse_kernel_line(std::string_view line, LogLine& out);
+/// What a kernel's line tells: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
+struct KernelEvent {
+  enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
+  What what = What::xid;
+  std::string_view device;
+  int number = -1;  ///< of the XID
+  std::string_view text;
+};
+
+/// The event and what the line's prefix says of it; views into the line.
+struct KernelMessage {
+  KernelEvent event;
+  std::string_view host;       ///< empty: not told
+  std::string_view timestamp;  ///< as printed; empty: none
+};
+
+/// A line of a kernel that tells of trouble: an XID of NVIDIA's driver, a PCIe error that was not corrected (corrected
+/// ones are daily bread), a network link that went down, a process killed for memory. As dmesg, dmesg -T, journalctl
+/// and syslog print it. Lines other than XIDs count only with a kernel's prefix, because programs talk of links too.
+/// Never throws, never allocates.
+std::optional<KernelMessage> parse_kernel_line(std::string_view line);
 
 /// Whether an XID tells of hardware or driver, rather than of what a program did (NVIDIA's XID catalogue: 13, 31, 43,
 /// 45, 66, 68, 69 and 137 may come from programs alone).

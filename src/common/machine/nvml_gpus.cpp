@@ -25,7 +25,7 @@ struct Utilization {
 };
 
 /// Old drivers lack some of the functions: what is null is not asked.
-struct Calls {
+struct HealthCalls {
   Result (*init)() = nullptr;
   Result (*shutdown)() = nullptr;
   const char* (*error_string)(Result) = nullptr;
@@ -42,7 +42,7 @@ struct Calls {
   Result (*nvlink)(Device, unsigned link, int* active) = nullptr;
 };
 
-bool find_calls(const NvmlLibrary& library, Calls& calls) {
+bool find_calls(const NvmlLibrary& library, HealthCalls& calls) {
   (void)find_in(library, "nvmlDeviceGetPciInfo_v3", calls.pci);
   (void)find_in(library, "nvmlDeviceGetPowerUsage", calls.power);
   (void)find_in(library, "nvmlDeviceGetEnforcedPowerLimit", calls.power_limit);
@@ -58,7 +58,7 @@ bool find_calls(const NvmlLibrary& library, Calls& calls) {
          find_in(library, "nvmlDeviceGetHandleByIndex_v2", calls.handle);
 }
 
-void ask_power(const Calls& calls, Device device, GpuHealth& gpu) {
+void ask_power(const HealthCalls& calls, Device device, GpuHealth& gpu) {
   unsigned value = 0;
   if (calls.power != nullptr && calls.power(device, &value) == 0) gpu.power_w = value / 1e3;
   if (calls.power_limit != nullptr && calls.power_limit(device, &value) == 0) gpu.power_limit_w = value / 1e3;
@@ -74,7 +74,7 @@ void ask_power(const Calls& calls, Device device, GpuHealth& gpu) {
   if (calls.slowdown != nullptr && calls.slowdown(device, &reasons) == 0) gpu.slowed_by = slowdown_words(reasons);
 }
 
-void ask_errors(const Calls& calls, Device device, GpuHealth& gpu) {
+void ask_errors(const HealthCalls& calls, Device device, GpuHealth& gpu) {
   constexpr int kUncorrected = 1, kSinceDriver = 0;
   unsigned long long errors = 0;
   if (calls.ecc != nullptr && calls.ecc(device, kUncorrected, kSinceDriver, &errors) == 0) {
@@ -92,7 +92,7 @@ void ask_errors(const Calls& calls, Device device, GpuHealth& gpu) {
   }
 }
 
-GpuHealth ask_one(const Calls& calls, unsigned index) {
+GpuHealth ask_one(const HealthCalls& calls, unsigned index) {
   GpuHealth gpu;
   gpu.index = static_cast<int>(index);
   Device device = nullptr;
@@ -132,7 +132,7 @@ std::vector<std::string> slowdown_words(std::uint64_t reasons) {
 GpusHealth ask_gpu_health(const std::string& library_name) {
   GpusHealth health;
   const NvmlLibrary library = open_nvml(library_name);
-  Calls calls;
+  HealthCalls calls;
   if (library == nullptr || !find_calls(library, calls)) return health;
   if (const Result result = calls.init(); result != 0) {
     health.problem = calls.error_string(result);

@@ -14,7 +14,7 @@ struct PortAttributes {  // begins as ibv_port_attr does, and has room for all o
   char rest[256];
 };
 
-struct Calls {
+struct VerbsCalls {
   void** (*devices)(int* count) = nullptr;
   void (*free_devices)(void**) = nullptr;
   const char* (*name)(void* device) = nullptr;
@@ -32,7 +32,7 @@ bool find(void* library, const char* name, Function& function) {
 /// enum ibv_mtu: 1 is 256 bytes, 5 is 4096.
 int nbytes_of(int mtu) { return mtu >= 1 && mtu <= 5 ? 128 << mtu : 0; }
 
-void ask_device(const Calls& calls, void* device, std::vector<VerbsMtu>& found) {
+void ask_device(const VerbsCalls& calls, void* device, std::vector<VerbsMtu>& found) {
   void* context = calls.open(device);
   if (context == nullptr) return;
   constexpr std::uint8_t kMostPorts = 8;
@@ -49,7 +49,7 @@ void ask_device(const Calls& calls, void* device, std::vector<VerbsMtu>& found) 
 std::vector<VerbsMtu> ask_active_mtus(const std::string& library) {
   const auto close = [](void* handle) { dlclose(handle); };
   const std::unique_ptr<void, decltype(close)> opened(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL), close);
-  Calls calls;
+  VerbsCalls calls;
   const bool able =
       opened != nullptr && find(opened.get(), "ibv_get_device_list", calls.devices) &&
       find(opened.get(), "ibv_free_device_list", calls.free_devices) &&

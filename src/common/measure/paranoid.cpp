@@ -1,11 +1,11 @@
 #include "common/measure/paranoid.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/records.h"
 #include "common/base/units.h"
 #include "common/mpi/session.h"
-#include "common/watch/hang_report.h"
 
 #include <fmt/format.h>
 

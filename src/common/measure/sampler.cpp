@@ -97,8 +97,6 @@ class LaneBatch {
   std::size_t slot_ = 0;
 };
 
-double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
 /// This process's samples over its lanes: it enters with its last lane and leaves with its last.
 struct ProcessTimes {
   std::vector<double> entry_s, exit_s;  ///< on the global clock; empty where the device timed

@@ -10,8 +10,6 @@
 namespace busbar {
 namespace {
 
-double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
 /// One lane's share of the loop. The lanes meet in `local`, the processes in `world`, which only lane 0 may touch.
 class LaneLoop {
  public:

@@ -8,15 +8,15 @@
 namespace busbar {
 namespace {
 
-constexpr int kTag = 1;
+constexpr int kOffsetTag = 1;
 constexpr double kPing = 1;
 constexpr double kEnd = 0;
 
-void send(const Comm& comm, int to, double value) { MPI_Send(&value, 1, MPI_DOUBLE, to, kTag, handle(comm)); }
+void send(const Comm& comm, int to, double value) { MPI_Send(&value, 1, MPI_DOUBLE, to, kOffsetTag, handle(comm)); }
 
 double receive(const Comm& comm, int from) {
   double value = 0;
-  MPI_Recv(&value, 1, MPI_DOUBLE, from, kTag, handle(comm), MPI_STATUS_IGNORE);
+  MPI_Recv(&value, 1, MPI_DOUBLE, from, kOffsetTag, handle(comm), MPI_STATUS_IGNORE);
   return value;
 }
 

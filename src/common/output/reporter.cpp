@@ -1,10 +1,9 @@
 #include "common/output/reporter.h"
 
 #include "common/base/timestamp.h"
+#include "common/output/run_history.h"
 #include "common/output/table.h"
 #include "common/output/wrong_text.h"
-#include "driver/history/add_to_history.h"
-#include "driver/history/history_of.h"
 
 #include <fmt/format.h>
 
@@ -46,7 +45,7 @@ void Reporter::begin() {
   if (!speaks_) return;
   const Config& config = info_.config;
   if (!config.history.empty()) {
-    check_history(config.history);
+    init_history_by_busbar(config.history);
     history_ = history_of_run(info_);
   }
   if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
@@ -103,7 +102,7 @@ void Reporter::end(const Summary& summary, ExitCode code) {
   if (!history_) return;
   history_->exit_code = static_cast<int>(code);
   history_->outcome = outcome_of_exit(history_->exit_code);
-  add_to_history(info_.config.history, *history_);
+  add_to_history_by_busbar(info_.config.history, *history_);
 }
 
 }  // namespace busbar

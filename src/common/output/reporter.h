@@ -6,7 +6,7 @@
 #include "common/output/progress.h"
 #include "common/output/samples_file.h"
 #include "common/output/stat_notes.h"
-#include "driver/history/history_run.h"
+#include "common/record/history_run.h"
 
 #include <memory>
 #include <optional>

@@ -11,11 +11,13 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kTimeWidth = 7;
+constexpr std::size_t kQuantileWidth = 7;
 constexpr std::size_t kPercentWidth = 6;
 constexpr std::size_t kRatioWidth = 9;
 
-std::string microseconds(std::optional<double> time_s) { return time_s ? fit_number(*time_s * 1e6, kTimeWidth) : "-"; }
+std::string microseconds(std::optional<double> time_s) {
+  return time_s ? fit_number(*time_s * 1e6, kQuantileWidth) : "-";
+}
 
 std::string stat_line(const Config& config, std::string_view median, std::string_view ci, std::string_view p99,
                       std::string_view samples, std::string_view stop, std::string_view skew) {

@@ -149,7 +149,7 @@ void visit_fields(auto&& visit, LocateFinding& f) {
   visit("culprits", f.culprits);
 }
 
-void visit_fields(auto&& visit, Search::Cell& c) {
+void visit_fields(auto&& visit, PairCell& c) {
   visit("a", c.a);
   visit("b", c.b);
   visit("bandwidth", c.bandwidth);

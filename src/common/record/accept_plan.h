@@ -18,7 +18,12 @@ enum class Stage : std::uint8_t {
   pairs,     ///< hosts two by two: `locate`
   whole,     ///< all ranks
 };
-const char* name(Stage stage);  ///< "doctor", "per-host", "pairs", "whole"
+
+/// "doctor", "per-host", "pairs" or "whole".
+constexpr const char* name(Stage stage) {
+  constexpr const char* kNames[] = {"doctor", "per-host", "pairs", "whole"};
+  return kNames[static_cast<int>(stage)];
+}
 
 /// A bound with two steps: worse than `warn` is WARN, worse than `fail` is FAIL.
 struct Bound {
@@ -57,13 +62,14 @@ struct PlanCell {
   int line = 0;  ///< in the file
 };
 
-/// An acceptance plan as its file says it.
+/// An acceptance plan as its file says it. Read back from a result it has its file, text, title and digest alone.
 struct AcceptPlan {
   std::string file;
-  std::string text;  ///< the file, for the report and the digest
+  std::string text;  ///< the file, for the report
   std::string title;
-  std::string platform;               ///< "auto", a name, or empty: none expected
-  std::string baseline;               ///< file of an earlier run; empty: none
+  std::uint64_t digest = 0;  ///< equal for plans that ask for the same, so that --resume continues only its own
+  std::string platform;      ///< "auto", a name, or empty: none expected
+  std::string baseline;      ///< file of an earlier run; empty: none
   Bound baseline_margin{0.05, 0.10};  ///< at most: how much slower than the baseline; launches differ by themselves
   bool needs_gpus = false;            ///< fails on host memory
   std::vector<Stage> stages;          ///< in the order in which they run
@@ -73,19 +79,5 @@ struct AcceptPlan {
   double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
   bool locate_on_fail = true;
 };
-
-/// Reads a plan. Throws Error(bad_config) that names file, line and, for an unknown key, the valid ones; nothing else,
-/// whatever the bytes are. Cells have --stat on, and what their criteria need (--per-rank, --show-algo).
-AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name);
-
-/// Throws Error(bad_config) naming file, line, cell and setting where a cell's environment needs launches of its own
-/// and there are none.
-void check_environment_needs(const AcceptPlan& plan, bool has_launch);
-
-/// Why the cell is not measured with this backend ("mpi", "nccl"); empty: it is.
-std::string why_not_here(const PlanCell& cell, std::string_view backend);
-
-/// Equal for plans that ask for the same, so that --resume continues only its own.
-std::uint64_t digest(const AcceptPlan& plan);
 
 }  // namespace busbar

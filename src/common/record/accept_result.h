@@ -2,9 +2,9 @@
 
 #include "common/base/outcome.h"
 #include "common/record/accept_plan.h"
+#include "common/record/culprit.h"
 #include "common/record/node_report.h"
 #include "common/statistics/interval.h"
-#include "driver/locate/search.h"
 
 #include <cstdint>
 #include <optional>
@@ -128,7 +128,7 @@ struct AcceptResult {
     std::string unit;                ///< "host" or "rank"
     std::vector<std::string> units;  ///< names
     LocateFinding finding;
-    std::vector<Search::Cell> matrix;
+    std::vector<PairCell> matrix;
     struct SlowRank {
       int rank = 0;
       std::string host;

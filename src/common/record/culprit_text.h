@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/locate/search.h"
+#include "common/record/culprit.h"
 
 #include <span>
 #include <string>

@@ -66,19 +66,4 @@ struct DoctorFinding {
   std::size_t ok = 0;            ///< rows that were OK
 };
 
-/// Pure.
-DoctorFinding join_nodes(const std::vector<NodeReport>& nodes);
-
-/// Host names, compressed: "node[3,7-9],login". Names that do not count stay as they are. Pure.
-std::string compress_hosts(const std::vector<std::string>& hosts);
-
-/// Several processes of one node as one report: a row that all of them have stands once, without ranks. Each part has
-/// one rank; host and time are the first's. Pure.
-NodeReport merge_ranks(const std::vector<NodeReport>& parts);
-
-/// What counters moved between two readings `seconds` apart, judged by the thresholds of counter_rules.cpp; a counter
-/// that fell was reset and counts from 0. Pure.
-std::vector<DoctorRow> moved_counters(const std::vector<CounterReading>& before,
-                                      const std::vector<CounterReading>& after, double seconds);
-
 }  // namespace busbar

@@ -9,8 +9,8 @@
 namespace busbar {
 namespace {
 
-constexpr int kSchema = 1;
-constexpr int kMostRanks = 1 << 24;
+constexpr int kDoctorSchema = 1;
+constexpr int kMostRanksOfNode = 1 << 24;
 
 constexpr const char* kWriter = "`busbar doctor -J`";
 
@@ -29,7 +29,7 @@ Outcome state(const JsonPlace& place) {
 
 std::vector<int> ranks(const JsonPlace& list) {
   std::vector<int> found;
-  list.each([&](const JsonPlace& rank) { found.push_back(static_cast<int>(rank.whole(0, kMostRanks))); });
+  list.each([&](const JsonPlace& rank) { found.push_back(static_cast<int>(rank.whole(0, kMostRanksOfNode))); });
   return found;
 }
 
@@ -79,7 +79,7 @@ std::vector<NodeReport> read_doctor_json(std::string_view text, const std::strin
   const JsonPlace file(document, "", name, kWriter);
   const std::int64_t schema = file.at("schema_version").whole(0);
   if (file.at("program").text() != "busbar doctor") file.at("program").fail("is not busbar doctor");
-  if (schema != kSchema) file.fail(fmt::format("schema {}, this version reads schema {}", schema, kSchema));
+  if (schema != kDoctorSchema) file.fail(fmt::format("schema {}, this version reads schema {}", schema, kDoctorSchema));
   std::vector<NodeReport> nodes;
   file.at("nodes").each([&](const JsonPlace& node) { nodes.push_back(read_node(node)); });
   if (nodes.empty()) file.at("nodes").fail("holds no node");

@@ -7,14 +7,14 @@
 namespace busbar {
 namespace {
 
-using Get = const char* (*)(const char*);
+using GetVariable = const char* (*)(const char*);
 
-std::string value(Get get, const char* variable) {
+std::string value(GetVariable get, const char* variable) {
   const char* text = get(variable);
   return text != nullptr ? text : "";
 }
 
-std::string first_of(Get get, std::initializer_list<const char*> variables) {
+std::string first_of(GetVariable get, std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     if (std::string text = value(get, variable); !text.empty()) return text;
   }
@@ -23,7 +23,7 @@ std::string first_of(Get get, std::initializer_list<const char*> variables) {
 
 /// One launch within its batch job. mpirun's name first: its ranks see the Slurm step of the daemon that started them,
 /// which is another one on each host. PMIx's name of ranks that srun started is "slurm.pmix.JOB.STEP".
-std::string launch_name(Get get) {
+std::string launch_name(GetVariable get) {
   if (std::string name = first_of(get, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}); !name.empty()) return name;
   const std::string step = value(get, "SLURM_STEP_ID");
   // Slurm's reserved steps from 0xfffffff0 on are shells (batch, extern, interactive), in which many launches may run.
@@ -43,7 +43,7 @@ bool has_component(std::string_view name, std::string_view part) {
 
 }  // namespace
 
-std::string environment_jobid(Get get) {
+std::string environment_jobid(GetVariable get) {
   if (get == nullptr) get = [](const char* variable) -> const char* { return std::getenv(variable); };
   const std::string job = first_of(get, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"});
   const std::string launch = launch_name(get);

@@ -1,5 +1,6 @@
 #include "common/watch/hang_report.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>
@@ -184,21 +185,6 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
 }
 
 }  // namespace
-
-std::string compress_ranks(std::span<const int> ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && static_cast<std::int64_t>(ranks[j + 1]) == static_cast<std::int64_t>(ranks[j]) + 1)
-      ++j;
-    // Two neighbours are no range: "14,15".
-    const std::size_t end = j - i >= 2 ? j : i;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
-    if (end > i) text += fmt::format("-{}", ranks[end]);
-    i = end + 1;
-  }
-  return text;
-}
 
 std::string hang_report(const HangEvidence& evidence, const HangFinding& finding) {
   Lines lines;

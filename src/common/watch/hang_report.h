@@ -11,7 +11,4 @@ namespace busbar {
 /// try next. Whole lines, each beginning with "busbar: ", so that it can be found in a job's output.
 std::string hang_report(const HangEvidence& evidence, const HangFinding& finding);
 
-/// "0-12,14,15": how lists of ranks are written.
-std::string compress_ranks(std::span<const int> ranks);
-
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #include "common/watch/host_observer.h"
 
+#include "common/machine/host_counters.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_address.h"

@@ -127,14 +127,13 @@ void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, cons
   constexpr std::size_t kMost = 16;
   for (const KernelLine& line : kernel_lines(from->second, root)) {
     const std::string text = "[0.0] " + line.text;  // as dmesg prints it
-    LogLine parsed;
-    if (!parse_kernel_line(text, parsed)) continue;
-    const auto* event = std::get_if<KernelEvent>(&parsed.fact);
-    if (event == nullptr || troubles.size() >= kMost) continue;
+    const std::optional<KernelMessage> message = parse_kernel_line(text);
+    if (!message || troubles.size() >= kMost) continue;
+    const KernelEvent& event = message->event;
     // A link that is down for good is found by its state; one that came back may have done no harm.
-    const bool hardware = event->what == KernelEvent::What::aer ||
-                          (event->what == KernelEvent::What::xid && is_hardware_xid(event->number));
-    const bool memory = event->what == KernelEvent::What::out_of_memory;
+    const bool hardware =
+        event.what == KernelEvent::What::aer || (event.what == KernelEvent::What::xid && is_hardware_xid(event.number));
+    const bool memory = event.what == KernelEvent::What::out_of_memory;
     const Kind kind = hardware ? Kind::hardware : memory ? Kind::resource : Kind::notice;
     troubles.push_back({kind, fmt::format("kernel: {}", line.text.substr(0, 200))});
   }

@@ -58,7 +58,7 @@ std::string slowness(const Seen& ranks) {
   return late ? "its watcher is late too: it gets little CPU" : "";
 }
 
-void blame(Ruling& ruling, const Seen& ranks) {
+void blame_ranks(Ruling& ruling, const Seen& ranks) {
   ruling.ranks.merge(numbers(ranks));
   ruling.hosts.merge(hosts_of(ranks));
   for (const SeenRank* seen : first_few(ranks)) {
@@ -77,7 +77,7 @@ std::string absent_words(const Scene& scene) {
 Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) {
   Ruling ruling;
   ruling.verdict = Verdict::rank_lagging;
-  blame(ruling, behind);
+  blame_ranks(ruling, behind);
   const FlightState& f = *behind.front()->flight;
   const FlightState& there = *largest.front()->flight;
   if (inside(there) && f.entered < there.entered) {
@@ -101,7 +101,7 @@ std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const See
   if (!inside(f) || !synchronizes(f)) return std::nullopt;
   Ruling ruling;
   ruling.verdict = Verdict::rank_lagging;
-  blame(ruling, ahead);
+  blame_ranks(ruling, ahead);
   ruling.sentence = fmt::format(
       "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
       ahead.size() == 1 ? "is" : "are", operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
@@ -122,7 +122,7 @@ std::optional<Ruling> rule_by_ras(const Scene& scene) {
   if (behind.empty() || 2 * behind.size() > scene.ranks.size()) return std::nullopt;
   Ruling ruling;
   ruling.verdict = Verdict::rank_lagging;
-  blame(ruling, behind);
+  blame_ranks(ruling, behind);
   ruling.sentence = fmt::format("{} {} behind by the counters of NCCL's RAS; the processes themselves are all {}",
                                 who(behind), behind.size() == 1 ? "is" : "are", doing(*behind.front()->flight));
   return ruling;

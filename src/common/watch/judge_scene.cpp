@@ -16,33 +16,33 @@ constexpr double kFresh = 3;
 constexpr double kMissed = 0.9;  ///< two beats, less what a scheduler shifts them by
 
 Advance progress_of(const FlightState& f) {
-  using Stage = Advance::Stage;
-  const auto at = [&](Stage stage) { return Advance{f.entered, stage}; };
-  if (inside(f)) return at(Stage::inside);
+  using How = Advance::Stage;
+  const auto at = [&](How how) { return Advance{f.entered, how}; };
+  if (inside(f)) return at(How::inside);
   switch (f.phase) {
     case Phase::starting:
-      return at(Stage::starting);
+      return at(How::starting);
     case Phase::mpi_init:
-      return at(Stage::mpi_init);
+      return at(How::mpi_init);
     case Phase::initialization:
       // `busbar compare` opens further communicators between operations.
-      return at(f.entered == 0 ? Stage::initialization : Stage::with_others);
+      return at(f.entered == 0 ? How::initialization : How::with_others);
     case Phase::allocating:
     case Phase::preparing:
     case Phase::output:
     case Phase::resting:
-      return at(Stage::own_work);
+      return at(How::own_work);
     case Phase::timed_loop:
     case Phase::checking:
-      return at(Stage::before_call);
+      return at(How::before_call);
     case Phase::agreeing:
-      return at(Stage::with_others);
+      return at(How::with_others);
     case Phase::finishing:
     case Phase::mpi_finalize:
     case Phase::ended:
-      return at(Stage::finishing);
+      return at(How::finishing);
   }
-  return at(Stage::with_others);
+  return at(How::with_others);
 }
 
 bool is_zombie(const ProcessState& process) { return process.state == 'Z' || process.state == 'X'; }

@@ -1,5 +1,5 @@
+#include "common/base/compress_list.h"
 #include "common/base/units.h"
-#include "common/watch/hang_report.h"
 #include "common/watch/judge_scene.h"
 
 #include <fmt/format.h>

@@ -13,16 +13,10 @@ namespace busbar {
 /// What /proc below `root` says about the process that wrote a record.
 ProcessState process_state(const FlightState& flight, const std::filesystem::path& root = "/");
 
-/// Bytes in and out of the host's interfaces and InfiniBand ports so far, loopback left out.
-std::uint64_t network_bytes(const std::filesystem::path& root = "/");
-
 /// What is wrong with this host now: ports down, error counters of links that moved since `before` (of an earlier
 /// call), /dev/shm or memory used up, GPU errors and throttling through NVML where there is one. Seconds at most, never
 /// throws.
 std::vector<Trouble> host_troubles(const std::map<std::string, std::uint64_t>& counters_before,
                                    const std::filesystem::path& root = "/");
-
-/// The host's error counters by name ("mlx5_0/1/symbol_error").
-std::map<std::string, std::uint64_t> error_counters(const std::filesystem::path& root = "/");
 
 }  // namespace busbar

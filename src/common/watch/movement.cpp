@@ -7,7 +7,7 @@ namespace busbar {
 namespace {
 
 /// A watcher beats every half second; a starved host may leave out some.
-constexpr double kFresh = 5;              // [s]
+constexpr double kFreshHeartbeat = 5;     // [s]
 constexpr double kMoving = 256.0 * 1024;  // [B/s] keep-alives, heartbeats and name services stay far below
 
 template <class Visit>
@@ -24,7 +24,7 @@ bool is_there(const RankEvidence& rank) {
   return rank.flight.ending == Ending::none;
 }
 
-bool beats(const RankEvidence& rank) { return rank.flight.heartbeat_age_s < kFresh; }
+bool beats(const RankEvidence& rank) { return rank.flight.heartbeat_age_s < kFreshHeartbeat; }
 
 }  // namespace
 

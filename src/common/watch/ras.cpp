@@ -1,6 +1,6 @@
 #include "common/watch/ras.h"
 
-#include "common/watch/hang_report.h"
+#include "common/base/compress_list.h"
 #include "common/watch/ras_answer.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostLines = 60;
+constexpr std::size_t kMostRasLines = 60;
 constexpr std::size_t kLongestLine = 300;
 
 RasAnswer parse(std::string_view text) {
@@ -95,7 +95,7 @@ class Evidence {
 
   template <typename... T>
   void say(fmt::format_string<T...> text, T&&... values) {
-    if (evidence_.lines.size() < kMostLines) {
+    if (evidence_.lines.size() < kMostRasLines) {
       evidence_.lines.push_back(plain(fmt::format(text, std::forward<T>(values)...)));
     }
   }

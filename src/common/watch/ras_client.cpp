@@ -44,21 +44,21 @@ HostPort ras_address() {
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+using ServiceAddresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-Addresses look_up(const HostPort& at, int flags) {
+ServiceAddresses look_up(const HostPort& at, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (getaddrinfo(at.host.c_str(), at.port.c_str(), &hints, &found) != 0) return nullptr;
-  return Addresses(found);
+  return ServiceAddresses(found);
 }
 
 /// A resolver that hangs must not hang the watchdog: it is then left behind with its thread.
-Addresses look_up_name(const HostPort& at, Clock::time_point end) {
-  auto promise = std::make_shared<std::promise<Addresses>>();
-  std::future<Addresses> found = promise->get_future();
+ServiceAddresses look_up_name(const HostPort& at, Clock::time_point end) {
+  auto promise = std::make_shared<std::promise<ServiceAddresses>>();
+  std::future<ServiceAddresses> found = promise->get_future();
   std::thread([promise, at] { promise->set_value(look_up(at, 0)); }).detach();
   return found.wait_until(end) == std::future_status::ready ? found.get() : nullptr;
 }
@@ -66,7 +66,7 @@ Addresses look_up_name(const HostPort& at, Clock::time_point end) {
 class Connection {
  public:
   Connection(const HostPort& at, Clock::time_point end) : end_(end) {
-    Addresses list = look_up(at, AI_NUMERICHOST);
+    ServiceAddresses list = look_up(at, AI_NUMERICHOST);
     if (list == nullptr) list = look_up_name(at, end);
     if (list == nullptr) fail("the address cannot be found");
     std::string why;

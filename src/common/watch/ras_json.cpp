@@ -58,9 +58,9 @@ std::optional<std::int64_t> Node::number(std::string_view name) const {
 }
 
 /// Commas are taken for blanks, and where the text is no JSON reading ends with what there is.
-class Reader {
+class RasReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text), nodes_left_(text.size() / kLettersPerNode + 64) {}
+  explicit RasReader(std::string_view text) : rest_(text), nodes_left_(text.size() / kLettersPerNode + 64) {}
 
   bool value(Node& node, std::size_t depth) {
     skip();
@@ -191,7 +191,7 @@ void add_missing(const Node& communicator, RasAnswer::Communicator& c, RasAnswer
 RasAnswer parse_ras_json(std::string_view text) {
   RasAnswer answer;
   Node document;
-  Reader(text).value(document, 0);
+  RasReader(text).value(document, 0);
   answer.known = document.find("communicators") != nullptr && document.find("nccl_version") != nullptr;
   if (!answer.known) return answer;
   answer.version = document.word("nccl_version");

@@ -23,7 +23,7 @@ namespace busbar {
 namespace {
 
 /// One group of ranks, as its cells name it.
-struct Group {
+struct CellGroup {
   const Comm& comm;
   std::string scope;
   std::vector<int> world_ranks;  ///< on process 0 of the group
@@ -55,7 +55,7 @@ std::unique_ptr<Backend> open_for(const AcceptJobContext& job, const PlanCell& c
   return std::move(opened.backend);
 }
 
-MeasuredCell describe_half(const PlanCell& cell, Stage stage, const Group& group, const Row& row, bool in_place,
+MeasuredCell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, const Row& row, bool in_place,
                            const HalfResult& half) {
   const Case& c = row.row_case;
   const CellStats& stats = *half.stats;
@@ -95,7 +95,7 @@ MeasuredCell describe_half(const PlanCell& cell, Stage stage, const Group& group
 /// "out-of-place recv", "in-place (timed loop)", "guard after recv": whether a wrong buffer is of this placement.
 bool is_of_half(const WrongRank& wrong, bool in_place) { return wrong.buffer.starts_with("in-place") == in_place; }
 
-void add_wrong(const Group& group, const Row& row, bool in_place, MeasuredCell& m) {
+void add_wrong(const CellGroup& group, const Row& row, bool in_place, MeasuredCell& m) {
   for (const WrongRank& wrong : row.wrong) {
     if (!is_of_half(wrong, in_place)) continue;
     std::string text = fmt::format("rank {} on {}: {}: {} elements wrong, first {} last {}", wrong.rank, wrong.host,
@@ -168,7 +168,8 @@ CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stag
   const std::unique_ptr<Backend> backend = job.injector.around(open_for(job, cell, config, group_comm));
   const auto watched = job.watchdog.attach(*backend);
   const int local_ranks = static_cast<int>(backend->local_ranks().size());
-  const Group group{group_comm, scope_of(stage), world_ranks(world, group_comm, local_ranks), count_hosts(group_comm)};
+  const CellGroup group{group_comm, scope_of(stage), world_ranks(world, group_comm, local_ranks),
+                        count_hosts(group_comm)};
 
   const Traffic traffic = agree_on_traffic(world, *cell.collective, config);
   const Backend::MemoryLimit limit = least_memory(world, *backend, *cell.collective);

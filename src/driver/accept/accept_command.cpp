@@ -1,8 +1,8 @@
 #include "driver/accept/accept_command.h"
 
 #include "common/job/before_session.h"
-#include "common/job/child.h"
 #include "common/job/session_job.h"
+#include "common/mpi/child.h"
 #include "driver/accept/accept_job.h"
 #include "driver/accept/accept_launches.h"
 #include "driver/accept/accept_options.h"

@@ -1,5 +1,7 @@
 #include "driver/accept/accept_culprits.h"
 
+#include "common/base/compress_list.h"
+#include "common/base/lists.h"
 #include "common/output/wrapped.h"
 #include "common/record/culprit_text.h"
 #include "common/record/node_report.h"
@@ -15,10 +17,6 @@
 namespace busbar {
 namespace {
 
-void add_new(std::vector<std::string>& list, const std::string& item) {
-  if (!item.empty() && std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
-}
-
 /// Hosts by how many failed criteria blame them.
 std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const AcceptResult& result) {
   std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> by_host;
@@ -27,8 +25,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const Accep
     for (const std::string& host : c.hosts) {
       auto& [rows, kinds] = by_host[host];
       ++rows;
-      add_new(kinds, c.criterion == "doctor" || c.criterion == "counters" ? fmt::format("{} ({})", c.criterion, c.cell)
-                                                                          : c.criterion);
+      add_once(kinds, c.criterion == "doctor" || c.criterion == "counters" ? fmt::format("{} ({})", c.criterion, c.cell)
+                                                                           : c.criterion);
     }
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> list;

@@ -12,6 +12,7 @@
 #include "driver/accept/accept_network.h"
 #include "driver/accept/accept_steps.h"
 #include "driver/accept/accept_store.h"
+#include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/doctor_gather.h"
 #include "driver/locate/locate_counters.h"
 

@@ -1,8 +1,8 @@
 #include "driver/accept/accept_launcher.h"
 
 #include "common/base/error.h"
+#include "common/base/program_beside.h"
 #include "common/base/read_file.h"
-#include "common/job/program_beside.h"
 #include "common/output/report_file.h"
 #include "common/record/accept_json.h"
 #include "driver/accept/accept_failure.h"

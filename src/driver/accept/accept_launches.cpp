@@ -105,7 +105,7 @@ class Launches {
     if (!std::filesystem::exists(part, unknown)) return;
     try {
       AcceptResult measured = read_accept_json(read_file(part, "a launch's results"), part);
-      if (digest(measured.plan) == digest(result_.plan)) add_part(result_, std::move(measured));
+      if (measured.plan.digest == result_.plan.digest) add_part(result_, std::move(measured));
     } catch (const Error&) {
       // It is measured again.
     }

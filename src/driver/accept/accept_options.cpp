@@ -5,6 +5,7 @@
 #include "common/base/read_file.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
+#include "driver/accept/read_accept_plan.h"
 #include "driver/command/subcommand.h"
 
 #include <fmt/format.h>

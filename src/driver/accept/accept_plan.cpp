@@ -1,6 +1,5 @@
-#include "common/record/accept_plan.h"
-
 #include "common/base/error.h"
+#include "driver/accept/read_accept_plan.h"
 #include "driver/compare/communicator_settings.h"
 
 #include <fmt/format.h>
@@ -54,18 +53,13 @@ std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
 
 }  // namespace
 
-const char* name(Stage stage) {
-  constexpr const char* kNames[] = {"doctor", "per-host", "pairs", "whole"};
-  return kNames[static_cast<int>(stage)];
-}
-
 std::string why_not_here(const PlanCell& cell, std::string_view backend) {
   if (cell.memory == CellMemory::gpu && backend != "nccl") return "for GPUs (memory: gpu), and this is host memory";
   if (cell.memory == CellMemory::host && backend == "nccl") return "for host memory (memory: host), and these are GPUs";
   return {};
 }
 
-std::uint64_t digest(const AcceptPlan& plan) {
+std::uint64_t digest_of(const AcceptPlan& plan) {
   std::uint64_t hash = 0xcbf29ce484222325;
   hash = fnv1a(
       hash, fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),

@@ -28,7 +28,7 @@ std::optional<AcceptResult> AcceptStore::earlier(const AcceptPlan& plan) const {
   const std::string text = read_file(path_, "the results to go on with");
   if (text.empty()) return std::nullopt;  // killed before its first line
   AcceptResult result = read_accept_json(text, path_);
-  if (digest(result.plan) != digest(plan)) {
+  if (result.plan.digest != plan.digest) {
     throw Error(ExitCode::bad_config,
                 fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
                             "it was made with",

@@ -1,5 +1,7 @@
 #include "driver/accept/accept_text.h"
 
+#include "common/base/compress_list.h"
+#include "common/base/lists.h"
 #include "common/base/units.h"
 #include "common/output/wrapped.h"
 #include "common/record/node_report.h"
@@ -60,10 +62,6 @@ struct Group {
   std::size_t rows = 0;
 };
 
-void add_new(std::vector<std::string>& list, const std::string& item) {
-  if (!item.empty() && std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
-}
-
 std::vector<Group> groups_of(const AcceptResult& result, Outcome outcome) {
   std::vector<Group> groups;
   std::map<std::tuple<std::string, Stage, std::string, std::uint64_t, bool>, std::size_t> at;
@@ -76,8 +74,8 @@ std::vector<Group> groups_of(const AcceptResult& result, Outcome outcome) {
     if (is_new) groups.emplace_back().first = &c;
     Group& group = is_new ? groups.back() : groups[found->second];
     ++group.rows;
-    add_new(group.scopes, c.scope);
-    for (const std::string& host : c.hosts) add_new(group.hosts, host);
+    add_once(group.scopes, c.scope);
+    for (const std::string& host : c.hosts) add_once(group.hosts, host);
   }
   return groups;
 }

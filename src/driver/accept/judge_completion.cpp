@@ -1,4 +1,6 @@
+#include "common/base/lists.h"
 #include "driver/accept/judge_parts.h"
+#include "driver/accept/read_accept_plan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,11 +11,6 @@
 
 namespace busbar {
 namespace {
-
-template <class List, class Item>
-bool contains(const List& list, const Item& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
 
 CriterionResult completed(Stage stage, std::string cell, std::string scope, Outcome outcome) {
   CriterionResult c;

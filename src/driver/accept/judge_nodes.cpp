@@ -1,5 +1,7 @@
+#include "common/base/compress_list.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/judge_parts.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/verdict/tool_result.h"
 
 #include <fmt/format.h>

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 19> kCellOptions{
 constexpr std::array<std::string_view, 5> kSizeOptions{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes"};
 
 template <class List>
-bool contains(const List& list, std::string_view name) {
+bool names_key(const List& list, std::string_view name) {
   return std::any_of(list.begin(), list.end(),
                      [&](std::string_view item) { return canonical_key(item) == canonical_key(name); });
 }
@@ -93,13 +93,13 @@ void forget_sizes(Config& config) {
 
 bool has_sizes(const YAML::Node& node) {
   return std::any_of(node.begin(), node.end(), [](const auto& entry) {
-    return entry.first.IsScalar() && contains(kSizeOptions, entry.first.Scalar());
+    return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar());
   });
 }
 
 void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::string& key, const YAML::Node& value,
                  bool is_default, PlanCell& cell, std::vector<std::string>& names) {
-  if (contains(kCellOptions, key)) {
+  if (names_key(kCellOptions, key)) {
     names.emplace_back(apply_yaml_option(place, cell.config, key, mark, value));
     return;
   }

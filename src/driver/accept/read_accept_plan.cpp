@@ -1,10 +1,12 @@
+#include "driver/accept/read_accept_plan.h"
+
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "common/measure/plan.h"
-#include "common/record/accept_plan.h"
 #include "driver/accept/plan_cell.h"
 
 #include <fmt/format.h>
@@ -19,11 +21,6 @@ namespace {
 /// More is a slip: every row is a criterion that somebody reads.
 constexpr std::size_t kMaxCells = 500;
 constexpr std::size_t kMaxPlanRows = 20'000;
-
-template <class List, class Item>
-bool contains(const List& list, const Item& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
 
 std::string read_platform_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
   const std::string text = yaml_scalar(place, mark, node, "platform");
@@ -211,6 +208,7 @@ AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name)
   plan.platform = "auto";
   const YamlPlace place(file_name);
   with_yaml(place, text, [&](const YAML::Node& root) { read_root(place, root, plan); });
+  plan.digest = digest_of(plan);
   return plan;
 }
 

@@ -30,7 +30,7 @@ int read_count(const YamlPlace& place, const Mark& mark, const std::string& text
   return value;
 }
 
-std::string read_collective(const YamlPlace& place, const Mark& mark, const Node& node) {
+std::string read_collective_name(const YamlPlace& place, const Mark& mark, const Node& node) {
   const std::string name = yaml_scalar(place, mark, node, "collective");
   if (find_collective(name) != nullptr) return name;
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
   PlatformEntry e;
   for_each_key(place, mark, node, "expect", [&](const std::string& key, const Mark& at, const Node& value) {
     if (key == "collective") {
-      e.collective = read_collective(place, at, value);
+      e.collective = read_collective_name(place, at, value);
     } else if (key == "nodes") {
       e.nodes_min = e.nodes_max = read_count(place, at, yaml_scalar(place, at, value, key), key);
     } else if (key == "ranks") {
@@ -105,7 +105,7 @@ PlatformCeiling read_ceiling(const YamlPlace& place, const Mark& mark, const Nod
     if (key == "network") {
       c.network = read_network(place, at, value);
     } else if (key == "collective") {
-      c.collective = read_collective(place, at, value);
+      c.collective = read_collective_name(place, at, value);
     } else if (key == "algorithm") {
       c.algorithm = yaml_scalar(place, at, value, key);
     } else if (key == "busbw") {

@@ -1,9 +1,9 @@
 #include "driver/command/ranks_program.h"
 
 #include "common/base/error.h"
+#include "common/base/program_beside.h"
 #include "common/job/before_session.h"
-#include "common/job/child.h"
-#include "common/job/program_beside.h"
+#include "common/mpi/child.h"
 #include "common/mpi/launcher.h"
 
 #include <fmt/format.h>

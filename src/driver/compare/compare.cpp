@@ -2,8 +2,8 @@
 
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/job/before_session.h"
-#include "common/job/child.h"
 #include "common/job/session_job.h"
+#include "common/mpi/child.h"
 #include "common/mpi/collectively.h"
 #include "driver/compare/compare_launches.h"
 #include "driver/compare/verify_emitted.h"

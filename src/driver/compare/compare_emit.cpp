@@ -19,21 +19,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
-
 /// The name that it really got.
 std::string write_new_file(const std::string& path, std::string_view option, const std::string& text) {
   NewFile file = create_new_file(path, option);
   std::FILE* stream = file.stream.release();
   const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
-  if (std::fclose(stream) != 0 || !written) fail(fmt::format("{} {}: {}", option, file.path, std::strerror(errno)));
+  if (std::fclose(stream) != 0 || !written)
+    throw_bad_config(fmt::format("{} {}: {}", option, file.path, std::strerror(errno)));
   std::error_code unknown;
   const fs::path absolute = fs::absolute(file.path, unknown);
   return unknown ? file.path : absolute.string();
 }
 
 void say(const std::string& text) {
-  if (!write_stdout(text)) fail("stdout takes no more output");
+  if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
 std::string plural(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
@@ -139,8 +138,8 @@ void check_folder(const std::string& path, std::string_view option) {
   if (path.empty() || path == "-") return;
   const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
-  fail(fmt::format("{} {}: {}: {}; name a file in a folder that exists and may be written", option, path,
-                   folder.string(), std::strerror(errno)));
+  throw_bad_config(fmt::format("{} {}: {}: {}; name a file in a folder that exists and may be written", option, path,
+                               folder.string(), std::strerror(errno)));
 }
 
 void check_emission(const CompareOptions& options) {
@@ -148,7 +147,7 @@ void check_emission(const CompareOptions& options) {
   for (const Varied& v : options.vary) names.push_back(v.name);
   const auto check = [&](const std::string& path, std::string_view option, const std::string& why_not) {
     if (path.empty()) return;
-    if (!why_not.empty()) fail(fmt::format("{}: {}", option, why_not));
+    if (!why_not.empty()) throw_bad_config(fmt::format("{}: {}", option, why_not));
     check_folder(path, option);
   };
   check(options.emit_ompi_rules, "--emit-ompi-rules", why_no_ompi_rules(names));
@@ -157,7 +156,7 @@ void check_emission(const CompareOptions& options) {
   const bool any_file = !options.emit_ompi_rules.empty() || !options.emit_tuner.empty() ||
                         (!options.emit_env.empty() && options.emit_env != "-");
   if (options.verify && !any_file) {
-    fail("--verify needs a file to verify: add --emit-ompi-rules, --emit-tuner or --emit-env FILE");
+    throw_bad_config("--verify needs a file to verify: add --emit-ompi-rules, --emit-tuner or --emit-env FILE");
   }
 }
 

@@ -13,15 +13,14 @@
 namespace busbar {
 namespace {
 
-[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
-
 const Collective* collective_of(std::string_view name) {
   if (const Collective* found = find_collective(name)) return found;
   std::vector<std::string> names;
   for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
   const std::string nearest = nearest_choice(name, names);
-  fail(fmt::format("unknown collective {}{}; choose from: {}", in_quotes(name),
-                   nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
+  throw_bad_config(fmt::format("unknown collective {}{}; choose from: {}", in_quotes(name),
+                               nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
+                               fmt::join(names, " ")));
 }
 
 void add_collectives(CompareOptions& options, std::string_view list) {
@@ -38,12 +37,12 @@ void add_collectives(CompareOptions& options, std::string_view list) {
 
 double parse_delta(std::string_view text) {
   const double delta = parse_fraction(text);
-  if (delta >= 0.5) fail(fmt::format("{} is not a band below 50 %, such as 2%", in_quotes(text)));
+  if (delta >= 0.5) throw_bad_config(fmt::format("{} is not a band below 50 %, such as 2%", in_quotes(text)));
   return delta;
 }
 
 std::string file_name(std::string_view text) {
-  if (text.empty()) fail("the file name is empty");
+  if (text.empty()) throw_bad_config("the file name is empty");
   return std::string(text);
 }
 
@@ -109,13 +108,14 @@ void refuse_meaningless(const Configured& configured) {
                                                           "local_register"};
   for (const std::string& name : configured.set_by_user) {
     if (std::find(kMeaningless.begin(), kMeaningless.end(), name) == kMeaningless.end()) continue;
-    fail(
+    throw_bad_config(
         fmt::format("--{} has no meaning in compare, which takes rounds of its own until the variants are told apart: "
                     "leave it out (--max-time and --cell-time bound it)",
                     name));
   }
-  if (configured.config.placement == Placements::both) fail("compare measures one placement: --placement out or in");
-  if (!configured.config.split.empty()) fail("compare does not split the job: unset NCCL_TESTS_SPLIT");
+  if (configured.config.placement == Placements::both)
+    throw_bad_config("compare measures one placement: --placement out or in");
+  if (!configured.config.split.empty()) throw_bad_config("compare does not split the job: unset NCCL_TESTS_SPLIT");
 }
 
 /// What the rest of the arguments start from.
@@ -160,9 +160,9 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
 }
 
 void require_complete(const CompareOptions& options) {
-  if (options.collectives.empty()) fail("which collective? busbar compare all_reduce --vary NAME=V1,V2");
+  if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
   if (options.vary.empty() && options.verify_file.empty()) {
-    fail("what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary NCCL_ALGO=Ring,Tree (NCCL)");
+    throw_bad_config("what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary NCCL_ALGO=Ring,Tree (NCCL)");
   }
 }
 

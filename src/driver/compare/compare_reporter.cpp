@@ -1,11 +1,12 @@
 #include "driver/compare/compare_reporter.h"
 
+#include "common/output/format.h"
+#include "common/output/run_history.h"
 #include "common/output/table.h"
 #include "driver/compare/compare_csv.h"
 #include "driver/compare/compare_json.h"
 #include "driver/compare/compare_table.h"
 #include "driver/history/add_to_history.h"
-#include "driver/history/history_of.h"
 
 #include <fmt/format.h>
 
@@ -13,6 +14,31 @@
 #include <cstdio>
 
 namespace busbar {
+
+void add_comparison(HistoryRun& run, const Comparison& comparison) {
+  const Collective& collective = *comparison.collective;
+  for (const ComparedCase& compared : comparison.cases) {
+    const Case& c = compared.row_case;
+    for (std::size_t i = 0; i < compared.variants.size(); ++i) {
+      const VariantCell& variant = compared.variants[i];
+      if (!variant.why_not.empty() || !is_kept(variant.median_s)) continue;
+      HistoryCell& cell = run.cells.emplace_back();
+      cell.scope = comparison.variants[i].label;
+      cell.collective = collective.name;
+      cell.dtype = name(c.dtype);
+      cell.op = redop_text(c.op);
+      cell.root = shown_root(collective, c.root);
+      cell.nbytes = c.nbytes;
+      cell.in_place = compared.in_place;
+      if (variant.ran.algorithm != "unknown") cell.algorithm = variant.ran.algorithm;
+      cell.median_s = variant.median_s;
+      cell.busbw = static_cast<double>(collective.algorithm_bytes(c.problem)) *
+                   collective.bus_factor(c.problem.nranks) / variant.median_s / 1e9;
+      cell.wrong = static_cast<std::int64_t>(variant.wrong);
+      cell.epochs_s = variant.rounds_s;
+    }
+  }
+}
 
 CompareReporter::CompareReporter(bool speaks, const RunInfo& info, double delta)
     : speaks_(speaks), info_(info), delta_(delta) {}

@@ -4,8 +4,8 @@
 #include "common/measure/result.h"
 #include "common/output/report_file.h"
 #include "common/output/terminal_line.h"
+#include "common/record/history_run.h"
 #include "driver/compare/comparison.h"
-#include "driver/history/history_run.h"
 
 #include <optional>
 #include <string>
@@ -50,5 +50,8 @@ class CompareReporter {
   bool table_complete_ = true;
   bool warned_ = false;
 };
+
+/// Adds a comparison's cells, a variant each: `scope` is its label.
+void add_comparison(HistoryRun& run, const Comparison& comparison);
 
 }  // namespace busbar

@@ -1,8 +1,8 @@
 #include "driver/compare/launch_rounds.h"
 
 #include "common/base/error.h"
+#include "common/base/program_beside.h"
 #include "common/base/read_file.h"
-#include "common/job/program_beside.h"
 #include "common/measure/plan.h"
 #include "driver/compare/rounds.h"
 #include "driver/launch/benchmark_arguments.h"

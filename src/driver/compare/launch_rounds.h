@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/job/child.h"
+#include "common/mpi/child.h"
 #include "driver/compare/launch_results.h"
 
 #include <chrono>

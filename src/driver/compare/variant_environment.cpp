@@ -21,12 +21,12 @@ struct FieldVariable {
   std::string_view field;
   std::string_view variable;
 };
-constexpr std::array<FieldVariable, 6> kConfigFields{{{"nccl.minCTAs", "NCCL_MIN_CTAS"},
-                                                      {"nccl.maxCTAs", "NCCL_MAX_CTAS"},
-                                                      {"nccl.cgaClusterSize", "NCCL_CGA_CLUSTER_SIZE"},
-                                                      {"nccl.CTAPolicy", "NCCL_CTA_POLICY"},
-                                                      {"nccl.nvlsCTAs", "NCCL_NVLS_NCHANNELS"},
-                                                      {"nccl.netName", "NCCL_NET"}}};
+constexpr std::array<FieldVariable, 6> kFieldVariables{{{"nccl.minCTAs", "NCCL_MIN_CTAS"},
+                                                        {"nccl.maxCTAs", "NCCL_MAX_CTAS"},
+                                                        {"nccl.cgaClusterSize", "NCCL_CGA_CLUSTER_SIZE"},
+                                                        {"nccl.CTAPolicy", "NCCL_CTA_POLICY"},
+                                                        {"nccl.nvlsCTAs", "NCCL_NVLS_NCHANNELS"},
+                                                        {"nccl.netName", "NCCL_NET"}}};
 
 /// "4M" as "4194304"; anything that is not digits and a unit stays.
 std::string in_bytes(const std::string& value) {
@@ -48,9 +48,9 @@ void add_config_field(const std::string& name, const std::string& value, Environ
     environment.emplace_back("NCCL_MAX_CTAS", value);
     return;
   }
-  const auto* field =
-      std::find_if(kConfigFields.begin(), kConfigFields.end(), [&](const FieldVariable& f) { return f.field == name; });
-  if (field == kConfigFields.end()) {
+  const auto* field = std::find_if(kFieldVariables.begin(), kFieldVariables.end(),
+                                   [&](const FieldVariable& f) { return f.field == name; });
+  if (field == kFieldVariables.end()) {
     throw Error(ExitCode::bad_config,
                 fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
   }

@@ -1,6 +1,7 @@
 #include "driver/compare/variants.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
 #include "driver/compare/communicator_settings.h"
@@ -21,37 +22,31 @@ constexpr std::string_view kOmpiSegment = "ompi.segmentsize";
 /// What Open MPI runs with `all` for an algorithm that needs a segment size; its own decision takes such sizes.
 constexpr std::string_view kDefaultSegment = "64K";
 
-[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
-
-template <class List>
-bool contains(const List& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 void check_name(const std::string& name) {
   if (rereads_per_communicator(name)) return;
   constexpr std::string_view kRemedy = "give each value a launch of its own: --launch \"mpirun -n 4\"";
   if (name.starts_with("NCCL_")) {
     const std::string_view other = setting_in_one_job(name);
-    fail(fmt::format("NCCL reads {} once per process, so one job cannot vary it: {}{}", name, kRemedy,
-                     other.empty() ? "" : fmt::format(", or vary {}", other)));
+    throw_bad_config(fmt::format("NCCL reads {} once per process, so one job cannot vary it: {}{}", name, kRemedy,
+                                 other.empty() ? "" : fmt::format(", or vary {}", other)));
   }
   if (name.starts_with("OMPI_MCA_") || name.starts_with("UCX_")) {
-    fail(fmt::format("{} is read when MPI starts, so one job cannot vary it: {}", name, kRemedy));
+    throw_bad_config(fmt::format("{} is read when MPI starts, so one job cannot vary it: {}", name, kRemedy));
   }
   const std::vector<std::string> known = settings_of_communicators();
   const std::string nearest = nearest_choice(name, known);
-  fail(fmt::format("no setting {} can be varied in one job{}; choose from: {}", in_quotes(name),
-                   nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(known, " ")));
+  throw_bad_config(fmt::format("no setting {} can be varied in one job{}; choose from: {}", in_quotes(name),
+                               nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
+                               fmt::join(known, " ")));
 }
 
 void check_backend(std::string_view name, std::string_view backend) {
   if (name.starts_with("ompi.") && backend != "mpi") {
-    fail(fmt::format("{} is Open MPI's, and this job measures NCCL: vary NCCL_ALGO or NCCL_PROTO, or add --backend mpi",
-                     name));
+    throw_bad_config(fmt::format(
+        "{} is Open MPI's, and this job measures NCCL: vary NCCL_ALGO or NCCL_PROTO, or add --backend mpi", name));
   }
   if (!name.starts_with("ompi.") && backend != "nccl") {
-    fail(fmt::format("{} is NCCL's, and this job measures MPI on host memory: vary ompi.algorithm", name));
+    throw_bad_config(fmt::format("{} is NCCL's, and this job measures MPI on host memory: vary ompi.algorithm", name));
   }
 }
 
@@ -64,7 +59,8 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
   if (name != kOmpiAlgorithm) return {value};
   const OmpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr)
-    fail(fmt::format("{} is made of sends and receives: Open MPI has no algorithms for it", collective.name));
+    throw_bad_config(
+        fmt::format("{} is made of sends and receives: Open MPI has no algorithms for it", collective.name));
   if (value != "all") return {std::string(find_ompi_algorithm(*known, value).name)};
   std::vector<std::string> all;
   for (const OmpiAlgorithm& algorithm : known->algorithms) all.emplace_back(algorithm.name);
@@ -99,18 +95,18 @@ void complete_ompi(Variant& variant, const Collective& collective) {
 
 Varied make_varied(const std::string& name, const std::vector<std::string>& values) {
   Varied varied{name, {}};
-  if (name.empty()) fail("a setting has no name: write NAME=V1,V2");
+  if (name.empty()) throw_bad_config("a setting has no name: write NAME=V1,V2");
   for (const std::string& value : values) {
-    if (value.empty()) fail(fmt::format("{}: a value is empty", name));
+    if (value.empty()) throw_bad_config(fmt::format("{}: a value is empty", name));
     if (!contains(varied.values, value)) varied.values.push_back(value);
   }
-  if (varied.values.empty()) fail(fmt::format("{}: no values to try", name));
+  if (varied.values.empty()) throw_bad_config(fmt::format("{}: no values to try", name));
   return varied;
 }
 
 Varied parse_vary(std::string_view text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos) fail(fmt::format("{} is not NAME=V1,V2", in_quotes(text)));
+  if (equals == std::string_view::npos) throw_bad_config(fmt::format("{} is not NAME=V1,V2", in_quotes(text)));
   std::vector<std::string> values;
   std::string_view list = text.substr(equals + 1);
   while (true) {
@@ -126,14 +122,15 @@ void check_vary_in_one_job(std::span<const Varied> varied) {
   std::vector<std::string> seen;
   for (const Varied& v : varied) {
     check_name(v.name);
-    if (contains(seen, v.name)) fail(fmt::format("{} is varied twice: put its values into one list", v.name));
+    if (contains(seen, v.name))
+      throw_bad_config(fmt::format("{} is varied twice: put its values into one list", v.name));
     seen.push_back(v.name);
   }
   if (contains(seen, "nccl.ctas") && (contains(seen, "nccl.minCTAs") || contains(seen, "nccl.maxCTAs"))) {
-    fail("nccl.ctas sets minCTAs and maxCTAs: vary it, or vary those");
+    throw_bad_config("nccl.ctas sets minCTAs and maxCTAs: vary it, or vary those");
   }
   if (contains(seen, kOmpiSegment) && !contains(seen, kOmpiAlgorithm)) {
-    fail("ompi.segmentsize belongs to an algorithm: vary ompi.algorithm too");
+    throw_bad_config("ompi.segmentsize belongs to an algorithm: vary ompi.algorithm too");
   }
 }
 
@@ -149,7 +146,8 @@ std::vector<Variant> all_combinations(std::span<const Varied> varied) {
       }
     }
     if (longer.size() > kMaxVariants) {
-      fail(fmt::format("{} combinations are more than {}: vary fewer values at once", longer.size(), kMaxVariants));
+      throw_bad_config(
+          fmt::format("{} combinations are more than {}: vary fewer values at once", longer.size(), kMaxVariants));
     }
     combinations = std::move(longer);
   }
@@ -172,7 +170,7 @@ std::vector<Variant> make_variants(std::span<const Varied> varied, const Collect
       try {
         for (std::string& name : resolve(v.name, value, collective)) values.push_back(std::move(name));
       } catch (const Error& e) {
-        fail(fmt::format("--vary {}: {}", v.name, e.what()));
+        throw_bad_config(fmt::format("--vary {}: {}", v.name, e.what()));
       }
     }
     resolved.push_back(make_varied(v.name, values));

@@ -85,7 +85,7 @@ LaunchSeries series_for(const Emitted& file, const Emitted::Target& target, cons
   return series;
 }
 
-std::string percent(double fraction) {
+std::string signed_percent(double fraction) {
   const double p = 100 * fraction;
   return std::abs(p) >= 10 ? fmt::format("{:.0f}", p) : fmt::format("{:.1f}", p);
 }
@@ -103,15 +103,15 @@ std::string gain_text(const VariantCell& with, double delta, Seen& seen) {
   switch (with.difference) {
     case Difference::faster:
       ++seen.faster;
-      return fmt::format("pays: {} % faster ({}..{})", percent(1 - r.value), percent(1 - r.interval.high),
-                         percent(1 - r.interval.low));
+      return fmt::format("pays: {} % faster ({}..{})", signed_percent(1 - r.value), signed_percent(1 - r.interval.high),
+                         signed_percent(1 - r.interval.low));
     case Difference::slower:
       ++seen.slower;
-      return fmt::format("slower: {} % ({}..{})", percent(r.value - 1), percent(r.interval.low - 1),
-                         percent(r.interval.high - 1));
+      return fmt::format("slower: {} % ({}..{})", signed_percent(r.value - 1), signed_percent(r.interval.low - 1),
+                         signed_percent(r.interval.high - 1));
     case Difference::equivalent:
       ++seen.same;
-      return fmt::format("no difference (within {} %)", percent(delta));
+      return fmt::format("no difference (within {} %)", signed_percent(delta));
     case Difference::undecided:
       break;
   }

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/machine/host_counters.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
 

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
+#include "common/record/json_values.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/hang_report.h"
 #include "driver/diagnose/diagnosis_report.h"
@@ -14,8 +15,6 @@
 
 namespace busbar {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The hang whose verdict is that of all; nothing where it is the logs'.
 const JudgedHang* decisive(const DiagnoseResult& result) {

@@ -1,4 +1,4 @@
-#include "common/watch/hang_report.h"
+#include "common/base/compress_list.h"
 #include "driver/diagnose/diagnosis_report.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "driver/diagnose/job_cast.h"
 
-#include "common/watch/hang_report.h"
+#include "common/base/compress_list.h"
 #include "driver/diagnose/guess_ranks.h"
 
 #include <fmt/format.h>

@@ -1,12 +1,12 @@
 #include "driver/diagnose/log_decoration.h"
 
+#include "driver/diagnose/log_scan.h"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
 namespace busbar {
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static std::string_view next_token(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/machine/kernel_line.h"
+
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -172,15 +174,6 @@ struct TorchWork {
   std::int64_t ran_ms = -1;
   std::int64_t last_enqueued = -1;
   std::int64_t last_completed = -1;
-};
-
-/// A kernel's line: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
-struct KernelEvent {
-  enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
-  What what = What::xid;
-  std::string_view device;
-  int number = -1;  ///< of the XID
-  std::string_view text;
 };
 
 /// An NCCL line that nothing above describes, or no line of NCCL at all.

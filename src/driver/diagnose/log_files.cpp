@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "driver/diagnose/line_reader.h"
 #include "driver/diagnose/log_line.h"
+#include "driver/diagnose/log_scan.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,8 +26,6 @@ namespace busbar {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr std::size_t kNone = std::string_view::npos;
 
 /// Files by device and inode: a link, or a folder named beside its file, must not count a rank's calls twice.
 using Known = std::set<std::pair<dev_t, ino_t>>;
@@ -98,9 +97,9 @@ std::string why_not_text(std::string_view beginning) {
   beginning = beginning.substr(0, std::size_t{64} << 10);
   beginning.remove_prefix(std::min(beginning.size(), beginning.find_first_not_of('\0')));
   const auto odd = std::count_if(beginning.begin(), beginning.end(), [](char c) {
-    return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNone;
+    return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNotFound;
   });
-  const bool nccl = beginning.find("NCCL") != kNone;
+  const bool nccl = beginning.find("NCCL") != kNotFound;
   return !nccl && static_cast<std::size_t>(odd) * 25 > beginning.size() ? "binary" : "";
 }
 

@@ -19,8 +19,6 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 /// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {
   if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
@@ -41,9 +39,9 @@ bool parse_message(std::string_view text, LogFact& fact) {
 /// another's prefix was written into, or what grep left of it.
 std::size_t find_orphan(std::string_view line) {
   std::size_t at = find_word(line, ": opCount ", 5);
-  if (at == kNone) {
+  if (at == kNotFound) {
     at = find_word(line, " Bytes -> Algo ", 7);
-    if (at == kNone) return kNone;
+    if (at == kNotFound) return kNotFound;
     while (at > 0 && is_digit(line[at - 1])) --at;
     if (at < 3 || line.substr(at - 2, 2) != ": " || is_digit(line[at - 3])) return at;  // "0: " is srun's
     at -= 2;
@@ -62,19 +60,27 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
 }
 
 /// Whether it is worth the effort to look for PyTorch or a kernel in a line: by one word that their lines have.
-bool may_be_torch(std::string_view line) { return find_word(line, "NCCL", 3) != kNone; }
+bool may_be_torch(std::string_view line) { return find_word(line, "NCCL", 3) != kNotFound; }
 
 bool may_be_kernel(std::string_view line) {
   return line.starts_with('[') || line.starts_with('<') || line.starts_with("kern") ||
-         find_word(line, " kernel:", 1) != kNone || find_word(line, "NVRM", 1) != kNone;
+         find_word(line, " kernel:", 1) != kNotFound || find_word(line, "NVRM", 1) != kNotFound;
 }
 
 /// A line without any prefix.
 void parse_bare(std::string_view line, LogLine& result) {
   if (may_be_torch(line) && parse_torch_line(line, result)) return;
-  if (may_be_kernel(line) && parse_kernel_line(line, result)) return;
+  if (may_be_kernel(line)) {
+    if (const auto message = parse_kernel_line(line)) {
+      result.origin = {};
+      result.origin.host = message->host;
+      result.origin.timestamp = message->timestamp;
+      result.fact = message->event;
+      return;
+    }
+  }
   const std::size_t at = find_orphan(line);
-  if (at != kNone) {
+  if (at != kNotFound) {
     const std::string_view text = line.substr(at);
     if (parse_call(text, result.fact) || parse_tuning(text, result.fact)) {
       result.origin.decoration = without_blanks(line.substr(0, at));

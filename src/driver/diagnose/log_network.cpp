@@ -8,12 +8,10 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 /// "(distance 3 >= 2)", "(distance 4 <= 5), read 1".
 void read_distance(std::string_view text, GdrLine& gdr) {
   const std::size_t at = text.find("(distance ");
-  if (at == kNone) return;
+  if (at == kNotFound) return;
   LogScan scan{text.substr(at + 10)};
   if (!scan.number(gdr.distance)) return;
   scan.word();
@@ -27,12 +25,12 @@ bool parse_gdr(LogScan scan, LogFact& fact) {
   gdr.enabled = scan.take("Enabled");
   if ((!gdr.enabled && !scan.take("Disabled")) || !scan.take(" for ")) return false;
   const std::size_t at = scan.rest.find("HCA ");
-  if (at == kNone) return false;
+  if (at == kNotFound) return false;
   const std::string_view rest = scan.rest.substr(at + 4);
   LogScan hca{rest};
   gdr.hca = hca.word();
-  const std::size_t open = rest.find('\''), close = open == kNone ? kNone : rest.find('\'', open + 1);
-  if (close != kNone) gdr.hca = rest.substr(open + 1, close - open - 1);
+  const std::size_t open = rest.find('\''), close = open == kNotFound ? kNotFound : rest.find('\'', open + 1);
+  if (close != kNotFound) gdr.hca = rest.substr(open + 1, close - open - 1);
   read_distance(rest, gdr);
   fact = gdr;
   return true;
@@ -42,7 +40,7 @@ bool parse_gdr(LogScan scan, LogFact& fact) {
 NetDevices read_devices(std::string_view network, std::string_view text) {
   NetDevices devices;
   devices.network = network;
-  if (const std::size_t oob = text.find("; OOB "); oob != kNone) {
+  if (const std::size_t oob = text.find("; OOB "); oob != kNotFound) {
     devices.oob = without_blanks(text.substr(oob + 6));
     text = text.substr(0, oob);
   }

@@ -10,8 +10,6 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 struct Mark {
   LogLevel level = LogLevel::none;
   std::size_t begin = 0;  ///< of "NCCL"
@@ -78,13 +76,13 @@ bool take_last_number(std::string_view& text, std::int64_t& value) {
 /// "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not "host:123:124".
 bool is_place(std::string_view word) {
   std::int64_t line = 0;
-  return take_last_number(word, line) && !word.empty() && word.find(':') == kNone && word.back() != ']';
+  return take_last_number(word, line) && !word.empty() && word.find(':') == kNotFound && word.back() != ']';
 }
 
 void take_place(std::string_view& before, LogPrefix& prefix) {
   if (before.ends_with(')')) {
     const std::size_t open = before.rfind(" (");
-    if (open == kNone) return;
+    if (open == kNotFound) return;
     prefix.function = before.substr(open + 2, before.size() - open - 3);
     before = without_blanks_behind(before.substr(0, open));
   }
@@ -98,7 +96,7 @@ void take_place(std::string_view& before, LogPrefix& prefix) {
 void take_device(std::string_view& before, LogOrigin& origin) {
   if (!before.ends_with(']')) return;
   const std::size_t open = before.rfind('[');
-  if (open == kNone || !whole_number(before.substr(open + 1, before.size() - open - 2), origin.dev)) return;
+  if (open == kNotFound || !whole_number(before.substr(open + 1, before.size() - open - 2), origin.dev)) return;
   before = without_blanks_behind(before.substr(0, open));
 }
 
@@ -113,7 +111,7 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   while (begin > 0 && !ends_before_host(rest[begin - 1])) --begin;
   std::string_view host = rest.substr(begin);
   // "<host>" is what people write over a name; "<stdout>node1" a launcher's mark.
-  if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNone; close < host.size() - 1) {
+  if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNotFound; close < host.size() - 1) {
     begin += close + 1;
     host.remove_prefix(close + 1);
   }
@@ -127,8 +125,8 @@ void take_host(std::string_view& before, LogOrigin& origin) {
 /// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
 void take_timestamp(std::string_view& before, LogOrigin& origin) {
   const std::string_view text = without_blanks_behind(before);
-  const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNone;
-  if (open == kNone) return;
+  const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNotFound;
+  if (open == kNotFound) return;
   const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
   if (!has_clock(inside)) return;
   origin.timestamp = inside;
@@ -155,7 +153,7 @@ void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) 
 /// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but a launcher's mark may stand before it.
 bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
   if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
-  return std::string_view(":>)|").find(origin.decoration.back()) != kNone;
+  return std::string_view(":>)|").find(origin.decoration.back()) != kNotFound;
 }
 
 }  // namespace

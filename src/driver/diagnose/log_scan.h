@@ -13,6 +13,8 @@
 
 namespace busbar {
 
+inline constexpr std::size_t kNotFound = std::string_view::npos;
+
 // Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per word of
 // gigabytes of text.
 

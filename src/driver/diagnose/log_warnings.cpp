@@ -10,14 +10,12 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 bool parse_return_code(LogScan scan, LogFact& fact) {
   ReturnCode code;
   code.where = scan.word();
   const std::size_t colon = code.where.rfind(':');
   int line = 0;
-  if (colon == kNone || colon == 0 || !whole_number(code.where.substr(colon + 1), line)) return false;
+  if (colon == kNotFound || colon == 0 || !whole_number(code.where.substr(colon + 1), line)) return false;
   if (!scan.take("-> ") || !scan.number(code.code)) return false;
   scan.skip_blanks();
   if (scan.take("[")) code.thread = scan.rest.substr(0, scan.rest.find(']'));
@@ -28,15 +26,15 @@ bool parse_return_code(LogScan scan, LogFact& fact) {
 /// Evidence of a broken or missing peer that some versions print as INFO.
 bool is_quiet_warning(std::string_view text) {
   if (text.starts_with("NET/IB")) {
-    return text.find("speed change detected") != kNone || text.find("Got async event") != kNone ||
-           text.find("Got completion ") != kNone;
+    return text.find("speed change detected") != kNotFound || text.find("Got async event") != kNotFound ||
+           text.find("Got completion ") != kNotFound;
   }
   constexpr std::array<std::string_view, 5> kConnecting{"Call to connect", "socketPollConnect", "socketStartConnect",
                                                         "socketTryAccept", "Connect to"};
   const bool connecting =
       std::any_of(kConnecting.begin(), kConnecting.end(), [&](auto begin) { return text.starts_with(begin); });
-  return connecting && (text.find("refused") != kNone || text.find("retrying") != kNone ||
-                        text.find("timed out") != kNone || text.find("No route") != kNone);
+  return connecting && (text.find("refused") != kNotFound || text.find("retrying") != kNotFound ||
+                        text.find("timed out") != kNotFound || text.find("No route") != kNotFound);
 }
 
 }  // namespace

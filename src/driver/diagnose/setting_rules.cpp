@@ -1,5 +1,7 @@
 #include "driver/diagnose/setting_rules.h"
 
+#include "driver/diagnose/log_scan.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,8 +60,6 @@ constexpr auto kAgree = std::to_array<std::string_view>({"NCCL_ALGO",
                                                          "NCCL_IB_QPS_PER_CONNECTION",
                                                          "NCCL_PXN_DISABLE",
                                                          "NCCL_THREAD_THRESHOLDS"});
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

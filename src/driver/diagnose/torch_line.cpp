@@ -1,5 +1,7 @@
 #include "driver/diagnose/torch_line.h"
 
+#include "driver/diagnose/log_scan.h"
+
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -7,15 +9,13 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 /// What stands between the last `begin` and the next `end`.
 std::string_view between(std::string_view text, std::string_view begin, std::string_view end) {
   const std::size_t at = text.rfind(begin);
-  if (at == kNone) return {};
+  if (at == kNotFound) return {};
   text.remove_prefix(at + begin.size());
   const std::size_t stop = text.find(end);
-  return stop == kNone ? std::string_view{} : text.substr(0, stop);
+  return stop == kNotFound ? std::string_view{} : text.substr(0, stop);
 }
 
 std::int64_t number(std::string_view text) {
@@ -27,11 +27,11 @@ std::int64_t number(std::string_view text) {
 
 std::int64_t number_behind(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
-  return at == kNone ? -1 : number(text.substr(at + key.size()));
+  return at == kNotFound ? -1 : number(text.substr(at + key.size()));
 }
 
 bool is_digits(std::string_view text) {
-  return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == kNone;
+  return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == kNotFound;
 }
 
 /// "[PG ID 0 PG GUID 0(default_pg) Rank 3]" (2.5 on), "[PG 1 Rank 3]" (2.3), "[Rank 3]": the last in front of the
@@ -41,17 +41,17 @@ void read_group_and_rank(std::string_view before, TorchWork& work) {
   const std::size_t at = before.rfind("Rank ");
   if (is_digits(job)) {
     work.rank = static_cast<int>(number(job));
-  } else if (at != kNone) {
+  } else if (at != kNotFound) {
     const std::int64_t rank = number(before.substr(at + 5));
     if (rank >= 0 && rank < INT32_MAX) work.rank = static_cast<int>(rank);
   }
-  if (at == kNone) return;
+  if (at == kNotFound) return;
   const std::size_t group = before.rfind("[PG ", at);
-  if (group == kNone || before.find(']', group) < at) return;
+  if (group == kNotFound || before.find(']', group) < at) return;
   std::string_view text = before.substr(group + 4, at - group - 4);
   // The GUID is the same on all ranks; the id is each process's own.
   const std::size_t guid = text.find("PG GUID ");
-  if (guid != kNone) text.remove_prefix(guid + 8);
+  if (guid != kNotFound) text.remove_prefix(guid + 8);
   while (text.ends_with(' ')) text.remove_suffix(1);
   work.group = text;
 }
@@ -63,14 +63,14 @@ void read_timeout(std::string_view text, TorchWork& work) {
   const std::string_view fields = text.substr(0, ran);
   work.seq = number_behind(fields, "SeqNum=");
   const std::size_t op = fields.find("OpType=");
-  if (op != kNone) {
+  if (op != kNotFound) {
     const std::string_view rest = fields.substr(op + 7);
     work.op = rest.substr(0, rest.find_first_of(",) "));
   }
   work.numel_in = number_behind(fields, "NumelIn=");
   work.numel_out = number_behind(fields, "NumelOut=");
   work.timeout_ms = number_behind(fields, "Timeout(ms)=");
-  if (ran != kNone) work.ran_ms = number(text.substr(ran + 9));
+  if (ran != kNotFound) work.ran_ms = number(text.substr(ran + 9));
 }
 
 /// "last enqueued NCCL work: 9, last completed NCCL work: 8" (2.3 on), "last enqueued work: ..." (2.7 on); "Last" where
@@ -78,9 +78,9 @@ void read_timeout(std::string_view text, TorchWork& work) {
 bool read_last_state(std::string_view text, TorchWork& work) {
   constexpr std::string_view kCompleted = "last completed ";
   const std::size_t completed = text.find(kCompleted);
-  if (completed == kNone) return false;
+  if (completed == kNotFound) return false;
   const std::size_t enqueued = text.rfind("ast enqueued ", completed);
-  if (enqueued == kNone) return false;
+  if (enqueued == kNotFound) return false;
   work.what = TorchWork::What::last_state;
   work.last_enqueued = number_behind(text.substr(enqueued, completed - enqueued), "work: ");
   work.last_completed = number_behind(text.substr(completed), "work: ");
@@ -95,11 +95,11 @@ bool read_last_state(std::string_view text, TorchWork& work) {
 /// glog's "[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:607]" and, up to 2.2, "[E ProcessGroupNCCL.cpp:737]".
 void read_origin(std::string_view before, LogOrigin& origin) {
   std::size_t begin = before.find("[rank");
-  if (begin == kNone) begin = before.size();
+  if (begin == kNotFound) begin = before.size();
   const std::size_t file = before.find("ProcessGroupNCCL.cpp:");
-  if (file != kNone) {
+  if (file != kNotFound) {
     const std::size_t open = before.rfind('[', file);
-    if (open != kNone) {
+    if (open != kNotFound) {
       begin = begin < open ? begin : open;
       std::string_view time = before.substr(open + 1, file - open - 1);
       if (time.size() > 2) {
@@ -122,7 +122,7 @@ void read_origin(std::string_view before, LogOrigin& origin) {
 bool parse_torch_line(std::string_view line, LogLine& out) {
   TorchWork work;
   std::size_t message = line.find("ollective operation timeout: WorkNCCL(");
-  if (message != kNone) {
+  if (message != kNotFound) {
     read_timeout(line.substr(message), work);
     // "[Rank 3] Watchdog caught c...", "[Rank 3] Caught c..." (blocking wait).
     read_group_and_rank(line.substr(0, message), work);
@@ -132,8 +132,8 @@ bool parse_torch_line(std::string_view line, LogLine& out) {
     const std::size_t enqueued = line.find("ast enqueued ");
     // The brackets of the prefix, not those of the message behind.
     const std::size_t rank = line.find(" Rank ");
-    if (rank != kNone && rank < enqueued) message = line.find(']', rank);
-    if (message == kNone || message > enqueued) return false;
+    if (rank != kNotFound && rank < enqueued) message = line.find(']', rank);
+    if (message == kNotFound || message > enqueued) return false;
     read_group_and_rank(line.substr(0, message + 1), work);
   }
   out = {};

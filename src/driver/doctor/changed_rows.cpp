@@ -1,5 +1,7 @@
 #include "driver/doctor/changed_rows.h"
 
+#include "driver/doctor/join_nodes.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -8,10 +10,10 @@
 namespace busbar {
 namespace {
 
-using Key = std::tuple<std::string, std::string, std::vector<int>>;
+using RowKey = std::tuple<std::string, std::string, std::vector<int>>;
 
-std::map<Key, const DoctorRow*> index_rows(const NodeReport& node) {
-  std::map<Key, const DoctorRow*> index;
+std::map<RowKey, const DoctorRow*> rows_by_key(const NodeReport& node) {
+  std::map<RowKey, const DoctorRow*> index;
   for (const DoctorRow& row : node.rows) index.try_emplace({row.check, row.subject, row.ranks}, &row);
   return index;
 }
@@ -31,8 +33,8 @@ bool differ(const DoctorRow& before, const DoctorRow& after) {
 }
 
 void compare_node(const NodeReport& before, const NodeReport& after, std::vector<ChangedRow>& changes) {
-  const auto old = index_rows(before);
-  const auto now = index_rows(after);
+  const auto old = rows_by_key(before);
+  const auto now = rows_by_key(after);
   for (const auto& [key, row] : now) {
     const auto found = old.find(key);
     if (found == old.end()) {

@@ -13,7 +13,7 @@
 namespace busbar {
 namespace {
 
-bool has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+bool name_has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
 
 /// What a launcher sets for each process or host, and what names files: different where all is well. Open MPI's are
 /// those that `mpirun env` shows to belong to its daemons (ess, orte, pmix, ...) rather than to the library.
@@ -26,7 +26,7 @@ bool may_differ(std::string_view name) {
     return std::any_of(kOfDaemons.begin(), kOfDaemons.end(),
                        [&](std::string_view one) { return name.starts_with(one); });
   }
-  return name.ends_with("_RANK") || has(name, "DUMP") || name == "NCCL_DEBUG_FILE" || name == "NCCL_HOSTID" ||
+  return name.ends_with("_RANK") || name_has(name, "DUMP") || name == "NCCL_DEBUG_FILE" || name == "NCCL_HOSTID" ||
          name == "NCCL_PROXY_CPUSET";
 }
 
@@ -38,7 +38,7 @@ bool is_compared(std::string_view name) {
 
 /// Decides what ranks send to each other, so that a difference is an error and not only a loss.
 bool is_decisive(std::string_view name) {
-  return must_agree(name) || has(name, "NCHANNELS") || has(name, "BUFFSIZE") || name.starts_with("NCCL_IB_");
+  return must_agree(name) || name_has(name, "NCHANNELS") || name_has(name, "BUFFSIZE") || name.starts_with("NCCL_IB_");
 }
 
 std::string with_origin(const std::string& reason, const NcclSetting& setting) {

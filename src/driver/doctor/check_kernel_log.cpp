@@ -143,8 +143,7 @@ std::optional<Trouble> read_trouble(const std::string& line) {
   if (auto trouble = read_switch(line)) return trouble;
   // The log's own records have no prefix, and without one a line is taken for a program's.
   const std::string prefixed = line.starts_with('[') || line.starts_with('<') ? line : "[0.0] " + line;
-  LogLine out;
-  if (parse_kernel_line(prefixed, out)) return of_event(std::get<KernelEvent>(out.fact));
+  if (const auto message = parse_kernel_line(prefixed)) return of_event(message->event);
   return read_words(line);
 }
 

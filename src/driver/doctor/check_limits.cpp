@@ -10,9 +10,6 @@
 namespace busbar {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-
 /// linux/capability.h: whoever has it may lock any amount.
 constexpr int kCapIpcLock = 14;
 

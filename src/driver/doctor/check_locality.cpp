@@ -1,3 +1,4 @@
+#include "common/base/compress_list.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/pci_path.h"
 #include "driver/doctor/checks.h"

@@ -1,9 +1,9 @@
 #include "driver/doctor/check_own_cpus.h"
 
+#include "common/base/compress_list.h"
 #include "common/machine/cores.h"
 #include "common/machine/machine_facts.h"
 #include "common/mpi/launcher.h"
-#include "common/watch/hang_report.h"
 #include "driver/doctor/make_row.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace busbar {
 namespace {
 
-constexpr const char* kCheck = "rank.cpus";
+constexpr const char* kOwnCpus = "rank.cpus";
 
 /// The GPU of this rank as launchers and frameworks hand them out: by local rank, unless CUDA_VISIBLE_DEVICES leaves
 /// one. Nothing where that cannot be told.
@@ -44,8 +44,8 @@ std::optional<PciFunction> own_gpu(const Probe& probe) {
 
 void check_own_cpus(const Probe& probe, Rows& rows) {
   const std::string value = compress_ranks(probe.cpus);
-  if (probe.cpus.empty()) return rows.push_back(skip_row(kCheck, "", "/proc/self/status does not tell"));
-  DoctorRow row = ok_row(kCheck, "", value);
+  if (probe.cpus.empty()) return rows.push_back(skip_row(kOwnCpus, "", "/proc/self/status does not tell"));
+  DoctorRow row = ok_row(kOwnCpus, "", value);
   const std::optional<PciFunction> gpu = own_gpu(probe);
   const std::set<int> local = gpu ? parse_cpu_list(gpu->local_cpus) : std::set<int>();
   const bool near = std::any_of(probe.cpus.begin(), probe.cpus.end(), [&](int cpu) { return local.contains(cpu); });
@@ -65,7 +65,7 @@ void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts,
     nranks += static_cast<int>(part.ranks.size());
     for (const DoctorRow& row : part.rows) {
       const bool one =
-          row.check == kCheck && !row.value.empty() && row.value.find_first_not_of("0123456789") == std::string::npos;
+          row.check == kOwnCpus && !row.value.empty() && row.value.find_first_not_of("0123456789") == std::string::npos;
       if (one) ranks_on[row.value].insert(ranks_on[row.value].end(), part.ranks.begin(), part.ranks.end());
     }
   }

@@ -14,7 +14,7 @@
 namespace busbar {
 namespace {
 
-constexpr const char* kCheck = "rank.gpu";
+constexpr const char* kRankGpus = "rank.gpu";
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -53,14 +53,14 @@ void check_own_gpu(const Probe& probe, Rows& rows) {
     for (std::size_t i = 0; i < ngpus; ++i) seen.push_back(fmt::format("{}", i));
   }
   if (seen.empty()) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, "", "none", "CUDA_VISIBLE_DEVICES hides all GPUs from this rank",
+    rows.push_back(bad_row(Outcome::warn, kRankGpus, "", "none", "CUDA_VISIBLE_DEVICES hides all GPUs from this rank",
                            "unset it, or name GPUs as nvidia-smi -L does"));
     return;
   }
   // A launcher that shows each rank one GPU has chosen; else ranks take them in turn.
   const auto local = static_cast<std::size_t>(launch.local_rank);
   const std::string& mine = seen[seen.size() == 1 ? 0 : local % seen.size()];
-  DoctorRow row = ok_row(kCheck, "", "GPU " + mine);
+  DoctorRow row = ok_row(kRankGpus, "", "GPU " + mine);
   const bool numbers = std::all_of(seen.begin(), seen.end(), is_number);
   const bool ordered = std::is_sorted(seen.begin(), seen.end(), [](const std::string& a, const std::string& b) {
     return std::strtoul(a.c_str(), nullptr, 10) < std::strtoul(b.c_str(), nullptr, 10);
@@ -82,7 +82,7 @@ void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts,
   for (const NodeReport& part : parts) {
     nranks += part.ranks.size();
     for (const DoctorRow& row : part.rows) {
-      if (row.check != kCheck || row.value == "none") continue;
+      if (row.check != kRankGpus || row.value == "none") continue;
       ranks_on[row.value].insert(ranks_on[row.value].end(), part.ranks.begin(), part.ranks.end());
     }
   }

@@ -1,3 +1,4 @@
+#include "common/base/compress_list.h"
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/make_row.h"
 #include "driver/doctor/network_parts.h"

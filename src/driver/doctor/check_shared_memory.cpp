@@ -13,8 +13,6 @@ namespace busbar {
 namespace {
 
 constexpr const char* kShm = "/dev/shm";
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 void check_room(const Probe& probe, Rows& rows) {
   constexpr const char* kCheck = "host.shm";

@@ -1,3 +1,4 @@
+#include "common/base/compress_list.h"
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/library_search.h"

@@ -2,6 +2,7 @@
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counter_rules.h"
 #include "driver/doctor/env_devices.h"
+#include "driver/doctor/join_nodes.h"
 
 #include <fmt/format.h>
 

@@ -6,6 +6,7 @@
 #include "common/record/doctor_json.h"
 #include "driver/doctor/doctor_options.h"
 #include "driver/doctor/doctor_text.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/verdict/tool_result.h"
 
 #include <fmt/format.h>

@@ -7,6 +7,7 @@
 #include "driver/doctor/check_own_cpus.h"
 #include "driver/doctor/check_rank_gpus.h"
 #include "driver/doctor/checks.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/doctor/make_row.h"
 
 #include <fmt/format.h>

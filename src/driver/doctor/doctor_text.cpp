@@ -1,8 +1,8 @@
 #include "driver/doctor/doctor_text.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/units.h"
 #include "common/record/doctor_words.h"
-#include "common/watch/hang_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

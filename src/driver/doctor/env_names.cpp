@@ -13,7 +13,7 @@ namespace busbar {
 namespace {
 
 constexpr auto kNames = std::to_array<NcclName>({
-#include "common/doctor/nccl_env_names.inc"
+#include "driver/doctor/nccl_env_names.inc"
 });
 
 /// Names of which the table of NCCL's sources does not tell enough.

@@ -18,7 +18,7 @@
 namespace busbar {
 namespace {
 
-using Words = std::vector<std::string>;
+using ValueWords = std::vector<std::string>;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -36,12 +36,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-bool is_one_of(std::string_view word, const Words& words) {
+bool is_one_of(std::string_view word, const ValueWords& words) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& one) { return lower(one) == lower(word); });
 }
 
-std::string meant(std::string_view word, const Words& words) {
-  Words small;
+std::string meant(std::string_view word, const ValueWords& words) {
+  ValueWords small;
   for (const std::string& one : words) small.push_back(lower(one));
   const std::string nearest = nearest_choice(lower(word), small);
   const auto at = std::find(small.begin(), small.end(), nearest);
@@ -50,7 +50,7 @@ std::string meant(std::string_view word, const Words& words) {
 }
 
 /// "Ring,Tree", "^NVLS", and since NCCL 2.24 "ring;allreduce:tree,nvls".
-NameVerdict judge_choices(std::string_view value, const Words& words) {
+NameVerdict judge_choices(std::string_view value, const ValueWords& words) {
   for (std::string_view per_function : split(value, ';')) {
     if (const std::size_t colon = per_function.find(':'); colon != std::string_view::npos) {
       per_function.remove_prefix(colon + 1);
@@ -69,7 +69,7 @@ NameVerdict judge_choices(std::string_view value, const Words& words) {
 }
 
 /// A list of which newer versions may have words that are not here: only slips are told.
-NameVerdict judge_slips(std::string_view value, const Words& words) {
+NameVerdict judge_slips(std::string_view value, const ValueWords& words) {
   if (value.starts_with('^')) value.remove_prefix(1);
   for (const std::string_view word : split(value, ',')) {
     if (is_one_of(word, words) || word.empty()) continue;
@@ -79,13 +79,13 @@ NameVerdict judge_slips(std::string_view value, const Words& words) {
   return {};
 }
 
-NameVerdict judge_word(std::string_view value, const Words& words) {
+NameVerdict judge_word(std::string_view value, const ValueWords& words) {
   if (is_one_of(value, words)) return {};
   return {Outcome::warn, fmt::format("'{}' is none: NCCL goes on as if it were not set", value), meant(value, words)};
 }
 
 NameVerdict judge_level(std::string_view value) {
-  static const Words kLevels{"LOC", "NVL", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
+  static const ValueWords kLevels{"LOC", "NVL", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
   if (!value.empty() && value.find_first_not_of("0123456789-") == std::string_view::npos) {
     return {Outcome::warn, "a number means another distance in every version", "one of LOC, NVL, PIX, PXB, PHB, SYS"};
   }
@@ -147,11 +147,11 @@ NameVerdict judge_debug_file(std::string_view value, const JobShape& job) {
           "without %p all processes of a host write over each other's file", "add %h.%p"};
 }
 
-const Words kAlgorithms{"Tree", "Ring", "CollNetDirect", "CollNetChain", "CollNet", "NVLS", "NVLSTree", "PAT"};
-const Words kProtocols{"LL", "LL128", "Simple"};
-const Words kDebug{"VERSION", "WARN", "INFO", "ABORT", "TRACE"};
-const Words kSubsystems{"INIT", "COLL",  "P2P",  "SHM",       "NET", "GRAPH",   "TUNING", "ENV", "ALLOC",
-                        "CALL", "PROXY", "NVLS", "BOOTSTRAP", "REG", "PROFILE", "RAS",    "ALL"};
+const ValueWords kAlgorithms{"Tree", "Ring", "CollNetDirect", "CollNetChain", "CollNet", "NVLS", "NVLSTree", "PAT"};
+const ValueWords kProtocols{"LL", "LL128", "Simple"};
+const ValueWords kDebug{"VERSION", "WARN", "INFO", "ABORT", "TRACE"};
+const ValueWords kSubsystems{"INIT", "COLL",  "P2P",  "SHM",       "NET", "GRAPH",   "TUNING", "ENV", "ALLOC",
+                             "CALL", "PROXY", "NVLS", "BOOTSTRAP", "REG", "PROFILE", "RAS",    "ALL"};
 
 NameVerdict judge_words(std::string_view name, std::string_view value) {
   if (name == "NCCL_ALGO") return judge_choices(value, kAlgorithms);

@@ -1,6 +1,6 @@
 #include "driver/doctor/find_unequal.h"
 
-#include "common/watch/hang_report.h"
+#include "common/base/compress_list.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 using Unequal = DoctorFinding::Unequal;
 using Key = std::pair<std::string, std::string>;  // check, subject
 
-constexpr const char* kNone = "none";
+constexpr const char* kNoValue = "none";
 
 std::string family_of(const std::string& check) { return check.substr(0, check.find('.')); }
 
@@ -79,7 +79,7 @@ void add_values(const NodeRows& index, const Key& key, Values& values) {
   const NodeReport& node = *index.node;
   const auto found = index.rows.find(key);
   if (found == index.rows.end()) {
-    if (index.lacks(key)) add_value(values, kNone, node, {}, false);
+    if (index.lacks(key)) add_value(values, kNoValue, node, {}, false);
     return;
   }
   std::set<int> without(node.ranks.begin(), node.ranks.end());
@@ -89,13 +89,13 @@ void add_values(const NodeRows& index, const Key& key, Values& values) {
     for (const int rank : row->ranks) without.erase(rank);
     if (row->ranks.empty()) without.clear();
   }
-  if (!without.empty()) add_value(values, kNone, node, {without.begin(), without.end()}, false);
+  if (!without.empty()) add_value(values, kNoValue, node, {without.begin(), without.end()}, false);
 }
 
 /// A device that only some nodes have under a name has a row of its own that says so; a setting that only some have is
 /// as bad as two settings.
 Outcome outcome_of(const DoctorRow& row, const Values& values) {
-  const bool only_absent = values.size() == 2 && values.contains(kNone) && !row.check.starts_with("env.");
+  const bool only_absent = values.size() == 2 && values.contains(kNoValue) && !row.check.starts_with("env.");
   return only_absent ? std::min(row.if_differs, Outcome::warn) : row.if_differs;
 }
 

@@ -2,7 +2,12 @@
 
 #include "driver/doctor/checks.h"
 
+#include <cstdint>
+
 namespace busbar {
+
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 // The parts of check_host, one file each. Pure in the probe.
 

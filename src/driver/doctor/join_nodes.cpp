@@ -1,3 +1,6 @@
+#include "driver/doctor/join_nodes.h"
+
+#include "common/base/compress_list.h"
 #include "common/record/node_report.h"
 #include "driver/doctor/find_unequal.h"
 

@@ -1,4 +1,5 @@
 #include "common/record/node_report.h"
+#include "driver/doctor/join_nodes.h"
 
 #include <algorithm>
 #include <map>

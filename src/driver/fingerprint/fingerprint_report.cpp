@@ -1,6 +1,7 @@
 #include "driver/fingerprint/fingerprint_report.h"
 
 #include "common/base/units.h"
+#include "common/record/json_values.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +11,6 @@
 
 namespace busbar {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<std::string> names(CollectiveId id, const std::vector<OmpiChoice>& choices) {
   std::vector<std::string> result;

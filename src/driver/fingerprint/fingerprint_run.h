@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/ompi_algorithms.h"
-#include "common/job/child.h"
+#include "common/mpi/child.h"
 #include "driver/fingerprint/sent_messages.h"
 
 #include <filesystem>

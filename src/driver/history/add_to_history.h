@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/history/history_run.h"
+#include "common/record/history_run.h"
 
 #include <string>
 

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/options.h"
+#include "common/base/read_file.h"
 #include "common/base/suggest.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
@@ -9,6 +10,7 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "driver/command/subcommand.h"
+#include "driver/history/add_to_history.h"
 #include "driver/history/history.h"
 #include "driver/history/history_compare.h"
 #include "driver/history/history_json.h"
@@ -231,6 +233,22 @@ int compare(History& history, const HistoryOptions& options) {
   return static_cast<int>(comparison.outcome == Outcome::pass ? ExitCode::good : ExitCode::inconclusive);
 }
 
+/// What benchmarks call that hold no database themselves: `init` before they measure, `add RUN.json` afterwards.
+int write(const std::string& action, const HistoryOptions& options) {
+  if (options.words.size() != (action == "add" ? 2 : 1)) {
+    throw Error(ExitCode::bad_config, action == "add"
+                                          ? "history add needs one file, as a benchmark's --history writes it"
+                                          : "history init takes nothing but --history FILE");
+  }
+  if (action == "init") {
+    check_history(options.file);
+    return 0;
+  }
+  const HistoryRun run = read_history_run_json(read_file(options.words[1], "the run"), options.words[1]);
+  History(options.file, History::Mode::add).add(run);
+  return 0;
+}
+
 int history(int argc, char** argv, bool speaks) {
   const HistoryOptions options = read_options(argc, argv);
   if (!speaks) return 0;
@@ -238,15 +256,16 @@ int history(int argc, char** argv, bool speaks) {
     fmt::print("{}", history_help());
     return 0;
   }
-  const std::vector<std::string> actions{"list", "show", "trend", "compare"};
+  const std::vector<std::string> actions{"list", "show", "trend", "compare", "init", "add"};
   const std::string action = options.words.empty() ? "" : options.words.front();
   if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
     const std::string nearest = nearest_choice(action, actions);
     throw Error(ExitCode::bad_config,
-                fmt::format("history {}: choose from: list show trend compare{}", in_quotes(action),
+                fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
                             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
   if (options.file.empty()) throw Error(ExitCode::bad_config, "which history? --history FILE");
+  if (action == "init" || action == "add") return write(action, options);
   History file(options.file, History::Mode::read);
   if (action == "list") return list(file, options);
   if (action == "show") return show(file, options);

@@ -1,6 +1,7 @@
 #include "driver/history/history_json.h"
 
 #include "common/record/criterion_words.h"
+#include "common/record/json_values.h"
 #include "driver/history/history_setup.h"
 
 #include <nlohmann/json.hpp>
@@ -10,15 +11,13 @@
 namespace busbar {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json microseconds(double time_s) { return std::round(time_s * 1e12) / 1e6; }
+Json rounded_us(double time_s) { return std::round(time_s * 1e12) / 1e6; }
 
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json interval_us(const std::optional<Interval>& interval_s) {
   if (!interval_s) return nullptr;
-  return Json::array({microseconds(interval_s->low), microseconds(interval_s->high)});
+  return Json::array({rounded_us(interval_s->low), rounded_us(interval_s->high)});
 }
 
 Json cell_json(const HistoryCell& c) {
@@ -32,7 +31,7 @@ Json cell_json(const HistoryCell& c) {
           {"size", c.nbytes},
           {"placement", place(c.in_place)},
           {"algorithm", c.algorithm},
-          {"median_us", microseconds(c.median_s)},
+          {"median_us", rounded_us(c.median_s)},
           {"interval_us", interval_us(c.interval_s)},
           {"bus_bw", number_or_null(c.busbw)},
           {"nwrong", c.wrong ? Json(*c.wrong) : Json(nullptr)}};
@@ -92,22 +91,22 @@ std::string trends_json(std::span<const CellTrend> trends) {
   for (const CellTrend& t : trends) {
     Json json = cell_json(t.cell);
     json["setup"] = t.setup;
-    json["earlier_median_us"] = t.earlier_median_s > 0 ? microseconds(t.earlier_median_s) : Json(nullptr);
+    json["earlier_median_us"] = t.earlier_median_s > 0 ? rounded_us(t.earlier_median_s) : Json(nullptr);
     json["robust_distance"] = t.distance ? number_or_null(*t.distance) : Json(nullptr);
     json["month_slope"] = t.month_slope ? number_or_null(*t.month_slope) : Json(nullptr);
     json["trend_p"] = t.p;
     json["level_change"] = nullptr;
     if (t.change) {
       json["level_change"] = {{"run", t.points[t.change->first_after].run},
-                              {"before_us", microseconds(t.change->before)},
-                              {"after_us", microseconds(t.change->after)},
+                              {"before_us", rounded_us(t.change->before)},
+                              {"after_us", rounded_us(t.change->after)},
                               {"p", t.change->p}};
     }
     Json points = Json::array();
     for (const CellTrend::Point& point : t.points) {
       points.push_back({{"run", point.run},
                         {"time", point.time},
-                        {"median_us", microseconds(point.median_s)},
+                        {"median_us", rounded_us(point.median_s)},
                         {"bus_bw", number_or_null(point.busbw)}});
     }
     json["points"] = std::move(points);
@@ -123,7 +122,7 @@ std::string history_comparison_json(const HistoryComparison& comparison, const H
   Json cells = Json::array();
   for (const CellAgainstHistory& c : comparison.cells) {
     Json json = cell_json(c.cell);
-    json["before_us"] = microseconds(c.before_s);
+    json["before_us"] = rounded_us(c.before_s);
     json["ratio"] = number_or_null(c.ratio.value);
     json["ratio_interval"] = {number_or_null(c.ratio.interval.low), number_or_null(c.ratio.interval.high)};
     json["launch_deviation"] = number_or_null(c.deviation);

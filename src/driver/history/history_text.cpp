@@ -104,8 +104,8 @@ std::string compare_line(const CellAgainstHistory& c) {
 }
 
 std::string verdict_text(const HistoryComparison& comparison, double delta) {
-  using Verdict = CellAgainstHistory::Verdict;
-  const auto count = [&](Verdict v) {
+  using V = CellAgainstHistory::Verdict;
+  const auto count = [&](V v) {
     return std::count_if(comparison.cells.begin(), comparison.cells.end(),
                          [&](const CellAgainstHistory& c) { return c.verdict == v; });
   };
@@ -114,14 +114,14 @@ std::string verdict_text(const HistoryComparison& comparison, double delta) {
   switch (comparison.outcome) {
     case Outcome::fail:
       return fmt::format("# verdict: FAIL: of {} cells {} slower by more than {:.3g} %, {} with wrong data\n", n,
-                         count(Verdict::slower), band, count(Verdict::wrong));
+                         count(V::slower), band, count(V::wrong));
     case Outcome::pass:
       return fmt::format("# verdict: PASS: none of {} cells is slower by more than {:.3g} %\n", n, band);
     default:
       return fmt::format(
           "# verdict: INCONCLUSIVE: {} of {} cells may be slower by more than {:.3g} % or not: more "
           "launches can tell\n",
-          count(Verdict::undecided), n, band);
+          count(V::undecided), n, band);
   }
 }
 

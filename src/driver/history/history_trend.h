@@ -1,7 +1,7 @@
 #pragma once
 
+#include "common/record/history_run.h"
 #include "common/statistics/trend.h"
-#include "driver/history/history_run.h"
 
 #include <optional>
 #include <span>

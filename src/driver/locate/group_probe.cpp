@@ -18,8 +18,6 @@ constexpr int kSettle = 2;  // connections are made by the first messages, and T
 constexpr int kLeast = 3;   // repetitions of a group however slow it is
 constexpr double kPatience = 3;
 
-double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
 Operation operation_of(const Collective& collective, int root, int nranks, std::uint64_t nbytes) {
   Operation op;
   op.collective = &collective;

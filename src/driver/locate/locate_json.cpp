@@ -91,9 +91,9 @@ Json round_json(const MeasuredRound& m) {
 }
 
 /// Units by their numbers: [a, b, bandwidth, measurements]; one way from a to b.
-Json matrix_json(const std::vector<Search::Cell>& cells, bool one_way) {
+Json matrix_json(const std::vector<PairCell>& cells, bool one_way) {
   Json json = Json::array();
-  for (const Search::Cell& cell : cells) {
+  for (const PairCell& cell : cells) {
     if (cell.one_way == one_way) json.push_back({cell.a, cell.b, json_number(cell.bandwidth), cell.measurements});
   }
   return json;

@@ -17,17 +17,17 @@ constexpr std::size_t kMapUpTo = 32;
 /// Shares of the median by (row, column).
 using Shares = std::map<std::pair<int, int>, double>;
 
-double median_of(const std::vector<Search::Cell>& cells, bool one_way) {
+double median_of(const std::vector<PairCell>& cells, bool one_way) {
   std::vector<double> bandwidths;
-  for (const Search::Cell& cell : cells) {
+  for (const PairCell& cell : cells) {
     if (cell.one_way == one_way && cell.bandwidth > 0) bandwidths.push_back(cell.bandwidth);
   }
   return median(bandwidths);
 }
 
-Shares shares_of(const std::vector<Search::Cell>& cells, bool one_way, double of) {
+Shares shares_of(const std::vector<PairCell>& cells, bool one_way, double of) {
   Shares shares;
-  for (const Search::Cell& cell : cells) {
+  for (const PairCell& cell : cells) {
     if (cell.one_way != one_way || !(cell.bandwidth > 0)) continue;
     shares[{cell.a, cell.b}] = cell.bandwidth / of;
     if (!one_way) shares[{cell.b, cell.a}] = cell.bandwidth / of;

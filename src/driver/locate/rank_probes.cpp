@@ -19,10 +19,8 @@ namespace busbar {
 namespace {
 
 constexpr int kIterations = 200;
-constexpr int kSettle = 5;
+constexpr int kWarmupCalls = 5;
 constexpr std::size_t kMostSuspects = 3;  // each takes as long as all of the arrivals
-
-double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 /// Work of one rank on its device, always the same amount on all.
 class Work {
@@ -132,7 +130,7 @@ struct Arrivals {
 Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const GlobalClock& clock) {
   DisseminationBarrier barrier(group);
   Arrivals a;
-  for (int i = -kSettle; i < kIterations; ++i) {
+  for (int i = -kWarmupCalls; i < kIterations; ++i) {
     barrier.wait();
     const Clock::time_point start = Clock::now();
     const double cpu = thread_cpu_s();
@@ -191,7 +189,7 @@ bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, 
   const auto watched = watchdog.attach(*backend);
   SmallOperation operation(*backend, arena);
   watchdog.begin(Phase::timed_loop, fmt::format("arrivals without rank {}", rank),
-                 called_operation(operation.operation(), 8, 1), kIterations + kSettle, 2);
+                 called_operation(operation.operation(), 8, 1), kIterations + kWarmupCalls, 2);
   const Arrivals arrivals = arrive(group, operation, work, clock);
   watchdog.begin(Phase::agreeing, "arrivals");
   const double without_s = world.max(world.rank() == rank ? 0 : median(arrivals.iteration_s));
@@ -216,8 +214,8 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
   watchdog.begin(Phase::agreeing, "a clock for all");
   GlobalClock clock(world);
   SmallOperation operation(baseline, arena);
-  watchdog.begin(Phase::timed_loop, "arrivals", called_operation(operation.operation(), 8, 0), kIterations + kSettle,
-                 2);
+  watchdog.begin(Phase::timed_loop, "arrivals", called_operation(operation.operation(), 8, 0),
+                 kIterations + kWarmupCalls, 2);
   const Arrivals arrivals = arrive(world, operation, work, clock);
   watchdog.begin(Phase::agreeing, "arrivals");
   clock.check(1);

@@ -137,12 +137,12 @@ void Search::add(std::span<const GroupMeasurement> measured) {
 
 LocateFinding Search::finding() const { return conclude(impl_->record); }
 
-std::vector<Search::Cell> Search::matrix() const {
+std::vector<PairCell> Search::matrix() const {
   std::vector<PairResult> results = impl_->record.results;
   std::erase_if(results, [](const PairResult& r) { return r.kind == Kind::alone || r.kind == Kind::rail; });
   const auto key = [](const PairResult& r) { return std::tuple(r.one_way, r.a, r.b); };
   std::sort(results.begin(), results.end(), [&](const PairResult& x, const PairResult& y) { return key(x) < key(y); });
-  std::vector<Cell> cells;
+  std::vector<PairCell> cells;
   for (std::size_t first = 0; first < results.size();) {
     std::vector<double> values;
     std::size_t end = first;

@@ -8,8 +8,6 @@
 namespace busbar {
 namespace {
 
-double relative_sd(double variance, double median_s) { return median_s > 0 ? std::sqrt(variance) / median_s : 0; }
-
 Json interval_json(const std::optional<Interval>& interval_s) {
   if (!interval_s) return nullptr;
   return Json::array({json_microseconds(interval_s->low), json_microseconds(interval_s->high)});

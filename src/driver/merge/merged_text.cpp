@@ -9,8 +9,6 @@
 namespace busbar {
 namespace {
 
-double relative_sd(double variance, double median_s) { return median_s > 0 ? std::sqrt(variance) / median_s : 0; }
-
 std::string interval_columns(const LaunchesEstimate& e) {
   if (!e.interval) return fmt::format("{:>11} {:>11} {:>7}", "-", "-", "-");
   const double half = (e.interval->high - e.interval->low) / 2 / e.median;

@@ -15,17 +15,17 @@ namespace {
 constexpr std::size_t kMostLines = 8;
 
 using Lines = std::vector<const ReportSeries*>;
-using Part = std::string ReportSeries::*;
+using ChartPart = std::string ReportSeries::*;
 
 /// In the order in which charts are divided; `source` never divides one: runs are compared within a chart.
-constexpr std::array<Part, 5> kDividers{&ReportSeries::collective, &ReportSeries::type, &ReportSeries::scope,
-                                        &ReportSeries::placement, &ReportSeries::variant};
+constexpr std::array<ChartPart, 5> kDividers{&ReportSeries::collective, &ReportSeries::type, &ReportSeries::scope,
+                                             &ReportSeries::placement, &ReportSeries::variant};
 /// In the order in which they stand in a label.
-constexpr std::array<Part, 6> kLabel{&ReportSeries::source,    &ReportSeries::collective, &ReportSeries::type,
-                                     &ReportSeries::placement, &ReportSeries::variant,    &ReportSeries::scope};
+constexpr std::array<ChartPart, 6> kLabel{&ReportSeries::source,    &ReportSeries::collective, &ReportSeries::type,
+                                          &ReportSeries::placement, &ReportSeries::variant,    &ReportSeries::scope};
 
 /// The different texts of a part, as they first appear.
-std::vector<std::string> texts_of(const Lines& lines, Part part) {
+std::vector<std::string> texts_of(const Lines& lines, ChartPart part) {
   std::vector<std::string> texts;
   for (const ReportSeries* line : lines) {
     if (std::find(texts.begin(), texts.end(), line->*part) == texts.end()) texts.push_back(line->*part);
@@ -36,7 +36,7 @@ std::vector<std::string> texts_of(const Lines& lines, Part part) {
 void divide(const Lines& lines, std::vector<Lines>& charts) {
   const auto measured = std::count_if(lines.begin(), lines.end(), [](const ReportSeries* s) { return !s->expected; });
   const bool several_files = texts_of(lines, &ReportSeries::source).size() > 1;
-  for (Part part : kDividers) {
+  for (ChartPart part : kDividers) {
     const bool apart = several_files && part == &ReportSeries::collective;
     if (static_cast<std::size_t>(measured) <= kMostLines && !apart) continue;
     const auto texts = texts_of(lines, part);
@@ -58,8 +58,8 @@ void join(std::string& list, const std::string& text, const char* between) {
 
 ReportChart chart_of(const Lines& lines) {
   ReportChart chart;
-  std::vector<Part> different;
-  for (Part part : kLabel) {
+  std::vector<ChartPart> different;
+  for (ChartPart part : kLabel) {
     const auto texts = texts_of(lines, part);
     if (texts.size() > 1)
       different.push_back(part);
@@ -71,7 +71,7 @@ ReportChart chart_of(const Lines& lines) {
   if (chart.title.empty()) chart.title = "All collectives";
   for (const ReportSeries* series : lines) {
     std::string label;
-    for (Part part : different) join(label, series->*part, ", ");
+    for (ChartPart part : different) join(label, series->*part, ", ");
     if (series->expected) label = label.empty() ? "expected" : "expected: " + label;
     chart.lines.push_back({label.empty() ? series->collective : label, series});
   }

@@ -1,11 +1,13 @@
 #include "driver/report/report_files.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
 #include "common/record/json_place.h"
 #include "common/record/read_run.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/report/report_changes.h"
 #include "driver/report/report_of_accept.h"
 #include "driver/report/report_of_json.h"

@@ -1,8 +1,10 @@
 #include "driver/report/report_of_accept.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/units.h"
 #include "common/record/culprit_text.h"
 #include "common/record/reported_environment.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/report/accept_lines.h"
 #include "driver/report/report_of_located.h"
 #include "driver/report/report_parts.h"
@@ -171,7 +173,7 @@ std::string criterion_words(const CriterionResult& c) {
 }
 
 void add_say(ReportData& data, const AcceptResult& result, const std::string& source) {
-  constexpr std::size_t kMostLines = 6;
+  constexpr std::size_t kMostPlanLines = 6;
   std::vector<std::string> lines;
   if (result.end_time.empty()) lines.push_back("the run did not end: what is here is all that there is");
   for (const StageFailure& f : result.failures) {
@@ -183,7 +185,7 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
     for (const auto& slow : result.located->slow_ranks) lines.push_back(slow.text);
   }
   for (const CriterionResult* c : not_passed(result.criteria)) {
-    if (lines.size() >= kMostLines || c->outcome < Outcome::inconclusive) break;
+    if (lines.size() >= kMostPlanLines || c->outcome < Outcome::inconclusive) break;
     lines.push_back(criterion_words(*c));
   }
   const std::string plan = result.plan.title.empty() ? result.plan.file : result.plan.title;

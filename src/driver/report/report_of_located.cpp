@@ -41,7 +41,7 @@ void add_located(ReportData& data, const AcceptResult::Located& located, const s
   matrix.units = located.units;
   matrix.median_bandwidth = located.finding.median_bandwidth;
   matrix.threshold = located.finding.threshold;
-  for (const Search::Cell& c : located.matrix) {
+  for (const PairCell& c : located.matrix) {
     matrix.cells.push_back({c.a, c.b, c.bandwidth, c.measurements, c.one_way});
   }
   for (const Culprit& culprit : located.finding.culprits) {

@@ -1,5 +1,6 @@
 #include "driver/report/report_of_run.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/units.h"
 #include "driver/report/report_parts.h"
 

@@ -1,6 +1,7 @@
 #include "driver/report/report_parts.h"
 
 #include "collectives/collective.h"
+#include "common/base/compress_list.h"
 
 #include <fmt/format.h>
 

@@ -21,10 +21,6 @@
 #include <utility>
 
 namespace busbar {
-namespace {
-
-// More than the files of a large run take, so that a disk with room for a header alone is found out.
-constexpr std::size_t kRoom = 256 * 1024;
 
 using Writer = std::function<std::string(const AcceptResult&)>;
 
@@ -34,6 +30,11 @@ struct ResultFile {
   std::string option;
   Writer text;
 };
+
+namespace {
+
+// More than the files of a large run take, so that a disk with room for a header alone is found out.
+constexpr std::size_t kRoom = 256 * 1024;
 
 /// Creates the file or throws; says where it is, if not where it was asked for.
 ResultFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {

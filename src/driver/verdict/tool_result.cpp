@@ -1,5 +1,6 @@
 #include "driver/verdict/tool_result.h"
 
+#include "common/base/compress_list.h"
 #include "common/record/culprit_text.h"
 
 #include <fmt/format.h>
@@ -147,7 +148,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
 }
 
 AcceptResult result_of_locate(const std::string& unit, const std::vector<std::string>& units,
-                              const LocateFinding& finding, const std::vector<Search::Cell>& matrix) {
+                              const LocateFinding& finding, const std::vector<PairCell>& matrix) {
   AcceptResult result;
   result.plan.stages = {Stage::pairs};
   result.outcome = finding.outcome;

@@ -15,6 +15,6 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
 /// The same for `locate`: a criterion per culprit, or one that says that none was found. `unit`: "host" or "rank";
 /// `units`: their names.
 AcceptResult result_of_locate(const std::string& unit, const std::vector<std::string>& units,
-                              const LocateFinding& finding, const std::vector<Search::Cell>& matrix);
+                              const LocateFinding& finding, const std::vector<PairCell>& matrix);
 
 }  // namespace busbar

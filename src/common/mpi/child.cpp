@@ -1,4 +1,4 @@
-#include "common/job/child.h"
+#include "common/mpi/child.h"
 
 #include "common/base/error.h"
 #include "common/base/units.h"

@@ -1,4 +1,4 @@
-#include "common/job/child.h"
+#include "common/mpi/child.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -52,5 +53,27 @@ struct HistoryRun {
   std::vector<HistoryCell> cells;
   std::vector<CriterionResult> criteria;
 };
+
+/// Whether it is a time to be kept: finite, above 0 and normal.
+bool is_kept(double time_s);
+
+/// Joins a cell to the same one of an earlier cycle or repetition: the median over all.
+void add_again(HistoryCell& cell, const HistoryCell& again);
+
+/// Words with a blank between them.
+std::string joined_words(const std::vector<std::string>& words);
+
+/// What the exit code makes of a benchmark.
+Outcome outcome_of_exit(int exit_code);
+
+/// Of an environment what is the same from launch to launch of one setting: the launcher's own variables, which name
+/// the job and its directories, are left out, and so is all that reports do not show.
+std::vector<std::string> steady_environment(const std::vector<std::string>& environment);
+
+/// The run as `busbar history add` takes it.
+std::string history_run_json(const HistoryRun& run);
+
+/// Reads it back. Throws Error(bad_config) naming the file and what is wrong in it.
+HistoryRun read_history_run_json(std::string_view text, const std::string& name);
 
 }  // namespace busbar

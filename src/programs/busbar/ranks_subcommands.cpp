@@ -1,4 +1,4 @@
-#include "programs/ranks_subcommands.h"
+#include "programs/busbar/ranks_subcommands.h"
 
 #include "common/base/error.h"
 #include "driver/accept/accept_command.h"

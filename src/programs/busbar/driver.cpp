@@ -1,4 +1,4 @@
-#include "programs/driver.h"
+#include "programs/busbar/driver.h"
 
 #include "common/base/error.h"
 #include "common/base/suggest.h"

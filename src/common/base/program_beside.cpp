@@ -1,4 +1,4 @@
-#include "common/job/program_beside.h"
+#include "common/base/program_beside.h"
 
 #include <string>
 

@@ -1,8 +1,9 @@
-#include "common/record/node_report.h"
+#include "common/base/compress_list.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -74,6 +75,21 @@ std::string compress_hosts(const std::vector<std::string>& hosts) {
     const std::string numbers = ranges(names);
     text += fmt::format(fmt::runtime(names.size() == 1 ? "{}{}{}{}" : "{}{}[{}]{}"), text.empty() ? "" : ",", key.first,
                         numbers, key.second);
+  }
+  return text;
+}
+
+std::string compress_ranks(std::span<const int> ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t j = i;
+    while (j + 1 < ranks.size() && static_cast<std::int64_t>(ranks[j + 1]) == static_cast<std::int64_t>(ranks[j]) + 1)
+      ++j;
+    // Two neighbours are no range: "14,15".
+    const std::size_t end = j - i >= 2 ? j : i;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
+    if (end > i) text += fmt::format("-{}", ranks[end]);
+    i = end + 1;
   }
   return text;
 }

@@ -4,7 +4,7 @@
 #include "common/base/options.h"
 #include "common/mpi/comm.h"
 #include "common/watch/watchdog.h"
-#include "programs/perf.h"
+#include "programs/perf/perf.h"
 
 #include <span>
 #include <string>

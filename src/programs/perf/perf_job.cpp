@@ -1,4 +1,4 @@
-#include "programs/perf_job.h"
+#include "programs/perf/perf_job.h"
 
 #include "common/backends/open_backend.h"
 #include "common/base/environment.h"

@@ -1,11 +1,11 @@
-#include "programs/perf.h"
+#include "programs/perf/perf.h"
 
 #include "common/backends/open_backend.h"
 #include "common/base/options.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/mpi/collectively.h"
-#include "programs/perf_job.h"
+#include "programs/perf/perf_job.h"
 
 #include <fmt/format.h>
 

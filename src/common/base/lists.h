@@ -1,0 +1,19 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+template <class List, class Item>
+bool contains(const List& list, const Item& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+/// Appends what is not empty and not there yet.
+inline void add_once(std::vector<std::string>& list, const std::string& item) {
+  if (!item.empty() && !contains(list, item)) list.push_back(item);
+}
+
+}  // namespace busbar

@@ -1,0 +1,141 @@
+#include "common/output/run_history.h"
+
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/program_beside.h"
+#include "common/mpi/child.h"
+#include "common/output/format.h"
+#include "common/output/report_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+HistoryCell cell_of(const Collective& collective, const Row& row, const HalfResult& half, bool in_place) {
+  HistoryCell cell;
+  cell.scope = "all";
+  cell.collective = collective.name;
+  cell.dtype = name(row.row_case.dtype);
+  cell.op = redop_text(row.row_case.op);
+  cell.root = shown_root(collective, row.row_case.root);
+  cell.nbytes = row.row_case.nbytes;
+  cell.in_place = in_place;
+  if (row.algorithm) cell.algorithm = row.algorithm->algorithm;
+  cell.busbw = half.busbw;
+  cell.wrong = half.wrong;
+  cell.median_s = half.time_s;
+  cell.epochs_s = {half.time_s};
+  if (half.stats) {
+    // The table's time is their mean.
+    cell.median_s = half.stats->median_s;
+    if (is_kept(cell.median_s)) cell.busbw = half.busbw * half.time_s / cell.median_s;
+    cell.interval_s = half.stats->interval_s;
+    cell.epochs_s = half.stats->epoch_medians_s;
+  }
+  return cell;
+}
+
+/// `busbar` beside this program, else from PATH.
+std::string busbar_program() {
+  const fs::path beside = program_beside("busbar");
+  return access(beside.c_str(), X_OK) == 0 ? beside.string() : beside.filename().string();
+}
+
+/// The child's own message, without what stands before each of ours.
+std::string message_of(const ChildResult& child, double timeout_s) {
+  std::string text = child.err;
+  for (const std::string_view prefix : {"busbar: ", "error: "}) {
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+  }
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text.empty() ? describe_end(child, timeout_s) : text;
+}
+
+/// Runs `busbar history WORDS`; throws Error with its message and exit code.
+void run_history_command(std::vector<std::string> words, const std::string& path) {
+  std::vector<std::string> argv{busbar_program(), "history"};
+  std::move(words.begin(), words.end(), std::back_inserter(argv));
+  argv.insert(argv.end(), {"--history", path});
+  ChildResult child;
+  try {
+    child = run_child(argv, {});
+  } catch (const Error&) {
+    throw Error(ExitCode::not_possible,
+                fmt::format("--history needs the program {}, which is neither beside this one nor in PATH", argv[0]));
+  } catch (const Interrupted& e) {
+    std::raise(e.signal());  // to whoever handles it in this job
+    throw;
+  }
+  if (child.good()) return;
+  const ExitCode code = child.exit_code > 0 ? static_cast<ExitCode>(child.exit_code) : ExitCode::internal;
+  throw Error(code, message_of(child, ChildOptions{}.timeout_s));
+}
+
+}  // namespace
+
+HistoryRun history_of_run(const RunInfo& info) {
+  HistoryRun run;
+  run.uuid = info.launch_uuid;
+  run.time = info.start_time;
+  run.kind = "perf";
+  run.title = info.program;
+  run.command = joined_words(info.args);
+  run.version = info.version;
+  run.backend = info.backend;
+  run.library = info.library_version;
+  if (info.config.stat) run.estimand = info.cadence + ", " + info.estimand;
+  for (const RankInfo& rank : info.ranks) add_once(run.hosts, rank.hostname);
+  if (!info.ranks.empty()) run.platform = info.ranks.front().device.name;
+  run.nranks = info.nranks;
+  run.environment = steady_environment(info.environment);
+  return run;
+}
+
+void add_row(HistoryRun& run, const Config& config, const Collective& collective, const Row& row) {
+  for (const bool in_place : {false, true}) {
+    const HalfResult* half = measured_half(config, row, in_place);
+    if (half == nullptr) continue;
+    HistoryCell cell = cell_of(collective, row, *half, in_place);
+    if (!is_kept(cell.median_s)) continue;
+    const auto earlier = std::find_if(run.cells.begin(), run.cells.end(),
+                                      [&](const HistoryCell& c) { return row.cycle > 0 && c.key() == cell.key(); });
+    if (earlier == run.cells.end()) {
+      run.cells.push_back(std::move(cell));
+    } else {
+      add_again(*earlier, cell);
+    }
+  }
+}
+
+void init_history_by_busbar(const std::string& path) { run_history_command({"init"}, path); }
+
+void add_to_history_by_busbar(const std::string& path, const HistoryRun& run) {
+  const fs::path folder = fs::temp_directory_path();
+  std::string file = (folder / "busbar-run-XXXXXX").string();
+  const int descriptor = mkstemp(file.data());
+  try {
+    if (descriptor < 0)
+      throw Error(ExitCode::internal, fmt::format("--history: no temporary file in {}", folder.string()));
+    close(descriptor);
+    if (const int error = replace_file(file, history_run_json(run)); error != 0) {
+      throw Error(ExitCode::internal, fmt::format("--history: cannot write {}: error {}", file, error));
+    }
+    run_history_command({"add", file}, path);
+  } catch (const std::exception& e) {
+    // Not fmt::print, which throws where stderr is a file on the same full disk.
+    std::fputs(fmt::format("busbar: warning: {}; the run is not in the history, its result stands\n", e.what()).c_str(),
+               stderr);
+  }
+  if (descriptor >= 0) std::remove(file.c_str());
+}
+
+}  // namespace busbar

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "common/base/outcome.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// One thing that is to blame, with the counts that say so.
+struct Culprit {
+  enum class What : std::uint8_t {
+    unit,        ///< a node (or a rank)
+    link,        ///< between the two units
+    one_of_two,  ///< one of these; the data cannot tell which
+    contention,  ///< slow only while others run: the fabric between, not the units
+  };
+  enum class Side : std::uint8_t { unknown, both, transmit, receive };
+  What what = What::unit;
+  std::vector<int> units;
+  Side side = Side::unknown;
+  int rail = -1;  ///< the only slow one; -1: not known, or several
+  bool intermittent = false;
+  int slow_partners = 0;  ///< of `partners` met
+  int partners = 0;
+  int failed_confirmations = 0;  ///< of `confirmations`
+  int confirmations = 0;
+  double ratio = 0;             ///< of the median: mean over the slow measurements
+  double ratio_error = 0;       ///< standard deviation of these
+  double alone_ratio = 0;       ///< of the median, while nothing else ran; 0: not tried
+  std::vector<int> slow_rails;  ///< of the rails tried, those that are slow
+  double over_time = 0;         ///< known by its dips alone: what it reaches over time, of what others do; else 0
+  Outcome outcome = Outcome::fail;
+};
+
+/// What a search found.
+struct LocateFinding {
+  Outcome outcome = Outcome::pass;  ///< pass, warn, fail, inconclusive; skip: nothing to compare (one or two units)
+  std::vector<Culprit> culprits;    ///< worst first
+  std::string reason;               ///< for inconclusive and skip; beside culprits: why there may be more
+  int rounds = 0;                   ///< all that were run
+  int calibration_rounds = 0;       ///< of these, for the noise
+  int alone_rounds = 0;             ///< of these, to tell contention from a fault
+  double noise = 0;                 ///< coefficient of variation of the calibration
+  double threshold = 0;             ///< below which a measurement is slow, of the median
+  double median_bandwidth = 0;      ///< [B/s] over the pairs of units that are good: what ratios are of
+  double slow_share = 0;            ///< of the measurements between good units: p, the rate of false alarms of one
+  double expected_false = 0;        ///< units that would be blamed by chance, N p^k P(most of m): acceptance.md 4.3
+};
+
+/// One pair in the matrix: the median over its measurements.
+struct PairCell {
+  int a = 0;
+  int b = 0;
+  double bandwidth = 0;  ///< [B/s]
+  int measurements = 0;
+  bool one_way = false;  ///< from a to b
+};
+
+}  // namespace busbar

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "common/record/accept_plan.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// Reads a plan. Throws Error(bad_config) that names file, line and, for an unknown key, the valid ones; nothing else,
+/// whatever the bytes are. Cells have --stat on, and what their criteria need (--per-rank, --show-algo).
+AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name);
+
+/// Throws Error(bad_config) naming file, line, cell and setting where a cell's environment needs launches of its own
+/// and there are none.
+void check_environment_needs(const AcceptPlan& plan, bool has_launch);
+
+/// Why the cell is not measured with this backend ("mpi", "nccl"); empty: it is.
+std::string why_not_here(const PlanCell& cell, std::string_view backend);
+
+/// AcceptPlan::digest, of everything but what the launch asks for beside the plan.
+std::uint64_t digest_of(const AcceptPlan& plan);
+
+}  // namespace busbar
