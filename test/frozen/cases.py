@@ -1,0 +1,62 @@
+"""The cases of frozen_test.py: which commands over which inputs. A case is one subject; its commands run one after the
+other in a folder of its own, by `sh`, with the programs on the path. In that folder `in` is the recording by today's
+programs, `doctors` the recorded machines, `configs` the plans that are shipped, `logs` what test/logs/ makes up."""
+
+import dataclasses
+import glob
+import os
+import re
+import sqlite3
+from typing import Callable
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    steps: list
+    files: dict = dataclasses.field(default_factory=dict)  # name -> text or bytes, there before the first command
+    links: dict = dataclasses.field(default_factory=dict)  # name -> path, from the project's root where not absolute
+    prepare: Callable = lambda folder: None  # writes what is too large for `files`
+    env: dict = dataclasses.field(default_factory=dict)
+    needs: tuple = ("busbar",)  # programs without which the case is skipped
+    measured: bool = False  # runs ranks: times and counts are masked
+    dropped: tuple = ()  # lines that a busy machine adds
+    replaced: tuple = ()
+
+
+def recordings():
+    """Folders of recorded inputs, the oldest first."""
+    return sorted(glob.glob(os.path.join(HERE, "schema_*")), key=lambda path: int(path.rsplit("_", 1)[1]))
+
+
+def history_database(folder, scratch):
+    """The recorded history as a database; the same for all cases, which read it."""
+    path = os.path.join(scratch, "history_of_" + os.path.basename(folder) + ".db")
+    if not os.path.exists(path):
+        with open(os.path.join(folder, "history.sql"), encoding="utf-8") as file:
+            database = sqlite3.connect(path)
+            database.executescript(file.read())
+            database.close()
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def all_cases(scratch):
+    # Here and not above: they take `Case` from this module.
+    import cases_of_commands
+    import cases_of_logs
+    import cases_of_ranks
+    import cases_of_results
+
+    cases = []
+    for module in (cases_of_commands, cases_of_results, cases_of_logs, cases_of_ranks):
+        cases += module.cases(scratch)
+    names = [case.name for case in cases]
+    assert len(names) == len(set(names)), "two cases share a name"
+    return cases
+
+
+def compiled(*patterns):
+    return tuple(re.compile(pattern) for pattern in patterns)

@@ -1,0 +1,111 @@
+"""What `busbar diagnose` says: of logs with a planted verdict (test/logs/), of other evidence, of flight records."""
+
+import functools
+import glob
+import os
+
+import log_layouts
+import verdict_matrix
+
+import cases as frozen
+from cases import Case
+
+RAS = """NCCL version 2.25.1 compiled with CUDA 12.8
+
+Job summary
+===========
+
+Communicators... (0.05s)
+=============
+
+Errors
+======
+
+DEAD
+  1 job process is considered dead (unreachable via the RAS network)
+  Process 1003 on node 10.0.0.2 managing GPU 1
+"""
+XID = ("Sep 01 12:00:00 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n"
+       "Sep 01 12:00:01 node1 kernel: mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error\n")
+TORCH = (
+    "[rank{rank}]:[E813 12:25:30.948355712 ProcessGroupNCCL.cpp:670] [Rank {rank}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum={seq}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) "
+    "ran for 600029 milliseconds before timing out.\n"
+    "[rank{rank}]:[E813 12:25:30.948455712 ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  "
+    "failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {seq}, last completed "
+    "work: {done}\n")
+WITH_JSON = ("hw_fault_ib", "init_not_joined", "order_cycle_logged", "unknown_victim")
+
+
+def write_logs(folder, name, number):
+    """One job in the oldest version of NCCL that can tell it, one in the newest, in layouts that take turns."""
+    versions = [version for version in verdict_matrix.VERSIONS if verdict_matrix.can_tell(name, version)]
+    decorations = list(log_layouts.DECORATIONS)
+    for which, version in (("old", versions[0]), ("new", versions[-1])):
+        seed = 2 * number + (which == "new")
+        planted = verdict_matrix.make(name, version, 16, seed, stamps=seed % 4 == 1, tuning=seed % 4 == 2,
+                                      network="Socket" if seed % 5 == 0 else "IB")
+        log_layouts.write(planted, os.path.join(folder, which), log_layouts.LAYOUTS[seed % 5],
+                          decorations[seed % len(decorations)], seed)
+
+
+def planted():
+    for number, name in enumerate(verdict_matrix.PLANTS):
+        steps = ["busbar diagnose old >out; code=$?; head -14 out; rm out; exit $code", "busbar diagnose new"]
+        if name in WITH_JSON:
+            steps += ["busbar diagnose new --json", "busbar diagnose old --unknown | tail -4"]
+        yield Case(f"diagnose_{name}", steps, prepare=functools.partial(write_logs, name=name, number=number))
+
+
+def write_many(folder):
+    job = verdict_matrix.make("rank_lagging", "2.28.9", 64, 5)
+    log_layouts.write(job, os.path.join(folder, "many"), "per_rank", "none", 5)
+    log_layouts.write(job, os.path.join(folder, "some"), "merged", "mpirun", 5)
+
+
+def other_evidence():
+    torch = {f"torch/rank{rank}.log": TORCH.format(rank=rank, seq=7, done=6) for rank in range(3)}
+    torch["torch/rank3.log"] = TORCH.format(rank=3, seq=5, done=4)
+    odd = {"odd/random.bin": bytes(range(256)) * 400, "odd/empty.log": "", "odd/cut.json": '{"nccl_version": "2.28.9", "com',
+           "odd/hang-1.json": '{"schema":1,"kind":"hang","observed":[]}', "odd/long.log": "NCCL INFO " + "x" * 300_000,
+           "odd/hostile.log": "a:1:1 [0] NCCL INFO \x1b[2J\x07 Init COMPLETE\n[0] NCCL WARN " + "%s%n" * 50 + "\n",
+           "odd/hang-2.json": '{"schema":99,"kind":"hang"}', "odd/packed.log.gz": b"\x1f\x8b\x08\0" + b"\1" * 60,
+           "odd/unknown.log": "node0:1000:1000 [0] NCCL INFO a line of a version to come\n" * 3}
+    return [
+        Case("diagnose_other_evidence", [
+            "busbar diagnose ras.txt", "busbar diagnose dmesg.txt", "busbar diagnose torch", "busbar diagnose torch ras.txt",
+            "busbar diagnose torch dmesg.txt ras.txt", "busbar diagnose torch ras.txt --json",
+            "cat torch/*.log | busbar diagnose -", "cat torch/*.log | busbar diagnose - ras.txt --json=out.json | head -3",
+            "busbar diagnose torch --json=out.json | head -1", "busbar diagnose torch/rank3.log"],
+             files={"ras.txt": RAS, "dmesg.txt": XID, **torch}),
+        Case("diagnose_odd_files", ["busbar diagnose odd", "busbar diagnose odd --unknown | tail -12",
+                                    "busbar diagnose odd --json", "busbar diagnose /dev/zero", "busbar diagnose - </dev/null",
+                                    *[f"busbar diagnose {name} | head -4" for name in sorted(odd)],
+                                    "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar diagnose odd"], files=odd),
+        Case("diagnose_many", ["busbar diagnose many", "busbar diagnose some | head -30", "busbar diagnose many some | head -5"],
+             prepare=write_many),
+    ]
+
+
+def recorded_hangs():
+    for folder in frozen.recordings():
+        schema, links = os.path.basename(folder), {"in": folder}
+        for path in sorted(glob.glob(os.path.join(folder, "hang_*.json"))):
+            name = os.path.basename(path)
+            as_json = [f"busbar diagnose in/{name} --json"] if name == "hang_lagging.json" else []
+            yield Case(f"diagnose_{schema}_{name[:-5]}", [f"busbar diagnose in/{name}", *as_json], links=links)
+        yield Case(f"diagnose_{schema}_hangs", ["busbar diagnose in/hang_*.json", "busbar diagnose in/accept_good.json | head -3",
+                                                "busbar diagnose in/run_plain.json | head -3",
+                                                "busbar diagnose in/hang_stopped.json ras.txt | head -8"],
+                   links=links, files={"ras.txt": RAS})
+    # Of today's layout alone: nobody keeps these for a next version.
+    folder = frozen.recordings()[-1]
+    yield Case("diagnose_flights", ["busbar diagnose --flight in/flights", "busbar diagnose --flight in/flights --json",
+                                    "busbar diagnose in/flights/*", "busbar diagnose in/flights/*.0 in/flights/*.2",
+                                    "busbar diagnose --flight in/flights --job nobody",
+                                    "busbar diagnose --flight in/flights in/hang_stopped.json | head -6"],
+               links={"in": folder})
+
+
+def cases(_scratch):
+    return [*planted(), *other_evidence(), *recorded_hangs()]

@@ -1,0 +1,193 @@
+"""What is made of recorded results: report, merge, history, doctor's joins and differences, acceptances judged again."""
+
+import glob
+import os
+import re
+import sqlite3
+
+import cases as frozen
+from cases import Case
+
+# Every kind of file that the judged commands write.
+OUTPUTS = "--junit o.xml --csv o.csv --markdown o.md --prometheus o.prom"
+# From when the recorded run began to now [s].
+ELAPSED = re.compile(r'(?<=[ ":])\d{7,9}(\.\d+)?(?=["\n,])')
+# The acceptances whose outputs of every kind are kept.
+WRITTEN = ("accept_good", "accept_bounds", "accept_launched")
+# No reports are made of these, or others of theirs are enough.
+UNREPORTED = ("hang_", "fingerprint", "run_stat_", "run_wrong_", "accept_wrong", "accept_no_start", "accept_repeated", "accept_good",
+              "run_types", "locate_healthy", "doctor_")
+
+
+def names_in(folder, pattern="*.json"):
+    return [os.path.basename(path)[:-5] for path in sorted(glob.glob(os.path.join(folder, pattern)))]
+
+
+def reports(folder, schema):
+    links = {"in": folder}
+    single = [Case(f"report_{schema}_{name}", [f"busbar report in/{name}.json -o r.html"], links=links)
+              for name in names_in(folder) if not name.startswith(UNREPORTED)]
+    several = [
+        Case(f"report_{schema}_two_runs", ["busbar report in/run_stat_1.json in/run_stat_2.json -o r.html --title 'a <b> & c'"],
+             links=links),
+        Case(f"report_{schema}_wrong_data", ["busbar report in/run_wrong_drop.json in/run_wrong_flip.json "
+                                             "in/run_wrong_overrun.json -o r.html"], links=links),
+        Case(f"report_{schema}_one_cluster", ["busbar report in/accept_slow.json in/locate_slow.json "
+                                              "in/doctor_container.json in/run_plain.json -o r.html"],
+             links=links),
+        Case(f"report_{schema}_names", ["busbar report in/run_wrong_flip.json", "busbar report in/run_plain.json; rm report.html.0",
+                                        "busbar report in/run_plain.json -o - | head -1",
+                                        "busbar report in/run_plain.json in/run_plain.json --output=two.html; rm two.html",
+                                        "busbar report in/run_plain.json -o /nonexistent/r.html",
+                                        "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar report in/run_plain.json"],
+             links=links),
+        Case(f"report_{schema}_of_others", [f"busbar report in/{name}.json -o r.html" for name in
+                                            ("hang_stopped", "fingerprint")] + ["busbar report in/run_plain.csv"],
+             links=links),
+    ]
+    return single + several
+
+
+def merges(folder, schema):
+    stat = "in/run_stat_1.json in/run_stat_2.json"
+    return [Case(f"merge_{schema}", [
+        f"busbar merge {stat}", f"busbar merge {stat} in/run_stat_3.json -J m.json",
+        f"busbar merge {stat} --launch-cost 30s", f"busbar merge {stat} -J m.json",
+        "busbar merge in/run_stat_1.json in/run_stat_1.json", "busbar merge in/run_stat_1.json in/run_plain.json",
+        "busbar merge in/run_stat_1.json in/run_stat_other.json", "busbar merge in/run_stat_1.json in/accept_good.json",
+        "busbar merge in/run_stat_1.json in/merged.json", "busbar merge in/compare.json in/run_stat_1.json",
+        f"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar merge {stat}"], links={"in": folder})]
+
+
+def known_history(folder, scratch):
+    """Runs of one cell on consecutive days, whose medians are known: nine alike, then one 20 % slower."""
+    path = os.path.join(scratch, "known_" + os.path.basename(folder) + ".db")
+    with open(path, "wb") as file:
+        file.write(frozen.history_database(folder, scratch))
+    database = sqlite3.connect(path)
+    columns = [column[1] for column in database.execute("PRAGMA table_info(runs)")]
+    cells = [column[1] for column in database.execute("PRAGMA table_info(cells)")]
+    first = database.execute("SELECT min(id) FROM runs WHERE title LIKE '%all_reduce%'").fetchone()[0]
+    one_cell = f"run = {first} AND nbytes = (SELECT max(nbytes) FROM cells WHERE run = {first}) AND in_place = 0"
+    for day, median_us in enumerate([10.0, 10.1, 9.9, 10.1, 9.9, 10.0, 10.02, 9.95, 10.05, 12.0], 1):
+        run = 100 + day
+        chosen = ", ".join({"id": str(run), "time": f"'2026-08-{day:02} 10:00:00'"}.get(name, name) for name in columns)
+        database.execute(f"INSERT INTO runs SELECT {chosen} FROM runs WHERE id = {first}")
+        chosen = ", ".join({"run": str(run), "median_s": str(median_us * 1e-6)}.get(name, name) for name in cells)
+        database.execute(f"INSERT INTO cells SELECT {chosen} FROM cells WHERE {one_cell}")
+    database.commit()
+    database.close()
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def histories(folder, schema, scratch):
+    files = {"h.db": frozen.history_database(folder, scratch), "k.db": known_history(folder, scratch)}
+
+    def history(name, *commands):
+        return Case(f"history_{schema}_{name}", [f"busbar history {command} --history {database}"
+                                                 for database, command in commands], files=files)
+
+    every = [("h.db", f"list{options}") for options in (
+        "", " --last 3", " --kind accept", " --kind compare", " --kind doctor", " --kind locate", " --kind perf --last 2",
+        " -J list.json")]
+    shown = [("h.db", f"show {run}") for run in (1, 3, 6, 7, 10, 11, 12, 13, 16, 20, "last", "last-1", "2026-07-04", "2026-01-01", "99",
+                                                 "last-99", "x", "0", "-1")]
+    return [
+        history("list", *every),
+        history("show", *shown), history("show_json", ("h.db", "show last -J a.json"), ("h.db", "show 7 -J b.json")),
+        history("trend", *[("h.db", f"trend{words}") for words in (
+            " --kind compare", " all_reduce", " all_reduce --placement in -b 64K", " broadcast", " alltoall -e 1K",
+            " hypercube", " --kind accept", " reduce -d int32 -o max", " nonsense",
+            " all_reduce --sizes 64K -J t.json")]),
+        history("trend_known", ("k.db", "trend all_reduce -b 1M"), ("k.db", "trend all_reduce --kind perf --last 10"),
+                ("k.db", "trend all_reduce --last 10 -J t.json")),
+        history("compare", *[("h.db", f"compare {words}") for words in (
+            "7 8", "7 9", "8 7 --delta 50%", "1 2", "1 1", "last", "9", "9 --days 1", "7 8 -b 64K", "7 8 -J c.json",
+            "7 99", "14 15", "11 12")]),
+        history("compare_known", *[("k.db", f"compare {words}") for words in (
+            "109", "110", "last", "110 --delta 50%", "110 --days 2", "101 110", "last-1 last", "101", "110 -J c.json",
+            "2026-08-03 last")]),
+        Case(f"history_{schema}_ascii", ["busbar history trend all_reduce --history k.db"], files=files,
+             env={"LC_ALL": "C"}),
+    ]
+
+
+def doctors(folder, schema):
+    links = {"in": folder, "doctors": "test/doctor"}
+    several_nodes = "in/doctor_node0.json in/doctor_node7.json in/doctor_roce.json"
+    return [
+        Case(f"doctor_{schema}_merge", [
+            f"busbar doctor --merge {several_nodes}", "busbar doctor --merge in/doctor_container.json -v", f"busbar doctor --merge {several_nodes} --strict",
+            "busbar doctor --merge in/doctor_merged.json", f"busbar doctor --merge {several_nodes} in/doctor_node0.json",
+            "busbar doctor --merge in/doctor_*.json", "busbar doctor --merge in/locate_slow.json",
+            "busbar doctor --merge in/doctor_node0.json in/doctor_node0.json"], links=links),
+        Case(f"doctor_{schema}_merge_files", [f"busbar doctor --merge in/doctor_container.json in/doctor_efa.json {OUTPUTS}",
+                                              "busbar doctor --merge in/doctor_efa.json in/doctor_container.json -J m.json"], links=links),
+        Case(f"doctor_{schema}_diff", [
+            "busbar doctor --merge in/doctor_node0.json --diff in/doctor_node0.json",
+            "busbar doctor --merge in/doctor_node0.json in/doctor_node7.json --diff in/doctor_merged.json",
+            "busbar doctor --merge in/doctor_node7.json --diff in/doctor_node0.json",
+            "busbar doctor --merge in/doctor_container.json --diff in/doctor_roce.json -J d.json",
+            "busbar doctor --recorded m.txt --diff in/doctor_node0.json"],
+             files={"m.txt": recorded("dgx_h100", "host node0\nnow 1763703600.0\nkernel 6.8.0\nfile /sys/class/infiniband/"
+                                                  "mlx5_3/ports/1/counters/link_downed 2\n")}, links=links),
+    ]
+
+
+def recorded(machine, more):
+    with open(os.path.join(frozen.HERE, "..", "doctor", machine + ".txt"), encoding="utf-8") as file:
+        return file.read() + "\n" + more
+
+
+SICK = {
+    "memlock": "limit memlock 65536\n", "stack": "limit stack unlimited\n", "shm": "mount /dev/shm 67108864 1000\n",
+    "nofile": "limit nofile 1024\n", "port": "file /sys/class/infiniband/mlx5_3/ports/1/state 1: DOWN\n",
+    "balancing": "file /proc/sys/kernel/numa_balancing 1\n", "env": "env NCCL_DEBUG=TRACE\nenv NCCL_P2P_DISABLE=1\n",
+    "xid": "kmsg NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n",
+    "denied": "denied /dev/infiniband/uverbs0\n", "gone": "gone /sys/class/infiniband/mlx5_3\n",
+    "left": "status /dev/shm/nccl-x 1000 9633792 1700000000.0\nstatus /dev/shm/vader_segment.x 1000 9 1700000000.0\n",
+    "cpus": "cpus 0\n", "library": "note nccl.loaded 2.27.3\n",
+}
+
+
+def recorded_doctors():
+    machines = ("dgx_h100", "roce_a100", "efa_p4d", "container")
+    links = {"doctors": "test/doctor"}
+    return [
+        *[Case(f"doctor_{machine}", [f"busbar doctor --recorded doctors/{machine}.txt{options}"
+                                     for options in ("", " -v", " --strict")], links=links) for machine in machines],
+        Case("doctor_files", [f"busbar doctor --recorded doctors/container.txt -J d.json {OUTPUTS} --history h.db",
+                              "busbar doctor --recorded doctors/container.txt -J d.json | head -1; rm d.json.0",
+                              "busbar history show last --history h.db"], links=links),
+        *[Case(f"doctor_sick_{machine}", [f"busbar doctor --recorded {name}.txt" for name in SICK],
+               files={f"{name}.txt": recorded(machine, more) for name, more in SICK.items()})
+          for machine in ("dgx_h100", "roce_a100", "efa_p4d")],
+    ]
+
+
+def acceptances(folder):
+    """All steps of these are done, so that nothing is measured: the recorded figures are judged."""
+    links = {"in": folder}
+    found = []
+    for name in names_in(folder, "accept_*.json"):
+        plan = {"accept_slow": "pairs", "accept_bounds": "bounds", "accept_repeated": "repeated"}.get(name, "plan")
+        resume = (f"cp in/{name}.json . && busbar accept in/{plan}.yaml --backend mpi --launch 'false {{ranks}} {{cmd}}' "
+                  f"--ranks 4 --resume {name}.json")
+        # What is written there is what was read, but for a few fields: one of them is enough.
+        forget = "" if name == "accept_launched" else f"; code=$?; rm {name}.json; exit $code"
+        found.append(Case(f"accept_judged_{name[7:]}", [
+            f"{resume} {OUTPUTS if name in WRITTEN else ''}{forget}",
+            f"{resume} --strict >/dev/null; code=$?; rm {name}.json; exit $code",
+            f"{resume} --baseline in/accept_wrong.json --baseline-margin 3%; code=$?; rm {name}.json; exit $code"],
+            links=links, replaced=((ELAPSED, "<elapsed>"),)))
+    return found
+
+
+def cases(scratch):
+    found = []
+    for folder in frozen.recordings():
+        schema = os.path.basename(folder)
+        found += reports(folder, schema) + merges(folder, schema) + histories(folder, schema, scratch)
+        found += doctors(folder, schema)
+    return found + acceptances(frozen.recordings()[-1]) + recorded_doctors()
