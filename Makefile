@@ -40,7 +40,8 @@ configure:
 build-all: configure
 	@$(build_only)
 
-run: deps all  ## Install what is missing, build, and run all_reduce_perf on 4 ranks
+run: deps configure  ## Install what is missing, build all_reduce_perf, and run it on 4 ranks
+	@$(build_only) --target all_reduce_perf
 	@scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
 
 test: test-deps build-all  ## Install what is missing, build, and run every test that this machine can run
@@ -66,8 +67,9 @@ soak: test-deps all  ## No false alarm in 20 runs on busy cores, each fault thre
 test-deps lint-deps bundle-deps:
 	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)
 
-lint: lint-deps configure  ## Formatting, clang-tidy, rooms, headers, scripts (ARGS='rooms': only that)
-	@scripts/lint/lint-all.sh '$(BUILDDIR)' $(ARGS)
+lint: lint-deps  ## Formatting, clang-tidy, rooms, headers, scripts (ARGS='rooms': only that)
+	@$(MAKE) --no-print-directory configure PRESET=lint BUILDDIR=build-lint
+	@scripts/lint/lint-all.sh build-lint $(ARGS)
 
 format:  ## Apply clang-format to every source
 	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
@@ -76,4 +78,4 @@ bundle: bundle-deps build-all  ## Make a relocatable tarball for machines withou
 	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
 clean:  ## Remove the build directories
-	@rm -rf '$(BUILDDIR)' build-asan
+	@rm -rf '$(BUILDDIR)' build-asan build-cpu build-lint

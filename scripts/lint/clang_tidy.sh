@@ -11,6 +11,11 @@ for file in "${files[@]}"; do
   fi
 done
 
+if ((${#known[@]} < ${#files[@]} / 2)); then
+  echo "only ${#known[@]} of ${#files[@]} files have a compile command in $1: is it configured with -DBUSBAR_UNITY=OFF?"
+  exit 1
+fi
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 printf '%s\n' "${known[@]}" | xargs -P "$(nproc)" -n 2 clang-tidy --quiet -p "$1" >"$log" 2>/dev/null
