@@ -3,7 +3,7 @@
 #include "common/machine/pci_path.h"
 #include "common/machine/verbs_mtu.h"
 #include "doctor_fixture.h"
-#include "driver/doctor/check_own_cpus.h"
+#include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // short run taken for a rate, noise of healthy Ethernet taken for a fault.
 
 #include "driver/doctor/checks.h"
-#include "driver/doctor/counter_rules.h"
+#include "driver/doctor/counters.h"
 #include "driver/doctor/join_nodes.h"
 
 #include <catch2/catch.hpp>

@@ -2,10 +2,7 @@
 // meant, a launcher's own variables taken for a difference between ranks.
 
 #include "driver/doctor/checks.h"
-#include "driver/doctor/env_devices.h"
-#include "driver/doctor/env_names.h"
-#include "driver/doctor/env_values.h"
-#include "driver/doctor/nccl_conf.h"
+#include "driver/doctor/nccl_settings.h"
 
 #include <catch2/catch.hpp>
 

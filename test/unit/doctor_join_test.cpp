@@ -3,9 +3,9 @@
 #include "common/base/compress_list.h"
 #include "common/record/node_report.h"
 #include "driver/doctor/changed_rows.h"
+#include "driver/doctor/checks.h"
 #include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/doctor/make_row.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 #include "common/record/doctor_json.h"
 
 #include "common/base/error.h"
+#include "driver/doctor/checks.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/doctor/make_row.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // Would catch: two ranks of a node on one GPU while another idles, and healthy jobs that are told so.
 
-#include "driver/doctor/check_rank_gpus.h"
+#include "driver/doctor/checks.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/outcome.h"
+
 #include <cstdint>
 #include <string_view>
 
@@ -29,5 +31,9 @@ struct XidMeaning {
 
 /// Of numbers that the table lacks: a general one.
 const XidMeaning& xid_meaning(int number);
+
+/// How bad an XID is for whoever wants to run there: what asks for a reset and more fails. `text`: what the driver says
+/// with it, which decides about XID 154; empty where it is not known. Pure.
+Outcome xid_outcome(const XidMeaning& xid, std::string_view text);
 
 }  // namespace busbar

@@ -1,6 +1,6 @@
 #include "driver/accept/accept_network.h"
 
-#include "driver/doctor/nccl_conf.h"
+#include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
 

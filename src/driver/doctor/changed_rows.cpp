@@ -1,6 +1,6 @@
 #include "driver/doctor/changed_rows.h"
 
-#include "driver/doctor/join_nodes.h"
+#include "driver/doctor/counters.h"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,5 @@
 #include "common/machine/machine_facts.h"
-#include "driver/doctor/host_parts.h"
-#include "driver/doctor/make_row.h"
+#include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,9 +8,138 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <set>
 
 namespace busbar {
 namespace {
+
+constexpr int kCapSysNice = 23;  // linux/capability.h
+
+bool in_container(const Probe& probe) {
+  if (probe.exists("/.dockerenv") || probe.exists("/run/.containerenv")) return true;
+  return probe.environment.contains("SINGULARITY_CONTAINER") || probe.environment.contains("APPTAINER_CONTAINER") ||
+         probe.environment.contains("container");
+}
+
+bool sys_is_read_only(const Probe& probe) {
+  const std::string text = probe.read("/proc/self/mounts").value_or("");
+  for (const std::string_view line : lines_of_text(text)) {
+    const auto words = words_of(line);
+    if (words.size() > 3 && words[1] == "/sys") return words[3] == "ro" || words[3].starts_with("ro,");
+  }
+  return false;
+}
+
+void check_container(const Probe& probe, Rows& rows) {
+  constexpr const char* kCheck = "host.container";
+  if (!in_container(probe)) return rows.push_back(ok_row(kCheck, "", "none"));
+  const std::string status = probe.read("/proc/self/status").value_or("");
+  std::uint64_t bits = 0;
+  if (const auto field = field_of(status, "CapEff")) {
+    std::from_chars(field->data(), field->data() + field->size(), bits, 16);
+  }
+  const bool nice = ((bits >> kCapSysNice) & 1) != 0;
+  const std::string value =
+      fmt::format("yes{}{}", nice ? "" : ", without CAP_SYS_NICE", sys_is_read_only(probe) ? ", /sys read-only" : "");
+  if (nice || !has_gpus(probe)) return rows.push_back(ok_row(kCheck, "", value));
+  rows.push_back(bad_row(Outcome::warn, kCheck, "", value,
+                         "without CAP_SYS_NICE NCCL cannot place host memory on a NUMA node (cuMem host allocations)",
+                         "start the container with --cap-add SYS_NICE"));
+}
+
+/// PCI functions whose traffic matters: GPUs and RDMA devices.
+std::vector<PciFunction> busy_functions(const Probe& probe) {
+  std::vector<PciFunction> found = gpu_functions(probe);
+  for (const std::string& device : probe.list("/sys/class/infiniband")) {
+    if (auto function = pci_function_of(probe, "/sys/class/infiniband/" + device))
+      found.push_back(std::move(*function));
+  }
+  return found;
+}
+
+void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, Rows& rows) {
+  constexpr const char* kCheck = "host.iommu";
+  std::set<std::string> translating;
+  bool known = false;
+  for (const PciFunction& function : functions) {
+    const auto type = probe.read(function.path + "/iommu_group/type");
+    known = known || type;
+    // "identity" is the pass-through of iommu=pt; "DMA" and "DMA-FQ" translate every access.
+    if (type && type->starts_with("DMA")) translating.insert(function.address);
+  }
+  const bool present = !probe.list("/sys/class/iommu").empty();
+  if (!known && present) {
+    // A kernel that does not tell the group's type tells what it was started with.
+    const std::string words = " " + probe.read("/proc/cmdline").value_or("") + " ";
+    const bool through =
+        words.find(" iommu=pt ") != std::string::npos || words.find(" iommu.passthrough=1 ") != std::string::npos;
+    if (!through) translating.insert("by /proc/cmdline");
+  }
+  if (!present && !known) return rows.push_back(ok_row(kCheck, "", "off"));
+  if (translating.empty()) return rows.push_back(ok_row(kCheck, "", "pass-through"));
+  rows.push_back(bad_row(Outcome::warn, kCheck, "", fmt::format("translates ({} devices)", translating.size()),
+                         "the IOMMU translates what GPUs and network cards exchange: slow, or wrong data",
+                         "iommu=pt on the kernel's command line (arm64: iommu.passthrough=1), or off in the BIOS"));
+}
+
+/// PCI Express base specification 7.7.11: the extended capability 0x000D, control register at +6, bit 2 "P2P request
+/// redirect". Nothing where the configuration space is cut (without root it is 64 bytes) or has no such capability.
+std::optional<bool> redirects_peers(const std::string& config) {
+  const auto word_at = [&](std::size_t at, std::size_t nbytes) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < nbytes; ++i)
+      value |= std::uint32_t{static_cast<unsigned char>(config[at + i])} << (8 * i);
+    return value;
+  };
+  std::size_t at = 0x100;
+  for (int i = 0; i < 64 && at >= 0x100 && at + 8 <= config.size(); ++i) {
+    const std::uint32_t header = word_at(at, 4);
+    if ((header & 0xffff) == 0x000d) return (word_at(at + 6, 2) & 0x4) != 0;
+    at = header >> 20;
+  }
+  return std::nullopt;
+}
+
+void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, Rows& rows) {
+  constexpr const char* kCheck = "host.acs";
+  std::set<std::string> bridges;
+  for (const PciFunction& function : functions) {
+    for (std::size_t end = function.path.rfind('/'); end != std::string::npos && end > 0;
+         end = function.path.rfind('/', end - 1)) {
+      const std::string bridge = function.path.substr(0, end);
+      if (!probe.exists(bridge + "/vendor")) break;
+      bridges.insert(bridge);
+    }
+  }
+  if (bridges.empty()) return rows.push_back(ok_row(kCheck, "", "no bridges above GPUs and network cards"));
+  std::set<std::string> redirecting;
+  std::size_t readable = 0;
+  for (const std::string& bridge : bridges) {
+    const std::string config = probe.read(bridge + "/config").value_or("");
+    readable += config.size() > 0x100 ? 1 : 0;
+    if (redirects_peers(config).value_or(false)) redirecting.insert(bridge.substr(bridge.rfind('/') + 1));
+  }
+  if (readable == 0) {
+    return rows.push_back(skip_row(kCheck, "",
+                                   "only root may read the bridges' configuration: run busbar doctor --local "
+                                   "as root once, or look with lspci -vvv"));
+  }
+  if (redirecting.empty()) return rows.push_back(ok_row(kCheck, "", "off"));
+  rows.push_back(bad_row(Outcome::warn, kCheck, "", fmt::format("redirects on {} bridges", redirecting.size()),
+                         "PCI ACS sends what GPUs and network cards exchange through the CPU: slow",
+                         "turn ACS off in the BIOS, or with setpci on the bridges (as root)"));
+}
+
+void check_isolation(const Probe& probe, Rows& rows) {
+  check_container(probe, rows);
+  const std::vector<PciFunction> functions = busy_functions(probe);
+  if (functions.empty()) {
+    rows.push_back(skip_row("host.iommu", "", "no GPU and no RDMA device for which it would matter"));
+    return;
+  }
+  check_iommu(probe, functions, rows);
+  check_acs(probe, functions, rows);
+}
 
 constexpr const char* kCpus = "/sys/devices/system/cpu";
 
@@ -102,6 +230,7 @@ void check_cpus(const Probe& probe, Rows& rows) {
   check_huge_pages(probe, rows);
   check_clock_source(probe, rows);
   check_load(probe, rows);
+  check_isolation(probe, rows);
 }
 
 }  // namespace busbar

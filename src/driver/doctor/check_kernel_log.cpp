@@ -1,8 +1,6 @@
 #include "common/machine/kernel_line.h"
 #include "common/machine/xid_table.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/make_row.h"
-#include "driver/doctor/xid_outcome.h"
 
 #include <fmt/format.h>
 
@@ -36,7 +34,7 @@ Trouble of_event(const KernelEvent& event) {
   switch (event.what) {
     case KernelEvent::What::xid: {
       const XidMeaning& xid = xid_meaning(event.number);
-      const Outcome outcome = outcome_of(xid, event.text);
+      const Outcome outcome = xid_outcome(xid, event.text);
       return {"kernel.xid", "GPU " + device,          fmt::format("XID {}", event.number),
               outcome,      std::string(xid.meaning), std::string(xid.advice)};
     }

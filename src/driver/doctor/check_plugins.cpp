@@ -1,8 +1,7 @@
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/library_search.h"
-#include "driver/doctor/make_row.h"
-#include "driver/doctor/nccl_conf.h"
+#include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,6 @@
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/library_search.h"
-#include "driver/doctor/make_row.h"
 #include "driver/doctor/network_parts.h"
 
 #include <fmt/format.h>

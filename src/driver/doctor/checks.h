@@ -3,26 +3,67 @@
 #include "common/machine/probe.h"
 #include "common/record/node_report.h"
 
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace busbar {
 
-// One function per kind of thing to look at; each appends its rows, OK ones too, and a SKIP with its reason where it
-// cannot look. Pure in the probe: nothing is ever changed or deleted.
-
 using Rows = std::vector<DoctorRow>;
 
+// Rows. ---------------------------------------------------------------------------------------------------------------
+
+inline DoctorRow ok_row(std::string check, std::string subject, std::string value) {
+  DoctorRow row;
+  row.check = std::move(check);
+  row.subject = std::move(subject);
+  row.value = std::move(value);
+  return row;
+}
+
+/// Not OK. Numbers that differ from node to node belong into the value, so that the same finding on many nodes has the
+/// same reason and is printed once.
+inline DoctorRow bad_row(Outcome outcome, std::string check, std::string subject, std::string value, std::string reason,
+                         std::string remedy) {
+  DoctorRow row = ok_row(std::move(check), std::move(subject), std::move(value));
+  row.outcome = outcome;
+  row.reason = std::move(reason);
+  row.remedy = std::move(remedy);
+  return row;
+}
+
+inline DoctorRow skip_row(std::string check, std::string subject, std::string reason) {
+  return bad_row(Outcome::skip, std::move(check), std::move(subject), {}, std::move(reason), {});
+}
+
+/// A value that must be the same on all nodes. `remedy`: what to do where it is not.
+inline DoctorRow equal_row(std::string check, std::string subject, std::string value, Outcome if_differs,
+                           std::string remedy) {
+  DoctorRow row = ok_row(std::move(check), std::move(subject), std::move(value));
+  row.must_agree = true;
+  row.if_differs = if_differs;
+  row.remedy = std::move(remedy);
+  return row;
+}
+
+// Checks: a function per kind of thing to look at. Each appends its rows, OK ones too, and a SKIP with its reason where
+// it cannot look. Pure in the probe: nothing is ever changed or deleted. ----------------------------------------------
+
 // Of the node: one process per host asks.
-void check_host(const Probe& probe, Rows& rows);        ///< limits, memory, /dev/shm, CPUs, clock, load
-void check_kernel_log(const Probe& probe, Rows& rows);  ///< XIDs by the table as data, AER, IOMMU, network devices
-void check_network(const Probe& probe, Rows& rows);     ///< Ethernet, InfiniBand, RoCE, EFA through sysfs
-void check_locality(const Probe& probe, Rows& rows);    ///< GPUs and NICs on the NUMA nodes and the PCI tree
 void check_versions(const Probe& probe, Rows& rows);    ///< kernel, OFED, firmware, driver, libnccl: must agree
+void check_rdma(const Probe& probe, Rows& rows);        ///< InfiniBand, RoCE and EFA: state, rate, P_Keys, GIDs, MTU
+void check_network(const Probe& probe, Rows& rows);     ///< Ethernet: speed, MTU, bonds; sockets, ports, RAS
+void check_locality(const Probe& probe, Rows& rows);    ///< GPUs and NICs on the NUMA nodes and the PCI tree
+void check_host(const Probe& probe, Rows& rows);        ///< limits, /dev/shm, memory, disks
+void check_cpus(const Probe& probe, Rows& rows);        ///< model, governor, clock source, load; container, IOMMU, ACS
 void check_plugins(const Probe& probe, Rows& rows);     ///< libnccl-net and its kin, GDR, gdrdrv, IMEX
+void check_kernel_log(const Probe& probe, Rows& rows);  ///< XIDs by the table as data, AER, IOMMU, network devices
 
 // Of the process: every rank asks, because ranks of one host may differ.
-void check_environment(const Probe& probe, Rows& rows);  ///< names, values, nccl.conf; forced slow paths
 void check_own_cpus(const Probe& probe, Rows& rows);     ///< where this process may run
+void check_own_gpu(const Probe& probe, Rows& rows);      ///< the GPU that it takes; no row on a host without GPUs
+void check_environment(const Probe& probe, Rows& rows);  ///< names, values, nccl.conf; forced slow paths
 
 /// All of the node's.
 Rows check_node(const Probe& probe);
@@ -30,14 +71,17 @@ Rows check_node(const Probe& probe);
 /// All of the process's.
 Rows check_process(const Probe& probe);
 
+/// Ranks of one node that share a single CPU, from the rows of check_own_cpus; `parts`: one per rank.
+void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts, Rows& rows);
+
+/// Ranks of one node that take the same GPU, from the rows of check_own_gpu; `parts`: one per rank.
+void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts, Rows& rows);
+
+/// What CUDA shows a process of `ngpus` GPUs under a value of CUDA_VISIBLE_DEVICES: numbers as "2", and UUIDs as they
+/// are; it stops at the first entry that is neither. Pure.
+std::vector<std::string> visible_gpus(const std::string& value, std::size_t ngpus);
+
 /// The node's GPUs through NVML; a SKIP where there is none. Not pure.
 void check_gpus(Rows& rows);
-
-/// Every counter that moved_counters judges, as it stands now.
-std::vector<CounterReading> read_counters(const Probe& probe);
-std::vector<CounterReading> read_gpu_counters();
-
-/// Both of this node: one process per host asks.
-std::vector<CounterReading> read_all_counters();
 
 }  // namespace busbar

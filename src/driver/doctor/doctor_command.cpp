@@ -2,23 +2,98 @@
 
 #include "common/base/error.h"
 #include "common/base/read_file.h"
+#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/mpi/launcher.h"
+#include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/record/doctor_json.h"
 #include "driver/command/ranks_program.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/doctor_look.h"
+#include "driver/doctor/doctor_gather.h"
 #include "driver/doctor/doctor_options.h"
+#include "driver/doctor/doctor_text.h"
+#include "driver/doctor/join_nodes.h"
+#include "driver/verdict/tool_result.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <utility>
 
 namespace busbar {
+namespace {
+
+/// --junit and the like. Looking takes seconds, so that they are opened only here.
+void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+  AcceptResult result = result_of_doctor(nodes, finding);
+  result.version = BUSBAR_VERSION;
+  result.command = {"busbar", "doctor"};
+  result.start_time = result.end_time = nodes.empty() ? local_timestamp() : nodes.front().time;
+  OutputFiles files;
+  files.open(options, result, "doctor");
+  files.write(result);
+}
+
+double latest(const std::vector<NodeReport>& nodes) {
+  double time_s = 0;
+  for (const NodeReport& node : nodes) time_s = std::max(time_s, node.time_s);
+  return time_s;
+}
+
+DoctorDifference difference(const std::string& file, const std::vector<NodeReport>& old,
+                            const std::vector<NodeReport>& nodes) {
+  DoctorDifference d;
+  d.before = file;
+  d.seconds = std::max(0.0, latest(nodes) - latest(old));
+  d.changes = changed_rows(old, nodes);
+  d.gone = missing_hosts(old, nodes);
+  d.added = missing_hosts(nodes, old);
+  return d;
+}
+
+/// The nodes with what their counters did since: that counts like any other finding. Harmless ones go to `d`.
+std::vector<NodeReport> with_moved(const std::vector<NodeReport>& old, std::vector<NodeReport> nodes,
+                                   DoctorDifference& d) {
+  for (NodeReport& moved : moved_on_nodes(old, nodes)) {
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.host == moved.host; });
+    for (DoctorRow& row : moved.rows) {
+      if (row.outcome == Outcome::pass) {
+        row.subject = moved.host + " " + row.subject;
+        d.counters.push_back(std::move(row));
+      } else {
+        node->rows.push_back(std::move(row));
+      }
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes) {
+  DoctorFinding finding;
+  std::string since;
+  if (options.diff.empty()) {
+    finding = join_nodes(nodes);
+  } else {
+    const std::vector<NodeReport> old = read_doctor_json(read_file(options.diff, "the older report"), options.diff);
+    DoctorDifference d = difference(options.diff, old, nodes);
+    finding = join_nodes(with_moved(old, nodes, d));
+    since = doctor_difference_text(d);
+  }
+  std::string text = doctor_text(finding) + since;
+  if (options.verbose) text += doctor_rows_text(nodes);
+  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", doctor_json(nodes, finding));
+  write_files(options.outputs, nodes, finding);
+  if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
+  const bool bad = finding.outcome == Outcome::fail || (options.strict && finding.outcome == Outcome::warn);
+  return static_cast<int>(bad ? ExitCode::wrong_data : ExitCode::good);
+}
+
 namespace {
 
 /// Of a node that is in several files, the newest report.

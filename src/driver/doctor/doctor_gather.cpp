@@ -4,11 +4,9 @@
 #include "common/mpi/collectively.h"
 #include "common/mpi/topology.h"
 #include "common/record/doctor_json.h"
-#include "driver/doctor/check_own_cpus.h"
-#include "driver/doctor/check_rank_gpus.h"
 #include "driver/doctor/checks.h"
+#include "driver/doctor/counters.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/doctor/make_row.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,8 +16,50 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 namespace busbar {
+
+Rows check_node(const Probe& probe) {
+  Rows rows;
+  check_versions(probe, rows);
+  check_rdma(probe, rows);
+  check_network(probe, rows);
+  check_locality(probe, rows);
+  check_host(probe, rows);
+  check_cpus(probe, rows);
+  check_plugins(probe, rows);
+  check_kernel_log(probe, rows);
+  return rows;
+}
+
+Rows check_process(const Probe& probe) {
+  Rows rows;
+  check_own_cpus(probe, rows);
+  check_own_gpu(probe, rows);
+  check_environment(probe, rows);
+  return rows;
+}
+
+NodeReport look_at_node(const Probe& probe) {
+  NodeReport node;
+  node.host = probe.host;
+  node.time = local_timestamp();
+  node.time_s = probe.now_s;
+  node.rows = check_node(probe);
+  Rows own = check_process(probe);
+  node.rows.insert(node.rows.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  node.counters = read_counters(probe);
+  return node;
+}
+
+NodeReport look_at_this_node() {
+  NodeReport node = look_at_node(probe_this_machine());
+  check_gpus(node.rows);
+  for (CounterReading& one : read_gpu_counters()) node.counters.push_back(std::move(one));
+  return node;
+}
+
 namespace {
 
 NodeReport look_at_this_process(const Probe& probe, int rank) {

@@ -2,15 +2,215 @@
 
 #include "common/base/compress_list.h"
 #include "common/record/node_report.h"
-#include "driver/doctor/find_unequal.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace busbar {
 namespace {
+
+auto fields_of(const DoctorRow& row) {
+  return std::tuple(row.check, row.subject, row.outcome, row.value, row.reason, row.remedy, row.must_agree,
+                    row.if_differs);
+}
+
+}  // namespace
+
+NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
+  NodeReport node;
+  if (parts.empty()) return node;
+  node.host = parts.front().host;
+  node.time = parts.front().time;
+  node.time_s = parts.front().time_s;
+  node.counters = parts.front().counters;
+  std::map<decltype(fields_of(DoctorRow())), std::size_t> at;
+  for (const NodeReport& part : parts) {
+    node.ranks.insert(node.ranks.end(), part.ranks.begin(), part.ranks.end());
+    for (const DoctorRow& row : part.rows) {
+      const auto [found, is_new] = at.try_emplace(fields_of(row), node.rows.size());
+      if (is_new) {
+        node.rows.push_back(row);
+        node.rows.back().ranks.clear();
+      }
+      std::vector<int>& ranks = node.rows[found->second].ranks;
+      for (const int rank : part.ranks) {
+        if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+      }
+    }
+  }
+  std::sort(node.ranks.begin(), node.ranks.end());
+  for (DoctorRow& row : node.rows) {
+    std::sort(row.ranks.begin(), row.ranks.end());
+    if (row.ranks == node.ranks) row.ranks.clear();
+  }
+  return node;
+}
+
+namespace {
+
+using Unequal = DoctorFinding::Unequal;
+using Key = std::pair<std::string, std::string>;  // check, subject
+
+constexpr const char* kNoValue = "none";
+
+std::string family_of(const std::string& check) { return check.substr(0, check.find('.')); }
+
+/// One node's rows, found by what they are about.
+struct NodeRows {
+  const NodeReport* node = nullptr;
+  std::map<Key, std::vector<const DoctorRow*>> rows;  // that must agree
+  std::set<std::string> skipped;                      // checks, and families of checks
+  std::set<Key> ailing;                               // family and subject of what is not OK here
+
+  /// Whether it says something that it lacks the value. Not where the thing itself is known to be sick: a port that is
+  /// down has no rate either.
+  bool lacks(const Key& key) const {
+    return looked_for(key.first) && !ailing.contains({family_of(key.first), key.second});
+  }
+
+  bool looked_for(const std::string& check) const {
+    for (std::size_t end = check.size(); end != std::string::npos && end > 0; end = check.rfind('.', end - 1)) {
+      if (skipped.contains(check.substr(0, end))) return false;
+    }
+    return true;
+  }
+};
+
+NodeRows index_rows(const NodeReport& node) {
+  NodeRows index;
+  index.node = &node;
+  for (const DoctorRow& row : node.rows) {
+    if (row.outcome > Outcome::pass && !row.subject.empty()) index.ailing.insert({family_of(row.check), row.subject});
+    if (row.outcome == Outcome::skip) {
+      index.skipped.insert(row.check);
+    } else if (row.must_agree) {
+      index.rows[{row.check, row.subject}].push_back(&row);
+    }
+  }
+  return index;
+}
+
+std::string place_of(const std::string& host, const std::vector<int>& ranks) {
+  return fmt::format("{} rank{} {}", host, ranks.size() == 1 ? "" : "s", compress_ranks(ranks));
+}
+
+struct Places {
+  std::vector<std::string> names;
+  double nodes = 0;      ///< part of a node for some of its ranks
+  bool all_told = true;  ///< by rows that are not OK by themselves
+};
+using Values = std::map<std::string, Places>;
+
+void add_value(Values& values, const std::string& value, const NodeReport& node, const std::vector<int>& ranks,
+               bool told) {
+  Places& places = values[value];
+  places.nodes += ranks.empty() ? 1 : static_cast<double>(ranks.size()) / static_cast<double>(node.ranks.size());
+  places.names.push_back(ranks.empty() ? node.host : place_of(node.host, ranks));
+  places.all_told = places.all_told && told;
+}
+
+/// Adds what one node says of `key`.
+void add_values(const NodeRows& index, const Key& key, Values& values) {
+  const NodeReport& node = *index.node;
+  const auto found = index.rows.find(key);
+  if (found == index.rows.end()) {
+    if (index.lacks(key)) add_value(values, kNoValue, node, {}, false);
+    return;
+  }
+  std::set<int> without(node.ranks.begin(), node.ranks.end());
+  for (const DoctorRow* row : found->second) {
+    const bool told = row->outcome == Outcome::warn || row->outcome == Outcome::fail;
+    add_value(values, row->value, node, row->ranks, told);
+    for (const int rank : row->ranks) without.erase(rank);
+    if (row->ranks.empty()) without.clear();
+  }
+  if (!without.empty()) add_value(values, kNoValue, node, {without.begin(), without.end()}, false);
+}
+
+/// A device that only some nodes have under a name has a row of its own that says so; a setting that only some have is
+/// as bad as two settings.
+Outcome outcome_of(const DoctorRow& row, const Values& values) {
+  const bool only_absent = values.size() == 2 && values.contains(kNoValue) && !row.check.starts_with("env.");
+  return only_absent ? std::min(row.if_differs, Outcome::warn) : row.if_differs;
+}
+
+/// Whether the odd values stand among the findings of their nodes anyway.
+bool told_already(const Values& values) {
+  const auto most = std::max_element(values.begin(), values.end(),
+                                     [](const auto& a, const auto& b) { return a.second.nodes < b.second.nodes; });
+  return std::all_of(values.begin(), values.end(),
+                     [&](const auto& item) { return item.first == most->first || item.second.all_told; });
+}
+
+std::vector<Unequal::Value> most_common_first(const Values& values) {
+  std::vector<const Values::value_type*> order;
+  for (const auto& item : values) order.push_back(&item);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->second.nodes > b->second.nodes; });
+  std::vector<Unequal::Value> sorted;
+  for (const auto* item : order) sorted.push_back({item->first, item->second.names});
+  return sorted;
+}
+
+/// Eight ports that differ alike are one finding about "mlx5_[0-7]".
+std::vector<Unequal> join_subjects(std::vector<Unequal> all) {
+  std::vector<Unequal> joined;
+  std::vector<std::vector<std::string>> subjects;
+  const auto alike = [](const Unequal& a, const Unequal& b) {
+    return a.check == b.check && a.outcome == b.outcome && a.remedy == b.remedy &&
+           std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
+                      [](const Unequal::Value& x, const Unequal::Value& y) {
+                        return x.value == y.value && x.places == y.places;
+                      });
+  };
+  for (Unequal& one : all) {
+    const auto found = std::find_if(joined.begin(), joined.end(), [&](const Unequal& j) { return alike(j, one); });
+    if (found == joined.end()) {
+      subjects.push_back({one.subject});
+      joined.push_back(std::move(one));
+    } else {
+      subjects[static_cast<std::size_t>(found - joined.begin())].push_back(one.subject);
+    }
+  }
+  for (std::size_t i = 0; i < joined.size(); ++i) {
+    if (subjects[i].size() > 1) joined[i].subject = compress_hosts(subjects[i]);
+  }
+  return joined;
+}
+
+std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
+  std::vector<NodeRows> indexes;
+  std::vector<Key> order;
+  std::map<Key, const DoctorRow*> first;
+  for (const NodeReport& node : nodes) {
+    indexes.push_back(index_rows(node));
+    for (const DoctorRow& row : node.rows) {
+      const Key key{row.check, row.subject};
+      if (!row.must_agree || row.outcome == Outcome::skip) continue;
+      const auto [found, is_new] = first.try_emplace(key, &row);
+      if (is_new) order.push_back(key);
+      if (row.if_differs > found->second->if_differs) found->second = &row;
+    }
+  }
+  std::vector<Unequal> unequal;
+  for (const Key& key : order) {
+    Values values;
+    for (const NodeRows& index : indexes) add_values(index, key, values);
+    if (values.size() < 2 || told_already(values)) continue;
+    const DoctorRow& row = *first[key];
+    const Outcome outcome = outcome_of(row, values);
+    unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(values)});
+  }
+  unequal = join_subjects(std::move(unequal));
+  std::stable_sort(unequal.begin(), unequal.end(),
+                   [](const Unequal& a, const Unequal& b) { return a.outcome > b.outcome; });
+  return unequal;
+}
 
 using Line = DoctorFinding::Line;
 

@@ -1,5 +1,5 @@
+#include "driver/doctor/checks.h"
 #include "driver/doctor/judge_gpus.h"
-#include "driver/doctor/make_row.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -11,10 +11,8 @@ namespace busbar {
 /// publish for their health checks, named where they are. Pure.
 void judge_gpus(const HostGpus& host, Rows& rows);
 
-// Its parts, one file each.
-void judge_gpu_memory(const GpuFacts& gpu, Rows& rows);                       ///< ECC, row remapping, retired pages
-void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows);  ///< NVLink, fabric, P2P, PCIe
-void judge_gpu_state(const HostGpus& host, const GpuFacts& gpu, Rows& rows);  ///< clocks, heat, power, modes, processes
+/// Its part about what joins GPUs: NVLink, fabric, P2P, PCIe.
+void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows);
 
 /// "GPU 2 0000:18:00.0".
 std::string gpu_subject(const GpuFacts& gpu);

@@ -124,4 +124,11 @@ std::vector<NetCard> net_cards(const Probe& probe) {
   return found;
 }
 
+bool leads_nowhere(std::string_view name) {
+  constexpr auto kLocal = std::to_array<std::string_view>(
+      {"docker", "veth", "virbr", "br-", "cni", "cali", "flannel", "podman", "tun", "tap", "wg", "wl"});
+  return name == "lo" ||
+         std::any_of(kLocal.begin(), kLocal.end(), [&](std::string_view one) { return name.starts_with(one); });
+}
+
 }  // namespace busbar

@@ -1,8 +1,9 @@
 #pragma once
 
-#include "driver/doctor/checks.h"
+#include "common/machine/probe.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -42,10 +43,7 @@ struct NetCard {
 
 std::vector<NetCard> net_cards(const Probe& probe);
 
-// The parts of check_network, one file each. Pure in the probe.
-void check_rdma_ports(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows);   ///< state, rate, devices
-void check_rdma_tables(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows);  ///< P_Keys, GIDs, MTU
-void check_interfaces(const Probe& probe, const std::vector<NetCard>& cards, Rows& rows);    ///< speed, MTU, bonds
-void check_sockets(const Probe& probe, Rows& rows);                                          ///< ports, RAS
+/// Whether an interface has the name of one that never leads to another host: loopback, of containers, tunnels, Wi-Fi.
+bool leads_nowhere(std::string_view name);
 
 }  // namespace busbar

@@ -2,9 +2,9 @@
 
 #include "common/machine/answer_within.h"
 #include "common/machine/nvml_device.h"
+#include "common/machine/xid_table.h"
+#include "driver/doctor/checks.h"
 #include "driver/doctor/judge_gpus.h"
-#include "driver/doctor/make_row.h"
-#include "driver/doctor/xid_outcome.h"
 
 #include <fmt/format.h>
 
@@ -86,7 +86,7 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
     const auto& [subject, number] = key;
     const XidMeaning& xid = xid_meaning(number);
     const std::string value = fmt::format("XID {}, {}", number, count == 1 ? "once" : fmt::format("{} times", count));
-    const Outcome outcome = outcome_of(xid, "");
+    const Outcome outcome = xid_outcome(xid, "");
     rows.push_back(outcome == Outcome::pass ? ok_row("gpu.xid", subject, value)
                                             : bad_row(outcome, "gpu.xid", subject, value, std::string(xid.meaning),
                                                       std::string(xid.advice)));

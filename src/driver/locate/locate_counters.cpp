@@ -4,7 +4,7 @@
 #include "common/mpi/collectively.h"
 #include "common/mpi/session.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/join_nodes.h"
+#include "driver/doctor/counters.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "driver/doctor/env_values.h"
+#include "driver/doctor/nccl_settings.h"
 
 #include "common/base/suggest.h"
 #include "driver/diagnose/setting_rules.h"
@@ -16,6 +16,179 @@
 #include <vector>
 
 namespace busbar {
+
+std::vector<ConfLine> parse_nccl_conf(std::string_view text) {
+  std::vector<ConfLine> lines;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t equals = line.find('=');
+    if (line.starts_with('#') || equals == std::string_view::npos) continue;
+    lines.push_back({number, std::string(line.substr(0, equals)), std::string(line.substr(equals + 1))});
+  }
+  return lines;
+}
+
+std::vector<ConfFile> nccl_conf_files(const Probe& probe) {
+  std::vector<std::string> paths;
+  const auto named = probe.environment.find("NCCL_CONF_FILE");
+  const auto home = probe.environment.find("HOME");
+  if (named != probe.environment.end()) {
+    paths.push_back(named->second);
+  } else if (home != probe.environment.end()) {
+    paths.push_back(home->second + "/.nccl.conf");
+  }
+  paths.emplace_back("/etc/nccl.conf");
+  std::vector<ConfFile> files;
+  for (const std::string& path : paths) {
+    if (const auto text = probe.read(path)) files.push_back({path, parse_nccl_conf(*text)});
+  }
+  return files;
+}
+
+std::map<std::string, NcclSetting> nccl_settings(const Probe& probe, const std::vector<ConfFile>& files) {
+  std::map<std::string, NcclSetting> settings;
+  for (const auto& [name, value] : probe.environment) {
+    if (name.starts_with("NCCL_")) settings[name] = {value, ""};
+  }
+  for (const ConfFile& file : files) {
+    for (const ConfLine& line : file.lines) {
+      if (line.name.starts_with("NCCL_")) settings.try_emplace(line.name, NcclSetting{line.value, file.path});
+    }
+  }
+  return settings;
+}
+
+namespace {
+
+constexpr auto kNames = std::to_array<NcclName>({
+#include "driver/doctor/nccl_env_names.inc"
+});
+
+/// Names of which the table of NCCL's sources does not tell enough.
+struct Told {
+  std::string_view name;  // without "NCCL_"
+  Outcome outcome;
+  std::string_view reason;
+  std::string_view remedy;
+};
+
+constexpr std::string_view kOfPyTorch = "it is PyTorch's, not NCCL's, and has had another name since PyTorch 2.2";
+constexpr std::string_view kOldRange = "deprecated since NCCL 2.17, and overruled by the newer name where both are set";
+
+constexpr auto kTold = std::to_array<Told>({
+    {"TIMEOUT", Outcome::warn, "no NCCL ever had it: NCCL's collectives have no timeout",
+     "unset it; PyTorch's is the argument timeout of init_process_group"},
+    {"ASYNC_ERROR_HANDLING", Outcome::warn, kOfPyTorch, "TORCH_NCCL_ASYNC_ERROR_HANDLING"},
+    {"BLOCKING_WAIT", Outcome::warn, kOfPyTorch, "TORCH_NCCL_BLOCKING_WAIT"},
+    {"DESYNC_DEBUG", Outcome::warn, kOfPyTorch, "TORCH_NCCL_DESYNC_DEBUG"},
+    {"ENABLE_TIMING", Outcome::warn, kOfPyTorch, "TORCH_NCCL_ENABLE_TIMING"},
+    {"MAX_NCHANNELS", Outcome::warn, kOldRange, "NCCL_MAX_CTAS"},
+    {"MIN_NCHANNELS", Outcome::warn, kOldRange, "NCCL_MIN_CTAS"},
+    {"MAX_NRINGS", Outcome::warn, kOldRange, "NCCL_MAX_CTAS"},
+    {"MIN_NRINGS", Outcome::warn, kOldRange, "NCCL_MIN_CTAS"},
+    {"CHECKS_DISABLE", Outcome::warn, "deprecated since NCCL 2.2.12, and no longer read", "NCCL_CHECK_MODE"},
+    {"CHECK_POINTERS", Outcome::warn, "deprecated since NCCL 2.29.7", "NCCL_CHECK_MODE"},
+    // Not in the documentation under these names, yet set by good sites and images.
+    {"NET_GDR_LEVEL", Outcome::pass, "", ""},
+    {"IB_PKEY", Outcome::pass, "", ""},
+    {"COMM_ID", Outcome::pass, "", ""},
+    {"HOSTID", Outcome::pass, "", ""},
+    {"GRAPH_FILE", Outcome::pass, "", ""},
+    {"TUNER_CONFIG_FILE", Outcome::pass, "", ""},
+    // What containers and builds set, for themselves.
+    {"VERSION", Outcome::pass, "", ""},
+    {"HOME", Outcome::pass, "", ""},
+    {"DIR", Outcome::pass, "", ""},
+    {"PATH", Outcome::pass, "", ""},
+    {"ROOT", Outcome::pass, "", ""},
+    {"ROOT_DIR", Outcome::pass, "", ""},
+    {"LIB_DIR", Outcome::pass, "", ""},
+    {"LIBRARY", Outcome::pass, "", ""},
+    {"LIBRARIES", Outcome::pass, "", ""},
+    {"INCLUDE_DIR", Outcome::pass, "", ""},
+    {"INCLUDE_DIRS", Outcome::pass, "", ""},
+    {"INCLUDE_PATH", Outcome::pass, "", ""},
+});
+
+/// Families that plugins and nccl-tests read.
+constexpr std::array<std::string_view, 10> kOfOthers{"TESTS_", "FASTRAK_", "GPUDIRECTTCPX_", "FASTSOCKET_", "PLUGIN_",
+                                                     "SHARP_", "IBEXT_",   "UCX_",           "OFI_",        "SHIMNET_"};
+
+const NcclName* find_name(std::string_view bare) {
+  const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const NcclName& one) { return one.name == bare; });
+  return found == kNames.end() ? nullptr : &*found;
+}
+
+std::string version_text(int number) {
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
+int newest() {
+  int most = 0;
+  for (const NcclName& one : kNames) most = std::max(most, one.last);
+  return most;
+}
+
+NameVerdict judge_unknown(std::string_view bare) {
+  std::vector<std::string> choices;
+  for (const NcclName& one : kNames) choices.emplace_back(one.name);
+  // Without "NCCL_", which would make any two short names look alike.
+  const std::string nearest = nearest_choice(bare, choices);
+  return {Outcome::warn, fmt::format("no NCCL from 2.3.5 to {} reads it", version_text(newest())),
+          nearest.empty() ? "unset it" : fmt::format("did you mean NCCL_{}?", nearest)};
+}
+
+}  // namespace
+
+std::span<const NcclName> nccl_names() { return kNames; }
+
+int nccl_version_number(std::string_view version) {
+  int number = 0;
+  for (const int scale : {10000, 100, 1}) {
+    int part = 0;
+    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), part);
+    if (error != std::errc{}) return 0;
+    number += scale * part;
+    version.remove_prefix(static_cast<std::size_t>(end - version.data()));
+    if (scale != 1 && !version.starts_with('.')) return 0;
+    if (scale != 1) version.remove_prefix(1);
+  }
+  return number;
+}
+
+NameVerdict judge_nccl_name(std::string_view name, int version) {
+  std::string_view bare = name;
+  bare.remove_prefix(std::min<std::size_t>(5, bare.size()));
+  for (const Told& told : kTold) {
+    if (told.name == bare) return {told.outcome, std::string(told.reason), std::string(told.remedy)};
+  }
+  const NcclName* known = find_name(bare);
+  if (known == nullptr) {
+    const bool other = std::any_of(kOfOthers.begin(), kOfOthers.end(),
+                                   [&](std::string_view family) { return bare.starts_with(family); });
+    return other ? NameVerdict{} : judge_unknown(bare);
+  }
+  const int in_use = version == 0 ? newest() : version;
+  if (known->last < in_use && known->last < newest()) {
+    return {Outcome::warn,
+            known->last == 0 ? "no NCCL since 2.3.5 reads it"
+                             : fmt::format("NCCL no longer reads it: {} was the last to", version_text(known->last)),
+            "unset it"};
+  }
+  if (version != 0 && known->first > version) {
+    return {
+        Outcome::warn,
+        fmt::format("NCCL {} does not read it: {} was the first to", version_text(version), version_text(known->first)),
+        "unset it, or a newer NCCL"};
+  }
+  if (!known->documented) {
+    return {Outcome::warn, "an internal of NCCL, undocumented: another version may take it otherwise",
+            "unset it, unless NCCL's developers or the vendor's guide asked for it"};
+  }
+  return {};
+}
+
 namespace {
 
 using ValueWords = std::vector<std::string>;
@@ -247,6 +420,27 @@ NameVerdict judge_slow_setting(std::string_view name, std::string_view value) {
     if (any || not_zero || word) return {Outcome::warn, std::string(slow.what), "unset it, unless it is wanted"};
   }
   return {};
+}
+
+std::vector<std::string> taken_by_list(std::string_view list, const std::vector<std::string>& names) {
+  const bool all_but = list.starts_with('^');
+  if (all_but) list.remove_prefix(1);
+  const bool whole = list.starts_with('=');
+  if (whole) list.remove_prefix(1);
+  std::vector<std::string_view> named;
+  while (!list.empty()) {
+    std::string_view one = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), one.size() + 1));
+    one = one.substr(0, one.find(':'));
+    if (!one.empty()) named.push_back(one);
+  }
+  std::vector<std::string> taken;
+  for (const std::string& name : names) {
+    const bool found = std::any_of(named.begin(), named.end(),
+                                   [&](std::string_view one) { return whole ? name == one : name.starts_with(one); });
+    if (found != all_but) taken.push_back(name);
+  }
+  return taken;
 }
 
 }  // namespace busbar

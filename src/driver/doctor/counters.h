@@ -1,12 +1,14 @@
 #pragma once
 
-#include "common/base/outcome.h"
+#include "common/machine/probe.h"
+#include "common/record/node_report.h"
 
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace busbar {
 
@@ -41,5 +43,17 @@ CounterVerdict judge_increment(const CounterRule& rule, std::uint64_t increment,
 
 /// The probability of `count` or more events where `mean` are expected (Poisson). Pure.
 double chance_of_at_least(std::uint64_t count, double mean);
+
+/// Every counter that has a rule, as it stands now; those of GPUs are not in files.
+std::vector<CounterReading> read_counters(const Probe& probe);
+std::vector<CounterReading> read_gpu_counters();
+
+/// Both of this node: one process per host asks.
+std::vector<CounterReading> read_all_counters();
+
+/// What counters moved between two readings `seconds` apart, judged by their rules; a counter that fell was reset and
+/// counts from 0. Pure.
+std::vector<DoctorRow> moved_counters(const std::vector<CounterReading>& before,
+                                      const std::vector<CounterReading>& after, double seconds);
 
 }  // namespace busbar
