@@ -19,6 +19,8 @@ enum class ExitCode : int {
   bad_config = 255,
 };
 
+constexpr int code_of(ExitCode code) { return static_cast<int>(code); }
+
 /// A failure that ends the run: what failed, on what, and what to do about it, in one text. Thrown only inside
 /// collectively() or where the process then aborts the whole job.
 class Error : public std::runtime_error {

@@ -13,14 +13,21 @@
 namespace busbar {
 namespace {
 
-int code_of(ExitCode code) { return static_cast<int>(code); }
-
 void say(const std::string& text) {
   fmt::print(stderr, "busbar: {}\n", text);
   std::fflush(stderr);
 }
 
 }  // namespace
+
+std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
+                                   const std::function<std::string()>& help) {
+  if (action == CommandLine::Action::run) return std::nullopt;
+  if (launch.rank <= 0) {
+    fmt::print("{}", action == CommandLine::Action::help ? help() : fmt::format("busbar {}\n", BUSBAR_VERSION));
+  }
+  return code_of(ExitCode::good);
+}
 
 int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work) {
   const std::string oversubscribed = repair_oversubscription(launch);
@@ -30,7 +37,7 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
   Session session(&argc, &argv);
   const Comm& world = session.world();
   watchdog.begin(Phase::initialization, "connecting the watchers");
-  std::string step = "starting";
+  Job job(world, oversubscribed, watchdog);
   const auto finish = [&](ExitCode code) {
     watchdog.begin(Phase::mpi_finalize, "MPI_Finalize");
     return code_of(code);
@@ -41,13 +48,13 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
       const std::string warning = separate_worlds_warning(launch, world.size());
       if (!warning.empty()) say("warning: " + warning);
     }
-    return finish(work(world, oversubscribed, step, watchdog));
+    return finish(work(job));
   } catch (const AgreedError& e) {
     if (world.rank() == 0) say(fmt::format("error: {}", e.what()));
     return finish(e.code());
   } catch (const std::exception& e) {
     const Error* known = dynamic_cast<const Error*>(&e);
-    say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), step, e.what()));
+    say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), job.step(), e.what()));
     watchdog.failing();
     abort_job(known != nullptr ? known->code() : ExitCode::internal);
   }

@@ -2,9 +2,8 @@
 
 #include "common/base/error.h"
 #include "common/base/options.h"
-#include "common/mpi/comm.h"
+#include "common/job/job.h"
 #include "common/mpi/launcher.h"
-#include "common/watch/watchdog.h"
 
 #include <functional>
 #include <optional>
@@ -12,11 +11,13 @@
 
 namespace busbar {
 
-/// What a job does between MPI's start and end. `oversubscribed`: the header's sentence about too few cores, or empty.
-/// `step` says at every moment what is under way, for the message of a failure; throws AgreedError where all processes
-/// fail alike, anything else where the job must be aborted.
-using JobWork = std::function<ExitCode(const Comm& world, const std::string& oversubscribed, std::string& step,
-                                       Watchdog& watchdog)>;
+/// What a job does between MPI's start and end. Throws AgreedError where all processes fail alike, anything else where
+/// the job must be aborted.
+using JobWork = std::function<ExitCode(Job& job)>;
+
+/// --help or --version of a command, printed by the process that speaks; its exit code. Nothing where neither is asked.
+std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
+                                   const std::function<std::string()>& help);
 
 /// Starts MPI, does the work and ends MPI; every failure becomes one message and the process's exit code, or the end of
 /// the whole job. `timeout_s`: --hang-timeout as the command line has it: a file's comes later.

@@ -46,11 +46,12 @@ int count_hosts(const Comm& group) {
   return static_cast<int>(group.sum(std::int64_t{host.rank() == 0}));
 }
 
-std::unique_ptr<Backend> open_for(const AcceptJobContext& job, const PlanCell& cell, const Config& config,
+std::unique_ptr<Backend> open_for(const AcceptJobContext& context, const PlanCell& cell, const Config& config,
                                   const Comm& group) {
-  if (cell.environment.empty() || job.environment_is_set) return open_backend(config, job.world, group).backend;
+  const Comm& world = context.job.world();
+  if (cell.environment.empty() || context.environment_is_set) return open_backend(config, world, group).backend;
   const Variant variant{"plan", cell.environment};
-  OpenedVariant opened = open_variant(variant, *cell.collective, config, job.world, group);
+  OpenedVariant opened = open_variant(variant, *cell.collective, config, world, group);
   if (!opened.backend) throw AgreedError(ExitCode::bad_config, fmt::format("cell {}: {}", cell.name, opened.why_not));
   return std::move(opened.backend);
 }
@@ -157,65 +158,51 @@ CellResults gather(const Comm& world, const CellResults& mine, bool speaks) {
 
 }  // namespace
 
-CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stage stage, int repetition,
+CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition,
                          double left_s) {
-  const Comm& world = job.world;
-  Config config = config_of(cell, job.options);
+  Job& job = context.job;
+  const Comm& world = job.world();
+  Config config = config_of(cell, context.options);
   if (left_s > 0) config.max_time_s = std::min(config.max_time_s, left_s);
-  job.step = fmt::format("{} {}: opening the communicator", name(stage), cell.name);
-  job.watchdog.begin(Phase::initialization, job.step);
+  job.begin(Phase::initialization, fmt::format("{} {}: opening the communicator", name(stage), cell.name));
   const Comm group_comm = stage == Stage::per_host ? world.split_by_host() : world.split(0);
-  const std::unique_ptr<Backend> backend = job.injector.around(open_for(job, cell, config, group_comm));
-  const auto watched = job.watchdog.attach(*backend);
-  const int local_ranks = static_cast<int>(backend->local_ranks().size());
+  const JobBackend opened = job.adopt(open_for(context, cell, config, group_comm));
+  Backend& backend = *opened.backend;
+  const int local_ranks = static_cast<int>(backend.local_ranks().size());
   const CellGroup group{group_comm, scope_of(stage), world_ranks(world, group_comm, local_ranks),
                         count_hosts(group_comm)};
 
   const Traffic traffic = agree_on_traffic(world, *cell.collective, config);
-  const Backend::MemoryLimit limit = least_memory(world, *backend, *cell.collective);
-  const Plan plan = agree_on_plan(world, group_comm, config, *cell.collective, *backend, traffic, limit);
+  const Backend::MemoryLimit limit = least_memory(world, backend, *cell.collective);
+  const Plan plan = agree_on_plan(world, group_comm, config, *cell.collective, backend, traffic, limit);
   const bool speaks = group_comm.rank() == 0;
   CellResults results;
   results.skipped = skipped_of(cell, stage, group.scope, plan);
 
-  const std::string* under_way = &job.step;
-  const FailJob fail = [&](std::exception_ptr failure) {
-    job.watchdog.failing();
-    fail_job(failure, world.rank(), *under_way);
-  };
   const auto row_done = [&](const Row& row) {
     for (const bool in_place : {false, true}) {
       const HalfResult* half = measured_half(config, row, in_place);
       if (half == nullptr || !half->stats) continue;
       MeasuredCell m = describe_half(cell, stage, group, row, in_place, *half);
       m.repetition = repetition;
-      m.shared_cores = job.shared_cores;
+      m.shared_cores = !job.oversubscribed().empty();
       add_wrong(group, row, in_place, m);
       results.cells.push_back(std::move(m));
     }
   };
-  job.step = fmt::format("{} {}: allocating buffers", name(stage), cell.name);
-  job.watchdog.begin(Phase::allocating, job.step);
+  job.begin(Phase::allocating, fmt::format("{} {}: allocating buffers", name(stage), cell.name));
   {
     StatRunner runner(
-        *backend, group_comm, config, plan, describe_local_ranks(*backend, world, 0), job.watchdog, fail,
+        backend, group_comm, config, plan, describe_local_ranks(backend, world, 0), job.watchdog(), job.fail(),
         agree_on_seed(world, config.seed),
         {.row = row_done, .batch = [](const Case&, bool, int, const Batch&) {}, .pass = [](int, int, int, double) {}});
-    under_way = &runner.step();
     const CoreWait waiting;
-    try {
-      runner.run();
-    } catch (...) {
-      job.step = runner.step();
-      backend->abort();
-      throw;
-    }
-    under_way = &job.step;
+    Backend* const backends[] = {&backend};
+    job.guarded(runner.step(), backends, [&] { runner.run(); });
     const std::optional<double> waited = waiting.share(group_comm);
     for (MeasuredCell& m : results.cells) m.core_wait = waited;
   }
-  job.step = fmt::format("{} {}: gathering results", name(stage), cell.name);
-  job.watchdog.begin(Phase::finishing, job.step);
+  job.begin(Phase::finishing, fmt::format("{} {}: gathering results", name(stage), cell.name));
   return gather(world, results, speaks);
 }
 

@@ -1,9 +1,7 @@
 #pragma once
 
-#include "common/measure/injected_backend.h"
-#include "common/mpi/comm.h"
+#include "common/job/job.h"
 #include "common/record/accept_result.h"
-#include "common/watch/watchdog.h"
 #include "driver/accept/accept_options.h"
 
 #include <string>
@@ -13,13 +11,9 @@ namespace busbar {
 
 /// What measuring needs of the job.
 struct AcceptJobContext {
-  const Comm& world;
+  Job& job;
   const AcceptPlan& plan;
   const AcceptOptions& options;
-  const Injector& injector;
-  Watchdog& watchdog;
-  std::string& step;        ///< under way, for the message of a failure
-  bool shared_cores;        ///< more ranks than cores
   bool environment_is_set;  ///< by the launch: nothing to set per communicator
 };
 
@@ -32,6 +26,7 @@ struct CellResults {
 /// One cell of the plan on all ranks, or on every host by itself at the same time, in `left_s` at most but for the
 /// first look at each size; agreed, 0: no bound. Collective over the world; throws AgreedError where all processes fail
 /// alike, anything else where the job must be aborted.
-CellResults measure_cell(const AcceptJobContext& job, const PlanCell& cell, Stage stage, int repetition, double left_s);
+CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition,
+                         double left_s);
 
 }  // namespace busbar

@@ -15,20 +15,11 @@
 namespace busbar {
 namespace {
 
-int code_of(ExitCode code) { return static_cast<int>(code); }
-
 int run(const Launch& launch, int argc, char** argv) {
   const bool speaks = launch.rank <= 0;
   const AcceptArguments arguments = read_accept_arguments(argc, argv);
   const AcceptOptions& options = arguments.options;
-  if (arguments.action == AcceptArguments::Action::help) {
-    if (speaks) fmt::print("{}", accept_help());
-    return code_of(ExitCode::good);
-  }
-  if (arguments.action == AcceptArguments::Action::version) {
-    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
-    return code_of(ExitCode::good);
-  }
+  if (const auto code = help_or_version(launch, arguments.action, accept_help)) return *code;
   if (options.dry_run) {
     const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
     if (speaks) fmt::print("{}", accept_dry_run(plan, !options.launch.empty()));
@@ -39,10 +30,8 @@ int run(const Launch& launch, int argc, char** argv) {
   }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
-  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
-    return run_accept_job(args, options, oversubscribed, world, step, watchdog);
-  };
-  return run_session(argc, argv, launch, command_line_timeout_s(options.line), work);
+  return run_session(argc, argv, launch, command_line_timeout_s(options.line),
+                     [&](Job& job) { return run_accept_job(args, options, job); });
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include "driver/accept/accept_job.h"
 
-#include "common/backends/open_backend.h"
 #include "common/base/timestamp.h"
-#include "common/measure/paranoid.h"
 #include "common/mpi/collectively.h"
 #include "driver/accept/accept_cell.h"
 #include "driver/accept/accept_finish.h"
@@ -51,17 +49,14 @@ AcceptResult begin_result(std::span<char*> args, const AcceptPlan& plan) {
 /// One job; one of it lives as long as the job.
 class RankJob {
  public:
-  RankJob(std::span<char*> args, const AcceptOptions& options, const std::string& oversubscribed, const Comm& world,
-          std::string& step, Watchdog& watchdog)
+  RankJob(std::span<char*> args, const AcceptOptions& options, Job& job)
       : options_(options),
-        world_(world),
-        step_(step),
-        watchdog_(watchdog),
-        plan_(agree_on_accept_plan(world, options)),
+        job_(job),
+        world_(job.world()),
+        plan_(agree_on_accept_plan(world_, options)),
         result_(begin_result(args, plan_)),
-        injector_(agreed_injection(), world.rank()),
-        context_{world, plan_, options, injector_, watchdog, step, !oversubscribed.empty(), is_part()} {
-    if (!oversubscribed.empty()) result_.remarks.push_back(oversubscribed);
+        context_{job, plan_, options, is_part()} {
+    if (!job.oversubscribed().empty()) result_.remarks.push_back(job.oversubscribed());
   }
 
   ExitCode run() {
@@ -75,8 +70,7 @@ class RankJob {
         for (const AcceptStep& step : steps) do_step(step, repetition);
       }
     }
-    step_ = "reading error counters";
-    watchdog_.begin(Phase::finishing, step_);
+    job_.begin(Phase::finishing, "reading error counters");
     look_at_counters(counters);
     return is_part() ? finish_part() : finish();
   }
@@ -87,33 +81,25 @@ class RankJob {
   double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   double repeated_s() const { return earlier_s_ + elapsed_s(); }
 
-  std::optional<Injection> agreed_injection() const {
-    Config config;
-    for (const Setting& setting : options_.line.settings) setting.option->set(config, setting.text);
-    watchdog_.set_timeout(config.timeout_s);
-    return config.inject;
-  }
-
   /// Files, hosts, backend: everything that can be wrong is found before anything is measured.
   void open() {
-    step_ = "initialization";
-    watchdog_.begin(Phase::initialization, step_);
     Config config = plan_.cells.empty() ? Config{} : plan_.cells.front().config;
-    for (const Setting& setting : options_.line.settings) setting.option->set(config, setting.text);
+    Config of_all;  // --hang-timeout and --inject are the command line's alone
+    for (Config* each : {&config, &of_all}) {
+      for (const Setting& setting : options_.line.settings) setting.option->set(*each, setting.text);
+    }
+    job_.configure(of_all);
     {
-      const OpenedBackend opened = open_backend(config, world_, world_);
-      collectively(world_, "checking --inject", [&] {
-        for (const PlanCell& cell : plan_.cells) injector_.check(opened.backend->nranks(), *cell.collective);
-      });
-      if (opened.backend->name() == "nccl") watchdog_.use_ras();
+      std::vector<const Collective*> collectives;
+      for (const PlanCell& cell : plan_.cells) collectives.push_back(cell.collective);
+      const OpenedJobBackend opened = job_.open(config, world_, collectives);
       backend_ = opened.backend->name();
       result_.backend = backend_;
       result_.library = opened.backend->library_version();
       result_.hosts = describe_hosts(world_, *opened.backend);
       result_.remarks.insert(result_.remarks.end(), opened.remarks.begin(), opened.remarks.end());
     }
-    for (std::string& remark : injector_.remarks()) result_.remarks.push_back(std::move(remark));
-    if (config.paranoid) result_.remarks.push_back(paranoid_remark());
+    for (std::string& remark : job_.remarks(config)) result_.remarks.push_back(std::move(remark));
     const std::vector<std::string> domains = backend_ == "nccl" ? nvlink_domains(world_) : std::vector<std::string>{};
     on_process0(world_, [&] {
       result_.network = result_.hosts.size() > 1 ? network_of(probe_this_machine(), domains) : "";
@@ -164,8 +150,7 @@ class RankJob {
     if (repetition > 0 && step.stage == Stage::doctor) return;
     tell(fmt::format("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : ""));
     if (step.stage == Stage::doctor) {
-      step_ = "doctor";
-      watchdog_.begin(Phase::initialization, step_);
+      job_.begin(Phase::initialization, "doctor");
       result_.doctor = gather_doctor(world_);
     } else if (step.stage == Stage::pairs) {
       add_located(result_, locate_pairs(context_));
@@ -176,7 +161,7 @@ class RankJob {
         std::move(measured.skipped.begin(), measured.skipped.end(), std::back_inserter(result_.skipped));
       }
     }
-    watchdog_.rest();
+    job_.watchdog().rest();
     if (!speaks()) return;
     if (repetition == 0 || is_part()) result_.done.push_back(step.id);
     result_.elapsed_s = repeated_s();
@@ -211,8 +196,7 @@ class RankJob {
   }
 
   ExitCode finish() {
-    step_ = "judging";
-    watchdog_.begin(Phase::finishing, step_);
+    job_.begin(Phase::finishing, "judging");
     bool look = false;
     on_process0(world_, [&] {
       result_.end_time = local_timestamp();
@@ -225,14 +209,14 @@ class RankJob {
       add_located(result_, locate_pairs(context_));
       on_process0(world_, [&] { end_->judge(result_); });
     }
-    watchdog_.begin(Phase::finishing, "writing results");
+    job_.watchdog().begin(Phase::finishing, "writing results");
     ExitCode code = ExitCode::good;
     on_process0(world_, [&] {
       result_.end_time = local_timestamp();
       store_->save(result_);
       code = end_->finish(result_, store_->path());
     });
-    watchdog_.rest();
+    job_.watchdog().rest();
     return static_cast<ExitCode>(static_cast<int>(agreed(world_, static_cast<double>(code))));
   }
 
@@ -244,15 +228,13 @@ class RankJob {
   }
 
   const AcceptOptions& options_;
+  Job& job_;
   const Comm& world_;
-  std::string& step_;
-  Watchdog& watchdog_;
   Clock::time_point start_ = Clock::now();
   double earlier_s_ = 0;  ///< of the runs that this one resumes; on process 0
   AcceptPlan plan_;
   AcceptResult result_;
   std::string backend_;
-  Injector injector_;
   AcceptJobContext context_;
   std::vector<std::string> late_;       ///< steps for which there was no time
   std::unique_ptr<AcceptEnd> end_;      ///< on process 0, but for a part
@@ -261,10 +243,9 @@ class RankJob {
 
 }  // namespace
 
-ExitCode run_accept_job(std::span<char*> args, const AcceptOptions& options, const std::string& oversubscribed,
-                        const Comm& world, std::string& step, Watchdog& watchdog) {
-  RankJob job(args, options, oversubscribed, world, step, watchdog);
-  return job.run();
+ExitCode run_accept_job(std::span<char*> args, const AcceptOptions& options, Job& job) {
+  RankJob ranks(args, options, job);
+  return ranks.run();
 }
 
 }  // namespace busbar

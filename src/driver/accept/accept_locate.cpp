@@ -12,9 +12,9 @@
 namespace busbar {
 namespace {
 
-Config pairs_config(const AcceptJobContext& job) {
+Config pairs_config(const AcceptJobContext& context) {
   Config config;
-  for (const Setting& setting : job.options.line.settings) setting.option->set(config, setting.text);
+  for (const Setting& setting : context.options.line.settings) setting.option->set(config, setting.text);
   return config;
 }
 
@@ -36,22 +36,22 @@ AcceptResult::Located skipped(std::string why) {
 
 }  // namespace
 
-AcceptResult::Located locate_pairs(const AcceptJobContext& job) {
-  const bool shared = job.world.max(std::int64_t{job.shared_cores}) > 0;
-  if (on_one_host(job.world) && shared) {
+AcceptResult::Located locate_pairs(const AcceptJobContext& context) {
+  Job& job = context.job;
+  const Comm& world = job.world();
+  const bool shared = world.max(std::int64_t{!job.oversubscribed().empty()}) > 0;
+  if (on_one_host(world) && shared) {
     return skipped("one host, and more ranks than cores on it: the scheduler chooses who is slow");
   }
-  job.step = "pairs: opening the communicator";
-  job.watchdog.begin(Phase::initialization, job.step);
-  const Config config = pairs_config(job);
-  const OpenedBackend opened = open_backend(config, job.world, job.world);
-  const auto watched = job.watchdog.attach(*opened.backend);
+  job.begin(Phase::initialization, "pairs: opening the communicator");
+  const Config config = pairs_config(context);
+  const OpenedBackend opened = open_backend(config, world, world);
+  const auto watched = job.watchdog().attach(*opened.backend);
   // The same on all processes: a finding without a search.
   if (const std::optional<std::string> why = why_no_search(*opened.backend)) return skipped(*why);
   LocateOptions options;
   if (config.seed != 0) options.search.seed = config.seed;
-  const WrapGroup wrap = [&](std::unique_ptr<Backend> backend) { return job.injector.around(std::move(backend)); };
-  return located_of(run_search(job.world, *opened.backend, config, options, job.step, job.watchdog, nullptr, wrap));
+  return located_of(run_search(job, *opened.backend, config, options, nullptr));
 }
 
 }  // namespace busbar

@@ -116,9 +116,9 @@ AcceptArguments read_accept_arguments(int argc, const char* const* argv) {
   std::vector<const char*> rest;
   for (const std::string& word : split.rest) rest.push_back(word.c_str());
   options.line = scan_arguments(static_cast<int>(rest.size()), rest.data());
-  if (split.help || options.line.action == CommandLine::Action::help) result.action = AcceptArguments::Action::help;
-  if (options.line.action == CommandLine::Action::version) result.action = AcceptArguments::Action::version;
-  if (result.action != AcceptArguments::Action::run) return result;
+  if (split.help || options.line.action == CommandLine::Action::help) result.action = CommandLine::Action::help;
+  if (options.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
+  if (result.action != CommandLine::Action::run) return result;
   if (split.words.size() != 1) {
     fail(fmt::format("which plan? busbar accept PLAN.yaml, or one of those that come along: {}",
                      fmt::join(shipped_plans(), " ")));

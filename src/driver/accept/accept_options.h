@@ -40,8 +40,7 @@ struct AcceptOptions {
 inline constexpr std::string_view kStartOnly = "start";
 
 struct AcceptArguments {
-  enum class Action : std::uint8_t { run, help, version };
-  Action action = Action::run;
+  CommandLine::Action action = CommandLine::Action::run;
   AcceptOptions options;
 };
 

@@ -16,8 +16,6 @@
 namespace busbar {
 namespace {
 
-int code_of(ExitCode code) { return static_cast<int>(code); }
-
 /// What --launch would make of these options is not for ranks of a job.
 void check_in_one_job(const CompareOptions& options) {
   if (!options.launch.empty() && !options.verify) {
@@ -33,16 +31,8 @@ void check_in_one_job(const CompareOptions& options) {
 }
 
 int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
-  const bool speaks = launch.rank <= 0;
   const CompareArguments before = read_compare_arguments(argc, argv, std::nullopt, ::getenv);
-  if (before.action == CompareArguments::Action::help) {
-    if (speaks) fmt::print("{}", compare_help());
-    return code_of(ExitCode::good);
-  }
-  if (before.action == CompareArguments::Action::version) {
-    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
-    return code_of(ExitCode::good);
-  }
+  if (const auto code = help_or_version(launch, before.action, compare_help)) return *code;
   if (!launch.launched()) {
     const std::optional<ConfigFile> file = read_config_file(before.config_file);
     const CompareArguments alone = read_compare_arguments(argc, argv, file, ::getenv);
@@ -54,14 +44,14 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   prepare_ompi_variation();
   std::vector<Emitted> emitted;
   CompareArguments arguments;
-  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
-    const std::optional<ConfigFile> file = agree_on_config_file(world, before.config_file);
-    collectively(world, "reading the options", [&] {
+  const auto work = [&](Job& job) {
+    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.config_file);
+    collectively(job.world(), "reading the options", [&] {
       arguments = read_compare_arguments(argc, argv, file, ::getenv);
       check_in_one_job(arguments.options);
     });
-    return run_compare_job({argv, static_cast<std::size_t>(argc)}, arguments.options, arguments.configured.config,
-                           oversubscribed, world, wrap, step, watchdog, emitted);
+    return run_compare_job({argv, static_cast<std::size_t>(argc)}, arguments.options, arguments.configured.config, wrap,
+                           job, emitted);
   };
   const int code = run_session(argc, argv, launch, command_line_timeout_s(before.line), work);
   // MPI is over: what follows are jobs of their own.

@@ -1,14 +1,10 @@
 #include "driver/compare/compare_job.h"
 
-#include "common/backends/open_backend.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/check_half.h"
-#include "common/measure/injected_backend.h"
-#include "common/measure/paranoid.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
-#include "common/mpi/session.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/open_variant.h"
 #include "driver/compare/refine.h"
@@ -81,21 +77,17 @@ std::string dry_run_lines(const Target& target, const Whereabouts& where) {
 }
 
 /// Goes through the targets; one of it lives as long as the job.
-class CompareJob {
+class TargetRuns {
  public:
-  CompareJob(const CompareOptions& options, const Config& config, const Comm& world, const WrapVariant& wrap,
-             Backend& baseline, Rounds& rounds, const Rounds::Settings& settings, std::string& step, Watchdog& watchdog,
-             const Injector& injector, std::function<void(const Comparison&)> finished)
+  TargetRuns(const CompareOptions& options, const Config& config, Job& job, const WrapVariant& wrap, Backend& baseline,
+             Rounds& rounds, const Rounds::Settings& settings, std::function<void(const Comparison&)> finished)
       : options_(options),
         config_(config),
-        world_(world),
+        job_(job),
         wrap_(wrap),
         baseline_(baseline),
         rounds_(rounds),
         settings_(settings),
-        step_(step),
-        watchdog_(watchdog),
-        injector_(injector),
         finished_(std::move(finished)) {}
 
   void run(const std::list<Target>& targets) {
@@ -107,13 +99,14 @@ class CompareJob {
   void run(const Target& target) {
     std::vector<OpenedVariant> opened(1);
     std::vector<std::unique_ptr<Watchdog::Attached>> watched;
+    const Comm& world = job_.world();
     for (std::size_t v = 1; v < target.variants.size(); ++v) {
-      step_ = fmt::format("opening a communicator for {}", target.variants[v].label);
-      watchdog_.begin(Phase::initialization, step_);
-      opened.push_back(open_variant(target.variants[v], *target.collective, config_, world_, world_));
+      job_.begin(Phase::initialization, fmt::format("opening a communicator for {}", target.variants[v].label));
+      opened.push_back(open_variant(target.variants[v], *target.collective, config_, world, world));
       if (wrap_ && opened[v].backend) opened[v].backend = wrap_(std::move(opened[v].backend), target.variants[v]);
-      opened[v].backend = injector_.around(std::move(opened[v].backend));
-      if (opened[v].backend) watched.push_back(watchdog_.attach(*opened[v].backend));
+      JobBackend adopted = job_.adopt(std::move(opened[v].backend));
+      opened[v].backend = std::move(adopted.backend);
+      watched.push_back(std::move(adopted.watched));
     }
     for (const std::vector<Case>& table : tables_of(target.plan)) {
       Comparison comparison = empty_comparison(target);
@@ -136,17 +129,12 @@ class CompareJob {
   }
 
   void measure(Comparison& comparison, const Target& target, const Case& row_case, std::vector<OpenedVariant>& opened) {
-    try {
+    std::vector<Backend*> backends{&baseline_};
+    for (const OpenedVariant& o : opened) backends.push_back(o.backend.get());
+    job_.guarded(rounds_.step(), backends, [&] {
       comparison.cases.push_back(
           rounds_.run(*target.collective, row_case, target.variants, opened, std::max<std::size_t>(cases_left_, 1)));
-    } catch (...) {
-      step_ = rounds_.step();
-      baseline_.abort();
-      for (const OpenedVariant& o : opened) {
-        if (o.backend) o.backend->abort();
-      }
-      throw;
-    }
+    });
     if (cases_left_ > 0) --cases_left_;
   }
 
@@ -172,14 +160,11 @@ class CompareJob {
 
   const CompareOptions& options_;
   const Config& config_;
-  const Comm& world_;
+  Job& job_;
   const WrapVariant& wrap_;
   Backend& baseline_;
   Rounds& rounds_;
   const Rounds::Settings& settings_;
-  std::string& step_;
-  Watchdog& watchdog_;
-  const Injector& injector_;
   std::function<void(const Comparison&)> finished_;
   std::size_t cases_left_ = 0;
 };
@@ -193,42 +178,42 @@ RunInfo describe_compare(std::span<char*> args, const Config& config, const Back
                          const std::vector<RankInfo>& local_ranks, const Comm& world) {
   RunInfo info = describe_run(args, *target.collective, config, backend, target.plan, local_ranks, world);
   info.program = "busbar compare";
-  const Cadence cadence = resolve(config.cadence, backend);
-  info.seed = agree_on_seed(world, config.seed);
-  info.cadence = cadence == Cadence::isolated ? "isolated" : "stream";
-  info.estimand = estimand(backend, cadence, on_one_host(world));
+  describe_sampling(info, world, config, backend);
   return info;
+}
+
+/// Before anything is measured: process 0 alone writes what is emitted, maybe where no other host can.
+void check_compare_options(const CompareOptions& options, int nnodes) {
+  check_emission(options);
+  if (options.verify && options.launch.empty() && nnodes > 1) {
+    throw Error(ExitCode::bad_config,
+                "--verify of a job on several hosts needs --launch with the command that starts "
+                "it, such as \"mpirun -n 16 --hostfile hosts\"");
+  }
+}
+
+std::vector<std::string> skip_remarks(const std::list<Target>& targets) {
+  std::vector<std::string> lines;
+  for (const Target& target : targets) {
+    for (const Skip& skip : target.plan.skipped) {
+      lines.push_back(fmt::format("skipped: {} {}: {}", target.collective->name, name(skip.dtype), skip.reason));
+    }
+  }
+  return lines;
 }
 
 }  // namespace
 
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
-                         const std::string& oversubscribed, const Comm& world, const WrapVariant& wrap,
-                         std::string& step, Watchdog& watchdog, std::vector<Emitted>& emitted) {
-  watchdog.set_timeout(config.timeout_s);
-  step = "initialization";
-  watchdog.begin(Phase::initialization, step);
+                         const WrapVariant& wrap, Job& job, std::vector<Emitted>& emitted) {
+  const Comm& world = job.world();
+  job.configure(config);
   const int nnodes = count_nodes(world);
-  on_process0(world, [&] {
-    check_emission(options);  // it alone writes, maybe where no other host can
-    if (options.verify && options.launch.empty() && nnodes > 1) {
-      throw Error(ExitCode::bad_config,
-                  "--verify of a job on several hosts needs --launch with the command that starts "
-                  "it, such as \"mpirun -n 16 --hostfile hosts\"");
-    }
+  on_process0(world, [&] { check_compare_options(options, nnodes); });
+  OpenedJobBackend opened = job.open(config, world, options.collectives, [&](std::unique_ptr<Backend> backend) {
+    return wrap ? wrap(std::move(backend), {.label = "default", .settings = {}}) : std::move(backend);
   });
-  OpenedBackend opened = open_backend(config, world, world);
-  if (wrap) opened.backend = wrap(std::move(opened.backend), {.label = "default", .settings = {}});
-  const Injector injector(config.dry_run ? std::nullopt : config.inject, world.rank());
-  collectively(world, "checking --inject", [&] {
-    for (const Collective* collective : options.collectives) {
-      injector.check(world.size() * static_cast<int>(opened.backend->local_ranks().size()), *collective);
-    }
-  });
-  opened.backend = injector.around(std::move(opened.backend));
   Backend& baseline = *opened.backend;
-  const auto watched = watchdog.attach(baseline);
-  if (baseline.name() == "nccl") watchdog.use_ras();
   const std::list<Target> targets = prepare(options, config, baseline, world);
 
   Rounds::Settings settings{.delta = options.delta,
@@ -239,48 +224,29 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   std::vector<RankInfo> local_ranks = describe_local_ranks(baseline, world, 0);
   RunInfo info = describe_compare(args, config, baseline, targets.front(), local_ranks, world);
   settings.seed = info.seed;
-  info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
-  if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
-  for (std::string& remark : injector.remarks()) info.remarks.push_back(std::move(remark));
-  if (config.paranoid) info.remarks.push_back(paranoid_remark());
+  job.add_remarks(info, config, std::move(opened.remarks), skip_remarks(targets));
   std::size_t largest = 0;
-  for (const Target& target : targets) {
-    largest = std::max(largest, largest_message(target.plan));
-    for (const Skip& skip : target.plan.skipped) {
-      info.remarks.push_back(fmt::format("skipped: {} {}: {}", target.collective->name, name(skip.dtype), skip.reason));
-    }
-  }
-  if (config.topology) {
-    for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
-  }
+  for (const Target& target : targets) largest = std::max(largest, largest_message(target.plan));
 
-  CompareReporter reporter(world.rank() == 0, info, options.delta);
+  CompareReporter reporter(job.is_root(), info, options.delta);
   on_process0(world, [&] { reporter.begin(); });
   if (config.dry_run) {
     for (const Target& target : targets) {
-      if (world.rank() == 0) fmt::print("{}", dry_run_lines(target, settings.where));
+      if (job.is_root()) fmt::print("{}", dry_run_lines(target, settings.where));
     }
     return ExitCode::good;
   }
 
-  step = "allocating buffers";
-  watchdog.begin(Phase::allocating, step);
-  const FailJob fail = [&](std::exception_ptr failure) {
-    watchdog.failing();
-    fail_job(failure, world.rank(), step);
-  };
-  Rounds rounds(baseline, largest, world, config, settings, std::move(local_ranks), watchdog, fail,
+  job.begin(Phase::allocating, "allocating buffers");
+  Rounds rounds(baseline, largest, world, config, settings, std::move(local_ranks), job.watchdog(), job.fail(),
                 [&](const std::string& text) { reporter.progress(text); });
-  CompareJob job(options, config, world, wrap, baseline, rounds, settings, step, watchdog, injector,
-                 [&](const Comparison& comparison) { reporter.add(comparison); });
-  job.run(targets);
-  ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
+  TargetRuns runs(options, config, job, wrap, baseline, rounds, settings,
+                  [&](const Comparison& comparison) { reporter.add(comparison); });
+  runs.run(targets);
+  const ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
   reporter.end(code);
   on_process0(world, [&] { emitted = emit_files(options, reporter.comparisons()); });
-  // Process 0 alone writes; all leave with one code.
-  if (world.min(std::int64_t{reporter.table_complete()}) == 0 && code == ExitCode::good) code = ExitCode::internal;
-  watchdog.rest();
-  return code;
+  return job.agreed_code(code, reporter.table_complete());
 }
 
 }  // namespace busbar

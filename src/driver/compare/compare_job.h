@@ -1,15 +1,13 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/mpi/comm.h"
-#include "common/watch/watchdog.h"
+#include "common/job/job.h"
 #include "driver/compare/compare_emit.h"
 #include "driver/compare/compare_options.h"
 
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 
 namespace busbar {
 
@@ -17,11 +15,9 @@ namespace busbar {
 using WrapVariant = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>, const Variant&)>;
 
 /// One comparison in one job on an MPI that is up: a communicator per variant, measured in turn, and the report.
-/// Collective over `world`. `emitted`: what was written, on process 0. `step` says at every moment what is under way,
-/// for the message of a failure; throws AgreedError where all processes fail alike, anything else where the job must be
-/// aborted.
+/// Collective. `emitted`: what was written, on process 0. Throws AgreedError where all processes fail alike, anything
+/// else where the job must be aborted.
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
-                         const std::string& oversubscribed, const Comm& world, const WrapVariant& wrap,
-                         std::string& step, Watchdog& watchdog, std::vector<Emitted>& emitted);
+                         const WrapVariant& wrap, Job& job, std::vector<Emitted>& emitted);
 
 }  // namespace busbar

@@ -141,9 +141,9 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   for (const std::string& word : split.rest) rest.push_back(word.c_str());
   result.line = scan_arguments(static_cast<int>(rest.size()), rest.data());
   result.config_file = result.line.config_file;
-  if (split.help) result.action = CompareArguments::Action::help;
-  if (result.line.action == CommandLine::Action::version) result.action = CompareArguments::Action::version;
-  if (result.action != CompareArguments::Action::run) return result;
+  if (split.help) result.action = CommandLine::Action::help;
+  if (result.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
+  if (result.action != CommandLine::Action::run) return result;
 
   const std::vector<OwnOption> own = own_options(result.options);
   const std::vector<FileKey> keys = file_keys(result.options, own);

@@ -29,8 +29,7 @@ struct CompareOptions {
 
 /// The command line and the file together.
 struct CompareArguments {
-  enum class Action { run, help, version };
-  Action action = Action::run;
+  CommandLine::Action action = CommandLine::Action::run;
   std::string config_file;  ///< --config; empty: none
   CompareOptions options;
   Configured configured;  ///< stat is set: compare's clockwork is the statistical mode's

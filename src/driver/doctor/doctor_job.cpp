@@ -23,14 +23,14 @@ int run_doctor_job(int argc, char** argv) {
     return code;
   }
   constexpr double kTimeout = 120;  // a node that does not answer is found by the watchdog
-  return run_session(argc, argv, launch, kTimeout,
-                     [&](const Comm& world, const std::string&, std::string& step, Watchdog&) {
-                       step = "looking at the nodes";
-                       const std::vector<NodeReport> nodes = gather_doctor(world);
-                       std::int64_t code = 0;
-                       on_process0(world, [&] { code = conclude_doctor(options, nodes); });
-                       return static_cast<ExitCode>(world.max(code));
-                     });
+  return run_session(argc, argv, launch, kTimeout, [&](Job& job) {
+    const Comm& world = job.world();
+    job.set_step("looking at the nodes");
+    const std::vector<NodeReport> nodes = gather_doctor(world);
+    std::int64_t code = 0;
+    on_process0(world, [&] { code = conclude_doctor(options, nodes); });
+    return static_cast<ExitCode>(world.max(code));
+  });
 }
 
 }  // namespace busbar

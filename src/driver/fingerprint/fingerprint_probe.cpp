@@ -27,10 +27,11 @@ void refuse_unsupported(const Backend& backend, const FingerprintCase& c) {
   if (!why.empty()) throw Error(ExitCode::not_possible, why);
 }
 
-ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& forced, int calls, std::string& step) {
-  step = "making the communicator";
+ExitCode probe(Job& job, const FingerprintCase& c, const OmpiChoice& forced, int calls) {
+  const Comm& world = job.world();
+  job.set_step("making the communicator");
   std::unique_ptr<Backend> backend;
-  collectively(world, step, [&] {
+  collectively(world, job.step(), [&] {
     std::vector<std::pair<std::string, std::string>> settings;
     if (forced.algorithm != 0) settings.emplace_back("ompi.algorithm", std::to_string(forced.algorithm));
     if (forced.segment_bytes != 0) settings.emplace_back("ompi.segmentsize", std::to_string(forced.segment_bytes));
@@ -43,7 +44,7 @@ ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& fo
   row.nbytes = message_bytes(*c.collective, row.problem);
   const Arena arena(*backend, row.nbytes, 0);
   const Workload workload(*backend, arena, *c.collective, row, false, 0, 1);
-  step = "calling";
+  job.set_step("calling");
   for (int i = 0; i < calls; ++i) {
     backend->enqueue(0, workload.operation(), workload.lane_buffers(0, 0));
     backend->synchronize(0);
@@ -61,11 +62,10 @@ ExitCode probe(const Comm& world, const FingerprintCase& c, const OmpiChoice& fo
 int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const std::optional<OmpiChoice>& forced,
                           int calls) {
   if (forced) prepare_ompi_variation();
-  return run_session(argc, argv, detect_launch(), 0,
-                     [&](const Comm& world, const std::string&, std::string& step, Watchdog& watchdog) {
-                       watchdog.rest();  // whoever launched the probe has a limit for it
-                       return probe(world, c, forced.value_or(OmpiChoice{}), calls, step);
-                     });
+  return run_session(argc, argv, detect_launch(), 0, [&](Job& job) {
+    job.watchdog().rest();  // whoever launched the probe has a limit for it
+    return probe(job, c, forced.value_or(OmpiChoice{}), calls);
+  });
 }
 
 }  // namespace busbar

@@ -1,13 +1,11 @@
 #include "driver/locate/locate_command.h"
 
-#include "common/backends/open_backend.h"
 #include "common/base/launch_uuid.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
-#include "common/measure/injected_backend.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/child.h"
 #include "common/mpi/collectively.h"
@@ -30,8 +28,6 @@
 
 namespace busbar {
 namespace {
-
-int code_of(ExitCode code) { return static_cast<int>(code); }
 
 ExitCode exit_code(Outcome outcome) {
   switch (outcome) {
@@ -159,71 +155,46 @@ std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
                      search.planned_rounds(), format_duration(run.options.round_s), format_duration(seconds));
 }
 
-ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, const std::string& oversubscribed,
-                       const Comm& world, std::string& step, Watchdog& watchdog) {
+ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, Job& job) {
+  const Comm& world = job.world();
   const Config& config = arguments.configured.config;
-  watchdog.set_timeout(config.timeout_s);
-  step = "initialization";
-  watchdog.begin(Phase::initialization, step);
-  OpenedBackend opened = open_backend(config, world, world);
-  const Injector injector(config.dry_run ? std::nullopt : config.inject, world.rank());
-  collectively(world, "checking --inject", [&] { injector.check(world.size(), kSendrecv); });
-  opened.backend = injector.around(std::move(opened.backend));
-  const auto watched = watchdog.attach(*opened.backend);
-  if (opened.backend->name() == "nccl") watchdog.use_ras();
-
+  job.configure(config);
+  const Collective* const collectives[] = {&kSendrecv};
+  OpenedJobBackend opened = job.open(config, world, collectives);
   RunInfo info = describe_locate(args, config, *opened.backend, world);
-  info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
-  if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
-  for (std::string& remark : injector.remarks()) info.remarks.push_back(std::move(remark));
-  if (config.topology) {
-    for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
-  }
+  job.add_remarks(info, config, std::move(opened.remarks));
   LocateRun run;
   run.options = arguments.options;
   run.options.search.seed = info.seed;
   if (config.dry_run) {
     const LocateUnits units = agree_on_units(world, run.options.unit);
     if (run.options.search.rails < 0) run.options.search.rails = units.rails();
-    if (world.rank() == 0) fmt::print("{}", dry_run_text(run, units));
+    if (job.is_root()) fmt::print("{}", dry_run_text(run, units));
     return ExitCode::good;
   }
   Reports reports(info, arguments.output);
   on_process0(world, [&] { reports.open(run, result_of(info, run)); });
-  run = run_search(
-      world, *opened.backend, config, run.options, step, watchdog,
-      [&](const std::string& text) { reports.progress(text); },
-      [&](std::unique_ptr<Backend> backend) { return injector.around(std::move(backend)); });
-  ExitCode code = exit_code(run.outcome);
-  watchdog.begin(Phase::output, "writing the results");
-  std::int64_t complete = 1;
+  run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) { reports.progress(text); });
+  const ExitCode code = exit_code(run.outcome);
+  job.watchdog().begin(Phase::output, "writing the results");
+  bool complete = true;
   on_process0(world, [&] {
     AcceptResult result = result_of(info, run);
     result.end_time = local_timestamp();
-    complete = reports.end(run, result, code) ? 1 : 0;
+    complete = reports.end(run, result, code);
   });
-  // Process 0 alone writes; all leave with one code.
-  if (world.min(complete) == 0 && code == ExitCode::good) code = ExitCode::internal;
-  watchdog.rest();
-  return code;
+  return job.agreed_code(code, complete);
 }
 
 int run(const Launch& launch, int argc, char** argv) {
-  const bool speaks = launch.rank <= 0;
   const LocateArguments before = read_locate_arguments(argc, argv, std::nullopt, ::getenv);
-  if (before.action == LocateArguments::Action::help) {
-    if (speaks) fmt::print("{}", locate_help());
-    return code_of(ExitCode::good);
-  }
-  if (before.action == LocateArguments::Action::version) {
-    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
-    return code_of(ExitCode::good);
-  }
+  if (const auto code = help_or_version(launch, before.action, locate_help)) return *code;
   LocateArguments arguments;
-  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
-    const std::optional<ConfigFile> file = agree_on_config_file(world, before.config_file);
-    collectively(world, "reading the options", [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
-    return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, oversubscribed, world, step, watchdog);
+  const auto work = [&](Job& job) {
+    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.config_file);
+    collectively(job.world(), "reading the options",
+                 [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
+    return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, job);
   };
   return run_session(argc, argv, launch, command_line_timeout_s(before.line), work);
 }

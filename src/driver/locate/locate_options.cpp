@@ -91,7 +91,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   const SplitArguments split = split_arguments(argc, argv, own_options(line_only));
   LocateArguments a;
   if (split.help) {
-    a.action = LocateArguments::Action::help;
+    a.action = CommandLine::Action::help;
     return a;
   }
   if (!split.words.empty()) fail(fmt::format("{}: locate takes options only", in_quotes(split.words.front())));
@@ -99,8 +99,8 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   for (const std::string& word : split.rest) rest.push_back(word.c_str());
   a.line = scan_arguments(static_cast<int>(rest.size()), rest.data());
   a.config_file = a.line.config_file;
-  if (a.line.action == CommandLine::Action::version) a.action = LocateArguments::Action::version;
-  if (a.action != LocateArguments::Action::run) return a;
+  if (a.line.action == CommandLine::Action::version) a.action = CommandLine::Action::version;
+  if (a.action != CommandLine::Action::run) return a;
 
   // The file first, then the command line again over it.
   const std::vector<OwnOption> own = own_options(a);

@@ -12,8 +12,7 @@ namespace busbar {
 
 /// The command line of `busbar locate`, and its --config file.
 struct LocateArguments {
-  enum class Action { run, help, version };
-  Action action = Action::run;
+  CommandLine::Action action = CommandLine::Action::run;
   std::string config_file;
   LocateOptions options;
   OutputOptions output;

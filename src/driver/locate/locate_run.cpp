@@ -78,9 +78,8 @@ std::string round_words(const MeasuredRound& m) {
 /// One search while it runs.
 class SearchJob {
  public:
-  SearchJob(const Comm& world, GroupProbe& probe, const LocateUnits& units, LocateRun& run, std::string& step,
-            Watchdog& watchdog, const TellLocate& tell)
-      : world_(world), probe_(probe), units_(units), run_(run), step_(step), watchdog_(watchdog), tell_(tell) {}
+  SearchJob(Job& job, GroupProbe& probe, const LocateUnits& units, LocateRun& run, const TellLocate& tell)
+      : job_(job), world_(job.world()), probe_(probe), units_(units), run_(run), tell_(tell) {}
 
   void go() {
     std::optional<Search> search;
@@ -108,13 +107,13 @@ class SearchJob {
 
  private:
   MeasuredRound measure(LocateRound round, int number, int planned) {
-    step_ = fmt::format("round {}, {}", number, kind_word(round.kind));
+    job_.set_step(fmt::format("round {}, {}", number, kind_word(round.kind)));
     const Clock::time_point begin = Clock::now();
     MeasuredRound result;
-    result.measured = probe_.measure(round, run_.shape, step_);
+    result.measured = probe_.measure(round, run_.shape, job_.step());
     result.round = std::move(round);
     result.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
-    watchdog_.begin(Phase::agreeing, "choosing the next round");
+    job_.watchdog().begin(Phase::agreeing, "choosing the next round");
     if (tell_ && world_.rank() == 0) {
       tell_(fmt::format("round {} of about {}, {}: {}", number, std::max(number, planned), kind_word(result.round.kind),
                         round_words(result)));
@@ -131,12 +130,11 @@ class SearchJob {
     }
   }
 
+  Job& job_;
   const Comm& world_;
   GroupProbe& probe_;
   const LocateUnits& units_;
   LocateRun& run_;
-  std::string& step_;
-  Watchdog& watchdog_;
   const TellLocate& tell_;
   std::size_t kept_ = 0;
 };
@@ -161,14 +159,15 @@ std::optional<std::string> why_no_search(const Backend& baseline) {
   return fmt::format("locate needs one process per rank: start {} processes instead of -g or -t", baseline.nranks());
 }
 
-LocateRun run_search(const Comm& world, Backend& baseline, const Config& config, const LocateOptions& options,
-                     std::string& step, Watchdog& watchdog, const TellLocate& tell, const WrapGroup& wrap) {
+LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
+                     const TellLocate& tell) {
+  const Comm& world = job.world();
+  const WrapGroup wrap = [&](std::unique_ptr<Backend> backend) { return job.injector().around(std::move(backend)); };
   const Clock::time_point begin = Clock::now();
   collectively(world, "looking at the ranks", [&] {
     if (const auto why = why_no_search(baseline)) throw Error(ExitCode::not_possible, *why);
   });
-  step = "choosing the message";
-  watchdog.begin(Phase::initialization, step);
+  job.begin(Phase::initialization, "choosing the message");
   const LocateUnits units = agree_on_units(world, options.unit);
   LocateRun run;
   run.options = options;
@@ -178,7 +177,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
   run.links = units.rails();
   const bool on_gpu = baseline.name() != "mpi";
   const std::uint64_t capacity = capacity_for(world, baseline, options);
-  GroupProbe probe(world, units, baseline, config, capacity, watchdog, wrap);
+  GroupProbe probe(world, units, baseline, config, capacity, job.watchdog(), wrap);
   if (units.count() >= 2) {
     const std::uint64_t asked = options.nbytes == 0 && on_gpu ? capacity : options.nbytes;
     run.shape = choose_shape(probe, units, asked, options.repetitions, options.round_s, capacity, kHostMessage);
@@ -188,15 +187,15 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
     }
   }
   const SearchCounters counters(world);
-  SearchJob(world, probe, units, run, step, watchdog, tell).go();
+  SearchJob(job, probe, units, run, tell).go();
   if (!on_gpu) doubt_shared_cores(world, run.located);
   if (options.rank_probes) {
-    step = "looking for slow ranks";
-    if (tell && world.rank() == 0) tell(step);
-    run.ranks =
-        probe_ranks(world, baseline, config, probe.arena(), options.search.warn, options.search.fail, watchdog, wrap);
+    job.set_step("looking for slow ranks");
+    if (tell && job.is_root()) tell(job.step());
+    run.ranks = probe_ranks(world, baseline, config, probe.arena(), options.search.warn, options.search.fail,
+                            job.watchdog(), wrap);
   }
-  watchdog.begin(Phase::agreeing, "the verdict");
+  job.watchdog().begin(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
   run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);
   // A port whose counter moved too far is at fault also where bandwidth does not show it (acceptance.md 4.3 (d)): a
@@ -204,7 +203,7 @@ LocateRun run_search(const Comm& world, Backend& baseline, const Config& config,
   for (const DoctorRow& row : run.counters) run.outcome = worse(run.outcome, row.outcome);
   world.broadcast(&run.outcome, sizeof run.outcome, 0);
   run.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
-  watchdog.rest();
+  job.watchdog().rest();
   return run;
 }
 

@@ -2,8 +2,7 @@
 
 #include "common/backends/backend.h"
 #include "common/base/config.h"
-#include "common/mpi/comm.h"
-#include "common/watch/watchdog.h"
+#include "common/job/job.h"
 #include "driver/locate/locate_result.h"
 
 #include <functional>
@@ -19,10 +18,10 @@ using TellLocate = std::function<void(const std::string& text)>;
 std::optional<std::string> why_no_search(const Backend& baseline);
 
 /// Searches for the slow host, link, direction or rank, from the choice of the message to the verdict. `baseline`: a
-/// communicator of all of `world`, which owns the memory. `step`: what is under way, for the message of a failure.
+/// communicator of all ranks, which owns the memory.
 /// Process 0 decides and tells the others round by round; complete on it, the outcome the same everywhere. Throws
 /// AgreedError where all processes fail alike; anything else must end the job. Collective.
-LocateRun run_search(const Comm& world, Backend& baseline, const Config& config, const LocateOptions& options,
-                     std::string& step, Watchdog& watchdog, const TellLocate& tell, const WrapGroup& wrap = {});
+LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
+                     const TellLocate& tell);
 
 }  // namespace busbar

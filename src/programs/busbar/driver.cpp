@@ -17,8 +17,6 @@
 namespace busbar {
 namespace {
 
-int code_of(ExitCode code) { return static_cast<int>(code); }
-
 std::string driver_help() {
   std::string text = "usage: busbar SUBCOMMAND [arguments]\n\n";
   for (const Subcommand& s : all_subcommands()) text += fmt::format("  {:<12} {}\n", s.name, s.summary);

@@ -14,8 +14,6 @@
 namespace busbar {
 namespace {
 
-int code_of(ExitCode code) { return static_cast<int>(code); }
-
 /// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns where that is not so.
 void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
   if (launch.launched()) return;
@@ -25,23 +23,16 @@ void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, 
 }
 
 int run(const Launch& launch, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
-  const bool speaks = launch.rank <= 0;
   const CommandLine line = scan_arguments(argc, argv);
-  if (line.action == CommandLine::Action::help) {
-    if (speaks) fmt::print("{}", help_text(fmt::format("{}_perf", collective_name)));
-    return code_of(ExitCode::good);
-  }
-  if (line.action == CommandLine::Action::version) {
-    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
-    return code_of(ExitCode::good);
-  }
+  const auto help = [&] { return help_text(fmt::format("{}_perf", collective_name)); };
+  if (const auto code = help_or_version(launch, line.action, help)) return *code;
   relaunch_if_alone(launch, line, argc, argv);
-  const auto work = [&](const Comm& world, const std::string& oversubscribed, std::string& step, Watchdog& watchdog) {
-    const std::optional<ConfigFile> file = agree_on_config_file(world, line.config_file);
+  const auto work = [&](Job& job) {
+    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), line.config_file);
     Configured configured;
-    collectively(world, "reading the options", [&] { configured = configure(line, file, ::getenv); });
-    return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name), configured,
-                        oversubscribed, world, wrap, step, watchdog);
+    collectively(job.world(), "reading the options", [&] { configured = configure(line, file, ::getenv); });
+    return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name), configured.config,
+                        wrap, job);
   };
   return run_session(argc, argv, launch, command_line_timeout_s(line), work);
 }

@@ -1,15 +1,10 @@
 #include "programs/perf/perf_job.h"
 
-#include "common/backends/open_backend.h"
 #include "common/base/environment.h"
-#include "common/base/units.h"
 #include "common/job/perf_setup.h"
-#include "common/measure/injected_backend.h"
-#include "common/measure/paranoid.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
-#include "common/mpi/session.h"
 #include "common/output/reporter.h"
 
 #include <fmt/format.h>
@@ -84,96 +79,51 @@ ExitCode verdict(const Summary& summary) {
 
 }  // namespace
 
-ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Configured& configured,
-                      const std::string& oversubscribed, const Comm& world, const WrapBackend& wrap, std::string& step,
-                      Watchdog& watchdog) {
-  const Config& config = configured.config;
-  watchdog.set_timeout(config.timeout_s);
-  step = "initialization";
-  watchdog.begin(Phase::initialization, step);
-
+ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Config& config,
+                      const WrapBackend& wrap, Job& job) {
+  const Comm& world = job.world();
+  job.configure(config);
   const int color = collectively_get(world, "splitting", [&] { return split_color(config.split, world.rank()); });
   const Comm group = world.split(color);
-  OpenedBackend opened = open_backend(config, world, group);
-  if (wrap) opened.backend = wrap(std::move(opened.backend));
-  const Injector injector(config.dry_run ? std::nullopt : config.inject, world.rank());
-  collectively(world, "checking --inject", [&] {
-    injector.check(world.size() * static_cast<int>(opened.backend->local_ranks().size()), collective);
-  });
-  opened.backend = injector.around(std::move(opened.backend));
+  const Collective* const collectives[] = {&collective};
+  OpenedJobBackend opened = job.open(config, group, collectives, wrap);
   Backend& backend = *opened.backend;
-  const auto watched = watchdog.attach(backend);
-  if (backend.name() == "nccl") watchdog.use_ras();
 
   const Traffic traffic = agree_on_traffic(world, collective, config);
   const Backend::MemoryLimit limit = least_memory(world, backend, collective);
   const Plan plan = agree_on_plan(world, group, config, collective, backend, traffic, limit);
   std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, color);
   RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
-  info.remarks.insert(info.remarks.begin(), opened.remarks.begin(), opened.remarks.end());
-  if (!oversubscribed.empty()) info.remarks.push_back(oversubscribed);
-  for (std::string& remark : injector.remarks()) info.remarks.push_back(std::move(remark));
-  if (config.paranoid) info.remarks.push_back(paranoid_remark());
-  if (config.topology) {
-    for (std::string& line : describe_topology(world)) info.remarks.push_back(std::move(line));
-  }
-
-  if (config.stat) {
-    const Cadence cadence = resolve(config.cadence, backend);
-    info.seed = agree_on_seed(world, config.seed);
-    info.cadence = cadence == Cadence::isolated ? "isolated" : "stream";
-    info.estimand = estimand(backend, cadence, on_one_host(world));
-  }
-
+  job.add_remarks(info, config, std::move(opened.remarks));
+  if (config.stat) describe_sampling(info, world, config, backend);
   if (config.dry_run) {
     const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, assumed_busbw(info.backend));
-    if (world.rank() == 0) fmt::print("{}", text);
+    if (job.is_root()) fmt::print("{}", text);
     return ExitCode::good;
   }
 
-  Reporter reporter(world.rank() == 0, info, plan);
+  Reporter reporter(job.is_root(), info, plan);
   on_process0(world, [&] { reporter.begin(); });
-
-  step = "allocating buffers";
-  watchdog.begin(Phase::allocating, step);
-  const std::string* under_way = &step;
-  const FailJob fail = [&](std::exception_ptr failure) {
-    watchdog.failing();
-    fail_job(failure, world.rank(), *under_way);
-  };
+  job.begin(Phase::allocating, "allocating buffers");
   Totals totals;
   std::optional<Disturbance> disturbance;
-  // What a failed runner was doing is what the message must say; the backend goes down before the exception does.
-  const auto guarded = [&](auto& runner, const auto& work) {
-    under_way = &runner.step();
-    try {
-      work();
-    } catch (...) {
-      step = runner.step();
-      backend.abort();
-      throw;
-    }
-    under_way = &step;
-  };
+  Backend* const backends[] = {&backend};
   if (config.stat) {
-    StatRunner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail, info.seed,
-                      stat_events(config, !oversubscribed.empty(), reporter, totals));
-    guarded(runner, [&] { runner.run(); });
+    StatRunner runner(backend, world, config, plan, std::move(local_ranks), job.watchdog(), job.fail(), info.seed,
+                      stat_events(config, !job.oversubscribed().empty(), reporter, totals));
+    job.guarded(runner.step(), backends, [&] { runner.run(); });
     disturbance = runner.disturbance();
   } else {
-    Runner runner(backend, world, config, plan, std::move(local_ranks), watchdog, fail);
-    guarded(runner, [&] { totals = run_cycles(runner, config, plan, reporter); });
+    Runner runner(backend, world, config, plan, std::move(local_ranks), job.watchdog(), job.fail());
+    job.guarded(runner.step(), backends, [&] { totals = run_cycles(runner, config, plan, reporter); });
   }
-  watchdog.begin(Phase::finishing, "finishing");
+  job.watchdog().begin(Phase::finishing, "finishing");
   Summary summary = totals.summary(config);
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
-  ExitCode code = verdict(summary);
+  const ExitCode code = verdict(summary);
   reporter.end(summary, code);
-  // Process 0 alone writes; all leave with one code.
-  if (world.min(std::int64_t{reporter.table_complete()}) == 0 && code == ExitCode::good) code = ExitCode::internal;
-  watchdog.rest();
-  return code;
+  return job.agreed_code(code, reporter.table_complete());
 }
 
 }  // namespace busbar

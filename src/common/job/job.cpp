@@ -1,0 +1,105 @@
+#include "common/job/job.h"
+
+#include "common/job/perf_setup.h"
+#include "common/measure/paranoid.h"
+#include "common/measure/stat_runner.h"
+#include "common/mpi/collectively.h"
+#include "common/mpi/session.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace busbar {
+
+Job::Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog)
+    : world_(world), oversubscribed_(std::move(oversubscribed)), watchdog_(watchdog), injector_(std::nullopt, 0) {}
+
+void Job::begin(Phase phase, std::string step) {
+  set_step(std::move(step));
+  watchdog_.begin(phase, step_);
+}
+
+void Job::set_step(std::string step) {
+  step_ = std::move(step);
+  under_way_ = &step_;
+}
+
+void Job::configure(const Config& config) {
+  watchdog_.set_timeout(config.timeout_s);
+  begin(Phase::initialization, "initialization");
+  injector_ = Injector(config.dry_run ? std::nullopt : config.inject, world_.rank());
+}
+
+OpenedJobBackend Job::open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
+                           const WrapBackend& wrap) {
+  OpenedBackend opened = open_backend(config, world_, group);
+  if (wrap) opened.backend = wrap(std::move(opened.backend));
+  collectively(world_, "checking --inject", [&] {
+    const int nranks = world_.size() * static_cast<int>(opened.backend->local_ranks().size());
+    for (const Collective* collective : collectives) injector_.check(nranks, *collective);
+  });
+  if (opened.backend->name() == "nccl") watchdog_.use_ras();
+  return {adopt(std::move(opened.backend)), std::move(opened.remarks), opened.ranks_per_host};
+}
+
+JobBackend Job::adopt(std::unique_ptr<Backend> backend) const {
+  JobBackend adopted;
+  adopted.backend = injector_.around(std::move(backend));
+  if (adopted.backend) adopted.watched = watchdog_.attach(*adopted.backend);
+  return adopted;
+}
+
+std::vector<std::string> Job::remarks(const Config& config) const {
+  std::vector<std::string> lines = injector_.remarks();
+  if (config.paranoid) lines.push_back(paranoid_remark());
+  return lines;
+}
+
+void Job::add_remarks(RunInfo& info, const Config& config, std::vector<std::string> of_backend,
+                      std::vector<std::string> own) const {
+  const auto append = [&](std::vector<std::string> lines) {
+    std::move(lines.begin(), lines.end(), std::back_inserter(info.remarks));
+  };
+  info.remarks.insert(info.remarks.begin(), std::make_move_iterator(of_backend.begin()),
+                      std::make_move_iterator(of_backend.end()));
+  if (!oversubscribed_.empty()) info.remarks.push_back(oversubscribed_);
+  append(remarks(config));
+  append(std::move(own));
+  if (config.topology) append(describe_topology(world_));
+}
+
+FailJob Job::fail() {
+  return [this](std::exception_ptr failure) {
+    watchdog_.failing();
+    fail_job(failure, world_.rank(), step());
+  };
+}
+
+void Job::guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work) {
+  under_way_ = &step;
+  try {
+    work();
+  } catch (...) {
+    set_step(step);
+    for (Backend* backend : backends) {
+      if (backend != nullptr) backend->abort();
+    }
+    throw;
+  }
+  under_way_ = &step_;
+}
+
+ExitCode Job::agreed_code(ExitCode code, bool complete) const {
+  if (world_.min(std::int64_t{complete}) == 0 && code == ExitCode::good) code = ExitCode::internal;
+  watchdog_.rest();
+  return code;
+}
+
+void describe_sampling(RunInfo& info, const Comm& world, const Config& config, const Backend& backend) {
+  const Cadence cadence = resolve(config.cadence, backend);
+  info.seed = agree_on_seed(world, config.seed);
+  info.cadence = cadence == Cadence::isolated ? "isolated" : "stream";
+  info.estimand = estimand(backend, cadence, on_one_host(world));
+}
+
+}  // namespace busbar

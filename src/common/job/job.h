@@ -1,0 +1,93 @@
+#pragma once
+
+#include "common/backends/open_backend.h"
+#include "common/measure/injected_backend.h"
+#include "common/measure/result.h"
+#include "common/measure/timed_loop.h"
+#include "common/mpi/comm.h"
+#include "common/watch/watchdog.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// Puts something around a backend: the fault tests' way of breaking it.
+using WrapBackend = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>)>;
+
+/// A backend that the job's --inject and watchdog know.
+struct JobBackend {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Watchdog::Attached> watched;  // goes before the backend does
+};
+
+/// The backend that the options ask for, and what the header must say about it.
+struct OpenedJobBackend : JobBackend {
+  std::vector<std::string> remarks;
+  int ranks_per_host = 1;  ///< the most on any host
+};
+
+/// What a job has between MPI's start and its end: its processes, the step under way, the watchdog and the fault to
+/// inject. Benchmarks, compare, locate and accept all open their ranks and leave by it.
+class Job {
+ public:
+  /// `oversubscribed`: the header's sentence about too few cores, or empty.
+  Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog);
+
+  const Comm& world() const { return world_; }
+  Watchdog& watchdog() const { return watchdog_; }
+  const std::string& oversubscribed() const { return oversubscribed_; }
+  /// Whether this is the process that prints and writes.
+  bool is_root() const { return world_.rank() == 0; }
+
+  /// What is under way from now on, for the message of a failure and for the watchdog alike.
+  void begin(Phase phase, std::string step);
+  /// The same for the message alone, where the watchdog is told by others.
+  void set_step(std::string step);
+  const std::string& step() const { return *under_way_; }
+
+  /// --hang-timeout and --inject, before anything is opened. A dry run breaks nothing. Collective.
+  void configure(const Config& config);
+  const Injector& injector() const { return injector_; }
+
+  /// Opens the backend on `group`, a part of the world, and checks that --inject has something to break in each of the
+  /// collectives. Collective over the world; throws AgreedError.
+  OpenedJobBackend open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
+                        const WrapBackend& wrap = {});
+  /// Takes another communicator in; null stays null.
+  JobBackend adopt(std::unique_ptr<Backend> backend) const;
+
+  /// What the header must say of --inject and --paranoid.
+  std::vector<std::string> remarks(const Config& config) const;
+  /// Adds the header's lines of ours, in their order: of the backend, too few cores, remarks(), `own`, --topology.
+  /// Collective.
+  void add_remarks(RunInfo& info, const Config& config, std::vector<std::string> of_backend,
+                   std::vector<std::string> own = {}) const;
+
+  /// For lanes that fail on a thread of their own: prints rank, host and step and ends the whole job.
+  FailJob fail();
+  /// Runs what names its own steps: `step` is what is under way meanwhile. Where `work` throws, the backends are
+  /// aborted before the exception passes.
+  void guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work);
+
+  /// The exit code of all: process 0 alone writes, and where its output is not complete, a good code is none.
+  /// Nothing that could hang is under way afterwards. Collective.
+  ExitCode agreed_code(ExitCode code, bool complete) const;
+
+ private:
+  const Comm& world_;
+  std::string oversubscribed_;
+  Watchdog& watchdog_;
+  Injector injector_;
+  std::string step_ = "starting";
+  const std::string* under_way_ = &step_;
+};
+
+/// Seed, cadence and estimand of the statistical mode, into `info`. Collective.
+void describe_sampling(RunInfo& info, const Comm& world, const Config& config, const Backend& backend);
+
+}  // namespace busbar
