@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Arrows between rooms point one way, as src/rooms.txt has it, so that each room can be understood, built and tested
-without those above it; and each library's header appears only where that library is the subject."""
+without those above it; and each library's header appears only where that library is the subject. Parsers of foreign texts are called in one place,
+which keeps the limits of src/common/base/input_limits.h."""
 
 import pathlib
 import re
@@ -18,6 +19,12 @@ DOORS = {
     r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|watch)|driver/[a-z]+)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
     r"common/record/json_fields\.h": r".*\.cpp$",  # it brings all of the library
     r"hwloc(/.*|\.h)": r"src/common/(machine|mpi)/.*\.cpp$|test/",
+}
+# Calls, with the one file of src/ that may make them.
+GUARDED = {
+    r"\b(nlohmann::)?([Jj]son|ordered_json|basic_json(<.*?>)?)::(parse|accept|sax_parse|from_[a-z]+)\b|\b_json\b":
+        "src/common/record/parse_json.cpp",
+    r"\bYAML::(Load|LoadFile|LoadAll|LoadAllFromFile|Parser)\b": "src/common/base/yaml_node.cpp",
 }
 PURE = "collectives"  # the standard library only
 MAINS = "programs"    # the files of src/programs itself may include any room
@@ -46,6 +53,10 @@ def room_of(path, rooms):
 
 def complaints(path, text, rooms):
     for number, line in enumerate(text.splitlines(), 1):
+        for pattern, door in GUARDED.items():
+            call = re.search(pattern, line)
+            if call and path.startswith("src/") and path != door:
+                yield f"{path}:{number}: {call[0]} goes around the limits that {door} keeps"
         match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
         if not match:
             continue
@@ -78,6 +89,10 @@ def self_check(rooms):
     assert fires("src/collectives/x.h", "#include <fmt/format.h>")
     assert fires("src/common/measure/x.cpp", "#include <mpi.h>")
     assert fires("src/common/measure/x.cpp", '#include "x.h"')
+    assert fires("src/driver/merge/x.cpp", "  const Json document = Json::parse(text, nullptr, false);")
+    assert fires("src/common/record/x.cpp", "return nlohmann::ordered_json::accept(text);")
+    assert fires("src/driver/accept/x.cpp", "  YAML::Parser parser(stream);")
+    assert not fires("src/common/record/parse_json.cpp", "return Json::parse(text, see);")
     assert not fires("src/common/mpi/x.cpp", '#include <mpi.h>\n#include "common/base/error.h"\n#include <span>')
     assert not fires("src/driver/accept/x.cpp", '#include "driver/locate/x.h"\n#include "kernels/host.h"')
     assert not fires("src/programs/x_main.cpp", '#include "programs/perf/perf.h"')

@@ -15,7 +15,6 @@
 #include <string>
 
 using namespace busbar;
-using Json = nlohmann::json;
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include "common/base/yaml_node.h"
 
 #include "common/base/error.h"
+#include "common/base/input_limits.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
@@ -16,14 +17,10 @@
 namespace busbar {
 namespace {
 
-/// yaml-cpp recurses over nesting and its time is not linear in it: a configuration is small and flat.
-constexpr std::size_t kMaxFileBytes = 1 << 20;
-constexpr int kMaxNesting = 32;
-
 /// Rejects bytes that YAML does not allow, for a better message than the parser's, and flow nesting, into which
 /// yaml-cpp recurses.
 void check_text(const YamlPlace& place, std::string_view text) {
-  int depth = 0;
+  std::size_t depth = 0;
   YAML::Mark mark;
   for (unsigned char c : text) {
     const bool control = (c < 32 && c != '\t' && c != '\n' && c != '\r') || c == 127;
@@ -31,8 +28,8 @@ void check_text(const YamlPlace& place, std::string_view text) {
     if (control || never_utf8) place.fail(mark, fmt::format("byte 0x{:02x} does not belong in a text file", c));
     if (c == '\n') ++mark.line;
     if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') depth = std::max(0, depth - 1);
-    if (depth > kMaxNesting) place.fail(mark, "too deeply nested for a configuration");
+    if (c == ']' || c == '}') depth -= depth > 0 ? 1 : 0;
+    if (depth > kDeepestInput) place.fail(mark, "too deeply nested for a configuration");
   }
 }
 
@@ -95,7 +92,7 @@ void YamlPlace::fail_unknown(const YAML::Mark& mark, std::string_view what, std:
 }
 
 void with_yaml(const YamlPlace& place, std::string_view text, const std::function<void(const YAML::Node& root)>& work) {
-  if (text.size() > kMaxFileBytes) place.fail({}, "larger than 1 MiB: this is not a configuration");
+  if (text.size() > kMostYamlBytes) place.fail({}, "larger than 1 MiB: this is not a configuration");
   check_text(place, text);
   try {
     check_one_document(place, std::string(text));

@@ -22,7 +22,7 @@ std::string accept_json(const AcceptResult& result) {
   json.update(fields_json(result));
   json["environment"] = reported_environment(result.environment);  // the file is passed on: no secrets
   Json& doctor = json["doctor"] = Json::array();
-  for (const NodeReport& node : result.doctor) doctor.push_back(Json::parse(node_report_json(node)));
+  for (const NodeReport& node : result.doctor) doctor.push_back(node_report_value(node));
   return dump_json(json);
 }
 

@@ -1,7 +1,6 @@
 #include "common/record/doctor_json.h"
 
 #include "common/record/doctor_words.h"
-#include "common/record/json_values.h"
 
 #include <nlohmann/json.hpp>
 
@@ -26,16 +25,6 @@ Json row_json(const DoctorRow& row) {
   return json;
 }
 
-Json node_json(const NodeReport& node) {
-  Json rows = Json::array();
-  for (const DoctorRow& row : node.rows) rows.push_back(row_json(row));
-  Json counters = Json::object();
-  for (const CounterReading& counter : node.counters) counters[counter.name] = counter.value;
-  return {{"host", node.host},       {"ranks", node.ranks},
-          {"time", node.time},       {"time_unix_s", json_number(node.time_s)},
-          {"rows", std::move(rows)}, {"counters", std::move(counters)}};
-}
-
 Json unequal_json(const DoctorFinding::Unequal& unequal) {
   Json values = Json::array();
   for (const DoctorFinding::Unequal::Value& v : unequal.values) {
@@ -56,7 +45,17 @@ Json line_json(const DoctorFinding::Line& line) {
 
 }  // namespace
 
-std::string node_report_json(const NodeReport& node) { return dump_json(node_json(node)); }
+Json node_report_value(const NodeReport& node) {
+  Json rows = Json::array();
+  for (const DoctorRow& row : node.rows) rows.push_back(row_json(row));
+  Json counters = Json::object();
+  for (const CounterReading& counter : node.counters) counters[counter.name] = counter.value;
+  return {{"host", node.host},       {"ranks", node.ranks},
+          {"time", node.time},       {"time_unix_s", json_number(node.time_s)},
+          {"rows", std::move(rows)}, {"counters", std::move(counters)}};
+}
+
+std::string node_report_json(const NodeReport& node) { return dump_json(node_report_value(node)); }
 
 std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
   Json unequal = Json::array();
@@ -64,7 +63,7 @@ std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFindin
   Json lines = Json::array();
   for (const DoctorFinding::Line& line : finding.lines) lines.push_back(line_json(line));
   Json all = Json::array();
-  for (const NodeReport& node : nodes) all.push_back(node_json(node));
+  for (const NodeReport& node : nodes) all.push_back(node_report_value(node));
   return dump_json({{"schema_version", kSchema},
                     {"program", "busbar doctor"},
                     {"version", BUSBAR_VERSION},

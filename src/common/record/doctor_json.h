@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/json_values.h"
 #include "common/record/node_report.h"
 
 #include <string>
@@ -8,11 +9,13 @@
 
 namespace busbar {
 
-/// One node's report as JSON on one line; all rows, OK ones too. For gathering over MPI and for what embeds it.
+/// One node's report, all rows, OK ones too: on one line for gathering over MPI, and as a value for what embeds it.
 std::string node_report_json(const NodeReport& node);
+Json node_report_value(const NodeReport& node);
 
 /// Reads it back. Throws Error(bad_config) saying what is wrong in it; nothing in the text is taken on trust.
 NodeReport read_node_report_json(std::string_view text);
+NodeReport read_node_report(const Json& value);
 
 /// What `doctor -J` writes: the finding, then every node's report.
 std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFinding& finding);

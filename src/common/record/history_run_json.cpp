@@ -3,7 +3,7 @@
 #include "common/record/accept_fields.h"
 #include "common/record/history_run.h"
 #include "common/record/json_fields.h"
-#include "common/record/json_place.h"
+#include "common/record/parse_json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -89,18 +89,4 @@ double JsonPlace::time_s() const {
   return value_s;
 }
 
-Json parse_json(std::string_view text, const std::string& name) {
-  // Whoever follows ten thousand brackets by calling itself comes to the end of the stack; ours are ten deep.
-  constexpr int kDeepest = 64;
-  const auto not_too_deep = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) throw Error(ExitCode::bad_config, fmt::format("{}: is nested too deep", name));
-    return true;
-  };
-  try {
-    return Json::parse(text, not_too_deep);
-  } catch (const Json::exception& e) {
-    throw Error(ExitCode::bad_config, fmt::format("{}: is no JSON: {}", name, printable(e.what())));
-  }
-}
-
 }  // namespace busbar

@@ -54,7 +54,4 @@ class JsonPlace {
   std::string_view writer_;
 };
 
-/// The document; throws Error(bad_config) that names the file where it is no JSON, or nested deeper than any of ours.
-Json parse_json(std::string_view text, const std::string& name);
-
 }  // namespace busbar

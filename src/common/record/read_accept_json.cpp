@@ -4,6 +4,7 @@
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
 #include "common/record/json_fields.h"
+#include "common/record/parse_json.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,9 +48,7 @@ AcceptPlan read_plan(const Json& json) {
   return plan;
 }
 
-AcceptResult read_document(std::string_view text) {
-  const Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded()) fail_reading("it is no JSON");
+AcceptResult read_document(const Json& document) {
   std::string kind;
   read_field(member(document, "kind"), "kind", kind);
   if (kind != "accept") fail_reading("'kind' is not 'accept'");
@@ -61,7 +60,7 @@ AcceptResult read_document(std::string_view text) {
   result.plan = read_plan(member(document, "plan"));
   const Json& doctor = member(document, "doctor");
   if (!doctor.is_array()) fail_reading("'doctor' is no list");
-  for (const Json& node : doctor) result.doctor.push_back(read_node_report_json(node.dump()));
+  for (const Json& node : doctor) result.doctor.push_back(read_node_report(node));
   if (result.located) check_units(*result.located);
   return result;
 }
@@ -69,8 +68,9 @@ AcceptResult read_document(std::string_view text) {
 }  // namespace
 
 AcceptResult read_accept_json(std::string_view text, const std::string& name) {
+  const Json document = parse_json(text, name);
   try {
-    return read_document(text);
+    return read_document(document);
   } catch (const Error& error) {
     fail_reading(fmt::format("{} is no result of `busbar accept`: {}", name, error.what()));
   } catch (const Json::exception& error) {

@@ -2,6 +2,7 @@
 #include "common/record/doctor_json.h"
 #include "common/record/doctor_words.h"
 #include "common/record/json_place.h"
+#include "common/record/parse_json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@ constexpr int kDoctorSchema = 1;
 constexpr int kMostRanksOfNode = 1 << 24;
 
 constexpr const char* kWriter = "`busbar doctor -J`";
+constexpr const char* kNodeName = "the report of a node";
 
 /// Texts that are empty are not written.
 std::string text_or_empty(const JsonPlace& object, const char* key) {
@@ -68,10 +70,11 @@ NodeReport read_node(const JsonPlace& json) {
 
 }  // namespace
 
-NodeReport read_node_report_json(std::string_view text) {
-  const std::string name = "the report of a node";
-  const Json document = parse_json(text, name);
-  return read_node(JsonPlace(document, "", name, kWriter));
+NodeReport read_node_report_json(std::string_view text) { return read_node_report(parse_json(text, kNodeName)); }
+
+NodeReport read_node_report(const Json& value) {
+  const std::string name = kNodeName;
+  return read_node(JsonPlace(value, "", name, kWriter));
 }
 
 std::vector<NodeReport> read_doctor_json(std::string_view text, const std::string& name) {

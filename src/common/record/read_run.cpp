@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/record/json_place.h"
+#include "common/record/parse_json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

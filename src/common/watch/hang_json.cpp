@@ -1,6 +1,5 @@
 #include "common/watch/hang_json.h"
 
-#include "common/record/json_values.h"
 #include "common/watch/hang_words.h"
 
 #include <nlohmann/json.hpp>
@@ -104,25 +103,28 @@ Json groups_json(const std::vector<RankGroup>& groups) {
 
 }  // namespace
 
+Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
+  return {{"schema", kSchema},
+          {"kind", "hang"},
+          {"verdict", name(finding.verdict)},
+          {"sentence", finding.sentence},
+          {"ranks", finding.ranks},
+          {"hosts", finding.hosts},
+          {"occasion", word(kOccasionWords, evidence.occasion)},
+          {"jobid", evidence.jobid},
+          {"reporter", evidence.reporter},
+          {"nprocs", evidence.nprocs},
+          {"limit_s", json_number(evidence.limit_s)},
+          {"idle_s", json_number(evidence.idle_s)},
+          {"groups", groups_json(finding.groups)},
+          {"evidence", finding.evidence},
+          {"missing", finding.missing},
+          {"next", finding.next},
+          {"observed", observed_json(evidence)}};
+}
+
 std::string hang_json(const HangEvidence& evidence, const HangFinding& finding) {
-  const Json document = {{"schema", kSchema},
-                         {"kind", "hang"},
-                         {"verdict", name(finding.verdict)},
-                         {"sentence", finding.sentence},
-                         {"ranks", finding.ranks},
-                         {"hosts", finding.hosts},
-                         {"occasion", word(kOccasionWords, evidence.occasion)},
-                         {"jobid", evidence.jobid},
-                         {"reporter", evidence.reporter},
-                         {"nprocs", evidence.nprocs},
-                         {"limit_s", json_number(evidence.limit_s)},
-                         {"idle_s", json_number(evidence.idle_s)},
-                         {"groups", groups_json(finding.groups)},
-                         {"evidence", finding.evidence},
-                         {"missing", finding.missing},
-                         {"next", finding.next},
-                         {"observed", observed_json(evidence)}};
-  return dump_json(document) + "\n";
+  return dump_json(hang_value(evidence, finding)) + "\n";
 }
 
 }  // namespace busbar

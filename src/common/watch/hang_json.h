@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/json_values.h"
 #include "common/watch/hang_evidence.h"
 
 #include <string>
@@ -9,6 +10,8 @@ namespace busbar {
 
 /// hang-JOBID.json: the finding and all of the evidence.
 std::string hang_json(const HangEvidence& evidence, const HangFinding& finding);
+/// The same for what embeds it.
+Json hang_value(const HangEvidence& evidence, const HangFinding& finding);
 
 /// The evidence of such a file again. Throws Error on anything else.
 HangEvidence read_hang_json(std::string_view text);

@@ -1,3 +1,4 @@
+#include "common/base/input_limits.h"
 #include "common/watch/ras_answer.h"
 
 #include <charconv>
@@ -10,7 +11,6 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kDeepest = 12;        ///< RAS nests 6 deep
 constexpr std::size_t kLettersPerNode = 8;  ///< RAS's values take more: bounds the memory that "[0 0 0 ..." would take
 
 struct Member;
@@ -64,7 +64,7 @@ class RasReader {
 
   bool value(Node& node, std::size_t depth) {
     skip();
-    if (rest_.empty() || depth > kDeepest) return false;
+    if (rest_.empty() || depth > kDeepestInput) return false;
     if (rest_.front() == '{' || rest_.front() == '[') return members(node, depth, rest_.front() == '{' ? '}' : ']');
     if (rest_.front() == '"') return string(node.text);
     const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t\r\n,]}[{\":"));

@@ -1,4 +1,5 @@
 #include "common/record/json_place.h"
+#include "common/record/parse_json.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/hang_words.h"
 

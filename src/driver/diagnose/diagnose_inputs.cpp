@@ -1,6 +1,7 @@
 #include "driver/diagnose/diagnose_inputs.h"
 
 #include "common/base/error.h"
+#include "common/base/input_limits.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/ras.h"
@@ -18,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kHead = 16 << 10;
-constexpr std::uint64_t kLargestReport = 256 << 20;  ///< of 64k ranks it has less
 constexpr std::uint64_t kLargestFlight = 64 << 10;
 
 /// A regular file's first `most` bytes, and its size; nothing where it is none or cannot be read.
@@ -60,7 +60,7 @@ bool looks_like_ras(const std::string& head) {
 }
 
 bool read_hang(const fs::path& path, DiagnoseInputs& inputs) {
-  const auto whole = read_piece(path, kLargestReport);
+  const auto whole = read_piece(path, kMostFileBytes);
   try {
     inputs.hangs.push_back(read_hang_json(whole ? whole->text : ""));
     return true;
@@ -79,10 +79,10 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
     const auto other = [&](const char* what) { inputs.others.push_back({path, what, head->size}); };
     if (!head) {
       inputs.logs.push_back(path);
-    } else if (has(head->text, "\"kind\":\"hang\"") && head->size <= kLargestReport && read_hang(path, inputs)) {
+    } else if (has(head->text, "\"kind\":\"hang\"") && head->size <= kMostFileBytes && read_hang(path, inputs)) {
       other("hang report");
-    } else if (head->size <= kLargestReport && looks_like_ras(head->text)) {
-      std::string answer = read_piece(path, kLargestReport).value_or(Piece{}).text;
+    } else if (head->size <= kMostFileBytes && looks_like_ras(head->text)) {
+      std::string answer = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
       RasEvidence evidence = read_ras(answer, ras_before);
       if (!evidence.answered) {
         inputs.logs.push_back(path);

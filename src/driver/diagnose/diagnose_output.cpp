@@ -74,9 +74,9 @@ std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
 
 std::string diagnose_json(const DiagnoseResult& result) {
   const JudgedHang* first = decisive(result);
-  Json document = result.logs ? Json::parse(diagnosis_json(*result.logs)) : Json::object();
+  Json document = result.logs ? diagnosis_value(*result.logs) : Json::object();
   Json hangs = Json::array();
-  for (const JudgedHang& hang : result.hangs) hangs.push_back(Json::parse(hang_json(hang.evidence, hang.finding)));
+  for (const JudgedHang& hang : result.hangs) hangs.push_back(hang_value(hang.evidence, hang.finding));
   if (first != nullptr) {
     if (result.logs) document["logs_verdict"] = document.value("verdict", "");
     document["verdict"] = name(first->finding.verdict);

@@ -1,4 +1,3 @@
-#include "common/record/json_values.h"
 #include "driver/diagnose/diagnosis_report.h"
 
 #include <nlohmann/json.hpp>
@@ -68,29 +67,31 @@ Json files_json(const Diagnosis& diagnosis) {
 
 }  // namespace
 
-std::string diagnosis_json(const Diagnosis& diagnosis) {
+Json diagnosis_value(const Diagnosis& diagnosis) {
   Json facts = Json::array();
   for (const auto& [key, value] : diagnosis.facts) facts.push_back({{"key", key}, {"value", value}});
   Json transports = Json::array();
   for (const Diagnosis::HostPair& pair : diagnosis.transports) {
     transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
   }
-  return dump_json({{"schema", kSchema},
-                    {"verdict", name(diagnosis.verdict)},
-                    {"sentence", diagnosis.sentence},
-                    {"evidence", diagnosis.evidence},
-                    {"missing", diagnosis.missing},
-                    {"next", diagnosis.next},
-                    {"communicators", communicators_json(diagnosis)},
-                    {"lags", lags_json(diagnosis)},
-                    {"divergences", diagnosis.divergences},
-                    {"skews", diagnosis.skews},
-                    {"facts", std::move(facts)},
-                    {"transports", std::move(transports)},
-                    {"algorithms", diagnosis.algorithms},
-                    {"warnings", warnings_json(diagnosis)},
-                    {"torch_ranks", diagnosis.torch_ranks},
-                    {"files", files_json(diagnosis)}});
+  return {{"schema", kSchema},
+          {"verdict", name(diagnosis.verdict)},
+          {"sentence", diagnosis.sentence},
+          {"evidence", diagnosis.evidence},
+          {"missing", diagnosis.missing},
+          {"next", diagnosis.next},
+          {"communicators", communicators_json(diagnosis)},
+          {"lags", lags_json(diagnosis)},
+          {"divergences", diagnosis.divergences},
+          {"skews", diagnosis.skews},
+          {"facts", std::move(facts)},
+          {"transports", std::move(transports)},
+          {"algorithms", diagnosis.algorithms},
+          {"warnings", warnings_json(diagnosis)},
+          {"torch_ranks", diagnosis.torch_ranks},
+          {"files", files_json(diagnosis)}};
 }
+
+std::string diagnosis_json(const Diagnosis& diagnosis) { return dump_json(diagnosis_value(diagnosis)); }
 
 }  // namespace busbar

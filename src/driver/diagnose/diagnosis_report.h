@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/json_values.h"
 #include "driver/diagnose/job_log.h"
 
 #include <string>
@@ -11,5 +12,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis);
 
 /// All of it as one JSON object; the names are those of Diagnosis's members.
 std::string diagnosis_json(const Diagnosis& diagnosis);
+/// The same for what adds to it.
+Json diagnosis_value(const Diagnosis& diagnosis);
 
 }  // namespace busbar

@@ -5,7 +5,7 @@
 #include "common/base/units.h"
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
-#include "common/record/json_place.h"
+#include "common/record/parse_json.h"
 #include "common/record/read_run.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/report_changes.h"
@@ -25,12 +25,11 @@ namespace {
 
 enum class Kind { run, compare, merge, accept, locate, doctor };
 
-[[noreturn]] void fail_unknown(const std::string& name, const std::string& what) {
-  throw Error(
-      ExitCode::bad_config,
-      fmt::format("{}: {}; a report is made of JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
-                  "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
-                  name, what));
+[[noreturn]] void fail_unknown(const std::string& what) {
+  throw Error(ExitCode::bad_config,
+              fmt::format("{}; a report is made of JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
+                          "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
+                          what));
 }
 
 bool says(const Json& document, const char* key, std::string_view value) {
@@ -41,20 +40,20 @@ bool says(const Json& document, const char* key, std::string_view value) {
 Kind kind_of(const ResultFile& file) {
   Json document;
   try {
-    document = Json::parse(file.text);
-  } catch (const Json::exception&) {
-    fail_unknown(file.name, "is no JSON");
+    document = parse_json(file.text, file.name);
+  } catch (const Error& error) {
+    fail_unknown(error.what());
   }
-  if (!document.is_object()) fail_unknown(file.name, "is no JSON object");
+  const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
+  if (!document.is_object()) fail_unknown(it("is no JSON object"));
   if (says(document, "kind", "accept")) return Kind::accept;
   if (says(document, "kind", "merge")) return Kind::merge;
   if (says(document, "tool", "compare")) return Kind::compare;
   if (says(document, "tool", "locate")) return Kind::locate;
   if (says(document, "program", "busbar doctor")) return Kind::doctor;
   if (document.contains("results") && document.contains("busbar")) return Kind::run;
-  if (document.contains("results"))
-    fail_unknown(file.name, "has results, but no `busbar` object, as nccl-tests' files");
-  fail_unknown(file.name, "is JSON of another kind");
+  if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
+  fail_unknown(it("is JSON of another kind"));
 }
 
 /// The worst of doctor's findings for the verdict.

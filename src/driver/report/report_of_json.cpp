@@ -3,6 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
 #include "common/record/json_place.h"
+#include "common/record/parse_json.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>

@@ -1,0 +1,42 @@
+// The bug this would catch: a file that does not end, or is far larger than any of ours, that fills the memory.
+
+#include "common/base/read_file.h"
+
+#include "common/base/error.h"
+#include "golden.h"
+#include "temp_dir.h"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace busbar;
+using Catch::Contains;
+
+static void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST_CASE("A file is read whole, up to the limit", "[read_file][unit]") {
+  const TempDir dir;
+  const std::string path = dir.file("f");
+  const std::string text = std::string("a\0b\r\n", 5) + std::string(100000, 'x');
+  write_text(path, text);
+  CHECK(read_file(path, "the file") == text);
+  CHECK(read_file(path, "the file", text.size()) == text);
+  CHECK_THROWS_WITH(read_file(path, "the file", text.size() - 1),
+                    Contains("cannot read the file '" + path + "': it has more than"));
+  write_text(path, "");
+  CHECK(read_file(path, "the file").empty());
+}
+
+TEST_CASE("What does not end is refused, and so is what cannot be read", "[read_file][unit]") {
+  const TempDir dir;
+  CHECK_THROWS_WITH(read_file("/dev/zero", "the file", 100000), Contains("it has more than"));
+  CHECK_THROWS_WITH(read_file(dir.path(), "the file"), Contains("cannot read the file"));
+  CHECK_THROWS_WITH(read_file(dir.file("none"), "the file"), Contains("cannot read the file"));
+  write_text(dir.file("huge"), "");
+  std::filesystem::resize_file(dir.file("huge"), std::uintmax_t{1} << 40);  // without blocks
+  CHECK_THROWS_WITH(read_file(dir.file("huge"), "the file"), Contains("it has more than 512"));
+}
