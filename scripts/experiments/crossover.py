@@ -48,7 +48,7 @@ def print_launch(nranks, wall_s, comparison):
     crossings = []
     for size in comparison["sizes"]:
         cells = {cell["variant"]: cell for cell in size["variants"]}
-        value, low, high = ratio_of(*(cells[name]["rounds_us"] for name in PAIR))
+        value, low, high = ratio_of(*(cells[name]["rounds_s"] for name in PAIR))
         faster = PAIR[1] if high < 1 - BAND else PAIR[0] if low > 1 + BAND else None
         name = size_text(size["size_bytes"])
         if faster and last and faster != last[0]:

@@ -42,7 +42,7 @@ class Table(Case):
 
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        self.assertEqual(document["schema_version"], 1)
+        self.assertEqual(document["schema"], 2)
         self.assertEqual(document["exit_code"], 0)
         self.assertEqual(document["seed"], 7)
         comparison = document["comparisons"][0]
@@ -52,7 +52,7 @@ class Table(Case):
         for size, (_, row) in zip(comparison["sizes"], rows):
             self.assertIn(size["rounds"], (15, 30, 60) if not size["out_of_time"] else range(61))
             default, doubling = size["variants"][:2]
-            self.assertEqual(len(default["rounds_us"]), size["rounds"])
+            self.assertEqual(len(default["rounds_s"]), size["rounds"])
             self.assertEqual(default["ratio"], {"value": 1.0, "low": 1.0, "high": 1.0})
             self.assertEqual(doubling["wrong"], 0)
             self.assertEqual(doubling["ran"]["algorithm"], "recursive_doubling")

@@ -114,7 +114,7 @@ class Doctor(suite.Case):
         self.doctor("-J", path)
         done = self.doctor("-J", path)
         self.assertIn("a.json.0", done.err)
-        self.assertEqual(self.load(path)["program"], self.load(path + ".0")["program"])
+        self.assertEqual(self.load(path)["document"], self.load(path + ".0")["document"])
 
 
 if __name__ == "__main__":

@@ -165,8 +165,8 @@ TEST_CASE("JSON has every round's time and null where nothing was measured", "[r
   const auto& size = json["comparisons"][0]["sizes"][0];
   CHECK(size["winner"] == "recursive_doubling");
   CHECK(size["variants"][1]["difference"] == "faster");
-  CHECK(size["variants"][1]["rounds_us"].size() == 15);
-  CHECK(size["variants"][2]["median_us"].is_null());
+  CHECK(size["variants"][1]["rounds_s"].size() == 15);
+  CHECK(size["variants"][2]["median_s"].is_null());
   CHECK(size["variants"][2]["not_possible"] == "ring needs, say, elements");
   CHECK(json["comparisons"][0]["sizes"][1]["winner"].is_null());
   CHECK(json["comparisons"][0]["cells"]["wrong"] == 1);

@@ -66,7 +66,6 @@ TEST_CASE("JSON has all of it", "[diagnosis]") {
   file.path = "a.log";
   diagnosis.files.push_back(file);
   const auto json = nlohmann::json::parse(diagnosis_json(diagnosis));
-  CHECK(json["schema"] == 1);
   CHECK(json["verdict"] == "RANK_LAGGING");
   CHECK(json["communicators"][0]["started"] == nlohmann::json::array({0, 1}));
   CHECK(json["lags"].size() == 3);

@@ -72,12 +72,12 @@ TEST_CASE("other files are refused by name, whatever they hold", "[doctor][json]
     return text.replace(at, from.size(), to);
   };
   refused("", "no JSON");
-  refused("[]", "no JSON object");
-  refused("{}", "missing");
+  refused("[]", "not a document");
+  refused("{}", "not a document");
   refused(good.substr(0, good.size() / 2), "no JSON");
   refused(std::string(100000, '['), "deep");
-  refused(with("\"schema_version\":1", "\"schema_version\":2"), "schema 2");
-  refused(with("busbar doctor", "busbar accept"), "program");
+  refused(with("\"schema\":2", "\"schema\":3"), "schema 3");
+  refused(with("\"document\":\"doctor\"", "\"document\":\"accept\""), "this is `accept`");
   refused(with("\"ranks\":[4,5]", "\"ranks\":[-1]"), "ranks");
   refused(with("\"ranks\":[4,5]", "\"ranks\":[4294967296]"), "ranks");
   refused(with("\"host\":\"node1\"", "\"host\":7"), "host");

@@ -84,8 +84,8 @@ TEST_CASE("the file's keys are those that scripts rely on", "[hang_json]") {
   HangEvidence job = stuck_job(4, 2);
   stop_rank(rank_of(job, 3));
   const Json json = Json::parse(hang_json(job, judge(job)));
-  CHECK(json.at("schema") == 1);
-  CHECK(json.at("kind") == "hang");
+  CHECK(json.at("schema") == 2);
+  CHECK(json.at("document") == "hang");
   CHECK(json.at("verdict") == "PROCESS_STOPPED");
   CHECK(json.at("sentence") ==
         "rank 3 on node1 (pid 4003) is stopped (state T); 3 ranks wait for it in all_reduce #412, 64 MiB float sum");
@@ -132,8 +132,8 @@ TEST_CASE("anything else is refused with a reason", "[hang_json]") {
   using Catch::Contains;
   CHECK_THAT(error_of(""), Contains("no JSON"));
   CHECK_THAT(error_of("[1, 2]"), Contains("no hang report"));
-  CHECK_THAT(error_of("{\"kind\": \"hang\"}"), Contains("schema is missing"));
-  CHECK_THAT(error_of("{\"kind\": \"hang\", \"schema\": 2}"), Contains("schema 2"));
+  CHECK_THAT(error_of("{\"kind\": \"hang\"}"), Contains("occasion is missing"));
+  CHECK_THAT(error_of("{\"document\": \"hang\", \"schema\": 3}"), Contains("schema 3"));
   CHECK_THAT(error_of(std::string(100000, '[')), Contains("too deep"));
   const HangEvidence job = rich_job();
   const Json good = Json::parse(hang_json(job, judge(job)));

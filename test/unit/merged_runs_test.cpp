@@ -54,9 +54,9 @@ TEST_CASE("Six launches have the interval of their medians", "[merge][unit]") {
   CHECK_THAT(merged_text(merged), Catch::Contains("6 launches of all_reduce on 2 ranks") && Catch::Contains("12.50") &&
                                       !Catch::Contains("few launches\n"));
   const auto json = nlohmann::json::parse(merged_json(merged));
-  CHECK(json["cells"][0]["median_us"] == 12.5);
-  CHECK(json["cells"][0]["interval_us"] == std::vector<double>{10, 15});
-  CHECK(json["cells"][0]["launch_medians_us"] == std::vector<double>{12, 15, 10, 13, 11, 14});
+  CHECK(json["cells"][0]["median_s"] == 12.5e-6);
+  CHECK(json["cells"][0]["interval_s"] == std::vector<double>{10e-6, 15e-6});
+  CHECK(json["cells"][0]["launch_medians_s"] == std::vector<double>{12e-6, 15e-6, 10e-6, 13e-6, 11e-6, 14e-6});
   CHECK(json["launches"].size() == 6);
 }
 

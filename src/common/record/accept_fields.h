@@ -176,15 +176,12 @@ void visit_fields(auto&& visit, AcceptResult::Located& l) {
   visit("unclear", l.unclear);
 }
 
-/// All but the plan, which is kept as its text, and doctor's reports, which have a format of their own.
+/// All but the envelope, the plan, which is kept as its text, and doctor's reports, which have a format of their own.
 void visit_fields(auto&& visit, AcceptResult& r) {
-  visit("version", r.version);
-  visit("start_time", r.start_time);
   visit("end_time", r.end_time);
   visit("elapsed_s", r.elapsed_s);
   visit("outcome", r.outcome);
   visit("criteria", r.criteria);
-  visit("command", r.command);
   visit("launch", r.launch);
   visit("backend", r.backend);
   visit("library", r.library);

@@ -1,7 +1,9 @@
 #include "common/record/accept_json.h"
 
+#include "common/base/lists.h"
 #include "common/record/accept_fields.h"
 #include "common/record/doctor_json.h"
+#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
@@ -12,9 +14,9 @@
 namespace busbar {
 
 std::string accept_json(const AcceptResult& result) {
-  Json json;
-  json["kind"] = "accept";
-  json["schema"] = 1;
+  std::vector<std::string> where;
+  for (const AcceptResult::Host& host : result.hosts) add_once(where, host.name);
+  Json json = envelope_json({"accept", result.start_time, std::move(where), result.command});
   json["plan"] = {{"file", result.plan.file},
                   {"title", result.plan.title},
                   {"digest", fmt::format("{:016x}", result.plan.digest)},

@@ -1,13 +1,13 @@
 #include "common/record/doctor_json.h"
 
+#include "common/base/lists.h"
 #include "common/record/doctor_words.h"
+#include "common/record/envelope.h"
 
 #include <nlohmann/json.hpp>
 
 namespace busbar {
 namespace {
-
-constexpr int kSchema = 1;
 
 void put_text(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
@@ -64,14 +64,17 @@ std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFindin
   for (const DoctorFinding::Line& line : finding.lines) lines.push_back(line_json(line));
   Json all = Json::array();
   for (const NodeReport& node : nodes) all.push_back(node_report_value(node));
-  return dump_json({{"schema_version", kSchema},
-                    {"program", "busbar doctor"},
-                    {"version", BUSBAR_VERSION},
-                    {"verdict", doctor_word(finding.outcome)},
-                    {"unequal", std::move(unequal)},
-                    {"not_ok", std::move(lines)},
-                    {"nodes", std::move(all)}}) +
-         "\n";
+  Envelope envelope{"doctor", "", {}, own_command()};
+  for (const NodeReport& node : nodes) {
+    add_once(envelope.where, node.host);
+    if (envelope.time.empty() || node.time < envelope.time) envelope.time = node.time;
+  }
+  Json document = envelope_json(envelope);
+  document["verdict"] = doctor_word(finding.outcome);
+  document["unequal"] = std::move(unequal);
+  document["not_ok"] = std::move(lines);
+  document["nodes"] = std::move(all);
+  return dump_json(document) + "\n";
 }
 
 }  // namespace busbar

@@ -82,11 +82,18 @@ double JsonPlace::number() const {
 
 double JsonPlace::number_or(double otherwise) const { return is_null() ? otherwise : number(); }
 
-double JsonPlace::time_s() const {
-  const double value_s = json_->is_number() ? json_->get<double>() * 1e-6 : 0;
-  // What is too small for a normal number has no usable logarithm.
-  if (!std::isnormal(value_s) || value_s < 0) fail("is no time above 0");
+namespace {
+
+/// What is too small for a normal number has no usable logarithm.
+double checked_time(const JsonPlace& place, double value_s) {
+  if (!std::isnormal(value_s) || value_s < 0) place.fail("is no time above 0");
   return value_s;
 }
+
+}  // namespace
+
+double JsonPlace::time_s() const { return checked_time(*this, json_->is_number() ? json_->get<double>() * 1e-6 : 0); }
+
+double JsonPlace::seconds() const { return checked_time(*this, json_->is_number() ? json_->get<double>() : 0); }
 
 }  // namespace busbar

@@ -46,6 +46,8 @@ class JsonPlace {
   double number_or(double otherwise) const;
   /// Microseconds in the file; above 0.
   double time_s() const;
+  /// Seconds in the file; above 0.
+  double seconds() const;
 
  private:
   const Json* json_;

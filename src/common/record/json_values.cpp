@@ -16,6 +16,14 @@ Json json_microseconds(const std::vector<double>& times_s) {
   return list;
 }
 
+Json json_seconds(double time_s) { return json_number(std::round(time_s * 1e12) / 1e12); }
+
+Json json_seconds(const std::vector<double>& times_s) {
+  Json list = Json::array();
+  for (double time_s : times_s) list.push_back(json_seconds(time_s));
+  return list;
+}
+
 Json json_flag(bool value) { return value ? "true" : "false"; }
 
 Json json_text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

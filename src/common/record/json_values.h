@@ -18,6 +18,10 @@ Json json_number(double value);
 Json json_microseconds(double time_s);
 Json json_microseconds(const std::vector<double>& times_s);
 
+/// The same to the picosecond in seconds, as documents of ours have times.
+Json json_seconds(double time_s);
+Json json_seconds(const std::vector<double>& times_s);
+
 /// "true" or "false": nccl-tests writes its flags as strings.
 Json json_flag(bool value);
 

@@ -3,8 +3,8 @@
 #include "common/record/accept_fields.h"
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
+#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/record/parse_json.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,15 +48,12 @@ AcceptPlan read_plan(const Json& json) {
   return plan;
 }
 
-AcceptResult read_document(const Json& document) {
-  std::string kind;
-  read_field(member(document, "kind"), "kind", kind);
-  if (kind != "accept") fail_reading("'kind' is not 'accept'");
-  int schema = 0;
-  read_field(member(document, "schema"), "schema", schema);
-  if (schema != 1) fail_reading(fmt::format("schema {}, this version reads schema 1", schema));
+AcceptResult read_accept(const Json& document) {
   AcceptResult result;
   read_field(document, "document", result);
+  read_field(member(document, "version"), "version", result.version);
+  read_field(member(document, "time"), "time", result.start_time);
+  read_field(member(document, "command"), "command", result.command);
   result.plan = read_plan(member(document, "plan"));
   const Json& doctor = member(document, "doctor");
   if (!doctor.is_array()) fail_reading("'doctor' is no list");
@@ -68,9 +65,12 @@ AcceptResult read_document(const Json& document) {
 }  // namespace
 
 AcceptResult read_accept_json(std::string_view text, const std::string& name) {
-  const Json document = parse_json(text, name);
+  int schema = 0;
+  const Json document = read_document(text, name, "accept", &schema);
   try {
-    return read_document(document);
+    AcceptResult result = read_accept(document);
+    result.schema = schema;
+    return result;
   } catch (const Error& error) {
     fail_reading(fmt::format("{} is no result of `busbar accept`: {}", name, error.what()));
   } catch (const Json::exception& error) {

@@ -1,6 +1,7 @@
 #include "common/base/units.h"
 #include "common/record/doctor_json.h"
 #include "common/record/doctor_words.h"
+#include "common/record/envelope.h"
 #include "common/record/json_place.h"
 #include "common/record/parse_json.h"
 
@@ -10,7 +11,6 @@
 namespace busbar {
 namespace {
 
-constexpr int kDoctorSchema = 1;
 constexpr int kMostRanksOfNode = 1 << 24;
 
 constexpr const char* kWriter = "`busbar doctor -J`";
@@ -78,11 +78,8 @@ NodeReport read_node_report(const Json& value) {
 }
 
 std::vector<NodeReport> read_doctor_json(std::string_view text, const std::string& name) {
-  const Json document = parse_json(text, name);
+  const Json document = read_document(text, name, "doctor");
   const JsonPlace file(document, "", name, kWriter);
-  const std::int64_t schema = file.at("schema_version").whole(0);
-  if (file.at("program").text() != "busbar doctor") file.at("program").fail("is not busbar doctor");
-  if (schema != kDoctorSchema) file.fail(fmt::format("schema {}, this version reads schema {}", schema, kDoctorSchema));
   std::vector<NodeReport> nodes;
   file.at("nodes").each([&](const JsonPlace& node) { nodes.push_back(read_node(node)); });
   if (nodes.empty()) file.at("nodes").fail("holds no node");

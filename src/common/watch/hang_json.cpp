@@ -1,13 +1,14 @@
 #include "common/watch/hang_json.h"
 
+#include "common/base/lists.h"
+#include "common/base/timestamp.h"
+#include "common/record/envelope.h"
 #include "common/watch/hang_words.h"
 
 #include <nlohmann/json.hpp>
 
 namespace busbar {
 namespace {
-
-constexpr int kSchema = 1;
 
 Json call_json(const CalledOperation& call) {
   return {{"communicator", call.communicator},
@@ -104,23 +105,28 @@ Json groups_json(const std::vector<RankGroup>& groups) {
 }  // namespace
 
 Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
-  return {{"schema", kSchema},
-          {"kind", "hang"},
-          {"verdict", name(finding.verdict)},
-          {"sentence", finding.sentence},
-          {"ranks", finding.ranks},
-          {"hosts", finding.hosts},
-          {"occasion", word(kOccasionWords, evidence.occasion)},
-          {"jobid", evidence.jobid},
-          {"reporter", evidence.reporter},
-          {"nprocs", evidence.nprocs},
-          {"limit_s", json_number(evidence.limit_s)},
-          {"idle_s", json_number(evidence.idle_s)},
-          {"groups", groups_json(finding.groups)},
-          {"evidence", finding.evidence},
-          {"missing", finding.missing},
-          {"next", finding.next},
-          {"observed", observed_json(evidence)}};
+  Envelope envelope{"hang", local_timestamp(), {}, {}};
+  for (const HostEvidence& host : evidence.hosts) {
+    add_once(envelope.where, host.host);
+    if (envelope.command.empty() && !host.ranks.empty()) add_once(envelope.command, host.ranks.front().flight.command);
+  }
+  Json document = envelope_json(envelope);
+  document.update({{"verdict", name(finding.verdict)},
+                   {"sentence", finding.sentence},
+                   {"ranks", finding.ranks},
+                   {"hosts", finding.hosts},
+                   {"occasion", word(kOccasionWords, evidence.occasion)},
+                   {"jobid", evidence.jobid},
+                   {"reporter", evidence.reporter},
+                   {"nprocs", evidence.nprocs},
+                   {"limit_s", json_number(evidence.limit_s)},
+                   {"idle_s", json_number(evidence.idle_s)},
+                   {"groups", groups_json(finding.groups)},
+                   {"evidence", finding.evidence},
+                   {"missing", finding.missing},
+                   {"next", finding.next},
+                   {"observed", observed_json(evidence)}});
+  return document;
 }
 
 std::string hang_json(const HangEvidence& evidence, const HangFinding& finding) {

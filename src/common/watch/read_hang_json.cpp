@@ -1,5 +1,5 @@
+#include "common/record/envelope.h"
 #include "common/record/json_place.h"
-#include "common/record/parse_json.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/hang_words.h"
 
@@ -132,12 +132,8 @@ RasEvidence read_ras_json(const JsonPlace& json) {
 
 HangEvidence read_hang_json(std::string_view text) {
   const std::string name = "is no hang report that this suite wrote";  // callers put the file's name in front
-  const Json json = parse_json(text, name);
+  const Json json = read_document(text, name, "hang");
   const JsonPlace document(json, "", name, "this suite's watchdog");
-  if (text_at(document, "kind") != "hang") document.at("kind").fail("is not hang");
-  if (const std::int64_t schema = document.at("schema").whole(0); schema != 1) {
-    document.fail(fmt::format("schema {}, this version reads schema 1", schema));
-  }
   HangEvidence evidence;
   evidence.occasion = word_at<HangEvidence::Occasion>(document, "occasion", kOccasionWords);
   evidence.jobid = text_at(document, "jobid");

@@ -6,6 +6,7 @@
 #include "driver/accept/accept_text.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"
+#include "driver/accept/read_accept_plan.h"
 #include "driver/report/report_html.h"
 #include "driver/report/report_of_accept.h"
 
@@ -25,7 +26,11 @@ void warn(const std::string& path, int error) {
 
 AcceptEnd::AcceptEnd(const AcceptOptions& options, const AcceptResult& begun) : options_(options) {
   const std::string& baseline = options.baseline.empty() ? begun.plan.baseline : options.baseline;
-  if (!baseline.empty()) baseline_ = read_accept_json(read_file(baseline, "the baseline"), baseline);
+  if (!baseline.empty()) {
+    baseline_ = read_accept_json(read_file(baseline, "the baseline"), baseline);
+    // Its cells are told by their place in its plan.
+    if (!baseline_->plan.text.empty()) baseline_->plan = read_accept_plan(baseline_->plan.text, baseline_->plan.file);
+  }
   if (!options.report.empty()) report_file_ = create_new_file(options.report, "--report").path;
   if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
   files_.open(options.outputs, begun, "accept");

@@ -4,6 +4,7 @@
 #include "common/base/read_file.h"
 #include "common/output/report_file.h"
 #include "common/record/accept_json.h"
+#include "common/record/envelope.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,6 +29,12 @@ std::optional<AcceptResult> AcceptStore::earlier(const AcceptPlan& plan) const {
   const std::string text = read_file(path_, "the results to go on with");
   if (text.empty()) return std::nullopt;  // killed before its first line
   AcceptResult result = read_accept_json(text, path_);
+  if (result.schema != kDocumentSchema) {
+    throw_bad_config(
+        fmt::format("--resume: {} was written by an older version of busbar (schema {}, now {}): `report`, "
+                    "`history` and --baseline read it, but its steps cannot be gone on with; start anew",
+                    path_, result.schema, kDocumentSchema));
+  }
   if (result.plan.digest != plan.digest) {
     throw Error(ExitCode::bad_config,
                 fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "

@@ -1,6 +1,7 @@
 #include "driver/compare/compare_json.h"
 
 #include "common/output/format.h"
+#include "common/output/run_envelope.h"
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
 #include "driver/compare/verdicts.h"
@@ -11,8 +12,6 @@
 
 namespace busbar {
 namespace {
-
-constexpr int kSchema = 1;
 
 Json ratio_json(const std::optional<Ratio>& ratio) {
   if (!ratio) return nullptr;
@@ -25,7 +24,7 @@ Json cell_json(const VariantCell& cell, const std::string& label) {
   Json json{{"variant", label},
             {"not_possible", json_text_or_null(cell.why_not)},
             {"wrong", cell.wrong},
-            {"median_us", cell.usable() ? json_microseconds(cell.median_s) : Json(nullptr)},
+            {"median_s", cell.usable() ? json_seconds(cell.median_s) : Json(nullptr)},
             {"ratio", ratio_json(cell.ratio)}};
   if (cell.ratio) {
     json.update({{"p", json_number(cell.p)},
@@ -35,7 +34,7 @@ Json cell_json(const VariantCell& cell, const std::string& label) {
   }
   json["dropped_early"] = cell.dropped;
   json["ran"] = {{"algorithm", cell.ran.algorithm}, {"protocol", cell.ran.protocol}, {"channels", cell.ran.channels}};
-  json["rounds_us"] = json_microseconds(cell.rounds_s);
+  json["rounds_s"] = json_seconds(cell.rounds_s);
   return json;
 }
 
@@ -68,7 +67,7 @@ Json variants_json(const Comparison& comparison) {
     for (const auto& [setting, value] : comparison.variants[v].settings) settings[setting] = value;
     Json json{{"variant", comparison.variants[v].label}, {"settings", std::move(settings)}, {"hockney", nullptr}};
     if (fits[v]) {
-      json["hockney"] = {{"latency_us", json_microseconds(fits[v]->latency_s)},
+      json["hockney"] = {{"latency_s", json_seconds(fits[v]->latency_s)},
                          {"bandwidth_gbps", json_number(fits[v]->bandwidth / 1e9)},
                          {"worst_relative_error", json_number(fits[v]->worst_relative_error)}};
     }
@@ -120,30 +119,20 @@ Json comparison_json(const Comparison& comparison) {
 
 std::string comparisons_json(const RunInfo& info, double delta, std::span<const Comparison> comparisons,
                              std::optional<ExitCode> code) {
-  Json hosts = Json::array();
-  for (const RankInfo& rank : info.ranks) {
-    if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
-  }
-  Json json{{"schema_version", kSchema},
-            {"suite", "busbar"},
-            {"tool", "compare"},
-            {"version", info.version},
-            {"start_time", info.start_time},
-            {"launch_uuid", info.launch_uuid},
-            {"args", info.args},
-            {"environment", reported_environment(info.environment)},
-            {"backend", info.backend},
-            {"library", info.library_version},
-            {"nranks", info.nranks},
-            {"hosts", std::move(hosts)},
-            {"remarks", info.remarks},
-            {"cadence", json_text_or_null(info.cadence)},
-            {"estimand", json_text_or_null(info.estimand)},
-            {"seed", info.seed},
-            {"delta", delta},
-            {"same_settings_ns", kSameSettingsDiffer * 1e9},
-            {"looks", kLooks},
-            {"look_z", kLookZ}};
+  Json json = envelope_json(envelope_of("compare", info));
+  json.update({{"launch_uuid", info.launch_uuid},
+               {"environment", reported_environment(info.environment)},
+               {"backend", info.backend},
+               {"library", info.library_version},
+               {"nranks", info.nranks},
+               {"remarks", info.remarks},
+               {"cadence", json_text_or_null(info.cadence)},
+               {"estimand", json_text_or_null(info.estimand)},
+               {"seed", info.seed},
+               {"delta", delta},
+               {"same_settings_s", json_seconds(kSameSettingsDiffer)},
+               {"looks", kLooks},
+               {"look_z", kLookZ}});
   Json list = Json::array();
   for (const Comparison& comparison : comparisons) list.push_back(comparison_json(comparison));
   json["comparisons"] = std::move(list);

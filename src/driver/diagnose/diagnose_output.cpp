@@ -1,8 +1,11 @@
 #include "driver/diagnose/diagnose_output.h"
 
 #include "common/base/error.h"
+#include "common/base/timestamp.h"
 #include "common/base/units.h"
+#include "common/mpi/session.h"
 #include "common/output/report_file.h"
+#include "common/record/envelope.h"
 #include "common/record/json_values.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/hang_report.h"
@@ -74,7 +77,8 @@ std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
 
 std::string diagnose_json(const DiagnoseResult& result) {
   const JudgedHang* first = decisive(result);
-  Json document = result.logs ? diagnosis_value(*result.logs) : Json::object();
+  Json document = envelope_json({"diagnosis", local_timestamp(), {hostname()}, own_command()});
+  if (result.logs) document.update(diagnosis_value(*result.logs));
   Json hangs = Json::array();
   for (const JudgedHang& hang : result.hangs) hangs.push_back(hang_value(hang.evidence, hang.finding));
   if (first != nullptr) {

@@ -6,8 +6,6 @@ namespace busbar {
 
 namespace {
 
-constexpr int kSchema = 1;
-
 Json communicators_json(const Diagnosis& diagnosis) {
   Json list = Json::array();
   for (const Diagnosis::Init& init : diagnosis.communicators) {
@@ -74,8 +72,7 @@ Json diagnosis_value(const Diagnosis& diagnosis) {
   for (const Diagnosis::HostPair& pair : diagnosis.transports) {
     transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
   }
-  return {{"schema", kSchema},
-          {"verdict", name(diagnosis.verdict)},
+  return {{"verdict", name(diagnosis.verdict)},
           {"sentence", diagnosis.sentence},
           {"evidence", diagnosis.evidence},
           {"missing", diagnosis.missing},

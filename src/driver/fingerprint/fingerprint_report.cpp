@@ -1,6 +1,9 @@
 #include "driver/fingerprint/fingerprint_report.h"
 
+#include "common/base/timestamp.h"
 #include "common/base/units.h"
+#include "common/mpi/session.h"
+#include "common/record/envelope.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>
@@ -100,8 +103,8 @@ std::string fingerprint_text(const FingerprintResult& r) {
 std::string fingerprint_json(const std::vector<FingerprintResult>& results) {
   Json cases = Json::array();
   for (const FingerprintResult& result : results) cases.push_back(case_json(result));
-  const Json document{
-      {"schema_version", 1}, {"program", "busbar fingerprint"}, {"version", BUSBAR_VERSION}, {"cases", cases}};
+  Json document = envelope_json({"fingerprint", local_timestamp(), {hostname()}, own_command()});
+  document["cases"] = std::move(cases);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,5 +1,6 @@
 #include "driver/locate/locate_json.h"
 
+#include "common/output/run_envelope.h"
 #include "common/record/culprit_text.h"
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
@@ -12,8 +13,6 @@
 
 namespace busbar {
 namespace {
-
-constexpr int kSchema = 1;
 
 const char* word(Culprit::What what) {
   constexpr std::array kWords = {"unit", "link", "one_of_two", "contention"};
@@ -60,7 +59,7 @@ Json slow_rank_json(const SlowRank& slow) {
   }
   json["times_last"] = slow.times_last;
   json["iterations"] = slow.iterations;
-  json["late_us"] = json_microseconds(slow.late_s);
+  json["late_s"] = json_seconds(slow.late_s);
   json["confirmed"] = slow.confirmed;
   return json;
 }
@@ -156,24 +155,14 @@ Json verdict_json(const LocateRun& run) {
 }  // namespace
 
 std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional<ExitCode> code) {
-  Json hosts = Json::array();
-  for (const RankInfo& rank : info.ranks) {
-    if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
-  }
-  Json json{{"schema_version", kSchema},
-            {"suite", "busbar"},
-            {"tool", "locate"},
-            {"version", info.version},
-            {"start_time", info.start_time},
-            {"launch_uuid", info.launch_uuid},
-            {"args", info.args},
-            {"environment", reported_environment(info.environment)},
-            {"backend", info.backend},
-            {"library", info.library_version},
-            {"nranks", info.nranks},
-            {"hosts", std::move(hosts)},
-            {"remarks", info.remarks},
-            {"search", search_json(run.options.search)}};
+  Json json = envelope_json(envelope_of("locate", info));
+  json.update({{"launch_uuid", info.launch_uuid},
+               {"environment", reported_environment(info.environment)},
+               {"backend", info.backend},
+               {"library", info.library_version},
+               {"nranks", info.nranks},
+               {"remarks", info.remarks},
+               {"search", search_json(run.options.search)}});
   if (code) {
     json["unit"] = run.located.unit;
     json["units"] = run.located.units;

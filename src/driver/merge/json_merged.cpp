@@ -1,3 +1,5 @@
+#include "common/base/lists.h"
+#include "common/record/envelope.h"
 #include "common/record/json_values.h"
 #include "driver/merge/merged_runs.h"
 
@@ -10,10 +12,10 @@ namespace {
 
 Json interval_json(const std::optional<Interval>& interval_s) {
   if (!interval_s) return nullptr;
-  return Json::array({json_microseconds(interval_s->low), json_microseconds(interval_s->high)});
+  return Json::array({json_seconds(interval_s->low), json_seconds(interval_s->high)});
 }
 
-Json optional_time(const std::optional<double>& time_s) { return time_s ? json_microseconds(*time_s) : Json(nullptr); }
+Json optional_time(const std::optional<double>& time_s) { return time_s ? json_seconds(*time_s) : Json(nullptr); }
 
 Json launch_json(const RunFile& run) {
   return {{"file", run.name},
@@ -21,8 +23,8 @@ Json launch_json(const RunFile& run) {
           {"start_time", json_text_or_null(run.start_time)},
           {"library", run.library},
           {"hosts", run.hosts},
-          {"spin_median_us", optional_time(run.spin_s)},
-          {"copy_median_us", optional_time(run.copy_s)},
+          {"spin_median_s", optional_time(run.spin_s)},
+          {"copy_median_s", optional_time(run.copy_s)},
           {"flags", run.flags}};
 }
 
@@ -37,9 +39,9 @@ Json cell_json(const MergedCell& m) {
           {"root", c.root},
           {"placement", c.in_place ? "in" : "out"},
           {"nwrong", m.wrong},
-          {"launch_medians_us", json_microseconds(m.launch_medians_s)},
-          {"median_us", good ? json_microseconds(e.median) : Json(nullptr)},
-          {"interval_us", good ? interval_json(e.interval) : Json(nullptr)},
+          {"launch_medians_s", json_seconds(m.launch_medians_s)},
+          {"median_s", good ? json_seconds(e.median) : Json(nullptr)},
+          {"interval_s", good ? interval_json(e.interval) : Json(nullptr)},
           {"few_launches", e.few},
           {"relative_sd_between", json_number(relative_sd(e.variance_between, e.median))},
           {"relative_sd_within", json_number(relative_sd(e.variance_within, e.median))},
@@ -53,19 +55,22 @@ std::string merged_json(const MergedRuns& merged) {
   Json launches = Json::array(), cells = Json::array();
   for (const RunFile& run : merged.runs) launches.push_back(launch_json(run));
   for (const MergedCell& cell : merged.cells) cells.push_back(cell_json(cell));
-  const Json document{{"schema_version", 1},
-                      {"suite", "busbar"},
-                      {"version", BUSBAR_VERSION},
-                      {"kind", "merge"},
-                      {"collective", first.collective},
-                      {"backend", first.backend},
-                      {"nranks", first.nranks},
-                      {"cadence", first.cadence},
-                      {"estimand", first.estimand},
-                      {"confidence", 0.95},
-                      {"launches", launches},
-                      {"warnings", merged.warnings},
-                      {"cells", cells}};
+  Envelope envelope{"merge", "", {}, own_command()};
+  for (const RunFile& run : merged.runs) {
+    for (const std::string& host : run.hosts) add_once(envelope.where, host);
+    if (envelope.time.empty() || (!run.start_time.empty() && run.start_time < envelope.time))
+      envelope.time = run.start_time;
+  }
+  Json document = envelope_json(envelope);
+  document.update({{"collective", first.collective},
+                   {"backend", first.backend},
+                   {"nranks", first.nranks},
+                   {"cadence", first.cadence},
+                   {"estimand", first.estimand},
+                   {"confidence", 0.95},
+                   {"launches", launches},
+                   {"warnings", merged.warnings},
+                   {"cells", cells}});
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

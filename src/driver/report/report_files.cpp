@@ -5,6 +5,7 @@
 #include "common/base/units.h"
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
+#include "common/record/envelope.h"
 #include "common/record/parse_json.h"
 #include "common/record/read_run.h"
 #include "driver/doctor/join_nodes.h"
@@ -32,11 +33,6 @@ enum class Kind { run, compare, merge, accept, locate, doctor };
                           what));
 }
 
-bool says(const Json& document, const char* key, std::string_view value) {
-  const auto at = document.find(key);
-  return at != document.end() && at->is_string() && at->get_ref<const std::string&>() == value;
-}
-
 Kind kind_of(const ResultFile& file) {
   Json document;
   try {
@@ -46,11 +42,12 @@ Kind kind_of(const ResultFile& file) {
   }
   const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
   if (!document.is_object()) fail_unknown(it("is no JSON object"));
-  if (says(document, "kind", "accept")) return Kind::accept;
-  if (says(document, "kind", "merge")) return Kind::merge;
-  if (says(document, "tool", "compare")) return Kind::compare;
-  if (says(document, "tool", "locate")) return Kind::locate;
-  if (says(document, "program", "busbar doctor")) return Kind::doctor;
+  const std::string what = document_of(document);
+  if (what == "accept") return Kind::accept;
+  if (what == "merge") return Kind::merge;
+  if (what == "compare") return Kind::compare;
+  if (what == "locate") return Kind::locate;
+  if (what == "doctor") return Kind::doctor;
   if (document.contains("results") && document.contains("busbar")) return Kind::run;
   if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
   fail_unknown(it("is JSON of another kind"));

@@ -2,8 +2,8 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
+#include "common/record/envelope.h"
 #include "common/record/json_place.h"
-#include "common/record/parse_json.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ int nranks_of(const JsonPlace& file) { return static_cast<int>(file.at("nranks")
 
 std::optional<Interval> interval_of(const JsonPlace& list) {
   std::vector<double> bounds;
-  list.each([&](const JsonPlace& bound) { bounds.push_back(bound.time_s()); });
+  list.each([&](const JsonPlace& bound) { bounds.push_back(bound.seconds()); });
   if (bounds.size() != 2 || bounds[0] > bounds[1]) list.fail("is no pair of rising times");
   return Interval{bounds[0], bounds[1]};
 }
@@ -34,13 +34,13 @@ ReportRun how(const JsonPlace& file, const std::string& name) {
   const auto texts = [&](const char* key) {
     return file.holds(key) ? file.at(key).texts() : std::vector<std::string>();
   };
-  add_fact(run, "command", command_words(texts("args")));
+  add_fact(run, "command", command_words(texts("command")));
   add_fact(run, "busbar", text("version"));
   add_fact(run, "backend", text("backend"));
   add_fact(run, "library", text("library"));
-  add_fact(run, "start", text("start_time"));
+  add_fact(run, "start", text("time"));
   if (file.holds("nranks")) add_fact(run, "ranks", fmt::format("{}", nranks_of(file)));
-  add_fact(run, "hosts", compress_hosts(texts("hosts")));
+  add_fact(run, "hosts", compress_hosts(texts("where")));
   add_fact(run, "remarks", texts("remarks"));
   if (file.has("exit_code")) {
     add_fact(run, "exit code",
@@ -77,7 +77,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
       ReportPoint p;
       p.nbytes = nbytes;
       p.wrong = cell.at("wrong").whole(0);
-      if (cell.holds("median_us")) p.time_s = cell.at("median_us").time_s();
+      if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
       if (cell.holds("difference")) p.note = cell.at("difference").text() + (label == "default" ? "" : " than default");
       if (p.note.starts_with("undecided")) p.note = "undecided";
       if (p.time_s || *p.wrong > 0) at->points.push_back(p);
@@ -110,7 +110,7 @@ Outcome outcome_of(const JsonPlace& value) {
 }  // namespace
 
 void add_comparisons(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
-  const Json document = parse_json(text, name);
+  const Json document = read_document(text, name, "compare");
   const JsonPlace file(document, "", name);
   if (data.title.empty()) data.title = "Comparison of settings, " + file.at("library").text();
   std::int64_t wrong = 0, compared = 0;
@@ -129,7 +129,7 @@ void add_comparisons(ReportData& data, std::string_view text, const std::string&
 }
 
 void add_merged(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
-  const Json document = parse_json(text, name);
+  const Json document = read_document(text, name, "merge");
   const JsonPlace file(document, "", name);
   const std::string collective = file.at("collective").text();
   std::vector<std::string> launches;
@@ -156,8 +156,8 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
     p.nbytes = static_cast<std::uint64_t>(cell.at("size").whole(0));
     p.wrong = cell.at("nwrong").whole(0);
     wrong += *p.wrong;
-    if (cell.holds("median_us")) p.time_s = cell.at("median_us").time_s();
-    if (cell.holds("interval_us")) p.time_interval_s = interval_of(cell.at("interval_us"));
+    if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
+    if (cell.holds("interval_s")) p.time_interval_s = interval_of(cell.at("interval_s"));
     at->points.push_back(p);
   });
   if (data.title.empty()) data.title = fmt::format("{}, {} launches", collective, launches.size());
@@ -175,7 +175,7 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
 }
 
 void add_locate(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
-  const Json document = parse_json(text, name);
+  const Json document = read_document(text, name, "locate");
   const JsonPlace file(document, "", name);
   data.runs.push_back(how(file, name));
   if (!file.holds("locate")) {
