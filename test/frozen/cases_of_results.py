@@ -11,6 +11,7 @@ from cases import Case
 # Every kind of file that the judged commands write.
 OUTPUTS = "--junit o.xml --csv o.csv --markdown o.md --prometheus o.prom"
 # From when the recorded run began to now [s].
+DAYS = re.compile(r"\bfor \d+ days\b")
 ELAPSED = re.compile(r'(?<=[ ":])\d{7,9}(\.\d+)?(?=["\n,])')
 # The acceptances whose outputs of every kind are kept.
 WRITTEN = ("accept_good", "accept_bounds", "accept_launched")
@@ -180,7 +181,7 @@ def acceptances(folder):
             f"{resume} {OUTPUTS if name in WRITTEN else ''}{forget}",
             f"{resume} --strict >/dev/null; code=$?; rm {name}.json; exit $code",
             f"{resume} --baseline in/accept_wrong.json --baseline-margin 3%; code=$?; rm {name}.json; exit $code"],
-            links=links, replaced=((ELAPSED, "<elapsed>"),)))
+            links=links, replaced=((ELAPSED, "<elapsed>"), (DAYS, "for <days>"))))
     return found
 
 

@@ -80,7 +80,6 @@ std::vector<Reader> readers() {
           {"report of accept", result, report},
           {"doctor", doctor, [](const std::string& text) { read_doctor_json(text, "a.json"); }},
           {"report of doctor", doctor, report},
-          {"node", node_report_json(nodes[0]), [](const std::string& text) { read_node_report_json(text); }},
           {"history", history_run_json(HistoryRun{}),
            [](const std::string& text) { read_history_run_json(text, "a.json"); }},
           {"hang", hang_json(hang, judge(hang)), [](const std::string& text) { read_hang_json(text); }},

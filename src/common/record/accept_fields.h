@@ -7,8 +7,9 @@
 
 namespace busbar {
 
-// The fields of accept's JSON, named once: `visit(name, field)` for each. What writes and what reads are two visitors,
-// so that neither can forget a field that the other has. Only accept_json.cpp and read_accept_json.cpp include this.
+// The fields of records, named once: `visit(name, field)` for each. What writes and what reads are two visitors, of
+// JSON (json_fields.h) and of what travels between processes (packed_fields.h), so that none can forget a field that
+// another has. Included by .cpp files alone.
 
 inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host", "pairs", "whole"};
 inline constexpr std::array<std::string_view, 5> kOutcomeWords{"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"};
@@ -115,6 +116,23 @@ void visit_fields(auto&& visit, DoctorRow& r) {
   visit("value", r.value);
   visit("reason", r.reason);
   visit("remedy", r.remedy);
+  visit("must_agree", r.must_agree);
+  visit("if_differs", r.if_differs);
+  visit("ranks", r.ranks);
+}
+
+void visit_fields(auto&& visit, CounterReading& c) {
+  visit("name", c.name);
+  visit("value", c.value);
+}
+
+void visit_fields(auto&& visit, NodeReport& n) {
+  visit("host", n.host);
+  visit("ranks", n.ranks);
+  visit("time", n.time);
+  visit("time_s", n.time_s);
+  visit("rows", n.rows);
+  visit("counters", n.counters);
 }
 
 void visit_fields(auto&& visit, Culprit& c) {

@@ -55,8 +55,6 @@ Json node_report_value(const NodeReport& node) {
           {"rows", std::move(rows)}, {"counters", std::move(counters)}};
 }
 
-std::string node_report_json(const NodeReport& node) { return dump_json(node_report_value(node)); }
-
 std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
   Json unequal = Json::array();
   for (const DoctorFinding::Unequal& u : finding.unequal) unequal.push_back(unequal_json(u));

@@ -9,12 +9,10 @@
 
 namespace busbar {
 
-/// One node's report, all rows, OK ones too: on one line for gathering over MPI, and as a value for what embeds it.
-std::string node_report_json(const NodeReport& node);
+/// One node's report, all rows, OK ones too, as documents hold it.
 Json node_report_value(const NodeReport& node);
 
-/// Reads it back. Throws Error(bad_config) saying what is wrong in it; nothing in the text is taken on trust.
-NodeReport read_node_report_json(std::string_view text);
+/// Reads it back. Throws Error(bad_config) saying what is wrong in it; nothing in it is taken on trust.
 NodeReport read_node_report(const Json& value);
 
 /// What `doctor -J` writes: the finding, then every node's report.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace busbar {
@@ -62,10 +63,11 @@ class WithinLimits {
   std::vector<std::size_t> members_;  // of each object that is open
 };
 
-/// The parser quotes what it read last, however long that is.
+/// The parser quotes what it read last, however long that is, and begins with the name of its exception.
 std::string reason(const Json::exception& error) {
   constexpr std::size_t kLongest = 200;
-  const std::string_view what = error.what();
+  std::string_view what = error.what();
+  if (what.starts_with('[')) what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
   return printable(what.substr(0, kLongest)) + (what.size() > kLongest ? "..." : "");
 }
 

@@ -3,7 +3,6 @@
 #include "common/record/doctor_words.h"
 #include "common/record/envelope.h"
 #include "common/record/json_place.h"
-#include "common/record/parse_json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -69,8 +68,6 @@ NodeReport read_node(const JsonPlace& json) {
 }
 
 }  // namespace
-
-NodeReport read_node_report_json(std::string_view text) { return read_node_report(parse_json(text, kNodeName)); }
 
 NodeReport read_node_report(const Json& value) {
   const std::string name = kNodeName;

@@ -71,6 +71,11 @@ Json texts_of(const Json& list, const char* key) {
 Json upgrade_accept(Json json) {
   Json time = take(json, "start_time"), command = take(json, "command");
   Json where = texts_of(json.contains("hosts") ? json["hosts"] : Json(), "name");
+  if (json.contains("counters") && json["counters"].is_array()) {
+    for (Json& row : json["counters"]) {
+      if (row.is_object()) row.update({{"must_agree", false}, {"if_differs", "WARN"}, {"ranks", Json::array()}});
+    }
+  }
   return with_envelope(std::move(json), "accept", std::move(time), std::move(where), std::move(command));
 }
 

@@ -9,7 +9,8 @@
 #include "common/mpi/session.h"
 #include "common/output/format.h"
 #include "common/output/wrong_text.h"
-#include "common/record/accept_json.h"
+#include "common/record/accept_fields.h"
+#include "common/record/packed_fields.h"
 #include "common/statistics/interval.h"
 #include "driver/compare/open_variant.h"
 #include "driver/compare/variants.h"
@@ -20,6 +21,12 @@
 #include <chrono>
 
 namespace busbar {
+
+void visit_fields(auto&& visit, CellResults& r) {
+  visit("cells", r.cells);
+  visit("skipped", r.skipped);
+}
+
 namespace {
 
 /// One group of ranks, as its cells name it.
@@ -143,13 +150,10 @@ std::vector<SkippedCell> skipped_of(const PlanCell& cell, Stage stage, const std
 
 /// What the groups' first processes hold, together on process 0 of the world.
 CellResults gather(const Comm& world, const CellResults& mine, bool speaks) {
-  AcceptResult part;
-  part.cells = mine.cells;
-  part.skipped = mine.skipped;
   CellResults all;
-  for (const std::string& text : world.gather(speaks ? accept_json(part) : "")) {
-    if (text.empty()) continue;
-    AcceptResult of_group = read_accept_json(text, "a group's results");
+  for (const std::string& bytes : world.gather(speaks ? pack_fields(mine) : "")) {
+    if (bytes.empty()) continue;
+    CellResults of_group = unpack_fields<CellResults>(bytes);
     std::move(of_group.cells.begin(), of_group.cells.end(), std::back_inserter(all.cells));
     std::move(of_group.skipped.begin(), of_group.skipped.end(), std::back_inserter(all.skipped));
   }

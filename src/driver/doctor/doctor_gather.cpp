@@ -3,7 +3,8 @@
 #include "common/base/timestamp.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/topology.h"
-#include "common/record/doctor_json.h"
+#include "common/record/accept_fields.h"
+#include "common/record/packed_fields.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counters.h"
 #include "driver/doctor/join_nodes.h"
@@ -124,13 +125,13 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
   Probe probe;
   const std::string part = collectively_get(world, "looking at this process", [&] {
     probe = probe_this_machine();
-    return node_report_json(look_at_this_process(probe, world.rank()));
+    return pack_fields(look_at_this_process(probe, world.rank()));
   });
   const std::vector<std::string> parts = host.gather(part);
   const std::string whole = collectively_get(world, "looking at this node", [&]() -> std::string {
     if (host.rank() != 0) return {};
     std::vector<NodeReport> read;
-    for (const std::string& text : parts) read.push_back(read_node_report_json(text));
+    for (const std::string& text : parts) read.push_back(unpack_fields<NodeReport>(text));
     NodeReport node = merge_ranks(read);
     Rows rows = check_node(probe);
     add_hwloc_row(rows);
@@ -140,13 +141,13 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     check_shared_gpus(probe, read, rows);
     node.counters = read_all_counters();
     node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
-    return node_report_json(node);
+    return pack_fields(node);
   });
   const std::vector<std::string> gathered = world.gather(whole);
   std::vector<NodeReport> nodes;
   on_process0(world, [&] {
     for (const std::string& text : gathered) {
-      if (!text.empty()) nodes.push_back(read_node_report_json(text));
+      if (!text.empty()) nodes.push_back(unpack_fields<NodeReport>(text));
     }
   });
   return nodes;

@@ -1,0 +1,122 @@
+#pragma once
+
+#include "common/base/error.h"
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace busbar {
+
+// A record's fields as bytes, in the order in which visit_fields names them: what travels between the processes of one
+// job, which run the same program on machines of one kind. For files there is JSON (json_fields.h).
+
+class FieldPacker {
+ public:
+  template <class T>
+  void operator()(const char*, T& value) {
+    pack(value);
+  }
+  std::string take() { return std::move(bytes_); }
+
+  template <class T>
+  void pack(T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      raw(&value, sizeof value);
+    } else {
+      visit_fields(*this, value);
+    }
+  }
+  void pack(std::string& text) {
+    count(text.size());
+    raw(text.data(), text.size());
+  }
+  template <class T>
+  void pack(std::optional<T>& value) {
+    count(value.has_value());
+    if (value) pack(*value);
+  }
+  template <class T>
+  void pack(std::vector<T>& list) {
+    count(list.size());
+    for (T& item : list) pack(item);
+  }
+
+ private:
+  void count(std::uint64_t n) { raw(&n, sizeof n); }
+  void raw(const void* from, std::size_t size) { bytes_.append(static_cast<const char*>(from), size); }
+
+  std::string bytes_;
+};
+
+class FieldUnpacker {
+ public:
+  explicit FieldUnpacker(std::string_view bytes) : rest_(bytes) {}
+
+  template <class T>
+  void operator()(const char*, T& value) {
+    unpack(value);
+  }
+  bool done() const { return rest_.empty(); }
+
+  template <class T>
+  void unpack(T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      std::memcpy(&value, raw(sizeof value), sizeof value);
+    } else {
+      visit_fields(*this, value);
+    }
+  }
+  void unpack(std::string& text) {
+    const std::uint64_t size = count();
+    text.assign(raw(size), size);
+  }
+  template <class T>
+  void unpack(std::optional<T>& value) {
+    value.reset();
+    if (count() != 0) unpack(value.emplace());
+  }
+  template <class T>
+  void unpack(std::vector<T>& list) {
+    list.clear();
+    for (std::uint64_t left = count(); left > 0; --left) unpack(list.emplace_back());
+  }
+
+ private:
+  std::uint64_t count() {
+    std::uint64_t n = 0;
+    std::memcpy(&n, raw(sizeof n), sizeof n);
+    return n;
+  }
+  const char* raw(std::uint64_t size) {
+    if (size > rest_.size()) throw Error(ExitCode::internal, "a packed record ends too early");
+    const char* at = rest_.data();
+    rest_.remove_prefix(size);
+    return at;
+  }
+
+  std::string_view rest_;
+};
+
+/// The record's bytes, and the record again. Throws Error(internal) where the bytes are of another one.
+template <class T>
+std::string pack_fields(T record) {
+  FieldPacker packer;
+  packer.pack(record);
+  return packer.take();
+}
+
+template <class T>
+T unpack_fields(std::string_view bytes) {
+  T record;
+  FieldUnpacker unpacker(bytes);
+  unpacker.unpack(record);
+  if (!unpacker.done()) throw Error(ExitCode::internal, "a packed record has more than it should");
+  return record;
+}
+
+}  // namespace busbar

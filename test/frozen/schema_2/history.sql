@@ -1,0 +1,658 @@
+PRAGMA application_id = 1651864418;
+PRAGMA user_version = 1;
+BEGIN TRANSACTION;
+CREATE TABLE cells(
+  run INTEGER NOT NULL REFERENCES runs(id), stage TEXT NOT NULL, cell TEXT NOT NULL, scope TEXT NOT NULL,
+  collective TEXT NOT NULL, dtype TEXT NOT NULL, op TEXT NOT NULL, root INTEGER NOT NULL, nbytes INTEGER NOT NULL,
+  in_place INTEGER NOT NULL, algorithm TEXT NOT NULL, median_s REAL NOT NULL, low_s REAL, high_s REAL, busbw REAL,
+  wrong INTEGER, epochs_s TEXT NOT NULL);
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,8,0,'',0.00315082465,NULL,NULL,3.80852676139879753845e-06,0,'0.003150825');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,8,1,'',0.0017926724,NULL,NULL,6.69391685842879045811e-06,0,'0.001792672');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,256,0,'',0.0018161735,NULL,NULL,2.11433544207092550312e-04,0,'0.001816174');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,256,1,'',0.0010340223,NULL,NULL,3.71365298407974348676e-04,0,'0.001034022');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,8192,0,'',2.47649635000000024193e-03,NULL,NULL,4.96184862133957835239e-03,0,'0.002476496');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,8192,1,'',0.0019230555,NULL,NULL,6.38983118271937468313e-03,0,'0.001923056');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,262144,0,'',1.47430681999999989989e-02,NULL,NULL,2.66712460843123583265e-02,0,'0.01474307');
+INSERT INTO "cells" VALUES(1,'','','all','all_reduce','float','sum',-1,262144,1,'',1.88488449500000022907e-02,NULL,NULL,2.08615435610551812339e-02,0,'0.01884884');
+INSERT INTO "cells" VALUES(2,'','','all','all_gather','float','none',-1,1024,0,'',0.001004507875,NULL,NULL,7.64553488443283713396e-04,0,'0.001004508');
+INSERT INTO "cells" VALUES(2,'','','all','all_gather','float','none',-1,1024,1,'',0.00178873825,NULL,NULL,4.29352925169459575128e-04,0,'0.001788738');
+INSERT INTO "cells" VALUES(2,'','','all','all_gather','float','none',-1,8192,0,'',0.001708750625,NULL,NULL,3.59560951148152471365e-03,0,'0.001708751');
+INSERT INTO "cells" VALUES(2,'','','all','all_gather','float','none',-1,8192,1,'',0.000570129125,NULL,NULL,1.07765061116637406862e-02,0,'0.0005701291');
+INSERT INTO "cells" VALUES(2,'','','all','all_gather','float','none',-1,65536,0,'',0.000859665125,NULL,NULL,5.71757520115754383494e-02,0,'0.0008596651');
+INSERT INTO "cells" VALUES(2,'','','all','all_gather','float','none',-1,65536,1,'',0.000907901625,NULL,NULL,5.41380240397741283042e-02,0,'0.0009079016');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',0,4096,0,'',0.00109417775,NULL,NULL,3.74345027578928566877e-03,0,'0.001094178');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',0,4096,1,'',0.00015333975,NULL,NULL,2.6711925642242149298e-02,0,'0.0001533397');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',1,4096,0,'',0.000759230625,NULL,NULL,5.39493516874401616428e-03,0,'0.0007592306');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',1,4096,1,'',0.00011134475,NULL,NULL,3.67866468782767075396e-02,0,'0.0001113447');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',2,4096,0,'',1.16793549999999989041e-03,NULL,NULL,3.50704298310994082299e-03,0,'0.001167935');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',2,4096,1,'',3.02239250000000021778e-03,NULL,NULL,1.35521776208748527189e-03,0,'0.003022393');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',3,4096,0,'',0.00061110525,NULL,NULL,0.00670260973866613,0,'0.0006111053');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','sum',3,4096,1,'',9.15322500000000078071e-05,NULL,NULL,4.47492550439872252554e-02,0,'9.153225e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',0,4096,0,'',0.00180707875,NULL,NULL,2.2666416723676262139e-03,0,'0.001807079');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',0,4096,1,'',0.000777681875,NULL,NULL,5.26693514619972370099e-03,0,'0.0007776819');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',1,4096,0,'',0.00029885825,NULL,NULL,1.37054941598567202321e-02,0,'0.0002988583');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',1,4096,1,'',9.26688749999999878022e-05,NULL,NULL,4.42003855123956207462e-02,0,'9.266887e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',2,4096,0,'',0.000118768,NULL,NULL,3.44874040145493748754e-02,0,'0.000118768');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',2,4096,1,'',7.9024624999999990493e-05,NULL,NULL,5.18319447893615531386e-02,0,'7.902462e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',3,4096,0,'',0.000118436625,NULL,NULL,3.4583896662033389302e-02,0,'0.0001184366');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','float','max',3,4096,1,'',5.53905e-05,NULL,NULL,7.39476986125779806036e-02,0,'5.53905e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',0,4096,0,'',0.00017681725,NULL,NULL,2.31651606390213642139e-02,0,'0.0001768172');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',0,4096,1,'',1.70526724999999976239e-03,NULL,NULL,2.40196954465641708195e-03,0,'0.001705267');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',1,4096,0,'',0.000292672,NULL,NULL,1.39951891537284048988e-02,0,'0.000292672');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',1,4096,1,'',8.5308875e-05,NULL,NULL,4.80137617569098146264e-02,0,'8.530888e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',2,4096,0,'',0.00015146725,NULL,NULL,2.7042149375525070809e-02,0,'0.0001514672');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',2,4096,1,'',1.01830624999999988641e-04,NULL,NULL,4.02236557027907878913e-02,0,'0.0001018306');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',3,4096,0,'',0.000101086,NULL,NULL,4.05199533070850562155e-02,0,'0.000101086');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','sum',3,4096,1,'',0.00037937575,NULL,NULL,1.07966837627339121152e-02,0,'0.0003793757');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',0,4096,0,'',0.001042656,NULL,NULL,3.92842893533437622494e-03,0,'0.001042656');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',0,4096,1,'',0.000310212625,NULL,NULL,1.32038468776053217329e-02,0,'0.0003102126');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',1,4096,0,'',7.75459999999999924314e-05,NULL,NULL,5.28202615221932819666e-02,0,'7.7546e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',1,4096,1,'',7.811925e-05,NULL,NULL,5.24326590437056150317e-02,0,'7.811925e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',2,4096,0,'',0.00159790575,NULL,NULL,2.56335519163129613509e-03,0,'0.001597906');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',2,4096,1,'',8.6827375e-05,NULL,NULL,4.71740623276933057628e-02,0,'8.682738e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',3,4096,0,'',1.14644025000000017444e-03,NULL,NULL,3.57279849516797722713e-03,0,'0.00114644');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','int32','max',3,4096,1,'',1.51247749999999981816e-04,NULL,NULL,2.70813945992585056177e-02,0,'0.0001512477');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',0,4096,0,'',3.74256125000000045358e-04,NULL,NULL,1.09443766618381975452e-02,0,'0.0003742561');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',0,4096,1,'',9.91909999999999927172e-05,NULL,NULL,4.12940690183585187855e-02,0,'9.9191e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',1,4096,0,'',0.0010406405,NULL,NULL,0.00393603746923169,0,'0.00104064');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',1,4096,1,'',1.2580624999999998493e-04,NULL,NULL,3.25580008942322057796e-02,0,'0.0001258062');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',2,4096,0,'',0.000132096625,NULL,NULL,3.10076052283697646549e-02,0,'0.0001320966');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',2,4096,1,'',0.000106939375,NULL,NULL,3.83020753581176237601e-02,0,'0.0001069394');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',3,4096,0,'',0.000913946625,NULL,NULL,4.48166215395784210684e-03,0,'0.0009139466');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','sum',3,4096,1,'',9.9225e-05,NULL,NULL,4.12799193751574658439e-02,0,'9.9225e-05');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',0,4096,0,'',0.001460107625,NULL,NULL,2.80527265926715490412e-03,0,'0.001460108');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',0,4096,1,'',3.67175375000000040349e-04,NULL,NULL,1.11554321963993341437e-02,0,'0.0003671754');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',1,4096,0,'',0.000123573875,NULL,NULL,3.31461645918281685996e-02,0,'0.0001235739');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',1,4096,1,'',0.000122066125,NULL,NULL,3.355558309072234624e-02,0,'0.0001220661');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',2,4096,0,'',6.19329000000000060022e-04,NULL,NULL,6.61360924484401604961e-03,0,'0.000619329');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',2,4096,1,'',6.16607374999999938505e-04,NULL,NULL,6.64280085848794905195e-03,0,'0.0006166074');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',3,4096,0,'',0.000106837375,NULL,NULL,3.83386431948557343529e-02,0,'0.0001068374');
+INSERT INTO "cells" VALUES(3,'','','all','reduce','bfloat16','max',3,4096,1,'',0.001110381,NULL,NULL,3.68882392620190763254e-03,0,'0.001110381');
+INSERT INTO "cells" VALUES(4,'','','all','alltoall','float','none',-1,1024,0,'',4.66091833333333294651e-04,NULL,NULL,1.64774395317660938067e-03,0,'0.0004660918');
+INSERT INTO "cells" VALUES(4,'','','all','alltoall','float','none',-1,65536,0,'',1.21089433333333327744e-03,NULL,NULL,4.05914856870252666043e-02,0,'0.001210894');
+INSERT INTO "cells" VALUES(5,'','','all','alltoallv','float','none',-1,1008,0,'',8.24343666666666700232e-04,NULL,NULL,9.17093234981688522344e-04,0,'0.0008243437');
+INSERT INTO "cells" VALUES(5,'','','all','alltoallv','float','none',-1,65520,0,'',1.44551141666666646545e-03,NULL,NULL,3.39948888908233604055e-02,0,'0.001445511');
+INSERT INTO "cells" VALUES(6,'','','all','all_reduce','float','sum',-1,1024,0,'default',6.13730166666666627009e-04,NULL,NULL,2.50272853352219697836e-03,0,'0.0006137302');
+INSERT INTO "cells" VALUES(6,'','','all','all_reduce','float','sum',-1,1024,1,'default',0.00457064775,NULL,NULL,3.3605740017921968861e-04,0,'0.004570648');
+INSERT INTO "cells" VALUES(6,'','','all','all_reduce','float','sum',-1,65536,0,'default',1.28506383333333324553e-03,NULL,NULL,7.64973672514063229854e-02,0,'0.001285064');
+INSERT INTO "cells" VALUES(6,'','','all','all_reduce','float','sum',-1,65536,1,'default',3.06771291666666683431e-03,NULL,NULL,3.20447195257161573933e-02,0,'0.003067713');
+INSERT INTO "cells" VALUES(7,'','','all','all_reduce','float','sum',-1,1024,0,'',0.000513967,0.000367583,0.001236629,2.98851871812781753195e-03,0,'0.001236629 0.000589822 0.000592794 0.000513967 0.000367583 0.000381548 0.000455855');
+INSERT INTO "cells" VALUES(7,'','','all','all_reduce','float','sum',-1,1024,1,'',0.00114857,4.51370500000000045119e-04,0.002696385,1.33731509616305489426e-03,0,'0.00114857 0.0004513705 0.0009153125 0.002696385 0.0005094105 0.001913879 0.002028849');
+INSERT INTO "cells" VALUES(7,'','','all','all_reduce','float','sum',-1,65536,0,'',0.002942423,0.001054693,0.006607643,3.3409200512638730085e-02,0,'0.001685554 0.004032045 0.001185646 0.001054693 0.002942423 0.003688654 0.006607643');
+INSERT INTO "cells" VALUES(7,'','','all','all_reduce','float','sum',-1,65536,1,'',0.002833885,0.000941221,0.004786532,3.46887753031615633791e-02,0,'0.000941221 0.002833885 0.003337238 0.001219203 0.00405239 0.00108553 0.004786532');
+INSERT INTO "cells" VALUES(8,'','','all','all_reduce','float','sum',-1,1024,0,'',2.17726250000000029136e-03,0.000278167,0.004825206,7.05473042409906830538e-04,0,'0.004037214 0.000298291 0.000403854 0.000278167 0.004825206 0.004275537 0.000342001 0.003950671');
+INSERT INTO "cells" VALUES(8,'','','all','all_reduce','float','sum',-1,1024,1,'',0.0016694485,0.0003937915,0.005375451,9.20064320642415890173e-04,0,'0.002267161 0.002946973 0.001071736 0.000839453 0.0007069115 0.0003937915 0.00520667 0.005375451');
+INSERT INTO "cells" VALUES(8,'','','all','all_reduce','float','sum',-1,65536,0,'',0.0028121915,0.000836625,0.004308434,3.49563676584613847175e-02,0,'0.001250251 0.002639833 0.003881424 0.00298455 0.001006117 0.004286683 0.000836625 0.004308434');
+INSERT INTO "cells" VALUES(8,'','','all','all_reduce','float','sum',-1,65536,1,'',0.001552311,0.00109502,0.0039492,0.0633275162000398,0,'0.0039492 0.001710643 0.00152648 0.002166095 0.00109502 0.001508861 0.001523428 0.001578142');
+INSERT INTO "cells" VALUES(9,'','','all','all_reduce','float','sum',-1,1024,0,'',0.0014060815,0.000529521,0.003936668,1.09239756016987635614e-03,0,'0.000834442 0.000751398 0.003936668 0.000529521 0.000896818 0.001915345 0.002264442 0.002090146');
+INSERT INTO "cells" VALUES(9,'','','all','all_reduce','float','sum',-1,1024,1,'',0.00213061,0.000578159,0.003998232,7.20920299820239384759e-04,0,'0.000790145 0.003998232 0.002454694 0.00207638 0.000950303 0.000578159 0.003845157 0.00218484');
+INSERT INTO "cells" VALUES(9,'','','all','all_reduce','float','sum',-1,65536,0,'',0.00308065175,1.14213249999999986658e-03,0.008048662,3.19101307052963717447e-02,0,'0.002361586 0.003799717 0.008048662 0.001479422 0.001142132 0.005313148 0.001743475 0.006945484');
+INSERT INTO "cells" VALUES(9,'','','all','all_reduce','float','sum',-1,65536,1,'',0.00184454575,1.29290300000000019445e-03,0.0080676545,0.0532944222175026,0,'0.001856021 0.00657849 0.008067655 0.001365137 0.001490451 0.001833071 0.001292903 0.004928079');
+INSERT INTO "cells" VALUES(10,'','','all','broadcast','float','none',0,1024,1,'',0.0035129705,0.000417994,0.004039539,0.000291491203811703,0,'0.003813431 0.000417994 0.000419781 0.003944721 0.003900188 0.00321251 0.004039539 0.002243952');
+INSERT INTO "cells" VALUES(11,'','','default','all_reduce','float','sum',-1,64,0,'default',0.001380586,NULL,NULL,6.9535689917180084729e-05,0,'0.000750892 0.000961465 0.001298977 0.001092105 0.00068273 0.000786441 0.000950257 0.000673647 0.000660819 0.004038365 0.002732296 0.004389227 0.00045321 0.004027266 0.004559375 0.000805069 0.001541395 0.00049577 0.003944954 0.000456929 0.000462345 0.005798953 0.001380586 0.000493387 0.004015252 0.004811273 0.000870244 0.004506741 0.006228198 0.004120711 0.002204804 0.002259061 0.008117783');
+INSERT INTO "cells" VALUES(11,'','','nonoverlapping','all_reduce','float','sum',-1,64,0,'nonoverlapping',0.0020082015,NULL,NULL,4.7803967878721332187e-05,0,'0.002008201 0.000721075 0.000759291 0.002846232 0.002355793 0.00218679 0.005523575 0.0009038965 0.002813029 0.001463677 0.01084137 0.0006357155 0.003493424 0.000812145 0.003332005 0.0006574055 0.000512921 0.002974061 0.001410382 0.000704113 0.0007391235 0.001566072 0.001864267 0.001783195 0.000794204 0.0008065055 0.003340643 0.00455942 0.003100464 0.003961117 0.003434904 0.003898884 0.008737487');
+INSERT INTO "cells" VALUES(11,'','','ring','all_reduce','float','sum',-1,64,0,'ring',0.003581721,NULL,NULL,2.68027576687296414026e-05,0,'0.001845807 0.001800653 0.002509669 0.003581721 0.002353241 0.008423991 0.001575447 0.004218137 0.005247494 0.001634163 0.006052214 0.004021055 0.001408227 0.004672968 0.008624573');
+INSERT INTO "cells" VALUES(11,'','','default','all_reduce','float','sum',-1,16384,0,'default',0.002458019,NULL,NULL,9.99829537525950828857e-03,0,'0.003522076 0.001025932 0.000829795 0.001963265 0.003797249 0.001147469 0.002111739 0.001286698 0.00433901 0.001227726 0.004815556 0.002372271 0.009713908 0.007817429 0.005429435 0.01126291 0.003274149 0.006707192 0.004046113 0.001024625 0.000903582 0.006291586 0.00242646 0.005549067 0.001009752 0.001370722 0.0012313 0.002489578 0.007866436 0.000829029');
+INSERT INTO "cells" VALUES(11,'','','nonoverlapping','all_reduce','float','sum',-1,16384,0,'nonoverlapping',0.003757633,NULL,NULL,6.54028746287889199695e-03,0,'0.000788296 0.000691293 0.005441156 0.005373335 0.000659779 0.000573914 0.007212727 0.003749767 0.004372001 0.003983322 0.000673522 0.00053197 0.003948355 0.003765499 0.009288209 0.000789617 0.003743623 0.005267279 0.004781975 0.003168338 0.006536429 0.01289177 0.003221082 0.000769648 0.000740471 0.01379424 0.004461119 0.000712686 0.000789323 0.003985783');
+INSERT INTO "cells" VALUES(11,'','','ring','all_reduce','float','sum',-1,16384,0,'ring',3.64225700000000030681e-03,NULL,NULL,6.74746455288575096298e-03,0,'0.007235497 0.001275009 0.007839283 0.002760963 0.001626688 0.002324151 0.006111893 0.005634652 0.006705796 0.00554126 0.008060899 0.003815858 0.001853618 0.008417179 0.001481615 0.003468656 0.001245619 0.01255511 0.002114606 0.001268713 0.01512431 0.006060993 0.001145297 0.006970948 0.001096566 0.005754347 0.001672062 0.001421958 0.001680354 0.004865875');
+INSERT INTO "cells" VALUES(11,'','','default','all_gather','float','none',-1,64,0,'default',0.001869324,NULL,NULL,2.56777316291878787701e-05,0,'0.003336196 0.000912204 0.003701714 0.005637929 0.008098288 0.003893706 0.004021757 0.003166356 0.000401934 0.002947963 0.007822796 0.004642301 0.000546162 0.000371391 0.008146837 0.006891829 0.005220497 0.000497056 0.002524404 0.004965739 0.001137495 0.002953722 0.000401751 0.001869324 0.00044328 0.003848091 0.000335213 0.002454418 0.000266098 0.001315065 0.000421191 0.000427702 0.003683921 0.000569814 0.001540793 0.006001182 0.002794756 0.000513922 0.000417242 0.000333154 0.000467914 0.000414562 0.001000524 0.006660432 0.007929221 0.001531581 0.004345284 0.002340057 0.000538629 0.00106101 0.00168693 0.002688511 0.000624089 0.004252796 0.000461732');
+INSERT INTO "cells" VALUES(11,'','','bruck','all_gather','float','none',-1,64,0,'bruck',0.002863251,NULL,NULL,1.67641607389642064316e-05,0,'0.004039733 0.002683356 0.004025197 0.003972275 0.007724487 0.001728391 0.000498532 0.003808825 0.000400605 0.000557005 0.004319802 0.007940862 0.005889859 0.005529459 0.00430584 0.003923285 0.003746174 0.004965988 0.000437976 0.000572787 0.000445666 0.002172239 0.00045986 0.000451866 0.003386794 0.0004404 0.003964895 0.000521798 0.000456652 0.004522946 0.000857167 0.000368919 0.003200536 0.000511333 0.000573887 0.000391917 0.004139501 0.000423262 0.003281337 0.01311294 0.002863251 0.0003747 0.000618963 0.000388996 0.004059248 0.004534426 0.002232328 0.000489297 0.005735202 0.007789412 0.005858576 0.00041008 0.000580246 0.003927867 0.008111984');
+INSERT INTO "cells" VALUES(11,'','','ring','all_gather','float','none',-1,64,0,'ring',0.003494591,NULL,NULL,1.37355129684704146367e-05,0,'0.000737166 0.000530689 0.003986052 0.004557464 0.00749749 0.01015544 0.001632483 0.01162528 0.000724293 0.000774695 0.008036054 0.007771684 0.001802935 0.01570842 0.01199387 0.00512588 0.007652245 0.009258849 0.005110164 0.005811813 0.007174453 0.000853094 0.000512154 0.002797185 0.000693856 0.003494591 0.00624956 0.000740374 0.000702109 0.000673413 0.000621199 0.000573173 0.000692576 0.000881982 0.004948002 0.000847486 0.002966721 0.00353103 0.00080894 0.002605388 0.01347517 0.004199384 0.001019108 0.00839006 0.000575939 0.008252542 0.005277124 0.004536724 0.000862076 0.004126477 0.000613931 0.004117408 0.002834794 0.004189171 0.002355024');
+INSERT INTO "cells" VALUES(11,'','','neighbor','all_gather','float','none',-1,64,0,'neighbor',0.002163545,NULL,NULL,2.21858107873882931396e-05,0,'0.006237332 0.000653914 0.004456017 0.00402587 0.002389335 0.007874683 0.007049678 0.004054094 0.000369671 0.00364731 0.000702044 0.002974822 0.000540132 0.000442302 0.00797028 0.00772427 0.003955886 0.00041426 0.000390168 0.001746781 0.002697213 0.003932415 0.007764358 0.000413438 0.000574812 0.000605649 0.000631843 0.000541287 0.003629525 0.000412914 0.00364017 0.004093876 0.000911455 0.00048089 0.000529609 0.004146308 0.000376353 0.000348801 0.004409655 0.000798102 0.002510727 0.001881439 0.004561103 0.003105017 0.003797291 0.0076824 0.001746984 0.000504055 0.000436291 0.01194114 0.002174383 0.000451019 0.000521572 0.00197931 0.002163545');
+INSERT INTO "cells" VALUES(11,'','','default','all_gather','float','none',-1,16384,0,'default',0.000886819,NULL,NULL,1.38562660475249170566e-02,0,'0.00783234 0.000393186 0.000473901 0.001430568 0.000886819 0.004289456 0.003395317 0.003972381 0.000583599 0.008097142 0.000812254 0.002420965 0.004717719 0.003719134 0.00080929 0.000537658 0.000437316 0.000680656 0.000627193 0.000510883 0.005151486 0.000764941 0.004120658 0.004095158 0.004929155 0.007816557 0.000277629 0.000383066 0.000485371');
+INSERT INTO "cells" VALUES(11,'','','bruck','all_gather','float','none',-1,16384,0,'bruck',0.003406836,NULL,NULL,3.60686572526531948681e-03,0,'0.003959706 0.00728806 0.000511018 0.003732136 0.00050657 0.004029606 0.004262935 0.00405034 0.00402412 0.005087332 0.001419524 0.003710847 0.000469736 0.008601635 0.000708691 0.000612923 0.000649465 0.000493226 0.000773939 0.001986607 0.002707501 0.005317882 0.00523919 0.0109285 0.00054278 0.000437391 0.003406836 0.001431639 0.003849866');
+INSERT INTO "cells" VALUES(11,'','','ring','all_gather','float','none',-1,16384,0,'ring',0.002714339,NULL,NULL,4.52706902122395216797e-03,0,'0.006461653 0.003406827 0.000638705 0.007877078 0.003177994 0.000715357 0.004012467 0.00543096 0.000640864 0.004920955 0.000777402 0.000893133 0.000729938 0.000779956 0.000797361 0.004083532 0.002714339 0.002399107 0.002793267 0.003028687 0.004162234 0.00112692 0.005413644 0.004867099 0.002296078 0.010433 0.000461253 0.000777971 0.001819311');
+INSERT INTO "cells" VALUES(11,'','','neighbor','all_gather','float','none',-1,16384,0,'neighbor',0.003552057,NULL,NULL,3.45940394537587632417e-03,0,'0.004303228 0.004048057 0.00491819 0.005441612 0.003998648 0.00669604 0.000642867 0.002427185 0.003934919 0.004624392 0.002398948 0.000708399 0.000692299 0.000699633 0.001821406 0.003943677 0.007985073 0.006091739 0.003673479 0.000493859 0.001083454 0.007748206 0.002375281 0.003552057 0.00193022 0.00404969 0.000409431 0.000497202 0.00042688');
+INSERT INTO "cells" VALUES(15,'per-host','inside','node0','all_reduce','float','sum',-1,65536,0,'default',1.32599999998553319535e-06,NULL,NULL,0.0,0,'1.326e-06 1.326e-06');
+INSERT INTO "cells" VALUES(15,'per-host','inside','node1','all_reduce','float','sum',-1,65536,0,'default',1.35500000001190223919e-06,NULL,NULL,0.0,0,'1.392e-06 1.318e-06');
+INSERT INTO "cells" VALUES(15,'per-host','inside','node2','all_reduce','float','sum',-1,65536,0,'default',1.35949999999912529702e-06,NULL,NULL,0.0,0,'1.396e-06 1.323e-06');
+INSERT INTO "cells" VALUES(15,'per-host','inside','node3','all_reduce','float','sum',-1,65536,0,'default',1.3669999999847692873e-06,NULL,NULL,0.0,0,'1.402e-06 1.332e-06');
+INSERT INTO "cells" VALUES(15,'whole','one','all','all_reduce','float','sum',-1,8,0,'default',0.000742112,0.000617041,0.002809948,1.61700659738691757726e-05,0,'0.000719065 0.000678574 0.000884062 0.000617041 0.002809948 0.000909222 0.000621671 0.000765159');
+INSERT INTO "cells" VALUES(15,'whole','one','all','all_reduce','float','sum',-1,65536,0,'default',0.002905384,0.0016326925,0.003993912,3.38351143945172100346e-02,0,'0.002623713 0.001917852 0.002905384 0.003703429 0.003533073 0.003993912 0.001632692');
+INSERT INTO "cells" VALUES(15,'whole','two','all','broadcast','float','none',-1,65536,0,'default',0.0029532125,0.002389377,0.003748317,2.21914271323177744732e-02,0,'0.002389377 0.003748317 0.003181566 0.0027165 0.003341669 0.002724859');
+INSERT INTO "cells" VALUES(15,'whole','two','all','broadcast','float','none',-1,65536,1,'default',0.0031965915,0.002816465,0.004348951,2.05018376605205880636e-02,0,'0.003174769 0.002816465 0.003227776 0.004348951 0.002892309 0.003218414');
+INSERT INTO "cells" VALUES(16,'per-host','inside','node0','all_reduce','float','sum',-1,65536,0,'default',1.39650000000740570627e-06,NULL,NULL,0.0,0,'1.396e-06 1.397e-06');
+INSERT INTO "cells" VALUES(16,'per-host','inside','node1','all_reduce','float','sum',-1,65536,0,'default',1.39750000000687935042e-06,NULL,NULL,0.0,0,'1.398e-06 1.397e-06');
+INSERT INTO "cells" VALUES(16,'per-host','inside','node2','all_reduce','float','sum',-1,65536,0,'default',1.39749999999300156261e-06,NULL,NULL,0.0,0,'1.397e-06 1.398e-06');
+INSERT INTO "cells" VALUES(16,'per-host','inside','node3','all_reduce','float','sum',-1,65536,0,'default',1.39824999999260679572e-06,NULL,NULL,0.0,0,'1.3985e-06 1.398e-06');
+INSERT INTO "cells" VALUES(16,'whole','slow','all','all_reduce','float','sum',-1,8,0,'default',5.79992749999999916352e-04,3.34865999999999961432e-04,0.003165725,2.06899137963362487503e-05,0,'0.003165725 0.0009934185 0.000432981 0.0005894675 0.000570518 0.0004023115 0.000378636 0.0008972665 0.002823652 0.000334866');
+INSERT INTO "cells" VALUES(16,'whole','slow','all','all_reduce','float','sum',-1,65536,0,'default',0.0014422605,0.000845143,0.003785607,6.8159670184408438498e-02,0,'0.003785607 0.001241712 0.00241389 0.001219605 0.001883264 0.000845143 0.001322663 0.002180766 0.001561858 0.001160666');
+INSERT INTO "cells" VALUES(16,'whole','shares','all','all_gather','float','none',-1,65536,0,'default',0.001270124,0.000988128,0.002236527,3.86985837603257554206e-02,0,'0.001535712 0.001085394 0.001436046 0.000988128 0.002236527 0.001104202');
+INSERT INTO "cells" VALUES(17,'whole','again','all','all_reduce','float','sum',-1,65536,0,'default',3.0773149999999997381e-03,NULL,NULL,3.19447310398838085765e-02,0,'0.001917354 0.001854674 0.002999209 0.001750203 0.005786783 0.01149281 0.002071416 0.003155421 0.001996665 0.001710786 0.003444504 0.008558831 0.003612453 0.003858');
+INSERT INTO "cells" VALUES(18,'per-host','inside','node0','all_reduce','float','sum',-1,65536,0,'default',1.39400000001913e-06,NULL,NULL,0.0,0,'1.386e-06 1.402e-06');
+INSERT INTO "cells" VALUES(18,'per-host','inside','node1','all_reduce','float','sum',-1,65536,0,'default',1.32399999996923867229e-06,NULL,NULL,0.0,16384,'1.322e-06 1.324e-06 1.396e-06');
+INSERT INTO "cells" VALUES(18,'per-host','inside','node2','all_reduce','float','sum',-1,65536,0,'default',1.35774999999484224932e-06,NULL,NULL,0.0,0,'1.3825e-06 1.333e-06');
+INSERT INTO "cells" VALUES(18,'per-host','inside','node3','all_reduce','float','sum',-1,65536,0,'default',1.39149999998228190989e-06,NULL,NULL,0.0,0,'1.39e-06 1.393e-06');
+INSERT INTO "cells" VALUES(18,'whole','one','all','all_reduce','float','sum',-1,8,0,'default',0.000612764,0.000574343,0.000758636,1.95833958914035409027e-05,0,'0.000574343 0.000591588 0.000612764 0.000758636 0.000576333 0.000752735 0.000733335');
+INSERT INTO "cells" VALUES(18,'whole','one','all','all_reduce','float','sum',-1,65536,0,'default',1.69420249999999985787e-03,0.001391126,0.004904492,5.80237604418598271194e-02,0,'0.00406372 0.004904492 0.001538275 0.001391126 0.001672165 0.001424517 0.00171624 0.001908139');
+INSERT INTO "cells" VALUES(18,'whole','two','all','broadcast','float','none',-1,65536,0,'default',0.008036807,NULL,NULL,8.15448224649416124332e-03,0,'0.01028465 0.008036807 0.003316435');
+INSERT INTO "cells" VALUES(18,'whole','two','all','broadcast','float','none',-1,65536,1,'default',0.004159746,NULL,NULL,1.57548081060718617174e-02,0,'0.004159746 0.007498341 0.003879715 0.003143578 0.01133785');
+INSERT INTO "cells" VALUES(20,'per-host','inside','sandbox','all_reduce','float','sum',-1,65536,0,'default',2.03324999999907052306e-05,NULL,NULL,3.22321406615172545429e+00,0,'2.001e-05 2.0655e-05');
+INSERT INTO "cells" VALUES(20,'whole','one','all','all_reduce','float','sum',-1,8,0,'default',4.31999999994658878677e-07,4.17000000030309792009e-07,4.3799999999150074359e-07,1.85185185187474767032e-02,0,'4.06e-07 4.22e-07 4.34e-07 4.29e-07 4.37e-07 4.41e-07 4.32e-07 4.38e-07 4.3e-07 4.325e-07 4.17e-07');
+INSERT INTO "cells" VALUES(20,'whole','one','all','all_reduce','float','sum',-1,65536,0,'default',1.97037499999885845625e-05,NULL,NULL,3.32606737296392696023e+00,0,'1.98645e-05 1.9543e-05');
+INSERT INTO "cells" VALUES(20,'whole','two','all','broadcast','float','none',-1,65536,0,'default',4.15600000000168612324e-06,4.08400000001529761561e-06,4.22750000000915449049e-06,1.5769008662168772616e+01,0,'4.156e-06 4.084e-06 4.1355e-06 4.115e-06 4.171e-06 4.2275e-06 4.179e-06');
+INSERT INTO "cells" VALUES(20,'whole','two','all','broadcast','float','none',-1,65536,1,'default',4.12400000000812116951e-06,4.05600000000228e-06,4.2084999999914e-06,1.58913676042364055969e+01,0,'4.1435e-06 4.056e-06 4.09e-06 4.139e-06 4.109e-06 4.2085e-06');
+CREATE TABLE criteria(
+  run INTEGER NOT NULL REFERENCES runs(id), stage TEXT NOT NULL, cell TEXT NOT NULL, scope TEXT NOT NULL,
+  nbytes INTEGER NOT NULL, in_place INTEGER NOT NULL, criterion TEXT NOT NULL, outcome TEXT NOT NULL,
+  found TEXT NOT NULL, wanted TEXT NOT NULL, source TEXT NOT NULL, reason TEXT NOT NULL, hosts TEXT NOT NULL);
+INSERT INTO "criteria" VALUES(12,'pairs','','all',0,0,'pairs','FAIL','FAIL: node1 - node2: slow only while others run (0.74 +- 0.02 of the median), 3 of 3 confirmations: the fabric, not the pair, 0.97 alone','','','','');
+INSERT INTO "criteria" VALUES(12,'pairs','','node1 - node2',0,0,'pairs','FAIL','node1 - node2: slow only while others run (0.74 +- 0.02 of the median), 3 of 3 confirmations: the fabric, not the pair, 0.97 alone','','','','');
+INSERT INTO "criteria" VALUES(13,'pairs','','all',0,0,'pairs','FAIL','FAIL: node2: 3 of 3 partners slow (0.10 +- 0.00 of the median), 3 of 3 confirmations, transmit side, 0.10 alone','','','','');
+INSERT INTO "criteria" VALUES(13,'pairs','','node2',0,0,'pairs','FAIL','node2: 3 of 3 partners slow (0.10 +- 0.00 of the median), 3 of 3 confirmations, transmit side, 0.10 alone','','','','node2');
+INSERT INTO "criteria" VALUES(14,'whole','all-reduce','all',0,0,'completed','INCONCLUSIVE','','','','not measured: no time was left, or the run was cut off','');
+INSERT INTO "criteria" VALUES(14,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','version.kernel','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','version.system','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','version.busbar','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','version.libnccl','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','version.libmpi','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','version.cuda','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','rdma','all',0,0,'doctor','SKIP','','','','no InfiniBand, RoCE or EFA device in /sys/class/infiniband on node[0-3]','');
+INSERT INTO "criteria" VALUES(14,'doctor','net.bootstrap','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','net.state','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','net.mtu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','net.speed','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','net.port_range','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','net.somaxconn','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','locality','all',0,0,'doctor','SKIP','','','','no GPU and no active RDMA device on the PCI bus on node[0-3]','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.memlock','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.nofile','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.stack','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.shm','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.stale_segments','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.remove_ipc','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.memory','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.swap','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.disk','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.cpu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.governor','all',0,0,'doctor','SKIP','','','','clock rates are not set here (no cpufreq) on node[0-3]','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.numa_balancing','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.huge_pages','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.clocksource','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.load','all',0,0,'doctor','WARN','18.3 on 2 CPUs, more than half of the CPUs were busy over the last minute: another job, or ours just before? on node[0-3]','','','do: top; measure when it is gone','node0
+node1
+node2
+node3');
+INSERT INTO "criteria" VALUES(14,'doctor','host.container','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.iommu','all',0,0,'doctor','SKIP','','','','no GPU and no RDMA device for which it would matter on node[0-3]','');
+INSERT INTO "criteria" VALUES(14,'doctor','plugin.net','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','plugin.tuner','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','plugin.profiler','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','kernel.log','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','gpu.count','all',0,0,'doctor','SKIP','','','','no NVIDIA driver here (or the container was not given it) on node[0-3]','');
+INSERT INTO "criteria" VALUES(14,'doctor','host.clock_offset','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','rank.shared_cpus','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','rank.cpus','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'doctor','env.value','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(14,'pairs','','all',0,0,'pairs','FAIL','FAIL: node2: 3 of 3 partners slow (0.11 +- 0.00 of the median), 3 of 3 confirmations, 0.11 alone','','','','');
+INSERT INTO "criteria" VALUES(14,'pairs','','node2',0,0,'pairs','FAIL','node2: 3 of 3 partners slow (0.11 +- 0.00 of the median), 3 of 3 confirmations, 0.11 alone','','','','node2');
+INSERT INTO "criteria" VALUES(14,'doctor','','all',0,0,'counters','PASS','no error counter moved on 4 hosts','unmoved','','','');
+INSERT INTO "criteria" VALUES(15,'per-host','inside','all',0,0,'completed','PASS','4 rows measured','','','','');
+INSERT INTO "criteria" VALUES(15,'whole','one','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(15,'whole','two','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(15,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(15,'doctor','','all',0,0,'counters','PASS','no error counter moved on 4 hosts','unmoved','','','');
+INSERT INTO "criteria" VALUES(15,'per-host','inside','node0',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'per-host','inside','node1',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'per-host','inside','node2',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'per-host','inside','node3',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'whole','one','all',8,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'whole','one','all',8,0,'latency','PASS','742.1 us [617 us, 2.81 ms]','<= 1 s','the plan','','');
+INSERT INTO "criteria" VALUES(15,'whole','one','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'whole','one','all',65536,0,'latency','PASS','2.905 ms [1.633 ms, 3.994 ms]','<= 1 s','the plan','','');
+INSERT INTO "criteria" VALUES(15,'whole','two','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(15,'whole','two','all',65536,1,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','all',0,0,'completed','PASS','4 rows measured','','','','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(16,'whole','shares','all',0,0,'completed','PASS','1 rows measured','','','','');
+INSERT INTO "criteria" VALUES(16,'whole','gpus','all',0,0,'completed','SKIP','','','','for GPUs (memory: gpu), and this is host memory','');
+INSERT INTO "criteria" VALUES(16,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(16,'doctor','','all',0,0,'counters','PASS','no error counter moved on 4 hosts','unmoved','','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node0',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node0',65536,0,'time-spread','SKIP','','','','fewer than 8 epochs tell no spread: raise cell-time and max-time','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node1',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node1',65536,0,'time-spread','SKIP','','','','fewer than 8 epochs tell no spread: raise cell-time and max-time','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node2',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node2',65536,0,'time-spread','SKIP','','','','fewer than 8 epochs tell no spread: raise cell-time and max-time','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node3',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','node3',65536,0,'time-spread','SKIP','','','','fewer than 8 epochs tell no spread: raise cell-time and max-time','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',8,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',8,0,'busbw','FAIL','2.069e-05 GB/s [3.791e-06 GB/s, 3.584e-05 GB/s]','>= 1000 GB/s','the plan','','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',8,0,'latency','WARN','580 us [334.9 us, 3.166 ms]','<= 1 s (warn 1 us)','the plan','','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',65536,0,'busbw','FAIL','0.06816 GB/s [0.02597 GB/s, 0.1163 GB/s]','>= 1000 GB/s','the plan','','');
+INSERT INTO "criteria" VALUES(16,'whole','slow','all',65536,0,'latency','WARN','1.442 ms [845.1 us, 3.786 ms]','<= 1 s (warn 1 us)','the plan','','');
+INSERT INTO "criteria" VALUES(16,'whole','shares','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(16,'whole','shares','all',65536,0,'busbw','SKIP','','','','host memory: no platform''s numbers apply','');
+INSERT INTO "criteria" VALUES(16,'whole','shares','all',65536,0,'ceiling','FAIL','0.0 % [0.0 %, 0.0 %]','>= 50.0 % of 100 GB/s','the plan','','');
+INSERT INTO "criteria" VALUES(16,'whole','shares','all',65536,0,'dips','SKIP','','','','fewer than 8 epochs tell no spread: raise cell-time and max-time','');
+INSERT INTO "criteria" VALUES(16,'whole','shares','all',65536,0,'rank-spread','PASS','rank 1 on node1 is 11.57 us later than the median rank (0.9 %), last in 17 % of samples','<= 1.0 %','the plan','','');
+INSERT INTO "criteria" VALUES(16,'per-host','inside','all',65536,0,'host-spread','INCONCLUSIVE','slowest: node3 0.1 % below the median of 4 hosts (1.398 us, usual 1.397 us)','<= 1.0 %','the plan','measured too briefly for an interval; ranks waited for a core 81 % of the time: other work has them, or other ranks','');
+INSERT INTO "criteria" VALUES(17,'whole','again','all',0,0,'completed','PASS','1 rows measured','','','','');
+INSERT INTO "criteria" VALUES(17,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(17,'pairs','','all',0,0,'pairs','PASS','PASS: all 4 within 0.90 of the median (9 rounds, noise 1.5 %)','','','','');
+INSERT INTO "criteria" VALUES(17,'doctor','','all',0,0,'counters','PASS','no error counter moved on 4 hosts','unmoved','','','');
+INSERT INTO "criteria" VALUES(17,'whole','again','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(17,'whole','again','all',65536,0,'latency','FAIL','4.393 ms','<= 1 ms','the plan','3 of 4 repetitions, the first is number 2: measured too briefly for an interval, but worse than the bound by more than a factor of two','');
+INSERT INTO "criteria" VALUES(17,'whole','again','all',65536,0,'dips','SKIP','','','','fewer than 8 epochs tell no spread: raise cell-time and max-time','');
+INSERT INTO "criteria" VALUES(17,'whole','again','all',65536,0,'drift','SKIP','','<= 1.0 %','the plan','4 repetitions are too few to tell a drift, 9 needed','');
+INSERT INTO "criteria" VALUES(18,'per-host','inside','all',0,0,'completed','PASS','4 rows measured','','','','');
+INSERT INTO "criteria" VALUES(18,'whole','one','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(18,'whole','two','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(18,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(18,'doctor','','all',0,0,'counters','PASS','no error counter moved on 4 hosts','unmoved','','','');
+INSERT INTO "criteria" VALUES(18,'per-host','inside','node0',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(18,'per-host','inside','node1',65536,0,'wrong','FAIL','16384 wrong elements','0','','rank 1 on node1: out-of-place recv (timed loop): 16384 elements wrong, first 0 last 16383, got 0 want 4574712, suspected: missing contribution of rank 0','node1');
+INSERT INTO "criteria" VALUES(18,'per-host','inside','node2',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(18,'per-host','inside','node3',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(18,'whole','one','all',8,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(18,'whole','one','all',8,0,'latency','PASS','612.8 us [574.3 us, 758.6 us]','<= 1 s','the plan','','');
+INSERT INTO "criteria" VALUES(18,'whole','one','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(18,'whole','one','all',65536,0,'latency','PASS','1.694 ms [1.391 ms, 4.904 ms]','<= 1 s','the plan','','');
+INSERT INTO "criteria" VALUES(18,'whole','two','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(18,'whole','two','all',65536,1,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(19,'per-host','inside','all',0,0,'completed','FAIL','PROCESS_STOPPED (exit code 4)','the stage ends by itself','','rank 1 on sandbox (pid 1987) is stopped (state T); 1 rank waits for it in all_reduce #8, 64 KiB float sum (/scratch/hang-895877121.json)','sandbox');
+INSERT INTO "criteria" VALUES(19,'whole','one','all',0,0,'completed','FAIL','PROCESS_STOPPED (exit code 4)','the stage ends by itself','','rank 1 on sandbox (pid 2015) is stopped (state T); 1 rank waits for it in all_reduce #8, 8 B float sum (/scratch/hang-889323521.json)','sandbox');
+INSERT INTO "criteria" VALUES(19,'whole','two','all',0,0,'completed','FAIL','PROCESS_STOPPED (exit code 4)','the stage ends by itself','','rank 1 on sandbox (pid 2043) is stopped (state T); 1 rank waits for it in broadcast #8, 64 KiB float, root 0 (/scratch/hang-892207105.json)','sandbox');
+INSERT INTO "criteria" VALUES(19,'per-host','inside','sandbox',0,0,'completed','INCONCLUSIVE','1 of 1 hosts','','','not measured: the stage ended with PROCESS_STOPPED','');
+INSERT INTO "criteria" VALUES(19,'whole','one','all',0,0,'completed','INCONCLUSIVE','','','','not measured: the stage ended with PROCESS_STOPPED','');
+INSERT INTO "criteria" VALUES(19,'whole','two','all',0,0,'completed','INCONCLUSIVE','','','','not measured: the stage ended with PROCESS_STOPPED','');
+INSERT INTO "criteria" VALUES(19,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(19,'doctor','','all',0,0,'counters','SKIP','','','','error counters were not read before and after the run','');
+INSERT INTO "criteria" VALUES(20,'per-host','inside','all',0,0,'completed','FAIL','PROCESS_STOPPED (exit code 4)','the stage ends by itself','','rank 1 on sandbox (pid 1987) is stopped (state T); 1 rank waits for it in all_reduce #8, 64 KiB float sum (/scratch/hang-895877121.json)','sandbox');
+INSERT INTO "criteria" VALUES(20,'whole','one','all',0,0,'completed','FAIL','PROCESS_STOPPED (exit code 4)','the stage ends by itself','','rank 1 on sandbox (pid 2015) is stopped (state T); 1 rank waits for it in all_reduce #8, 8 B float sum (/scratch/hang-889323521.json)','sandbox');
+INSERT INTO "criteria" VALUES(20,'whole','two','all',0,0,'completed','FAIL','PROCESS_STOPPED (exit code 4)','the stage ends by itself','','rank 1 on sandbox (pid 2043) is stopped (state T); 1 rank waits for it in broadcast #8, 64 KiB float, root 0 (/scratch/hang-892207105.json)','sandbox');
+INSERT INTO "criteria" VALUES(20,'per-host','inside','all',0,0,'completed','PASS','1 rows measured','','','','');
+INSERT INTO "criteria" VALUES(20,'whole','one','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(20,'whole','two','all',0,0,'completed','PASS','2 rows measured','','','','');
+INSERT INTO "criteria" VALUES(20,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(20,'doctor','','all',0,0,'counters','PASS','no error counter moved on 1 host','unmoved','','','');
+INSERT INTO "criteria" VALUES(20,'per-host','inside','sandbox',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(20,'whole','one','all',8,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(20,'whole','one','all',8,0,'latency','PASS','0.432 us [0.417 us, 0.438 us]','<= 1 s','the plan','','');
+INSERT INTO "criteria" VALUES(20,'whole','one','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(20,'whole','one','all',65536,0,'latency','INCONCLUSIVE','19.7 us','<= 1 s','the plan','measured too briefly for an interval; its time was over before it was precise, raise cell-time or max-time','');
+INSERT INTO "criteria" VALUES(20,'whole','two','all',65536,0,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(20,'whole','two','all',65536,1,'wrong','PASS','0','0','','','');
+INSERT INTO "criteria" VALUES(21,'per-host','inside','all',0,0,'completed','FAIL','CRASH (exit code 1)','the stage ends by itself','','exit code 1','');
+INSERT INTO "criteria" VALUES(21,'whole','one','all',0,0,'completed','FAIL','CRASH (exit code 1)','the stage ends by itself','','exit code 1','');
+INSERT INTO "criteria" VALUES(21,'whole','two','all',0,0,'completed','FAIL','CRASH (exit code 1)','the stage ends by itself','','exit code 1','');
+INSERT INTO "criteria" VALUES(21,'whole','one','all',0,0,'completed','INCONCLUSIVE','','','','not measured: the stage ended with CRASH','');
+INSERT INTO "criteria" VALUES(21,'whole','two','all',0,0,'completed','INCONCLUSIVE','','','','not measured: the stage ended with CRASH','');
+INSERT INTO "criteria" VALUES(21,'doctor','','all',0,0,'platform','PASS','host memory','','','','');
+INSERT INTO "criteria" VALUES(21,'doctor','','all',0,0,'counters','SKIP','','','','error counters were not read before and after the run','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.kernel','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.system','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.busbar','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.nvidia_driver','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.mlx5_core','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.firmware','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','version.libnccl','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.devices','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.state','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.rate','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.link_layer','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.uverbs','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.pkey','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.gid','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.active_mtu','all',0,0,'doctor','SKIP','','','','libibverbs.so.1 is not here, or may not open the devices on node0','');
+INSERT INTO "criteria" VALUES(22,'doctor','rdma.mtu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.bootstrap','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.state','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.mtu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.speed','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.port_range','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.somaxconn','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','net.ras_port','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','locality.gpus','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','locality.nics','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','locality.rails','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.memlock','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.nofile','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.stack','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.shm','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.stale_segments','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.remove_ipc','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.memory','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.swap','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.disk','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.cpu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.governor','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.numa_balancing','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.huge_pages','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.clocksource','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.load','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.container','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.iommu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','host.acs','all',0,0,'doctor','SKIP','','','','only root may read the bridges'' configuration: run busbar doctor --local as root once, or look with lspci -vvv on node0','');
+INSERT INTO "criteria" VALUES(22,'doctor','plugin.net','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','plugin.tuner','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','plugin.profiler','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','plugin.gdr','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','plugin.gdrdrv','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','kernel.log','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','rank.cpus','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','env.value','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(22,'doctor','env.hca','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.kernel','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.system','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.busbar','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.nvidia_driver','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.mlx5_core','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.firmware','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','version.libnccl','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.devices','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.state','all',0,0,'doctor','FAIL','mlx5_3: 1: DOWN, 2: Polling, the port is down, others of its kind are up on node7','','','do: cable, transceiver or switch port: swap them with a neighbour''s and see what the fault follows','node7');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.rate','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.link_layer','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.uverbs','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.pkey','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.gid','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.active_mtu','all',0,0,'doctor','SKIP','','','','libibverbs.so.1 is not here, or may not open the devices on node7','');
+INSERT INTO "criteria" VALUES(23,'doctor','rdma.mtu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.bootstrap','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.state','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.mtu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.speed','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.port_range','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.somaxconn','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','net.ras_port','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','locality.gpus','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','locality.nics','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','locality.rails','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.memlock','all',0,0,'doctor','FAIL','64 KiB, RDMA registers (locks) its buffers, and the limit of locked memory is low on node7','','','do: memlock unlimited in /etc/security/limits.d for ssh, LimitMEMLOCK=infinity for slurmd, --ulimit memlock=-1 for a container; then log in or restart the daemon again','node7');
+INSERT INTO "criteria" VALUES(23,'doctor','host.nofile','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.stack','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.shm','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.stale_segments','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.remove_ipc','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.memory','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.swap','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.disk','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.cpu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.governor','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.numa_balancing','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.huge_pages','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.clocksource','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.load','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.container','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.iommu','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','host.acs','all',0,0,'doctor','SKIP','','','','only root may read the bridges'' configuration: run busbar doctor --local as root once, or look with lspci -vvv on node7','');
+INSERT INTO "criteria" VALUES(23,'doctor','plugin.net','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','plugin.tuner','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','plugin.profiler','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','plugin.gdr','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','plugin.gdrdrv','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','kernel.log','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','rank.cpus','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','env.value','all',0,0,'doctor','PASS','','','','','');
+INSERT INTO "criteria" VALUES(23,'doctor','env.hca','all',0,0,'doctor','PASS','','','','','');
+CREATE TABLE room(bytes BLOB);
+CREATE TABLE runs(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, uuid TEXT NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, title TEXT NOT NULL,
+  command TEXT NOT NULL, version TEXT NOT NULL, backend TEXT NOT NULL, library TEXT NOT NULL, platform TEXT NOT NULL,
+  estimand TEXT NOT NULL, hosts TEXT NOT NULL, nranks INTEGER NOT NULL, environment TEXT NOT NULL,
+  outcome TEXT NOT NULL, exit_code INTEGER NOT NULL);
+INSERT INTO "runs" VALUES(1,'dd7d0ee38dc3c7a0c1a1dcb0ab6dab8d','2026-07-04 10:00:00','perf','all_reduce_perf','/opt/busbar/all_reduce_perf --backend mpi -b 8 -e 1M -f 32 -n 5 -J run_plain.json --csv run_plain.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(2,'2d3e0f31d263ced930ca58ae29a592d7','2026-07-04 10:00:02','perf','all_gather_perf','/opt/busbar/all_gather_perf --backend mpi -b 1K -e 64K -f 8 -n 8 -I 1 -K 2 -S 1 -M 1 -C 1 -a 3 -J run_iters.json --csv run_iters.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(3,'476d2e633af0a2e2b06d7257fd5e3772','2026-07-04 10:00:03','perf','reduce_perf','/opt/busbar/reduce_perf --backend mpi --sizes 4K -n 2 -d float,int32,bfloat16 -o sum,max,avg -r all -J run_types.json --csv run_types.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(4,'7af9103c4b703c15c926e1f52e43e0b9','2026-07-04 10:00:04','perf','alltoall_perf','/opt/busbar/alltoall_perf --backend mpi --sizes 1K,64K -n 3 -J run_no_in_place.json --csv run_no_in_place.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(5,'0e16397ff64f0b0fad7e97113a57f378','2026-07-04 10:00:05','perf','alltoallv_perf','/opt/busbar/alltoallv_perf --backend mpi --sizes 1K,64K -n 3 --placement out -J run_alltoallv.json --csv run_alltoallv.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(6,'31399d3e137e06d5f9ccfbb7f9fc16a9','2026-07-04 10:00:06','perf','all_reduce_perf','/opt/busbar/all_reduce_perf --backend mpi --sizes 1K,64K -n 3 --show-algo -J run_algo.json --csv run_algo.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(7,'7ee108414c7873857937254e5ae3ebf7','2026-07-04 10:00:07','perf','all_reduce_perf','/opt/busbar/all_reduce_perf --backend mpi --sizes 1K,64K --stat --max-time 2 --seed 7 --per-rank --skew --epochs 8 -J run_stat_1.json --csv run_stat_1.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','isolated, the slowest rank''s own time','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(8,'e48d57fc169581aac28a533d9f3b7a05','2026-07-04 10:00:11','perf','all_reduce_perf','/opt/busbar/all_reduce_perf --backend mpi --sizes 1K,64K --stat --max-time 2 --seed 8 --per-rank --skew --epochs 8 -J run_stat_2.json --csv run_stat_2.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','isolated, the slowest rank''s own time','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(9,'59ad47a64cf08eb3ad310317ea764218','2026-07-04 10:00:15','perf','all_reduce_perf','/opt/busbar/all_reduce_perf --backend mpi --sizes 1K,64K --stat --max-time 2 --seed 9 --epochs 8 -J run_stat_3.json --csv run_stat_3.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','isolated, the slowest rank''s own time','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(10,'7304a010eebe833ba9bfd3fbb09647c5','2026-07-04 10:00:18','perf','broadcast_perf','/opt/busbar/broadcast_perf --backend mpi --sizes 1K --stat --max-time 1 --seed 9 --epochs 8 --placement in -J run_stat_other.json --samples samples.csv --csv run_stat_other.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','isolated, the slowest rank''s own time','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(11,'86b8889fd15471cf6fca8a69a59fb349','2026-07-04 10:00:32','compare','busbar compare','compare all_reduce,all_gather --backend mpi --sizes 64,16K --max-time 8 --seed 5 --vary ompi.algorithm=2,4,5 -J compare.json --csv compare.csv --history history.db','0.1.0','mpi','Open MPI 4.1.4','host memory','isolated, the slowest rank''s own time','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_coll_tuned_use_dynamic_rules=1
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(12,'','2026-07-04 10:00:54','locate','','locate --backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes -J locate_healthy.json --history history.db','0.1.0','mpi','Open MPI 4.1.4','','','node0
+node1
+node2
+node3',4,'','FAIL',0);
+INSERT INTO "runs" VALUES(13,'','2026-07-04 10:01:10','locate','','locate --backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes --direction -J locate_slow.json --csv locate_slow.csv --junit locate_slow.xml --history history.db','0.1.0','mpi','Open MPI 4.1.4','','','node0
+node1
+node2
+node3',4,'','FAIL',0);
+INSERT INTO "runs" VALUES(14,'','2026-07-04 10:01:24','accept','pairs and nodes','accept pairs.yaml --backend mpi --seed 7 -J accept_slow.json --history history.db','0.1.0','mpi','Open MPI 4.1.4','','','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(15,'','2026-07-04 10:02:18','accept','a recorded acceptance','accept plan.yaml --backend mpi --seed 7 --history history.db -J accept_good.json --junit accept_good.xml --markdown accept_good.md --prometheus accept_good.prom','0.1.0','mpi','Open MPI 4.1.4','','accept','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','PASS',0);
+INSERT INTO "runs" VALUES(16,'','2026-07-04 10:02:23','accept','bounds of every kind','accept bounds.yaml --backend mpi --seed 7 --history history.db -J accept_bounds.json','0.1.0','mpi','Open MPI 4.1.4','','accept','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(17,'','2026-07-04 10:02:30','accept','for hours','accept repeated.yaml --backend mpi --seed 7 --history history.db -J accept_repeated.json','0.1.0','mpi','Open MPI 4.1.4','','accept','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(18,'','2026-07-04 10:02:58','accept','a recorded acceptance','accept plan.yaml --backend mpi --seed 7 --history history.db -J accept_wrong.json --inject rank=1,op=10,kind=drop','0.1.0','mpi','Open MPI 4.1.4','','accept','node0
+node1
+node2
+node3',4,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_btl=self,vader,tcp
+OMPI_MCA_btl_tcp_if_include=eth0
+OMPI_MCA_hwloc_base_binding_policy=none
+OMPI_MCA_mpi_oversubscribe=0
+OMPI_MCA_mpi_yield_when_idle=1
+OMPI_MCA_oob_tcp_if_include=eth0
+OMPI_MCA_plm=rsh
+OMPI_MCA_plm_rsh_agent=/opt/source/scripts/vcluster/agent
+OMPI_MCA_pml=ob1
+OMPI_MCA_rmaps_base_mapping_policy=node
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(19,'','2026-07-04 10:03:06','accept','a recorded acceptance','accept plan.yaml --backend mpi --seed 7 --history history.db --launch mpirun -n {ranks} --oversubscribe {cmd} --ranks 2 -T 2 --inject rank=1,op=8,kind=stop -J accept_launched.json','0.1.0','mpi','Open MPI 4.1.4','','','sandbox',2,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(20,'','2026-07-04 10:03:06','accept','a recorded acceptance','accept plan.yaml --backend mpi --seed 7 --history history.db --launch mpirun -n {ranks} --oversubscribe {cmd} --ranks 2 --resume accept_launched.json','0.1.0','mpi','Open MPI 4.1.4','','accept','sandbox',2,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(21,'','2026-07-04 10:03:25','accept','a recorded acceptance','accept plan.yaml --backend mpi --seed 7 --history history.db --launch false -J accept_no_start.json','0.1.0','','','','','',0,'CUDA_HOME=/usr/local/cuda
+OMPI_MCA_rmaps_base_oversubscribe=1','FAIL',0);
+INSERT INTO "runs" VALUES(22,'','2026-07-04 10:03:26','doctor','','busbar doctor','0.1.0','','','','','node0',0,'','PASS',0);
+INSERT INTO "runs" VALUES(23,'','2026-07-04 10:03:26','doctor','','busbar doctor','0.1.0','','','','','node7',0,'','FAIL',0);
+CREATE INDEX cells_of_run ON cells(run, collective);
+CREATE INDEX criteria_of_run ON criteria(run);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('runs',23);
+COMMIT;
