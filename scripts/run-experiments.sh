@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The long experiments behind docs/performance.md and docs/locate.md: `run-experiments.sh BUILDDIR [NAME...]` with the
-# names below, all of them by default, within about three quarters of an hour on a quiet machine. OSU and IMB name the
-# folders of the peers, if there are any. Nothing here passes or fails by a figure.
+# The long experiments behind docs/performance.md, docs/locate.md and docs/statistics.md: `run-experiments.sh BUILDDIR
+# [NAME...]` with the names below, all of them by default, within about three quarters of an hour on a quiet machine. OSU
+# and IMB name the folders of the peers, if there are any. Nothing here passes or fails by a figure.
 set -euo pipefail
 
 builddir=$1
@@ -12,7 +12,7 @@ export BUSBAR_MPIRUN=$launcher
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(crossover foreign_cpu peers aa locate)
+  names=(crossover foreign_cpu peers aa locate statistics)
 fi
 
 for name in "${names[@]}"; do
@@ -20,14 +20,14 @@ for name in "${names[@]}"; do
   case $name in
     crossover | foreign_cpu | aa) ;;
     peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"}) ;;
-    locate)
+    locate | statistics)
       echo
       echo "== $name"
-      "$builddir/test/locate_simulation"
+      if [[ $name == locate ]]; then "$builddir/test/locate_simulation"; else "$builddir/test/statistics_tables"; fi
       continue
       ;;
     *)
-      echo "no such experiment: $name; there are: crossover foreign_cpu peers aa locate" >&2
+      echo "no such experiment: $name; there are: crossover foreign_cpu peers aa locate statistics" >&2
       exit 2
       ;;
   esac

@@ -3,15 +3,15 @@
 
 #include "common/statistics/curves.h"
 #include "common/statistics/launches.h"
-#include "synthetic_times.h"
+#include "statistics_rates.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 using namespace busbar;
+using namespace busbar::rates;
 
 namespace {
 
@@ -23,28 +23,6 @@ constexpr auto kFaster = Difference::faster;
 constexpr auto kSlower = Difference::slower;
 constexpr auto kTie = Difference::equivalent;
 constexpr auto kOpen = Difference::undecided;
-
-/// Launches that differ by `between` and have epochs that differ by `within`, both as log-normal sd.
-std::vector<std::vector<double>> launches(int count, double between, double within, std::uint64_t seed) {
-  SyntheticTimes noise(SyntheticTimes::Law::independent, seed);  // sd 0.1
-  std::vector<std::vector<double>> result(static_cast<std::size_t>(count));
-  for (auto& launch : result) {
-    const double level = std::pow(noise.next(), between / 0.1);
-    for (int i = 0; i < 10; ++i) launch.push_back(level * std::pow(noise.next(), within / 0.1));
-  }
-  return result;
-}
-
-/// How many of `trials` intervals from `count` launches cover the true median of launches, 1.
-int launches_covered(int count, int trials) {
-  int covered = 0;
-  for (int trial = 0; trial < trials; ++trial) {
-    const auto seed = static_cast<std::uint64_t>(100 + trial);
-    const auto merged = merge_launches(launches(count, 0.1, 0.02, seed), seed);
-    covered += merged.interval->low <= 1 && 1 <= merged.interval->high ? 1 : 0;
-  }
-  return covered;
-}
 
 }  // namespace
 
@@ -148,12 +126,6 @@ TEST_CASE("Launches' interval covers at its level from 6 on, and too rarely belo
   // % of cases, and the bootstrap hardly leaves it: 45 of 60, plus 4 standard deviations, is below 59. Hence the label.
   CHECK(launches_covered(6, 300) > 0.928 * 300);
   CHECK(launches_covered(3, 60) < 59);
-}
-
-TEST_CASE("The table of docs/statistics.md: launches", "[.][statistics_table]") {
-  for (int count = 2; count <= 7; ++count) {
-    std::printf("%d launches: %d of 1000 covered\n", count, launches_covered(count, 1000));
-  }
 }
 
 TEST_CASE("Epochs per launch follow Kalibera and Jones", "[statistics][launches]") {

@@ -1,0 +1,202 @@
+#pragma once
+
+// How often the statistics are right on synthetic times whose truth is known: what the unit tests bound, and what
+// test/bench/statistics_tables.cpp prints for docs/statistics.md.
+
+#include "common/statistics/interval.h"
+#include "common/statistics/launches.h"
+#include "common/statistics/paired.h"
+#include "common/statistics/stop_rule.h"
+#include "synthetic_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace busbar::rates {
+
+using Law = SyntheticTimes::Law;
+
+inline constexpr double kLongGap = 3000;  // calls of other cells between two epochs of one
+
+/// The median of a call under the regimes: 0.99 * 0.6 of the calls are of the low one; its share 0.5 / 0.594 lies at
+/// exp(0.02 * 1.0017).
+inline constexpr double kRegimesMedian = 1.0202;
+
+inline bool covers(const std::optional<Interval>& interval, double truth) {
+  return interval && interval->low <= truth && truth <= interval->high;
+}
+
+/// Of the medians of batches. 1 by symmetry but for the regimes, where the batches that lie across a change count: the
+/// middle of 50 thousand of them.
+inline double true_epoch_median(Law law) {
+  if (law != Law::regimes) return 1;
+  std::vector<double> medians = SyntheticTimes(law, 4711).epochs(50001, 5000);
+  std::nth_element(medians.begin(), medians.begin() + 25000, medians.end());
+  return medians[25000];
+}
+
+/// How often the interval from `epochs` epochs, `gap` calls apart, covers the true median.
+inline double coverage(Law law, int epochs, double gap, int trials) {
+  const double truth = true_epoch_median(law);
+  int covered = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    SyntheticTimes times(law, 1000 + static_cast<std::uint64_t>(trial));
+    covered += covers(estimate_median(times.epochs(epochs, gap)).interval, truth) ? 1 : 0;
+  }
+  return static_cast<double>(covered) / trials;
+}
+
+/// How often the interval that takes 1000 calls in a row for independent covers the true median of a call.
+inline double naive_coverage(Law law, double truth, int trials) {
+  int covered = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    SyntheticTimes times(law, 1000 + static_cast<std::uint64_t>(trial));
+    covered += covers(exact_median_interval(times.samples(1000)), truth) ? 1 : 0;
+  }
+  return static_cast<double>(covered) / trials;
+}
+
+struct Stopped {
+  int precise = 0;  ///< trials
+  int noisy = 0;
+  int covered = 0;  ///< of the precise
+};
+
+/// Measures until the stop rule ends it.
+inline Stopped run_to_stop(Law law, double rel, int trials) {
+  const StopRule rule{.rel = rel, .min_epochs = 10, .max_epochs = 200};
+  const double truth = true_epoch_median(law);
+  Stopped stopped;
+  for (int trial = 0; trial < trials; ++trial) {
+    SyntheticTimes times(law, 5000 + static_cast<std::uint64_t>(trial));
+    StopState state;
+    std::vector<double> medians;
+    // A cell that passes for the first time with its last epoch has one more, to pass again.
+    for (int epochs = 1; epochs <= rule.max_epochs + 1; ++epochs) {
+      times.skip(kLongGap);
+      medians.push_back(times.batch_median(SyntheticTimes::kBatch));
+      if (epochs < rule.min_epochs) continue;
+      const MedianEstimate estimate = estimate_median(medians);
+      if (precise_enough(rule, state, epochs, estimate.relative_half_width())) {
+        ++stopped.precise;
+        stopped.covered += covers(estimate.interval, truth) ? 1 : 0;
+        break;
+      }
+      if (hopeless(rule, epochs, estimate.relative_half_width())) {
+        ++stopped.noisy;
+        break;
+      }
+    }
+  }
+  return stopped;
+}
+
+/// Log ratios of 60 rounds of B against A, which takes 1/ratio as long; interleaved, AB or BA by a coin in each pair.
+inline std::vector<double> rounds(Law law, double ratio, std::uint64_t seed) {
+  SyntheticTimes times(law, seed);
+  Random coin(seed);
+  std::vector<double> logs;
+  bool b_first = false;
+  for (int round = 0; round < 60; ++round) {
+    b_first = round % 2 == 0 ? coin.below(2) == 1 : !b_first;
+    times.skip(200);  // other sizes
+    double first = times.batch_median(SyntheticTimes::kBatch);
+    times.skip(4);
+    double second = times.batch_median(SyntheticTimes::kBatch);
+    if (b_first) std::swap(first, second);
+    logs.push_back(std::log(ratio * second / first));
+  }
+  return logs;
+}
+
+/// The verdict at the first look that has one.
+inline Difference compare(const std::vector<double>& logs, double delta) {
+  for (int look : kLooks) {
+    const auto ratio = paired_ratio(std::span(logs).first(static_cast<std::size_t>(look)));
+    const Difference verdict = judge(ratio->interval, delta);
+    if (verdict == Difference::faster || verdict == Difference::slower) return verdict;
+    if (delta > 0 && verdict == Difference::equivalent) return verdict;
+  }
+  return Difference::undecided;
+}
+
+/// Of `trials` comparisons, how many end so.
+inline int count(Law law, double ratio, double delta, Difference verdict, std::uint64_t trials) {
+  int found = 0;
+  for (std::uint64_t trial = 0; trial < trials; ++trial) {
+    found += compare(rounds(law, ratio, 9000 + trial), delta) == verdict ? 1 : 0;
+  }
+  return found;
+}
+
+struct Equals {
+  int raw = 0;   ///< the interval excluded 1 at some look
+  int band = 0;  ///< the verdict with the 2 % band was faster or slower
+};
+
+inline Equals compare_equals(Law law, std::uint64_t trials) {
+  Equals equals;
+  for (std::uint64_t trial = 0; trial < trials; ++trial) {
+    const auto logs = rounds(law, 1, 9000 + trial);
+    equals.raw += compare(logs, 0) != Difference::undecided ? 1 : 0;
+    const Difference verdict = compare(logs, 0.02);
+    equals.band += verdict == Difference::faster || verdict == Difference::slower ? 1 : 0;
+  }
+  return equals;
+}
+
+/// Of `trials` pairs of equals, how many Mann-Whitney on samples tells apart, measured one after the other.
+inline int found_in_sequence(Law law, std::uint64_t trials) {
+  int found = 0;
+  for (std::uint64_t trial = 0; trial < trials; ++trial) {
+    SyntheticTimes times(law, 77000 + trial);
+    const auto a = times.samples(500);
+    found += mann_whitney_p(a, times.samples(500)) < 0.05 ? 1 : 0;
+  }
+  return found;
+}
+
+/// Of `trials` pairs of equals, how many a 95 % interval tells apart that is looked at after every round.
+inline int found_by_peeking(Law law, std::uint64_t trials) {
+  int found = 0;
+  for (std::uint64_t trial = 0; trial < trials; ++trial) {
+    const auto logs = rounds(law, 1, 9000 + trial);
+    bool differs = false;
+    for (std::size_t n = 6; n <= 60 && !differs; ++n) {
+      const auto ratio = paired_ratio(std::span(logs).first(n), 1.96);
+      differs = ratio && judge(ratio->interval, 0) != Difference::undecided;
+    }
+    found += differs ? 1 : 0;
+  }
+  return found;
+}
+
+/// Launches that differ by `between` and have epochs that differ by `within`, both as log-normal sd.
+inline std::vector<std::vector<double>> launches(int count, double between, double within, std::uint64_t seed) {
+  SyntheticTimes noise(SyntheticTimes::Law::independent, seed);  // sd 0.1
+  std::vector<std::vector<double>> result(static_cast<std::size_t>(count));
+  for (auto& launch : result) {
+    const double level = std::pow(noise.next(), between / 0.1);
+    for (int i = 0; i < 10; ++i) launch.push_back(level * std::pow(noise.next(), within / 0.1));
+  }
+  return result;
+}
+
+/// How many of `trials` intervals from `count` launches cover the true median of launches, 1.
+inline int launches_covered(int count, int trials) {
+  int covered = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto seed = static_cast<std::uint64_t>(100 + trial);
+    const auto merged = merge_launches(launches(count, 0.1, 0.02, seed), seed);
+    covered += merged.interval->low <= 1 && 1 <= merged.interval->high ? 1 : 0;
+  }
+  return covered;
+}
+
+}  // namespace busbar::rates
