@@ -11,7 +11,7 @@
 using namespace busbar;
 using Catch::Contains;
 
-TEST_CASE("A result of every outcome is the JUnit file that outputs_test.py reads", "[junit][unit]") {
+TEST_CASE("A result of every outcome is the JUnit file that history_test.py reads", "[junit][unit]") {
   check_golden("accept.junit.xml", junit_xml(output_result(), "accept"));
 }
 

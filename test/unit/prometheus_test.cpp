@@ -20,7 +20,7 @@
 using namespace busbar;
 using Catch::Contains;
 
-TEST_CASE("A result of every outcome is the metrics file that outputs_test.py reads", "[prometheus][unit]") {
+TEST_CASE("A result of every outcome is the metrics file that history_test.py reads", "[prometheus][unit]") {
   check_golden("accept.prom", prometheus_text(output_result(), "accept", 1783160520));
 }
 
