@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -112,11 +113,14 @@ struct SimulatedCluster {
   }
 };
 
-/// Runs the search to its end on the cluster; a round takes `round_s` of its clock.
+/// Runs the search to its end on the cluster; a round takes `round_s` of its clock. Throws where it goes on and on.
 inline Search searched(SimulatedCluster& cluster, const SearchOptions& options = {}, double round_s = 1) {
   Search search(cluster.n, options);
   double now_s = 0;
+  constexpr int kMostRounds = 100'000;
+  int rounds = 0;
   while (const auto round = search.next(now_s)) {
+    if (++rounds > kMostRounds) throw std::logic_error("a search without an end");
     search.add(cluster.measure(*round));
     now_s += round_s;
   }

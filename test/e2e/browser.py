@@ -59,7 +59,8 @@ class Browser:
 
     def _message(self, deadline):
         while b"\0" not in self.rest:
-            if not select.select([self.from_browser], [], [], max(0, deadline - time.monotonic()))[0]:
+            left = deadline - time.monotonic()
+            if left < 0 or not select.select([self.from_browser], [], [], left)[0]:
                 raise TimeoutError("the browser does not answer")
             piece = os.read(self.from_browser, 1 << 16)
             if not piece:
@@ -90,13 +91,11 @@ class Browser:
         while data:
             data = data[os.write(self.to_browser, data):]
         deadline = time.monotonic() + LIMIT_S
-        while True:
-            answer = self._message(deadline)
-            if answer.get("id") == self.number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                return answer["result"]
+        while (answer := self._message(deadline)).get("id") != self.number:
             self._note(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
 
     def open(self, path):
         self.console, self.requests, self.events = [], [], []

@@ -131,8 +131,8 @@ class Signals(Case):
     """A rank that dies or stands still while an endless run is under way."""
 
     def signal_rank_1(self, number, *options):
-        command = [suite.MPIRUN, "-n", "3", "--oversubscribe", program("all_reduce"), "--backend", "mpi", "-b", "1K",
-                   "-e", "1K", "-N", "0", "-n", "5", *options]
+        command = ["timeout", "-k", "5", str(suite.LIMIT_S), suite.MPIRUN, "-n", "3", "--oversubscribe",
+                   program("all_reduce"), "--backend", "mpi", "-b", "1K", "-e", "1K", "-N", "0", "-n", "5", *options]
         with subprocess.Popen(command, cwd=suite.SCRATCH.name, text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
             try:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 
 import suite
 
@@ -97,8 +98,9 @@ class Fingerprint(suite.Case):
             command = [os.path.join(suite.BUILD, f"busbar{suite.SUFFIX}"), "fingerprint", "all_reduce", "--tmp", folder,
                        "--launch", f"sh {script}"]
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            while not os.path.exists(self.path("up")) and process.poll() is None:
-                pass
+            deadline = time.monotonic() + suite.LIMIT_S
+            while not os.path.exists(self.path("up")) and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
             self.assertEqual(glob.glob(os.path.join(folder, "*")), [])

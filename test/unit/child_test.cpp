@@ -108,13 +108,14 @@ TEST_CASE("SIGTERM while a child runs kills it, unwinds us and ends us by SIGTER
   REQUIRE(pipe(ends.data()) == 0);
   const pid_t us = fork();
   if (us == 0) {
+    alarm(60);  // should the child not be killed, who waits for it below
     try {
       // The child itself sends the signal, so nothing depends on time; then it hands its id to the test.
       ChildOptions options;
       options.grace_s = 0.1;
       dup2(ends[1], STDERR_FILENO);
       options.forward_stderr = true;
-      shell("echo $$ >&2; kill -TERM $PPID; trap '' TERM; while true; do sleep 1; done", options);
+      shell("echo $$ >&2; kill -TERM $PPID; trap '' TERM; sleep 1000", options);
     } catch (const Interrupted& e) {
       end_by_signal(e.signal());
     } catch (...) {

@@ -88,7 +88,9 @@ TEST_CASE("Confirmations use different good partners, and load the fabric with a
   Search search(cluster.n, {});
   std::map<int, std::set<int>> partners;
   int confirmations = 0;
+  int rounds = 0;
   while (const auto round = search.next()) {
+    REQUIRE(++rounds < 1000);
     std::set<int> seen;
     for (const std::vector<int>& group : round->groups) {
       REQUIRE(group.size() == 2);
@@ -121,6 +123,7 @@ TEST_CASE("Equal seeds and equal measurements give equal rounds", "[locate]") {
     Search search(cluster.n, options);
     std::vector<std::vector<std::vector<int>>> all;
     while (const auto round = search.next()) {
+      REQUIRE(all.size() < 1000);
       all.push_back(round->groups);
       search.add(cluster.measure(*round));
     }

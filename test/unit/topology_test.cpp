@@ -112,7 +112,7 @@ TEST_CASE("A process on one of several cores names it, and an unbound one says s
   sched_getaffinity(0, sizeof all, &all);
   if (CPU_COUNT(&all) < 2) return;
   int first = 0;
-  while (CPU_ISSET(first, &all) == 0) ++first;
+  while (first < CPU_SETSIZE && CPU_ISSET(first, &all) == 0) ++first;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(first, &one);
