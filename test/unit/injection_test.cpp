@@ -128,10 +128,26 @@ TEST_CASE("one call has other arguments, and the record can tell beforehand", "[
   CHECK(backend->as_called(op, 10).problem.count == 100);
 }
 
-TEST_CASE("a late operation is called in the end", "[injection]") {
-  const Outcome outcome = six_calls("rank=0,op=3,kind=late:1ms");
-  CHECK(outcome.calls.size() == 6);
-  CHECK(outcome.entered == 6);
+TEST_CASE("a late rank waits once, before its operation, which its record has not entered", "[injection]") {
+  std::vector<Operation> calls;
+  LaneCounter counter;
+  auto recording = std::make_unique<Recording>(4);
+  recording->calls = &calls;
+  int waits = 0;
+  const auto wait = [&](double seconds) {
+    ++waits;
+    CHECK(seconds == 0.4);
+    CHECK(calls.size() == 2);
+    CHECK(counter.entered == 2);
+  };
+  const Injector injector(parse_injection("rank=0,op=3,kind=late:400ms"), 0, wait);
+  const std::unique_ptr<Backend> backend = injector.around(std::move(recording));
+  backend->count_operations({&counter, 1});
+  const std::vector<Buffers> buffers(1);
+  for (int i = 0; i < 6; ++i) backend->launch(0, all_reduce_of(100), buffers);
+  CHECK(waits == 1);
+  CHECK(calls.size() == 6);
+  CHECK(counter.entered == 6);
 }
 
 TEST_CASE("only the process of the rank is broken", "[injection]") {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 namespace busbar {
@@ -17,12 +16,13 @@ void keep(T& value) {
   asm volatile("" : "+r"(value) : : "memory");
 }
 
-void spin() {
+std::uint64_t spin() {
   constexpr int kSteps = 250'000;  // each waits for the one before: a multiplication and an addition, 4 to 5 cycles
   std::uint64_t x = 1;
   keep(x);
   for (int i = 0; i < kSteps; ++i) x = x * 6364136223846793005U + 1442695040888963407U;
   keep(x);
+  return x;
 }
 
 std::size_t copied_bytes() {
@@ -38,13 +38,13 @@ Canary::Canary() : from_(copied_bytes(), std::byte{1}), to_(from_.size(), std::b
 
 CanaryTimes Canary::run() {
   const double start = thread_cpu_s();
-  spin();
+  const std::uint64_t spun = spin();
   const double spin_s = thread_cpu_s() - start;
   // Untimed at first: what the caches hold depends on the messages before, and that is not the machine's doing.
   copy();
   const double before = thread_cpu_s();
   copy();
-  return {spin_s, thread_cpu_s() - before};
+  return {spin_s, thread_cpu_s() - before, spun};
 }
 
 void Canary::copy() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace busbar {
@@ -9,6 +10,7 @@ namespace busbar {
 struct CanaryTimes {
   double spin_s = 0;
   double copy_s = 0;
+  std::uint64_t spun = 0;  ///< what the spinning computed: always the same, or it was other work
 };
 
 /// A fixed number of dependent integer operations (about 0.3 ms on a core of 2026, the same number on every machine and
@@ -23,6 +25,9 @@ class Canary {
   CanaryTimes run();
 
   std::size_t copy_bytes() const { return from_.size(); }
+
+  /// Whether the latest run has copied all of it.
+  bool copied() const { return to_ == from_; }
 
  private:
   void copy();

@@ -15,14 +15,14 @@ double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock
 
 /// All three at one moment: what is waited between the readings is in some of them only, so of some tries the one in
 /// which that was least (where many ranks share a core, none may be without).
-CoreTime so_far() {
+CoreTime so_far(const CoreClocks& clocks) {
   constexpr int kTries = 100;
   CoreTime best;
   double least_s = 0;
   for (int i = 0; i < kTries; ++i) {
-    const double before_s = waited_for_core_s();
-    const CoreTime now{wall_s(), thread_cpu_s(), before_s};
-    const double between_s = waited_for_core_s() - before_s;
+    const double before_s = clocks.waited_s();
+    const CoreTime now{clocks.wall_s(), clocks.cpu_s(), before_s};
+    const double between_s = clocks.waited_s() - before_s;
     if (i == 0 || between_s < least_s) {
       best = now;
       least_s = between_s;
@@ -46,11 +46,13 @@ double waited_for_core_s() {
   return file >> ran_ns >> waited_ns ? waited_ns / 1e9 : -1;
 }
 
-CoreTime spin_on_core() {
-  const CoreTime begin = so_far();
-  for (double spun_s = 0; spun_s < kShortest || (spun_s < kLongest && thread_cpu_s() - begin.cpu_s < kEnoughCpu);)
-    spun_s = wall_s() - begin.wall_s;
-  const CoreTime end = so_far();
+CoreClocks own_core_clocks() { return {wall_s, thread_cpu_s, waited_for_core_s}; }
+
+CoreTime spin_on_core(const CoreClocks& clocks) {
+  const CoreTime begin = so_far(clocks);
+  for (double spun_s = 0; spun_s < kShortest || (spun_s < kLongest && clocks.cpu_s() - begin.cpu_s < kEnoughCpu);)
+    spun_s = clocks.wall_s() - begin.wall_s;
+  const CoreTime end = so_far(clocks);
   const bool told = begin.waited_s >= 0 && end.waited_s >= 0;
   return {end.wall_s - begin.wall_s, end.cpu_s - begin.cpu_s, told ? end.waited_s - begin.waited_s : -1};
 }

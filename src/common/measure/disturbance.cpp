@@ -97,8 +97,10 @@ Disturbance judge(std::span<const HostWindow> hosts) {
   return d;
 }
 
-DisturbanceMonitor::DisturbanceMonitor(const Comm& world, std::filesystem::path root)
-    : world_(world), host_(world.split_by_host()), root_(std::move(root)) {
+OwnMoment own_moment() { return {std::chrono::steady_clock::now(), own_cpu()}; }
+
+DisturbanceMonitor::DisturbanceMonitor(const Comm& world, std::filesystem::path root, std::function<OwnMoment()> now)
+    : world_(world), host_(world.split_by_host()), root_(std::move(root)), now_(std::move(now)) {
   canary_.run();  // its first time is its slowest
   host_.barrier();
   start_ = read();
@@ -112,7 +114,7 @@ void DisturbanceMonitor::sweep() {
 
 DisturbanceMonitor::Reading DisturbanceMonitor::read() const {
   // First what must be of one moment on all of the host's processes.
-  Reading now{std::chrono::steady_clock::now(), own_cpu(), {}, {}};
+  Reading now{now_(), {}, {}};
   if (host_.rank() == 0) {
     now.cpu = host_cpu(root_);
     now.throttled = throttling(root_);
@@ -122,14 +124,16 @@ DisturbanceMonitor::Reading DisturbanceMonitor::read() const {
 
 /// The host's window; complete on process 0 of the host. Collective over the host.
 HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
-  std::array<double, 2> sums{end.own.used_s - start_.own.used_s,
-                             static_cast<double>(end.own.involuntary_switches - start_.own.involuntary_switches)};
+  const OwnCpu& before = start_.own.cpu;
+  const OwnCpu& after = end.own.cpu;
+  std::array<double, 2> sums{after.used_s - before.used_s,
+                             static_cast<double>(after.involuntary_switches - before.involuntary_switches)};
   host_.sum(sums);
   std::array<double, 4> canaries{spread_ratio(spins_), spread_ratio(copies_), median(spins_), median(copies_)};
   host_.max(canaries);
 
   HostWindow w;
-  w.elapsed_s = std::chrono::duration<double>(end.time - start_.time).count();
+  w.elapsed_s = std::chrono::duration<double>(end.own.time - start_.own.time).count();
   if (start_.cpu && end.cpu) {
     w.cpus = end.cpu->cpus;
     w.idle_s = end.cpu->idle_s - start_.cpu->idle_s;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,12 +48,20 @@ inline constexpr double kStolenCores = 0.02;
 /// needs more. Pure.
 Disturbance judge(std::span<const HostWindow> hosts);
 
+/// The time, and what this process has used until then.
+struct OwnMoment {
+  std::chrono::steady_clock::time_point time;
+  OwnCpu cpu;
+};
+OwnMoment own_moment();
+
 /// Watches this process and its host while the statistical mode measures.
 class DisturbanceMonitor {
  public:
   /// The watch begins. Collective over `world`, which must outlive this. `root` is where /proc and /sys are looked for;
-  /// figures whose files are missing stay 0.
-  explicit DisturbanceMonitor(const Comm& world, std::filesystem::path root = "/");
+  /// figures whose files are missing stay 0. `now` is asked when the watch begins and at each finish().
+  explicit DisturbanceMonitor(const Comm& world, std::filesystem::path root = "/",
+                              std::function<OwnMoment()> now = own_moment);
 
   /// Runs the canary, once per sweep and never between timed operations. Local, about a millisecond.
   void sweep();
@@ -65,8 +74,7 @@ class DisturbanceMonitor {
 
  private:
   struct Reading {
-    std::chrono::steady_clock::time_point time;
-    OwnCpu own;
+    OwnMoment own;
     std::optional<HostCpu> cpu;  ///< read by process 0 of the host only
     Throttling throttled;
   };
@@ -76,6 +84,7 @@ class DisturbanceMonitor {
   const Comm& world_;
   Comm host_;  ///< our processes on this host
   std::filesystem::path root_;
+  std::function<OwnMoment()> now_;
   Canary canary_;
   std::vector<double> spins_;
   std::vector<double> copies_;

@@ -21,11 +21,12 @@ using Kind = Injection::Kind;
 
 struct Injector::Fault {
   Injection injection;
+  std::function<void(double)> wait;
   std::atomic<bool> done{false};
   std::atomic<bool> armed{false};            ///< this process drives the rank
   std::atomic<std::uint64_t> operations{0};  ///< that the process had made at the end
 
-  explicit Fault(const Injection& i) : injection(i) {}
+  Fault(const Injection& i, std::function<void(double)> w) : injection(i), wait(std::move(w)) {}
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;
   /// An alarm that stayed silent because nothing happened is no proof.
@@ -54,8 +55,9 @@ DataFault data_fault(Kind kind) {
 }
 
 /// What a process does that breaks before the operation.
-void suffer(const Injection& injection) {
-  if (injection.kind == Kind::late) std::this_thread::sleep_for(std::chrono::duration<double>(injection.late_s));
+void suffer(const Injector::Fault& fault) {
+  const Injection& injection = fault.injection;
+  if (injection.kind == Kind::late) fault.wait(injection.late_s);
   if (injection.kind == Kind::stop) kill(getpid(), SIGSTOP);
   if (injection.kind == Kind::kill) kill(getpid(), SIGKILL);
   if (injection.kind != Kind::crash) return;
@@ -110,7 +112,7 @@ class InjectedBackend final : public WrappedBackend {
       // It has not entered the operation yet, and its record must not say so.
       counter(lane).uncount();
       if (injection_.kind == Kind::skip) return;
-      suffer(injection_);
+      suffer(*fault_);
       count(lane);
       inner().enqueue(lane, op, buffers);
     }
@@ -178,8 +180,11 @@ class InjectedBackend final : public WrappedBackend {
 
 }  // namespace
 
-Injector::Injector(const std::optional<Injection>& injection, int process) : process_(process) {
-  if (injection) fault_ = std::make_shared<Fault>(*injection);
+void sleep_for_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+Injector::Injector(const std::optional<Injection>& injection, int process, std::function<void(double)> wait)
+    : process_(process) {
+  if (injection) fault_ = std::make_shared<Fault>(*injection, std::move(wait));
 }
 
 void Injector::check(int nranks, const Collective& collective) const {

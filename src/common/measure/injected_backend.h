@@ -3,6 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/base/injection.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,11 +11,15 @@
 
 namespace busbar {
 
+void sleep_for_seconds(double seconds);
+
 /// --inject for one process: its communicators count their operations together and share the fault, which happens once.
 class Injector {
  public:
   /// `process` of the job drives the ranks from process x ranks per process on. Nothing: breaks nothing.
-  Injector(const std::optional<Injection>& injection, int process);
+  /// `wait` lets so many seconds pass for kind=late.
+  Injector(const std::optional<Injection>& injection, int process,
+           std::function<void(double)> wait = sleep_for_seconds);
 
   /// Throws Error(bad_config) where a job of `nranks` has no such rank or this collective nothing to break so; the same
   /// on every rank.

@@ -20,7 +20,7 @@ bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error 
 }  // namespace
 
 PeerConnections::Clock::time_point PeerConnections::add_events(std::vector<pollfd>& events) {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = now_();
   Clock::time_point until = now + kPatience;
   const bool open = accepting();
   if (!open) until = now + kLookAgain;
@@ -38,7 +38,7 @@ PeerConnections::Clock::time_point PeerConnections::add_events(std::vector<pollf
 
 void PeerConnections::serve(std::span<const pollfd> events, const Handle& handle,
                             const std::function<void()>& between) {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = now_();
   for (std::size_t i = 0; i < polled_; ++i) {
     between();
     Connection& connection = connections_[i];
@@ -51,7 +51,7 @@ void PeerConnections::serve(std::span<const pollfd> events, const Handle& handle
 }
 
 bool PeerConnections::accepting() const {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = now_();
   return now >= accept_again_ && (connections_.size() < kMost || std::ranges::any_of(connections_, [&](const auto& c) {
                                     return !c.trusted && now >= c.begun + kSuspicion;
                                   }));
@@ -60,7 +60,7 @@ bool PeerConnections::accepting() const {
 /// Whoever has said nothing for longest gives way.
 bool PeerConnections::make_room() {
   if (connections_.size() < kMost) return true;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = now_();
   // Connections stand in the order in which they came. What has arrived and was not read yet is no silence.
   const auto victim = std::ranges::find_if(connections_, [&](const Connection& c) {
     char next = 0;
@@ -76,10 +76,10 @@ void PeerConnections::accept_new() {
   for (std::size_t taken = 0; taken < kMost && make_room(); ++taken) {
     Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.open()) {
-      connections_.push_back({.socket = std::move(socket), .begun = Clock::now(), .in = {}, .out = {}});
+      connections_.push_back({.socket = std::move(socket), .begun = now_(), .in = {}, .out = {}});
     } else if (errno != ECONNABORTED && errno != EINTR) {
       // Nobody left to accept, or no descriptor to do it with: poll would report the latter again and again.
-      if (!again(errno)) accept_again_ = Clock::now() + kLookAgain;
+      if (!again(errno)) accept_again_ = now_() + kLookAgain;
       return;
     }
   }

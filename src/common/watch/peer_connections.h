@@ -27,8 +27,13 @@ class PeerConnections {
 
   /// `segments_shrank`: whether packets as large as when the job began no longer reach this host. Then large echoes
   /// stay unanswered: a new connection agrees on smaller segments and would hide what the job's older ones suffer from.
-  PeerConnections(Socket listener, std::string token, std::function<bool()> segments_shrank)
-      : listener_(std::move(listener)), token_(std::move(token)), segments_shrank_(std::move(segments_shrank)) {}
+  /// `now` tells the time.
+  PeerConnections(Socket listener, std::string token, std::function<bool()> segments_shrank,
+                  std::function<Clock::time_point()> now = Clock::now)
+      : listener_(std::move(listener)),
+        token_(std::move(token)),
+        segments_shrank_(std::move(segments_shrank)),
+        now_(std::move(now)) {}
 
   /// Adds what to poll for; returns when to come back at the latest.
   Clock::time_point add_events(std::vector<pollfd>& events);
@@ -58,6 +63,7 @@ class PeerConnections {
   Socket listener_;
   std::string token_;
   std::function<bool()> segments_shrank_;
+  std::function<Clock::time_point()> now_;
   std::vector<Connection> connections_;
   std::size_t polled_ = 0;            ///< of connections_, in the order of the events
   Clock::time_point accept_again_{};  ///< not before: no descriptors were left

@@ -95,12 +95,13 @@ GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes)
 }
 
 GroupProbe::GroupProbe(const Comm& world, const LocateUnits& units, Backend& baseline, const Config& config,
-                       std::size_t capacity, Watchdog& watchdog, WrapGroup wrap)
+                       std::size_t capacity, Watchdog& watchdog, WrapGroup wrap, std::function<Clock::time_point()> now)
     : world_(world),
       units_(units),
       config_(config),
       watchdog_(watchdog),
       wrap_(std::move(wrap)),
+      now_(std::move(now)),
       in_turns_(baseline.name() == "mpi"),
       arena_(baseline, capacity, 0) {}
 
@@ -148,22 +149,22 @@ std::vector<double> GroupProbe::repeat(Backend& backend, const Comm& group, std:
   const Buffers buffers{arena_.send(0, 0), arena_.recv(0, 0)};
   std::vector<double> times_s(shape.repetitions * ops.size());
   const double patience_s = shape.repetition_s * shape.repetitions * kPatience;
-  const Clock::time_point begin = Clock::now();
+  const Clock::time_point begin = now_();
   bool over = false;
   for (int i = -kSettle; i < shape.repetitions; ++i) {
     for (std::size_t o = 0; o < ops.size(); ++o) {
       Operation op = ops[o];
       if (!over) {
         // A meeting and an agreement in one.
-        const double spent_s = group.max(seconds(Clock::now() - begin));
+        const double spent_s = group.max(seconds(now_() - begin));
         over = patience_s > 0 && i >= kLeast && o == 0 && spent_s > patience_s;
       }
       // All groups count as many operations: who has fewer than the others would be taken for late where a job hangs.
       if (over) op.problem.count = 1;
-      const Clock::time_point start = Clock::now();
+      const Clock::time_point start = now_();
       backend.launch(0, op, {&buffers, 1});
       backend.synchronize(0);
-      if (i >= 0 && !over) times_s[i * ops.size() + o] = std::max(seconds(Clock::now() - start), 1e-9);
+      if (i >= 0 && !over) times_s[i * ops.size() + o] = std::max(seconds(now_() - start), 1e-9);
     }
   }
   return times_s;

@@ -37,9 +37,9 @@ using WrapGroup = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend
 class GroupProbe {
  public:
   /// `baseline` owns the buffers, of `capacity` bytes each, and must drive one rank per process. Everything must
-  /// outlive the probe. Collective.
+  /// outlive the probe. `now` tells this process's time. Collective.
   GroupProbe(const Comm& world, const LocateUnits& units, Backend& baseline, const Config& config, std::size_t capacity,
-             Watchdog& watchdog, WrapGroup wrap);
+             Watchdog& watchdog, WrapGroup wrap, std::function<Clock::time_point()> now = Clock::now);
 
   /// One measurement per group in order, the same on all processes; a group without links has no repetitions. `name`:
   /// of the round, for messages. New communicators each time: on NCCL that takes longer than the measurement. A group
@@ -61,6 +61,7 @@ class GroupProbe {
   const Config& config_;
   Watchdog& watchdog_;
   WrapGroup wrap_;
+  std::function<Clock::time_point()> now_;
   bool in_turns_;
   Arena arena_;
 };
