@@ -4,6 +4,7 @@
 #include "common/watch/ras.h"
 
 #include "common/base/error.h"
+#include "common/watch/ras_observer.h"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
@@ -291,6 +292,25 @@ TEST_CASE("RAS is asked for JSON, and for text where it has none", "[watch][ras]
   }
   const FakeRas ras([](int fd, int) { serve_like_nccl(fd, false, kText); });
   CHECK(ask_ras(5s) == kText);
+}
+
+TEST_CASE("RAS may be asked early by one thread while another asks again", "[watch][ras]") {
+  const FakeRas ras([](int fd, int) { serve_like_nccl(fd, true, json_report(json_rank(0, 1), "")); });
+  for (int round = 0; round < 10; ++round) {
+    RasObserver observer;
+    std::thread early([&] { observer.look_early(); });
+    const RasEvidence evidence = observer.look_again();
+    early.join();
+    CHECK(evidence.answered);
+    CHECK(evidence.why_not.empty());
+  }
+}
+
+TEST_CASE("an answer that is not RAS's is not taken for one of it", "[watch][ras]") {
+  const FakeRas ras([](int fd, int) { serve_like_nccl(fd, false, "nothing of RAS\n"); });
+  const RasEvidence evidence = RasObserver().look_again();
+  CHECK_FALSE(evidence.answered);
+  CHECK(evidence.why_not == "an answer that is not RAS's");
 }
 
 TEST_CASE("one that hangs up at what it does not know is asked again without", "[watch][ras]") {

@@ -73,6 +73,7 @@ void HostObserver::look_closely(const JobView& view) {
       net_bytes_per_s_ = std::max(0.0, all - own) / since.count();
     }
   }
+  const std::lock_guard lock(thread_mutex_);
   if (thread_.joinable()) thread_.join();
   thread_ = std::thread([this, view] { work(view); });
 }

@@ -34,7 +34,7 @@ class HostObserver {
   /// Notes the counters that later looks are compared with.
   void look_early();
 
-  /// Begins to look for troubles and to probe the other hosts, unless it is at it. Returns at once.
+  /// Begins to look for troubles and to probe the other hosts, unless it is at it. Returns at once. Any thread.
   void look_closely(const JobView& view);
 
   /// This host as known now, its records read anew.
@@ -57,6 +57,7 @@ class HostObserver {
   std::vector<PeerProbe> probes_;
   int mtu_ = 0;
   bool working_ = false;
+  std::mutex thread_mutex_;  ///< over what follows: a look may be over before who began it has put its thread here
   std::thread thread_;
 };
 

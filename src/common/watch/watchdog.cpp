@@ -53,8 +53,8 @@ Watchdog::Impl::Impl(double timeout, const Owner& owner, Json the_json)
 Watchdog::Impl::~Impl() {
   stopping = true;
   server.reset();
+  if (leaver.joinable()) leaver.join();  // does not come back: the process ends with the code that all others end with
   if (collector.joinable()) collector.join();
-  if (ras_thread.joinable()) ras_thread.join();
   pthread_kill(sigterm_thread.native_handle(), SIGTERM);
   sigterm_thread.join();
   record->end(Ending::good);

@@ -1,6 +1,5 @@
 #include "common/watch/hang_report.h"
 #include "common/watch/movement.h"
-#include "common/watch/ras.h"
 #include "common/watch/watchdog_impl.h"
 
 #include <fmt/format.h>
@@ -94,19 +93,7 @@ bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState&
 
 void Watchdog::Impl::ask_ras_again() {
   if (!has_ras) return;
-  if (ras_thread.joinable()) ras_thread.join();
-  RasEvidence answer;
-  std::string earlier;
-  {
-    const std::lock_guard lock(mutex);
-    earlier = earlier_ras;
-  }
-  try {
-    answer = read_ras(ask_ras(kRasLimit), earlier);
-    answer.answered = true;
-  } catch (const std::exception& e) {
-    answer.why_not = e.what();
-  }
+  RasEvidence answer = ras_observer.look_again();
   answer.host = view().host;
   const std::lock_guard lock(mutex);
   ras = {std::move(answer)};

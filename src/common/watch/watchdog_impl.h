@@ -2,6 +2,7 @@
 
 #include "common/watch/collector.h"
 #include "common/watch/flight_record.h"
+#include "common/watch/ras_observer.h"
 #include "common/watch/watchdog.h"
 
 #include <atomic>
@@ -59,9 +60,9 @@ struct Watchdog::Impl {
   JobView job;
   std::list<Backend*> backends;
   std::vector<RasEvidence> ras;
-  std::string earlier_ras;
 
   HostObserver observer;
+  RasObserver ras_observer;
   bool looked_early = false;
   std::atomic<Clock::time_point> next_look{Clock::time_point{}};
   std::atomic<Clock::time_point> deferred{Clock::time_point{}};  ///< since when another one is to collect; 0: not
@@ -77,12 +78,10 @@ struct Watchdog::Impl {
   std::atomic<bool> leaving{false};
   std::atomic<bool> stopping{false};
   std::thread collector;
-  std::thread ras_thread;
   std::thread sigterm_thread;
+  std::thread leaver;                  ///< of the server's thread: ends the process because another one told it to
   std::unique_ptr<PeerServer> server;  ///< last: its thread uses everything above
 };
-
-inline constexpr std::chrono::milliseconds kRasLimit{3000};
 
 /// Not through stdio, whose locks the main thread may hold.
 void write_to_stderr(std::string_view text);

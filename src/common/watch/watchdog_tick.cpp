@@ -1,4 +1,3 @@
-#include "common/watch/ras.h"
 #include "common/watch/watchdog_impl.h"
 
 namespace busbar {
@@ -52,18 +51,7 @@ void Watchdog::Impl::look_early() {
   }
   current_record()->set_error(errors);
   const bool first_of_job = !now.hosts.empty() && now.hosts.front().front() == now.rank;
-  if (!has_ras || !first_of_job) return;
-  if (ras_thread.joinable()) ras_thread.join();
-  ras_thread = std::thread([this] {
-    std::string text;
-    try {
-      text = ask_ras(kRasLimit);
-    } catch (const std::exception&) {
-      text.clear();  // asked again at expiry, where the reason is told
-    }
-    const std::lock_guard lock(mutex);
-    earlier_ras = std::move(text);
-  });
+  if (has_ras && first_of_job) ras_observer.look_early();
 }
 
 std::string Watchdog::Impl::handle(std::string_view request) {
@@ -93,11 +81,11 @@ std::string Watchdog::Impl::handle(std::string_view request) {
   if (request == kStop || request == kStopAndKeep) {
     if (request == kStopAndKeep) keep_records = true;
     ending = true;
-    // After the reply.
-    std::thread([this] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (leaver.joinable()) return "leaving";
+    leaver = std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the reply
       leave();
-    }).detach();
+    });
     return "leaving";
   }
   return "unknown request";
