@@ -13,7 +13,7 @@ choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_H
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test-deps test test-asan bench experiments faults soak lint-deps lint \
+.PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads bench experiments faults soak lint-deps lint \
         format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
@@ -50,6 +50,13 @@ test: test-deps build-all  ## Install what is missing, build, and run every test
 test-asan:  ## The unit and MPI tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(unit|mpi_)')"
 
+test-tsan:  ## The unit tests of what runs in several threads under the thread sanitizer, without MPI
+	@$(MAKE) --no-print-directory test-threads PRESET=tsan BUILDDIR=build-tsan
+
+test-threads: test-deps configure
+	@$(build_only) --target test_threads
+	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^threads$$' $(ARGS)
+
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
 
@@ -78,4 +85,4 @@ bundle: bundle-deps build-all  ## Make a relocatable tarball for machines withou
 	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
 clean:  ## Remove the build directories
-	@rm -rf '$(BUILDDIR)' build-asan build-cpu build-lint
+	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-cpu build-lint

@@ -22,14 +22,21 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
                     $<$<COMPILE_LANGUAGE:CXX>:-Wshadow> $<$<COMPILE_LANGUAGE:CXX>:-Werror=switch>
                     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Werror=switch>)
 
-option(BUSBAR_SANITIZE "Address and undefined-behaviour sanitizer" OFF)
+set(BUSBAR_SANITIZE OFF CACHE STRING "OFF, address (and undefined behaviour) or thread")
+set_property(CACHE BUSBAR_SANITIZE PROPERTY STRINGS OFF address thread)
+if(BUSBAR_SANITIZE STREQUAL "address")
+  set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+elseif(BUSBAR_SANITIZE STREQUAL "thread")
+  set(sanitizers -fsanitize=thread)
+elseif(BUSBAR_SANITIZE)
+  message(FATAL_ERROR "BUSBAR_SANITIZE is ${BUSBAR_SANITIZE}; choose from OFF, address, thread")
+endif()
 if(BUSBAR_SANITIZE)
   # g++ 12 believes the instrumented standard library to be uninitialised.
-  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Wno-maybe-uninitialized>
-                      $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined>
-                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>
-                      $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer> $<$<COMPILE_LANGUAGE:C,CXX>:-O1>)
-  add_link_options(-fsanitize=address,undefined)
+  foreach(flag IN LISTS sanitizers ITEMS -Wno-maybe-uninitialized -fno-omit-frame-pointer -O1)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+  endforeach()
+  add_link_options(${sanitizers})
 endif()
 
 # For libFuzzer to see which way an input takes, everything must be instrumented: a build folder of its own, with
