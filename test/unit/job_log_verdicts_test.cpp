@@ -3,8 +3,8 @@
 // stands behind them, and a job that is fine called broken.
 
 #include "common/machine/xid_table.h"
+#include "driver/diagnose/nccl_warnings.h"
 #include "driver/diagnose/setting_rules.h"
-#include "driver/diagnose/warning_kind.h"
 #include "unit/job_log_fixture.h"
 
 #include <catch2/catch.hpp>

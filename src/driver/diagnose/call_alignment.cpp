@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace busbar {
-
 namespace {
 
 constexpr std::int64_t kCompared = 128;  // calls of a log that are looked for in another
@@ -121,6 +121,214 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reli
     return alignment;
   }
   return by_best_shift(std::move(alignment.streams));
+}
+
+namespace {
+
+constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged order is recognised
+constexpr std::int64_t kMaxShift = 8;
+
+struct Vote {
+  std::uint64_t hash = 0;  ///< of a checkpoint
+  Call call;
+  std::vector<std::uint32_t> voters;
+};
+
+/// Votes by size, the largest first.
+void sort_votes(std::vector<Vote>& votes) {
+  std::stable_sort(votes.begin(), votes.end(),
+                   [](const Vote& a, const Vote& b) { return a.voters.size() > b.voters.size(); });
+}
+
+Divergence divided(const std::vector<Vote>& votes, std::int64_t key) {
+  Divergence divergence;
+  divergence.key = key;
+  divergence.majority = votes[0].voters;
+  for (std::size_t i = 1; i < votes.size(); ++i) {
+    divergence.deviating.insert(divergence.deviating.end(), votes[i].voters.begin(), votes[i].voters.end());
+  }
+  divergence.tie = divergence.majority.size() <= divergence.deviating.size();
+  return divergence;
+}
+
+/// Before the windows: hashes of everything up to a call, where all logs begin
+/// with the communicator.
+std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
+  if (alignment.how == CallAlignment::How::best_shift) return std::nullopt;
+  std::uint64_t step = 0;
+  std::uint64_t most = 0;
+  for (const PlacedCalls& placed : alignment.streams) {
+    if (placed.offset != alignment.streams.front().offset) return std::nullopt;
+    if (placed.calls->checkpoints().empty()) continue;
+    step = std::max(step, placed.calls->checkpoint_step());
+    most = std::max(most, placed.calls->checkpoint_step() * placed.calls->checkpoints().size());
+  }
+  if (step == 0) return std::nullopt;
+  for (std::uint64_t ordinal = step; ordinal <= most; ordinal += step) {
+    std::vector<Vote> votes;
+    for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
+      const CallStream& calls = *alignment.streams[i].calls;
+      const std::uint64_t index = ordinal / calls.checkpoint_step();
+      if (index == 0 || index > calls.checkpoints().size()) continue;
+      const std::uint64_t hash = calls.checkpoints()[index - 1];
+      auto vote = std::find_if(votes.begin(), votes.end(), [&](const Vote& one) { return one.hash == hash; });
+      if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{hash, {}, {}});
+      vote->voters.push_back(i);
+    }
+    if (votes.size() < 2) continue;
+    sort_votes(votes);
+    const std::int64_t offset = alignment.streams.front().offset;
+    Divergence divergence = divided(votes, offset + static_cast<std::int64_t>(ordinal) - 1);
+    divergence.not_before = offset + static_cast<std::int64_t>(ordinal - step);
+    return divergence;
+  }
+  return std::nullopt;
+}
+
+std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector<Vote>& votes) {
+  std::int64_t begin = INT64_MAX, end = INT64_MIN;
+  for (const PlacedCalls& placed : alignment.streams) {
+    if (placed.calls->size() == 0) continue;
+    begin = std::min(begin, placed.begin());
+    end = std::max(end, placed.end());
+  }
+  // Windows of ranks that are far apart leave a gap that nobody's calls fill.
+  for (std::int64_t key = begin; key < end;) {
+    votes.clear();
+    std::int64_t next = end;
+    for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
+      const PlacedCalls& placed = alignment.streams[i];
+      if (placed.begin() > key) next = std::min(next, placed.begin());
+      if (key < placed.begin() || key >= placed.end()) continue;
+      const Call& call = placed.at(key);
+      auto vote = std::find_if(votes.begin(), votes.end(), [&](const Vote& one) { return one.call.agrees(call); });
+      if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{0, call, {}});
+      vote->voters.push_back(i);
+    }
+    if (votes.size() > 1) {
+      sort_votes(votes);
+      return divided(votes, key);
+    }
+    key = votes.empty() ? next : key + 1;
+  }
+  return std::nullopt;
+}
+
+bool less_call(const Call& a, const Call& b) {
+  return std::tie(a.count, a.root, a.op, a.dtype, a.redop) < std::tie(b.count, b.root, b.op, b.dtype, b.redop);
+}
+
+/// From `key` on, some number of calls are the same in both, in another order.
+bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
+  const std::int64_t most = std::min({a.end(), b.end(), key + kReorderWindow}) - key;
+  std::vector<Call> calls_a, calls_b;
+  for (std::int64_t n = 0; n < most; ++n) {
+    const auto insert = [](std::vector<Call>& calls, const Call& call) {
+      calls.insert(std::upper_bound(calls.begin(), calls.end(), call, less_call), call);
+    };
+    insert(calls_a, a.at(key + n));
+    insert(calls_b, b.at(key + n));
+    if (n > 0 && std::equal(calls_a.begin(), calls_a.end(), calls_b.begin(),
+                            [](const Call& one, const Call& other) { return one.agrees(other); }))
+      return true;
+  }
+  return false;
+}
+
+/// How many calls later (positive) in `b` the calls of `a` from `key` on stand;
+/// 0: nowhere near.
+std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
+  for (std::int64_t distance = 1; distance <= kMaxShift; ++distance) {
+    for (const std::int64_t shift : {distance, -distance}) {
+      const std::int64_t from = shift > 0 ? key : key - shift;  // what was called in between is the difference
+      std::int64_t same = 0, compared = 0;
+      for (std::int64_t k = from; k < a.end() && k + shift < b.end() && compared < kReorderWindow; ++k) {
+        if (k < a.begin() || k + shift < b.begin()) continue;
+        ++compared;
+        if (a.at(k).agrees(b.at(k + shift))) ++same;
+      }
+      if (compared > 0 && same == compared) return shift;
+    }
+  }
+  return 0;
+}
+
+std::string difference(const Call& one, const Call& usual, const Words& words) {
+  if (one.op != usual.op) return fmt::format("{} instead of {}", words.text(one.op), words.text(usual.op));
+  std::string text;
+  const auto tell = [&](std::string_view what, const auto& got, const auto& others) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {} instead of {}", what, got, others);
+  };
+  if (one.count != usual.count) tell("count", one.count, usual.count);
+  if (one.dtype != usual.dtype) tell("datatype", words.text(one.dtype), words.text(usual.dtype));
+  if (one.redop != usual.redop) tell("op", words.text(one.redop), words.text(usual.redop));
+  if (one.root != usual.root) tell("root", one.root, usual.root);
+  return text;
+}
+
+}  // namespace
+
+std::optional<Divergence> first_divergence(const CallAlignment& alignment, const Words& words) {
+  if (alignment.how == CallAlignment::How::none) return std::nullopt;
+  std::vector<Vote> votes;
+  std::optional<Divergence> early = by_checkpoints(alignment);
+  std::optional<Divergence> exact = by_windows(alignment, votes);
+  if (early && exact && exact->key >= *early->not_before && exact->key <= early->key) {
+    // Exact only where all that differ still have the whole stretch.
+    const auto has_stretch = [&](std::uint32_t i) { return alignment.streams[i].begin() <= *early->not_before; };
+    if (std::all_of(early->majority.begin(), early->majority.end(), has_stretch) &&
+        std::all_of(early->deviating.begin(), early->deviating.end(), has_stretch))
+      early.reset();
+  } else if (early && exact && exact->key < *early->not_before) {
+    early.reset();
+  }
+  if (early) return early;
+  if (!exact) return std::nullopt;
+  const PlacedCalls& deviating = alignment.streams[exact->deviating.front()];
+  const PlacedCalls& usual = alignment.streams[*std::max_element(
+      exact->majority.begin(), exact->majority.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return alignment.streams[a].end() < alignment.streams[b].end(); })];
+  exact->order = reordered(deviating, usual, exact->key);
+  if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);
+  exact->differs = difference(deviating.at(exact->key), usual.at(exact->key), words);
+  exact->majority_call = describe_call(usual.at(exact->key), words);
+  exact->deviating_call = describe_call(deviating.at(exact->key), words);
+  return exact;
+}
+
+std::string describe_call(const Call& call, const Words& words) {
+  std::string text = fmt::format("{} count {} datatype {}", words.text(call.op), call.count, words.text(call.dtype));
+  if (!words.text(call.redop).empty()) text += " op " + words.text(call.redop);
+  if (call.root >= 0) text += fmt::format(" root {}", call.root);
+  return text;
+}
+
+static constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream takes before the host waits
+
+std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment) {
+  if (alignment.how == CallAlignment::How::none || !alignment.certain) return std::nullopt;
+  CallLag lag;
+  lag.front = INT64_MIN;
+  lag.least = INT64_MAX;
+  for (const PlacedCalls& placed : alignment.streams) {
+    lag.front = std::max(lag.front, placed.end());
+    lag.least = std::min(lag.least, placed.end());
+  }
+  if (lag.front == lag.least) return std::nullopt;
+  std::size_t cut = 0;
+  for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
+    const PlacedCalls& placed = alignment.streams[i];
+    const bool at_front = placed.end() == lag.front;
+    (at_front ? lag.at_front : lag.behind).push_back(i);
+    if (at_front) continue;
+    const bool left = book.instances[placed.member->instance].ended && !book.instances[placed.member->instance].aborted;
+    // The call that is missing may be the line that was cut.
+    if (left || (book.actors[placed.member->actor].cut && placed.end() + 1 == lag.front)) ++cut;
+  }
+  if (cut == lag.behind.size()) return lag;
+  lag.waited_for = lag.at_front.size() > lag.behind.size() || lag.front - lag.least > kQueueLength;
+  return lag;
 }
 
 }  // namespace busbar

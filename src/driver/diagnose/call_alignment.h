@@ -60,4 +60,33 @@ std::optional<Divergence> first_divergence(const CallAlignment& alignment, const
 /// "AllReduce count 1024 datatype 7 op 0".
 std::string describe_call(const Call& call, const Words& words);
 
+/// Ranks that made fewer calls on a communicator than others.
+struct CallLag {
+  std::int64_t front = 0;               ///< key after the last call of the foremost
+  std::int64_t least = 0;               ///< of the last
+  std::vector<std::uint32_t> at_front;  ///< indices of streams
+  std::vector<std::uint32_t> behind;
+  bool waited_for = false;  ///< not merely the usual skew of calls that are enqueued ahead
+};
+
+/// Nothing where all made the same number of calls. A few calls of difference
+/// are usual in a job that runs, because hosts enqueue ahead of the GPUs. Ranks
+/// wait where most of them stopped at the same call: in a job that moves they
+/// are spread. A lead beyond what a stream's queue holds is no skew either.
+std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment);
+
+/// Calls on several communicators that wait for each other.
+struct DeadlockCycle {
+  std::string text;                   ///< "rank 3 waits in AllReduce #5 of communicator 2 for
+                                      ///< ranks 0-2, which wait in ..."
+  std::vector<std::uint32_t> actors;  ///< of the smallest party
+  bool inversion = false;             ///< all called everything, in opposite orders
+};
+
+/// `comms` and `alignments` belong together. Looks at the last calls of each
+/// rank: a cycle of ranks that wait for each other, or two communicators whose
+/// last calls stand in opposite orders on ranks that share both.
+std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+                                       const std::vector<CallAlignment>& alignments);
+
 }  // namespace busbar

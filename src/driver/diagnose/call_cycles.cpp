@@ -1,4 +1,4 @@
-#include "driver/diagnose/call_cycles.h"
+#include "driver/diagnose/call_alignment.h"
 
 #include <fmt/format.h>
 

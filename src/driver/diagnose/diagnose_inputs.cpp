@@ -2,16 +2,30 @@
 
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
+#include "common/base/units.h"
+#include "common/machine/cores.h"
+#include "common/machine/host_counters.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_json.h"
+#include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <map>
 #include <optional>
+#include <set>
+#include <system_error>
+#include <thread>
 
 namespace busbar {
 namespace {
@@ -102,6 +116,195 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
     }
   }
   return inputs;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookApart{2000};  ///< RAS's counters are compared over this time
+constexpr std::chrono::milliseconds kRasLimit{3000};
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  const std::string_view whole = name.data();
+  return std::string(whole.substr(0, whole.find('.')));  // as records have it
+}
+
+/// What runs on this host now, watched for a moment.
+void look_here(HostEvidence& host, std::vector<RasEvidence>& ras) {
+  const auto before = error_counters();
+  const std::uint64_t bytes = network_bytes();
+  const auto begun = Clock::now();
+  std::string first, second, why_not;
+  try {
+    first = ask_ras(kRasLimit);
+  } catch (const std::exception& e) {
+    why_not = e.what();
+  }
+  std::this_thread::sleep_for(kLookApart);
+  const std::chrono::duration<double> time = Clock::now() - begun;
+  host.net_bytes_per_s = static_cast<double>(network_bytes() - bytes) / time.count();
+  host.troubles = host_troubles(before);
+  if (first.empty()) return;
+  try {
+    second = ask_ras(kRasLimit);
+  } catch (const std::exception& e) {
+    why_not = e.what();
+  }
+  RasEvidence evidence = read_ras(second.empty() ? first : second, second.empty() ? std::string() : first);
+  evidence.host = host.host;
+  ras.push_back(std::move(evidence));
+}
+
+HostEvidence host_of(std::string name, std::vector<FlightState> flights, std::vector<RasEvidence>& ras) {
+  HostEvidence host;
+  host.host = std::move(name);
+  host.reached = true;
+  const bool here = host.host == this_host();
+  bool running = false;
+  for (FlightState& flight : flights) {
+    RankEvidence rank;
+    if (here) rank.process = process_state(flight);
+    running = running || rank.process.life == ProcessState::Life::alive;
+    rank.flight = std::move(flight);
+    host.ranks.push_back(std::move(rank));
+  }
+  if (running) {
+    look_here(host, ras);
+  } else if (here) {
+    host.troubles = host_troubles(error_counters());
+  }
+  return host;
+}
+
+}  // namespace
+
+std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid) {
+  std::string wanted(jobid);
+  std::map<std::string, std::int64_t> started;
+  for (const FlightState& f : flights) {
+    auto& at = started[f.jobid];
+    at = std::max(at, f.started_unix_s);
+  }
+  if (wanted.empty()) {
+    const auto newest = std::max_element(started.begin(), started.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (newest != started.end()) wanted = newest->first;
+  } else if (!started.contains(wanted)) {
+    std::set<std::string> jobs;
+    for (const auto& [job, time] : started) jobs.insert(job);
+    throw Error(ExitCode::bad_config,
+                fmt::format("no flight record of job {}; {}", in_quotes(wanted),
+                            jobs.empty() ? "there are none at all"
+                                         : fmt::format("there are records of: {}", fmt::join(jobs, " "))));
+  }
+  std::erase_if(flights, [&](const FlightState& f) { return f.jobid != wanted; });
+  return flights;
+}
+
+HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
+  HangEvidence evidence;
+  evidence.occasion = HangEvidence::Occasion::files;
+  evidence.reporter = "busbar diagnose on " + this_host();
+  std::map<std::string, std::vector<FlightState>> by_host;
+  constexpr int kMost = 1 << 22;
+  for (FlightState& f : flights) {
+    evidence.jobid = f.jobid;
+    evidence.nprocs = std::max(evidence.nprocs, std::min(f.nprocs, kMost));
+    evidence.limit_s = std::max(evidence.limit_s, f.limit_s);
+    evidence.idle_s = by_host.empty() ? f.idle_s : std::min(evidence.idle_s, f.idle_s);
+    std::string host = f.host;
+    by_host[std::move(host)].push_back(std::move(f));
+  }
+  for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host), evidence.ras));
+  // As people number them: by their lowest ranks.
+  std::sort(evidence.hosts.begin(), evidence.hosts.end(), [](const HostEvidence& a, const HostEvidence& b) {
+    return a.ranks.front().flight.rank < b.ranks.front().flight.rank;
+  });
+  return evidence;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Files that follow each other; what is in one is in the JobLog in their order, and so after merging is all.
+struct Share {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  JobLog job;
+  std::vector<std::string> unknown;
+  std::exception_ptr failure;
+};
+
+std::string plain(std::string_view text) {
+  constexpr std::size_t kMost = 400;
+  std::string result(text.substr(0, kMost));
+  for (char& c : result) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = '?';
+  }
+  return result;
+}
+
+/// Parts of about the same size. A file is never divided: its lines mean something only in their order.
+std::vector<Share> share_out(std::span<const fs::path> files, std::size_t threads) {
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t all = 0;
+  for (const fs::path& file : files) {
+    std::error_code unknown;
+    const auto size = fs::file_size(file, unknown);
+    sizes.push_back(unknown ? 0 : size + 4096);  // opening one counts too
+    all += sizes.back();
+  }
+  std::vector<Share> shares;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::uint64_t due = all * shares.size() / threads;
+    if (shares.empty() || (shares.size() < threads && before >= due)) shares.push_back({i, i, JobLog(), {}, nullptr});
+    shares.back().end = i + 1;
+    before += sizes[i];
+  }
+  return shares;
+}
+
+void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFile>& read, std::size_t unknown_lines) {
+  try {
+    for (std::size_t i = share.begin; i < share.end; ++i) {
+      read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
+        share.job.add(line, i, number);
+        const auto* other = std::get_if<OtherLine>(&line.fact);
+        if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
+        share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number, plain(other->text)));
+      });
+    }
+  } catch (...) {
+    share.failure = std::current_exception();
+  }
+}
+
+}  // namespace
+
+ReadLogs read_logs(std::span<const fs::path> files, std::size_t unknown_lines) {
+  ReadLogs logs;
+  logs.files.resize(files.size());
+  std::vector<Share> shares = share_out(files, static_cast<std::size_t>(std::max(1, job_cores())));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < shares.size(); ++i) {
+    threads.emplace_back([&, i] { read_share(shares[i], files, logs.files, unknown_lines); });
+  }
+  if (!shares.empty()) read_share(shares[0], files, logs.files, unknown_lines);
+  for (std::thread& thread : threads) thread.join();
+  for (Share& share : shares) {
+    if (share.failure) std::rethrow_exception(share.failure);
+    logs.job.merge(std::move(share.job));
+    for (std::string& line : share.unknown) {
+      if (logs.unknown.size() < unknown_lines) logs.unknown.push_back(std::move(line));
+    }
+  }
+  return logs;
 }
 
 }  // namespace busbar

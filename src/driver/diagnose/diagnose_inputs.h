@@ -2,10 +2,13 @@
 
 #include "common/watch/flight_state.h"
 #include "common/watch/hang_evidence.h"
+#include "driver/diagnose/job_log.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -27,5 +30,23 @@ struct DiagnoseInputs {
 /// Looks at the beginning of each file. Never blocks on a pipe and never throws for what is in a file: a damaged one of
 /// ours is a log without lines of NCCL.
 DiagnoseInputs sort_inputs(std::span<const std::filesystem::path> files);
+
+/// The records of job `jobid`, or, where that is empty, of the job that was started last. Throws Error(bad_config) with
+/// the choices where there is none.
+std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid);
+
+/// What the records of one job say, with what this host knows of those of its own: its processes, its troubles and,
+/// where they still run, what moves and NCCL's RAS service (3 s then).
+HangEvidence evidence_of_flights(std::vector<FlightState> flights);
+
+struct ReadLogs {
+  JobLog job;
+  std::vector<LogFile> files;        ///< in the order given
+  std::vector<std::string> unknown;  ///< "FILE:LINE: text" of NCCL's lines that were not understood, the first ones
+};
+
+/// Reads them all, in as many threads as there are cores; what is found does not depend on their number.
+/// `unknown_lines`: how many of those to keep.
+ReadLogs read_logs(std::span<const std::filesystem::path> files, std::size_t unknown_lines);
 
 }  // namespace busbar

@@ -1,9 +1,12 @@
 #pragma once
 
 #include "common/record/json_values.h"
+#include "driver/diagnose/diagnose_inputs.h"
 #include "driver/diagnose/job_log.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace busbar {
 
@@ -14,5 +17,31 @@ std::string diagnosis_text(const Diagnosis& diagnosis);
 std::string diagnosis_json(const Diagnosis& diagnosis);
 /// The same for what adds to it.
 Json diagnosis_value(const Diagnosis& diagnosis);
+
+/// Evidence of one of busbar's own jobs, and what follows from it.
+struct JudgedHang {
+  HangEvidence evidence;
+  HangFinding finding;
+};
+
+/// All that was found in all that was given.
+struct DiagnoseResult {
+  std::optional<Diagnosis> logs;  ///< nothing where there were none
+  std::vector<JudgedHang> hangs;
+  std::vector<DiagnoseInputs::OtherFile> others;
+  std::vector<std::string> unknown;
+};
+
+/// The first in the order of Verdict of what logs and hangs say: a primary cause in either explains the other.
+Verdict verdict_of(const DiagnoseResult& result);
+
+/// For the terminal; `unknown`: with NCCL's lines that were not understood.
+std::string diagnose_text(const DiagnoseResult& result, bool unknown);
+
+/// One JSON object: that of the logs' diagnosis, its verdict that of all, and the hangs in a list of their own.
+std::string diagnose_json(const DiagnoseResult& result);
+
+/// The same into a new file, as results are written. Throws Error.
+void write_diagnose_json(const std::string& path, const DiagnoseResult& result);
 
 }  // namespace busbar

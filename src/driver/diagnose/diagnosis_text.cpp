@@ -148,7 +148,7 @@ std::string files(const Diagnosis& diagnosis) {
 }
 
 /// Logs are somebody else's: nothing in them may steer a terminal.
-std::string harmless(std::string text) {
+std::string without_controls(std::string text) {
   for (char& c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if ((byte < 0x20 && c != '\n') || byte == 0x7f) c = '?';
@@ -172,7 +172,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += files(diagnosis);
   text += lines("Missing evidence", diagnosis.missing);
   text += lines("Next", diagnosis.next);
-  return harmless(std::move(text));
+  return without_controls(std::move(text));
 }
 
 }  // namespace busbar

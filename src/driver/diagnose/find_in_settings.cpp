@@ -1,14 +1,147 @@
-#include "driver/diagnose/job_skew.h"
 #include "driver/diagnose/log_findings.h"
-#include "driver/diagnose/net_devices.h"
+#include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/setting_rules.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace busbar {
+namespace {
+
+/// value -> the actors whose processes have it
+using Values = std::map<std::string, std::vector<std::uint32_t>>;
+
+constexpr std::size_t kMaxValues = 6;
+
+std::string describe(const JobCast& cast, std::string_view name, const Values& values) {
+  std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sorted(values.begin(), values.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  std::string text = fmt::format("{}: ", name);
+  for (std::size_t i = 0; i < sorted.size() && i < kMaxValues; ++i) {
+    text += fmt::format("{}{} on {}", i == 0 ? "" : "; ", sorted[i].first.empty() ? "(empty)" : sorted[i].first,
+                        list_actors(cast, sorted[i].second));
+  }
+  if (sorted.size() > kMaxValues) text += fmt::format("; and {} more values", sorted.size() - kMaxValues);
+  return text;
+}
+
+/// Processes with their ranks; those of which only a bare version line is known
+/// are left out.
+struct ProcessRanks {
+  const Process* process = nullptr;
+  std::vector<std::uint32_t> actors;
+};
+
+std::vector<ProcessRanks> processes_of(const LogView& view) {
+  std::map<std::uint32_t, ProcessRanks> by_process;
+  for (const std::uint32_t actor : view.cast.speakers) {
+    ProcessRanks& ranks = by_process[view.book.actors[actor].process];
+    ranks.process = &view.book.processes[view.book.actors[actor].process];
+    ranks.actors.push_back(actor);
+  }
+  std::vector<ProcessRanks> processes;
+  for (auto& [index, ranks] : by_process) processes.push_back(std::move(ranks));
+  return processes;
+}
+
+template <typename Get>
+Values gather(const std::vector<ProcessRanks>& processes, Get get) {
+  Values values;
+  for (const ProcessRanks& one : processes) {
+    const std::string& value = get(*one.process);
+    if (!value.empty()) values[value].insert(values[value].end(), one.actors.begin(), one.actors.end());
+  }
+  return values;
+}
+
+void skew_of(const LogView& view, std::string_view name, const Values& values, bool decisive,
+             std::vector<SettingSkew>& skews) {
+  if (values.size() < 2) return;
+  skews.push_back({std::string(name), describe(view.cast, name, values), decisive, false});
+}
+
+/// Set on some processes; others print their settings, but not this one.
+void presence_of(const LogView& view, const std::vector<ProcessRanks>& processes, const std::string& name,
+                 std::vector<SettingSkew>& skews) {
+  std::vector<std::uint32_t> with, without;
+  std::string value;
+  std::set<std::string> hosts_with, hosts_without;
+  for (const ProcessRanks& one : processes) {
+    const auto setting = one.process->env.find(name);
+    const bool has = setting != one.process->env.end();
+    if (has) value = setting->second;
+    (has ? with : without).insert((has ? with : without).end(), one.actors.begin(), one.actors.end());
+    (has ? hosts_with : hosts_without).insert(one.process->host);
+  }
+  // Not every process prints every setting; that all of a host do and none of
+  // another does is no accident.
+  std::vector<std::string> mixed;
+  std::set_intersection(hosts_with.begin(), hosts_with.end(), hosts_without.begin(), hosts_without.end(),
+                        std::back_inserter(mixed));
+  if (with.empty() || without.empty() || !mixed.empty()) return;
+  skews.push_back({name,
+                   fmt::format("{}: {} on {}; not told by {}", name, value, list_actors(view.cast, with),
+                               list_actors(view.cast, without)),
+                   must_agree(name), true});
+}
+
+/// Hosts whose lists of devices differ in number.
+void devices_of(const LogView& view, std::vector<SettingSkew>& skews) {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> hosts;  // network, devices, hosts
+  for (const Process& process : view.book.processes) {
+    for (const auto& [network, list] : process.devices) {
+      if (network == "Bootstrap") continue;
+      std::string names;
+      for (const NetDevice& device : net_devices(list)) names += (names.empty() ? "" : " ") + device.name;
+      hosts[network][names].insert(process.host);
+    }
+  }
+  for (const auto& [network, lists] : hosts) {
+    if (lists.size() < 2) continue;
+    std::string text = fmt::format("devices of {}:", network);
+    std::size_t told = 0;
+    for (const auto& [names, where] : lists) {
+      if (++told > kMaxValues) break;
+      text += fmt::format("{} {} on {}{}", told == 1 ? "" : ";", names.empty() ? "none" : names, *where.begin(),
+                          where.size() > 1 ? fmt::format(" and {} more hosts", where.size() - 1) : "");
+    }
+    skews.push_back({"devices of " + network, text, false, false});
+  }
+}
+
+}  // namespace
+
+std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
+  std::vector<SettingSkew> skews;
+  const std::vector<ProcessRanks> processes = processes_of(view);
+  const auto nccl = [](const Process& process) -> const std::string& { return process.nccl; };
+  const auto cuda = [](const Process& process) -> const std::string& { return process.cuda; };
+  const auto network = [](const Process& process) -> const std::string& { return process.network; };
+  skew_of(view, "NCCL version", gather(processes, nccl), true, skews);
+  skew_of(view, "CUDA version of NCCL", gather(processes, cuda), false, skews);
+  skew_of(view, "network", gather(processes, network), true, skews);
+  std::set<std::string> names;
+  for (const ProcessRanks& one : processes) {
+    for (const auto& [name, value] : one.process->env) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    static const std::string untold;
+    const Values values = gather(processes, [&](const Process& process) -> const std::string& {
+      const auto setting = process.env.find(name);
+      return setting == process.env.end() ? untold : setting->second;
+    });
+    skew_of(view, name, values, must_agree(name), skews);
+    if (values.size() < 2) presence_of(view, processes, name, skews);
+  }
+  devices_of(view, skews);
+  if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
+  return skews;
+}
 
 namespace {
 

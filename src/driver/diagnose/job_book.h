@@ -2,8 +2,8 @@
 
 #include "driver/diagnose/call_stream.h"
 #include "driver/diagnose/log_fact.h"
-#include "driver/diagnose/torch_book.h"
-#include "driver/diagnose/warning_book.h"
+#include "driver/diagnose/nccl_warnings.h"
+#include "driver/diagnose/torch_watchdog.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "driver/diagnose/job_book.h"
-#include "driver/diagnose/job_cast.h"
+#include "driver/diagnose/rank_map.h"
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,4 @@
-#include "driver/diagnose/log_calls.h"
-
+#include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/log_scan.h"
 
 #include <cstdint>

@@ -1,12 +1,51 @@
 #pragma once
 
+#include "common/watch/hang_evidence.h"
 #include "common/watch/verdict.h"
-#include "driver/diagnose/log_view.h"
+#include "driver/diagnose/call_alignment.h"
+#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/joined_comms.h"
+#include "driver/diagnose/rank_map.h"
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace busbar {
+
+/// A job's book with everything that several findings need worked out.
+struct LogView {
+  const JobBook& book;
+  std::span<const LogFile> files;
+  std::span<const RasEvidence> ras;
+  JobCast cast;
+  std::vector<JoinedComm> comms;
+  // By communicator:
+  std::vector<CallAlignment> alignments;
+  std::vector<std::optional<Divergence>> divergences;
+  std::vector<std::optional<CallLag>> lags;
+  std::vector<DeadlockCycle> cycles;
+};
+
+LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras);
+
+/// The actors of some of an alignment's streams.
+std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams);
+
+/// "4 files", "the file x.log".
+std::string name_files(std::span<const LogFile> files);
+
+/// Something that is not the same on all ranks.
+struct SettingSkew {
+  std::string name;       ///< "NCCL_ALGO", "NCCL version"
+  std::string text;       ///< "NCCL_ALGO: Ring on ranks 0-7; Tree on ranks 8-15"
+  bool decisive = false;  ///< all ranks must have the same
+  bool presence = false;  ///< set on some, not told by others: these may not have printed it
+};
+
+/// `decisive_only`: only what decides about what ranks send to each other.
+std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only);
 
 /// Something wrong that a log shows. The finding with the first verdict in
 /// Verdict's order becomes the diagnosis.
@@ -43,5 +82,12 @@ void find_in_torch(const LogView& view, LogFindings& findings);
 
 /// "at 10.0.0.4 (node3)": an address, with its host where a log tells it.
 std::string name_peer(const JobCast& cast, const std::string& address);
+
+/// Communicators, lags, divergences, skews, transports, algorithms and warnings
+/// of a diagnosis.
+void fill_tables(const LogView& view, Diagnosis& diagnosis);
+
+/// Versions, settings, devices: one fact per thing, keys as in snake_case.
+void fill_facts(const LogView& view, Diagnosis& diagnosis);
 
 }  // namespace busbar
