@@ -337,8 +337,7 @@ TEST_CASE("shapes and ends of communicators", "[diagnose][log_line][init]") {
 TEST_CASE("times of initialisation, with the fields that a version has", "[diagnose][log_line][init]") {
   const auto old = message<InitTimings>(
       "Init timings: rank 5 nranks 8 total 2.46 (kernels 0.18, bootstrap 1.60, allgathers 0.00, topo 0.52, graphs "
-      "0.01, "
-      "connections 0.12, rest 0.02)");
+      "0.01, connections 0.12, rest 0.02)");
   CHECK(old.rank == 5);
   CHECK(old.nranks == 8);
   CHECK(old.total == Approx(2.46));

@@ -31,8 +31,8 @@ TEST_CASE("a timeout is read in every version's words", "[diagnose][torch]") {
   SECTION("1.9: a shape and no sequence number") {
     const Seen seen = read(
         "[E ProcessGroupNCCL.cpp:566] [Rank 2] Watchdog caught collective operation timeout: "
-        "WorkNCCL(OpType=ALLREDUCE, "
-        "TensorShape=[1], Timeout(ms)=1800000) ran for 1803254 milliseconds before timing out.");
+        "WorkNCCL(OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1803254 milliseconds before timing "
+        "out.");
     CHECK(seen.work.what == TorchWork::What::timed_out);
     CHECK(seen.work.rank == 2);
     CHECK(seen.work.seq == -1);
@@ -86,8 +86,7 @@ TEST_CASE("what was enqueued and completed last is read in every version's words
   SECTION("2.3") {
     const Seen seen = read(
         "[rank3]:[E816 01:45:40.184373931 ProcessGroupNCCL.cpp:1664] [PG 1 Rank 3] Exception (either an error or "
-        "timeout) "
-        "detected by watchdog at work: 1580, last enqueued NCCL work: 1582, last completed NCCL work: 1579.");
+        "timeout) detected by watchdog at work: 1580, last enqueued NCCL work: 1582, last completed NCCL work: 1579.");
     CHECK(seen.work.what == TorchWork::What::last_state);
     CHECK(seen.work.rank == 3);
     CHECK(seen.work.group == "1");
@@ -106,10 +105,8 @@ TEST_CASE("what was enqueued and completed last is read in every version's words
   SECTION("2.5: ids of the process group; another rank's dump signal") {
     const Seen seen = read(
         "[rank9]:[E703 15:37:17.178360488 ProcessGroupNCCL.cpp:1987] [PG ID 2 PG GUID 17(tensor) Rank 1] Received a "
-        "dump "
-        "signal due to a collective timeout from  rank 7 and we will try our best to dump the debug info. Last "
-        "enqueued "
-        "NCCL work: 56118, last completed NCCL work: -1.This is most likely caused by incorrect usages");
+        "dump signal due to a collective timeout from  rank 7 and we will try our best to dump the debug info. Last "
+        "enqueued NCCL work: 56118, last completed NCCL work: -1.This is most likely caused by incorrect usages");
     CHECK(seen.work.rank == 9);
     CHECK(seen.work.group == "17(tensor)");
     CHECK(seen.work.seq == -1);
@@ -141,9 +138,8 @@ TEST_CASE("what others say is not the watchdog's", "[diagnose][torch]") {
 TEST_CASE("a watchdog line cut or changed anywhere is read or refused, never more", "[diagnose][torch]") {
   const std::string whole =
       "[rank9]:[E703 15:37:17.178 ProcessGroupNCCL.cpp:1987] [PG ID 2 PG GUID 17(tensor) Rank 1] [Rank 1] Watchdog "
-      "caught "
-      "collective operation timeout: WorkNCCL(SeqNum=99999999999999999999, OpType=ALLREDUCE, NumelIn=8) ran for 1 "
-      "last enqueued NCCL work: 1, last completed NCCL work: 2";
+      "caught collective operation timeout: WorkNCCL(SeqNum=99999999999999999999, OpType=ALLREDUCE, NumelIn=8) ran for "
+      "1 last enqueued NCCL work: 1, last completed NCCL work: 2";
   std::mt19937_64 random(7);
   for (int i = 0; i < 20000; ++i) {
     std::string text = whole.substr(random() % whole.size(), random() % whole.size());

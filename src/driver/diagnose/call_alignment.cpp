@@ -25,8 +25,7 @@ Shift best_shift(const CallStream& calls, const PlacedCalls& reference) {
   const std::int64_t first = std::max(static_cast<std::int64_t>(calls.window_begin()), size - kCompared);
   double best = 0;
   Shift shift;
-  // Ends that are close are the likelier ones: logs are mostly cut at the same
-  // time.
+  // Ends that are close are the likelier ones: logs are mostly cut at the same time.
   const std::int64_t reach = std::max<std::int64_t>(kCompared, reference.end() - reference.begin());
   for (std::int64_t step = 0; step <= 2 * reach; ++step) {
     const std::int64_t lag = step % 2 == 0 ? step / 2 : -(step + 1) / 2;  // 0 -1 1 -2 2 ...
@@ -88,8 +87,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reli
   for (const CommMember& member : comm.members) most = std::max(most, book.instances[member.instance].calls.size());
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = book.instances[member.instance];
-    // A rank that never called is behind all others only where its log would
-    // show its calls.
+    // A rank that never called is behind all others only where its log would show its calls.
     const bool would_show =
         instance.announced && !instance.ended && (most <= kFewCalls || book.actors[member.actor].last_call_line > 0);
     if (instance.calls.size() == 0 && !would_show) continue;
@@ -151,8 +149,7 @@ Divergence divided(const std::vector<Vote>& votes, std::int64_t key) {
   return divergence;
 }
 
-/// Before the windows: hashes of everything up to a call, where all logs begin
-/// with the communicator.
+/// Before the windows: hashes of everything up to a call, where all logs begin with the communicator.
 std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
   if (alignment.how == CallAlignment::How::best_shift) return std::nullopt;
   std::uint64_t step = 0;
@@ -235,8 +232,7 @@ bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   return false;
 }
 
-/// How many calls later (positive) in `b` the calls of `a` from `key` on stand;
-/// 0: nowhere near.
+/// How many calls later (positive) in `b` the calls of `a` from `key` on stand; 0: nowhere near.
 std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   for (std::int64_t distance = 1; distance <= kMaxShift; ++distance) {
     for (const std::int64_t shift : {distance, -distance}) {
@@ -304,7 +300,11 @@ std::string describe_call(const Call& call, const Words& words) {
   return text;
 }
 
-static constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream takes before the host waits
+namespace {
+
+constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream takes before the host waits
+
+}  // namespace
 
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment) {
   if (alignment.how == CallAlignment::How::none || !alignment.certain) return std::nullopt;

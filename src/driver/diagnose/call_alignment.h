@@ -9,8 +9,7 @@
 
 namespace busbar {
 
-/// One rank's calls on a communicator, placed so that equal keys of two ranks
-/// mean the same call.
+/// One rank's calls on a communicator, placed so that equal keys of two ranks mean the same call.
 struct PlacedCalls {
   const CommMember* member = nullptr;
   const CallStream* calls = nullptr;
@@ -33,8 +32,7 @@ struct CallAlignment {
   std::vector<PlacedCalls> streams;
 };
 
-/// `reliable_op_count`: NCCL's version is known and not above 2.26;
-/// `unknown_version`: it may be.
+/// `reliable_op_count`: NCCL's version is known and not above 2.26; `unknown_version`: it may be.
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reliable_op_count, bool unknown_version);
 
 /// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; where calls are matched by
@@ -44,12 +42,10 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key);
 /// The first call in which ranks differ.
 struct Divergence {
   std::int64_t key = 0;
-  std::optional<std::int64_t> not_before;          ///< set: it lies in [not_before, key], where calls are no
-                                                   ///< longer kept whole
-  bool tie = false;                                ///< no majority
-  bool order = false;                              ///< the same calls in another order
-  std::int64_t shift = 0;                          ///< the deviating ranks' calls are the others' this
-                                                   ///< many calls later (or earlier)
+  std::optional<std::int64_t> not_before;  ///< set: it lies in [not_before, key], where calls are no longer kept whole
+  bool tie = false;                        ///< no majority
+  bool order = false;                      ///< the same calls in another order
+  std::int64_t shift = 0;  ///< the deviating ranks' calls are the others' this many calls later (or earlier)
   std::vector<std::uint32_t> majority, deviating;  ///< indices into streams
   std::string differs;                             ///< "count 53 instead of 25503912"
   std::string majority_call, deviating_call;
@@ -69,23 +65,20 @@ struct CallLag {
   bool waited_for = false;  ///< not merely the usual skew of calls that are enqueued ahead
 };
 
-/// Nothing where all made the same number of calls. A few calls of difference
-/// are usual in a job that runs, because hosts enqueue ahead of the GPUs. Ranks
-/// wait where most of them stopped at the same call: in a job that moves they
+/// Nothing where all made the same number of calls. A few calls of difference are usual in a job that runs, because
+/// hosts enqueue ahead of the GPUs. Ranks wait where most of them stopped at the same call: in a job that moves they
 /// are spread. A lead beyond what a stream's queue holds is no skew either.
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment);
 
 /// Calls on several communicators that wait for each other.
 struct DeadlockCycle {
-  std::string text;                   ///< "rank 3 waits in AllReduce #5 of communicator 2 for
-                                      ///< ranks 0-2, which wait in ..."
+  std::string text;  ///< "rank 3 waits in AllReduce #5 of communicator 2 for ranks 0-2, which wait in ..."
   std::vector<std::uint32_t> actors;  ///< of the smallest party
   bool inversion = false;             ///< all called everything, in opposite orders
 };
 
-/// `comms` and `alignments` belong together. Looks at the last calls of each
-/// rank: a cycle of ranks that wait for each other, or two communicators whose
-/// last calls stand in opposite orders on ranks that share both.
+/// `comms` and `alignments` belong together. Looks at the last calls of each rank: a cycle of ranks that wait for each
+/// other, or two communicators whose last calls stand in opposite orders on ranks that share both.
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
                                        const std::vector<CallAlignment>& alignments);
 

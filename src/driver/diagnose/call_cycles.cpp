@@ -8,7 +8,6 @@
 #include <utility>
 
 namespace busbar {
-
 namespace {
 
 constexpr std::size_t kMaxPairs = 1000;
@@ -81,8 +80,7 @@ class WaitGraph {
   const std::vector<std::uint32_t>& waiting(const Place& place) const { return waiting_.at(place); }
 
  private:
-  // Depth is bounded by the number of places where ranks wait; recursion by the
-  // number of communicators that matter.
+  // Depth is bounded by the number of places where ranks wait; recursion by the number of communicators that matter.
   void walk(const Place& place, std::vector<Place>& path, std::set<Place>& done,
             std::vector<std::vector<Place>>& found) const {
     const auto on_path = std::find(path.begin(), path.end(), place);
@@ -141,8 +139,7 @@ std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& 
   return pairs;
 }
 
-/// Where two ranks' orders first differ, if both made all of these calls and it
-/// is near the end.
+/// Where two ranks' orders first differ, if both made all of these calls and it is near the end.
 bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& other) {
   if (one.size() != other.size()) return false;
   const std::set<Place> calls(one.begin(), one.end());
@@ -152,11 +149,9 @@ bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& ot
   return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
 }
 
-}  // namespace
-
-static void find_inversions(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
-                            const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
-                            std::vector<DeadlockCycle>& cycles) {
+void find_inversions(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+                     const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
+                     std::vector<DeadlockCycle>& cycles) {
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
     // order -> who has it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
@@ -184,6 +179,8 @@ static void find_inversions(const JobBook& book, const JobCast& cast, const std:
     }
   }
 }
+
+}  // namespace
 
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
                                        const std::vector<CallAlignment>& alignments) {

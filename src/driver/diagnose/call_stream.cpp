@@ -3,10 +3,13 @@
 #include <bit>
 
 namespace busbar {
+namespace {
 
-static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return (std::rotl(hash, 23) ^ value) * 0x9e3779b97f4a7c15ULL;
 }
+
+}  // namespace
 
 std::uint8_t Words::id(std::string_view word) {
   for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -60,8 +63,7 @@ void CallStream::append(const CallStream& later, std::uint32_t when_offset, cons
   }
   const std::uint64_t unseen = later.window_begin();
   if (unseen > 0) {
-    // The calls between the two windows are not kept: what comes after them can
-    // be compared by the window only.
+    // The calls between the two windows are not kept: what comes after them can be compared by the window only.
     chained_ = false;
     consecutive_ = consecutive_ && later.consecutive_ && later.first_op_count_ == last_op_count_ + 1;
     const std::uint64_t base = size_;

@@ -37,10 +37,8 @@ struct Call {
   }
 };
 
-/// The collective calls of one rank on one communicator, in bounded memory: the
-/// last 512 in full, of all before them hashes at ordinals whose distance
-/// doubles as the stream grows, so that two streams can be compared from the
-/// start.
+/// The collective calls of one rank on one communicator, in bounded memory: the last 512 in full, of all before them
+/// hashes at ordinals whose distance doubles as the stream grows, so that two streams can be compared from the start.
 class CallStream {
  public:
   static constexpr std::size_t kWindow = 512;
@@ -48,21 +46,18 @@ class CallStream {
   static constexpr std::uint64_t kFirstStep = 64;
 
   void add(const Call& call, const Words& words);
-  /// What follows in another log of the same rank; `when` of its calls moves on
-  /// by `when_offset`.
+  /// What follows in another log of the same rank; `when` of its calls moves on by `when_offset`.
   void append(const CallStream& later, std::uint32_t when_offset, const Words& words);
 
   std::uint64_t size() const { return size_; }
   std::uint64_t window_begin() const { return size_ - ring_.size(); }
   /// Calls window_begin() to size() - 1.
   const Call& at(std::uint64_t ordinal) const { return ring_[ordinal % kWindow]; }
-  /// Of every call so far the opCount was one more than that of the call
-  /// before.
+  /// Of every call so far the opCount was one more than that of the call before.
   bool consecutive() const { return consecutive_; }
   std::uint32_t first_op_count() const { return first_op_count_; }
 
-  /// The hash of the first `ordinal` calls is checkpoint `ordinal` /
-  /// checkpoint_step() - 1.
+  /// The hash of the first `ordinal` calls is checkpoint `ordinal` / checkpoint_step() - 1.
   std::uint64_t checkpoint_step() const { return step_; }
   const std::vector<std::uint64_t>& checkpoints() const { return checkpoints_; }
 

@@ -12,7 +12,6 @@
 #include <vector>
 
 namespace busbar {
-
 namespace {
 
 constexpr std::size_t kMostRows = 10;    // of a table
@@ -76,10 +75,7 @@ std::string communicators(const Diagnosis& diagnosis) {
   }
   std::string text =
       table("Communicators (ranks whose logs tell it)", {"name", "nodes", "Init START", "complete", "not seen"}, rows);
-  if (heuristic)
-    text +=
-        "  * joined over ranks by size and order of creation, because "
-        "there is no commId\n";
+  if (heuristic) text += "  * joined over ranks by size and order of creation, because there is no commId\n";
   return text + lines("Slow phases of initialisation", slow);
 }
 

@@ -9,8 +9,9 @@
 #include <set>
 
 namespace busbar {
+namespace {
 
-static LogFinding finding_of(const LogView& view, const KernelGroup& group) {
+LogFinding finding_of(const LogView& view, const KernelGroup& group) {
   const std::string host = group.host.empty() ? "a host" : group.host;
   const std::string device = group.device.empty() ? "a device" : group.device;
   LogFinding finding;
@@ -39,9 +40,7 @@ static LogFinding finding_of(const LogView& view, const KernelGroup& group) {
       finding.verdict = Verdict::resource;
       finding.sentence = fmt::format("the kernel of {} killed {} for lack of memory", host,
                                      group.device.empty() ? "a process" : group.device);
-      finding.next.emplace_back(
-          "the job's memory limit (cgroup), data loaders' "
-          "workers, /dev/shm's use");
+      finding.next.emplace_back("the job's memory limit (cgroup), data loaders' workers, /dev/shm's use");
       break;
   }
   std::vector<std::uint32_t> there;
@@ -54,6 +53,8 @@ static LogFinding finding_of(const LogView& view, const KernelGroup& group) {
   return finding;
 }
 
+}  // namespace
+
 void find_in_kernel(const LogView& view, LogFindings& findings) {
   for (const KernelGroup& group : view.book.kernel) findings.push_back(finding_of(view, group));
 }
@@ -65,8 +66,7 @@ std::string quoted_warning(const LogView& view, const WarningRecord& record) {
   return fmt::format("{}: \"{}\"{}", view.cast.name_of[record.actor], record.example, times);
 }
 
-/// "rank 4 (kolyoz2, pid 25146): InfiniBand completion error 4: local
-/// protection error".
+/// "rank 4 (kolyoz2, pid 25146): InfiniBand completion error 4: local protection error".
 std::string meaning_of(const LogView& view, const WarningRecord& record) {
   const std::string what = record.rule->meaning.empty() ? record.example : std::string(record.rule->meaning);
   return fmt::format("{}: {}", list_actors(view.cast, record.actors), what);
@@ -120,13 +120,11 @@ void blame_sizes(const LogView& view, const WarningRecord& record, LogFindings& 
   }
   if (!unequal.empty() || calls_agree(view)) {
     finding.verdict = Verdict::config;
-    finding.sentence = fmt::format(
-        "the transport of {} received another size than it expected, although "
-        "{}",
-        list_actors(view.cast, record.actors),
-        unequal.empty() ? "the calls agree: NCCL chose otherwise there "
-                          "(environment, version, topology)"
-                        : "a setting is not the same everywhere: " + unequal);
+    finding.sentence =
+        fmt::format("the transport of {} received another size than it expected, although {}",
+                    list_actors(view.cast, record.actors),
+                    unequal.empty() ? "the calls agree: NCCL chose otherwise there (environment, version, topology)"
+                                    : "a setting is not the same everywhere: " + unequal);
     if (!unequal.empty()) finding.evidence.push_back(unequal);
     if (calls_agree(view)) finding.evidence.emplace_back("the calls that the logs hold agree over all ranks seen");
   } else {
@@ -167,8 +165,7 @@ void find_in_warnings(const LogView& view, LogFindings& findings) {
       case WarningKind::fallout: {
         LogFinding finding = finding_of(view, record, Verdict::unknown);
         finding.missing.emplace_back(
-            "what broke the GPU's context: the first CUDA error, dmesg (XID), "
-            "the program's output");
+            "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
         findings.push_back(std::move(finding));
         break;
       }
@@ -186,7 +183,9 @@ std::string name_peer(const JobCast& cast, const std::string& address) {
   return fmt::format("{} ({})", host->second, address);
 }
 
-static void find_in_ras(const LogView& view, LogFindings& findings) {
+namespace {
+
+void find_in_ras(const LogView& view, LogFindings& findings) {
   for (const RasEvidence& ras : view.ras) {
     if (!ras.answered) continue;
     LogFinding finding;
@@ -208,13 +207,13 @@ static void find_in_ras(const LogView& view, LogFindings& findings) {
       finding.verdict = Verdict::rank_lagging;
       finding.sentence =
           fmt::format("NCCL's RAS says that {} launched fewer operations", list_ranks(ras.lagging_ranks));
-      finding.next.emplace_back(
-          "py-spy dump --pid of those ranks: what keeps "
-          "them from the next call");
+      finding.next.emplace_back("py-spy dump --pid of those ranks: what keeps them from the next call");
       findings.push_back(std::move(finding));
     }
   }
 }
+
+}  // namespace
 
 void find_gone(const LogView& view, LogFindings& findings) {
   for (const LauncherWord& word : view.book.launcher) {
@@ -222,9 +221,7 @@ void find_gone(const LogView& view, LogFindings& findings) {
     finding.verdict = word.host_lost ? Verdict::host_unreachable : Verdict::process_dead;
     finding.sentence = "the launcher says: " + word.text;
     finding.evidence.push_back(word.text);
-    finding.next.emplace_back(
-        "dmesg on that host (killed for memory, XID), "
-        "core dumps, the process's own last lines");
+    finding.next.emplace_back("dmesg on that host (killed for memory, XID), core dumps, the process's own last lines");
     findings.push_back(std::move(finding));
   }
   find_in_ras(view, findings);
@@ -269,8 +266,7 @@ bool same_host(const std::string& host, const std::string& named) {
   return !host.empty() && (named == host || named.starts_with(host + "."));
 }
 
-/// Of `actors`, those on a host that complaints of `kind` name; `named`: those
-/// peers.
+/// Of `actors`, those on a host that complaints of `kind` name; `named`: those peers.
 std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
                                           std::vector<std::string>& named) {
   for (const auto& [peer, times] : view.book.named_peers) {
@@ -301,10 +297,8 @@ std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vecto
   return actors;
 }
 
-}  // namespace
-
 /// Somebody says what went wrong: whoever fell silent then is one more victim.
-static bool cause_is_told(const LogView& view) {
+bool cause_is_told(const LogView& view) {
   const auto tells = [](const WarningRecord& record) {
     return record.rule->kind != WarningKind::victim && record.rule->kind != WarningKind::harmless &&
            record.rule->kind != WarningKind::other;
@@ -312,6 +306,8 @@ static bool cause_is_told(const LogView& view) {
   return !view.book.kernel.empty() ||
          std::any_of(view.book.warnings.records().begin(), view.book.warnings.records().end(), tells);
 }
+
+}  // namespace
 
 void find_silent(const LogView& view, LogFindings& findings) {
   if (cause_is_told(view)) return;
@@ -329,20 +325,16 @@ void find_silent(const LogView& view, LogFindings& findings) {
   for (const std::string& address : named) {
     if (finding.evidence.size() < 4) finding.evidence.push_back("named as the peer: " + name_peer(view.cast, address));
   }
-  // Those of whom nothing is heard must be few against those who complain, or a
-  // log is merely cut.
+  // Those of whom nothing is heard must be few against those who complain, or a log is merely cut.
   if (silent.empty() || silent.size() >= std::max<std::size_t>(victims.size(), 2)) {
     finding.verdict = Verdict::unknown;
-    finding.sentence = fmt::format(
-        "only victims speak: {} lost a connection{}; the process that went "
-        "away is not in {}",
-        list_actors(view.cast, victims), named.empty() ? "" : " to " + name_peer(view.cast, named.front()),
-        name_files(view.files));
+    finding.sentence =
+        fmt::format("only victims speak: {} lost a connection{}; the process that went away is not in {}",
+                    list_actors(view.cast, victims), named.empty() ? "" : " to " + name_peer(view.cast, named.front()),
+                    name_files(view.files));
     finding.missing.push_back(fmt::format("the log of the process{} that closed the connection",
                                           named.empty() ? "" : " at " + name_peer(view.cast, named.front())));
-    finding.next.emplace_back(
-        "the first error by time on that host: its NCCL "
-        "log, dmesg, the launcher's output");
+    finding.next.emplace_back("the first error by time on that host: its NCCL log, dmesg, the launcher's output");
     findings.push_back(std::move(finding));
     return;
   }
@@ -355,14 +347,10 @@ void find_silent(const LogView& view, LogFindings& findings) {
   finding.verdict = whole_host ? Verdict::host_unreachable : Verdict::process_dead;
   finding.sentence =
       whole_host ? fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), list_actors(view.cast, silent))
-                 : fmt::format(
-                       "{} went away without a word: {} log{} neither "
-                       "with an error nor with a goodbye",
-                       list_actors(view.cast, silent), silent.size() == 1 ? "its" : "their",
-                       silent.size() == 1 ? " ends" : "s end");
-  finding.next.emplace_back(
-      "dmesg (killed for memory, XID), core dumps and "
-      "the launcher's output on that host");
+                 : fmt::format("{} went away without a word: {} log{} neither with an error nor with a goodbye",
+                               list_actors(view.cast, silent), silent.size() == 1 ? "its" : "their",
+                               silent.size() == 1 ? " ends" : "s end");
+  finding.next.emplace_back("dmesg (killed for memory, XID), core dumps and the launcher's output on that host");
   findings.push_back(std::move(finding));
 }
 

@@ -55,10 +55,9 @@ LogFinding divergence_finding(const LogView& view, std::size_t comm) {
                                    call_number(alignment, *divergence.not_before), number, view.comms[comm].name);
     finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
   } else if (divergence.order) {
-    finding.sentence = fmt::format(
-        "{} made the same calls as {} in another order from call "
-        "{} of {} on: {} first, others {}",
-        who, others, number, view.comms[comm].name, divergence.deviating_call, divergence.majority_call);
+    finding.sentence =
+        fmt::format("{} made the same calls as {} in another order from call {} of {} on: {} first, others {}", who,
+                    others, number, view.comms[comm].name, divergence.deviating_call, divergence.majority_call);
   } else if (divergence.tie) {
     finding.sentence = fmt::format("{} and {} differ in call {} of {}, and neither is the majority: {}", who, others,
                                    number, view.comms[comm].name, divergence.differs);
@@ -77,9 +76,7 @@ LogFinding divergence_finding(const LogView& view, std::size_t comm) {
                                            divergence.shift > 0 ? "what the others called" : "calls of its own"));
   }
   finding.evidence.emplace_back(how(alignment));
-  finding.next.emplace_back(
-      "the code that led to that call: a branch that "
-      "depends on the rank or its data");
+  finding.next.emplace_back("the code that led to that call: a branch that depends on the rank or its data");
   return finding;
 }
 
@@ -115,9 +112,7 @@ LogFinding lag_finding(const LogView& view, std::size_t comm) {
                                           view.comms[comm].nranks, view.comms[comm].name));
   }
   finding.evidence.emplace_back(how(alignment));
-  finding.next.emplace_back(
-      "py-spy dump --pid (or gdb -p) of those ranks: "
-      "what keeps them from the next call");
+  finding.next.emplace_back("py-spy dump --pid (or gdb -p) of those ranks: what keeps them from the next call");
   return finding;
 }
 
@@ -130,9 +125,7 @@ void find_in_calls(const LogView& view, LogFindings& findings) {
     finding.sentence = "deadlock over communicators: " + cycle.text;
     finding.evidence.push_back(cycle.inversion ? "all made the calls, in opposite orders"
                                                : "each waits for a call that the other makes only afterwards");
-    finding.next.emplace_back(
-        "call collectives of different communicators in "
-        "the same order on all ranks");
+    finding.next.emplace_back("call collectives of different communicators in the same order on all ranks");
     findings.push_back(std::move(finding));
   }
   for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
@@ -198,8 +191,7 @@ bool find_mismatch(const TorchGroup& timed, LogFindings& findings) {
                                              call.first, call.second, list(usual->second), usual->first.first,
                                              usual->first.second));
       finding.next.emplace_back(
-          "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace: where in the "
-          "program the call was made");
+          "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace: where in the program the call was made");
       findings.push_back(std::move(finding));
       return true;
     }
@@ -214,9 +206,7 @@ LogFinding lagging(const std::vector<int>& behind, const std::vector<int>& waiti
   finding.sentence =
       fmt::format("{} did not reach {}, in which {} timed out", list(behind), call_of(waits), list(waiting));
   finding.evidence.push_back(std::move(evidence));
-  finding.next.emplace_back(
-      "py-spy dump --pid of those ranks; "
-      "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace");
+  finding.next.emplace_back("py-spy dump --pid of those ranks; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace");
   return finding;
 }
 
@@ -236,12 +226,9 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
     finding.verdict = Verdict::slow_not_hung;
     finding.sentence = fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list(ranks),
                                    call_of(*timed.front().state));
-    finding.evidence.emplace_back(
-        "calls follow the watchdog's words, or it "
-        "says that the collective is completed");
+    finding.evidence.emplace_back("calls follow the watchdog's words, or it says that the collective is completed");
     finding.next.emplace_back(
-        "a longer timeout (init_process_group), and what "
-        "takes so long: data loading, checkpoints");
+        "a longer timeout (init_process_group), and what takes so long: data loading, checkpoints");
     findings.push_back(std::move(finding));
     return;
   }
@@ -281,13 +268,11 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
     return;
   }
   LogFinding finding;
-  finding.evidence.push_back(fmt::format(
-      "PyTorch's watchdog: {} timed out in {}; last enqueued {}, "
-      "last completed {}",
-      list(usual->second), call_of(*waits->state), waits->state->last_enqueued, waits->state->last_completed));
+  finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} timed out in {}; last enqueued {}, last completed {}",
+                                         list(usual->second), call_of(*waits->state), waits->state->last_enqueued,
+                                         waits->state->last_completed));
   finding.next.emplace_back(
-      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS); dmesg; the "
-      "network between the hosts");
+      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS); dmesg; the network between the hosts");
   if (!silent_absent.empty() || static_cast<int>(spoke.size()) < 2) {
     finding.verdict = Verdict::unknown;
     finding.sentence =

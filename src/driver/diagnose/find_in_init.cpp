@@ -8,7 +8,6 @@
 #include <utility>
 
 namespace busbar {
-
 namespace {
 
 std::string_view describe(InitStage stage) {
@@ -35,21 +34,18 @@ std::string_view advice(InitStage stage) {
   switch (stage) {
     case InitStage::none:
     case InitStage::started:
-      return "firewall and NCCL_SOCKET_IFNAME of all hosts: the bootstrap is TCP "
-             "between all ranks";
+      return "firewall and NCCL_SOCKET_IFNAME of all hosts: the bootstrap is TCP between all ranks";
     case InitStage::bootstrap:
       return "NCCL_DEBUG_SUBSYS=INIT,GRAPH; nvidia-smi topo -m on all hosts";
     default:
-      return "the transport of the last connection: NCCL_DEBUG_SUBSYS=INIT,NET; "
-             "ib_write_bw between those hosts";
+      return "the transport of the last connection: NCCL_DEBUG_SUBSYS=INIT,NET; ib_write_bw between those hosts";
   }
 }
 
 /// How far the ranks of a communicator came.
 struct InitProgress {
   std::vector<std::uint32_t> started, completed, pending;
-  bool complete_told = false;  ///< some Init COMPLETE is in the logs, rather
-                               ///< than only what comes after it
+  bool complete_told = false;  ///< some Init COMPLETE is in the logs, rather than only what comes after it
 };
 
 InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
@@ -65,8 +61,7 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   return progress;
 }
 
-/// Ranks that spoke of anything but this communicator, while it began on
-/// others.
+/// Ranks that spoke of anything but this communicator, while it began on others.
 std::vector<std::uint32_t> speakers_outside(const LogView& view, const JoinedComm& comm) {
   std::set<std::uint32_t> members;
   for (const CommMember& member : comm.members) members.insert(member.actor);
@@ -134,8 +129,8 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
   std::size_t wordless = 0;
   const std::string names = wordless_files(view, wordless);
   const std::size_t absent = nranks - progress.started.size();
-  // A log that many ranks share is the output of the whole job; one per rank
-  // tells nothing of files that were not given.
+  // A log that many ranks share is the output of the whole job; one per rank tells nothing of files that were not
+  // given.
   const bool shared = view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
   std::vector<int> absent_ranks;
   std::set<int> seen;
@@ -169,10 +164,8 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
     return finding;
   }
   finding.verdict = Verdict::unknown;
-  finding.sentence = fmt::format(
-      "initialisation of {}: {} began, nobody completed; {} others "
-      "have no Init START in {}",
-      comm.name, list_actors(view.cast, progress.started), absent, name_files(view.files));
+  finding.sentence = fmt::format("initialisation of {}: {} began, nobody completed; {} others have no Init START in {}",
+                                 comm.name, list_actors(view.cast, progress.started), absent, name_files(view.files));
   finding.missing.push_back(fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks));
   return finding;
 }
@@ -189,8 +182,7 @@ void judge_init(const LogView& view, const JoinedComm& comm, LogFindings& findin
     findings.push_back(std::move(finding));
     return;
   }
-  // In an excerpt that lost its COMPLETE lines, whoever is not seen to use the
-  // communicator is not stuck for that.
+  // In an excerpt that lost its COMPLETE lines, whoever is not seen to use the communicator is not stuck for that.
   if (!progress.completed.empty() && !progress.complete_told) return;
   // The first exchange needs all ranks: where one completed, all had begun.
   if (progress.started.size() >= nranks || !progress.completed.empty()) {

@@ -30,8 +30,7 @@ std::string describe(const JobCast& cast, std::string_view name, const Values& v
   return text;
 }
 
-/// Processes with their ranks; those of which only a bare version line is known
-/// are left out.
+/// Processes with their ranks; those of which only a bare version line is known are left out.
 struct ProcessRanks {
   const Process* process = nullptr;
   std::vector<std::uint32_t> actors;
@@ -78,8 +77,7 @@ void presence_of(const LogView& view, const std::vector<ProcessRanks>& processes
     (has ? with : without).insert((has ? with : without).end(), one.actors.begin(), one.actors.end());
     (has ? hosts_with : hosts_without).insert(one.process->host);
   }
-  // Not every process prints every setting; that all of a host do and none of
-  // another does is no accident.
+  // Not every process prints every setting; that all of a host do and none of another does is no accident.
   std::vector<std::string> mixed;
   std::set_intersection(hosts_with.begin(), hosts_with.end(), hosts_without.begin(), hosts_without.end(),
                         std::back_inserter(mixed));
@@ -179,10 +177,9 @@ void find_prefixes(const LogView& view, LogFindings& findings) {
     if (taken.empty()) continue;
     LogFinding finding;
     finding.verdict = Verdict::config;
-    finding.sentence = fmt::format(
-        "NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} "
-        "devices in use)",
-        host.empty() ? "a host" : host, taken.front(), devices[host].size());
+    finding.sentence =
+        fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
+                    host.empty() ? "a host" : host, taken.front(), devices[host].size());
     finding.evidence.push_back("NCCL_IB_HCA=" + value);
     finding.next.push_back("NCCL_IB_HCA=\"=" + value + "\" takes exactly those");
     findings.push_back(std::move(finding));
@@ -200,9 +197,7 @@ void find_in_settings(const LogView& view, LogFindings& findings) {
     LogFinding finding;
     finding.verdict = Verdict::config;
     finding.sentence = skew.text;
-    finding.next.emplace_back(
-        "give all ranks the same (mpirun -x, srun "
-        "--export, the same image on all hosts)");
+    finding.next.emplace_back("give all ranks the same (mpirun -x, srun --export, the same image on all hosts)");
     findings.push_back(std::move(finding));
   }
 }

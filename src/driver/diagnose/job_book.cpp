@@ -10,13 +10,16 @@
 #include <utility>
 
 namespace busbar {
+namespace {
 
-static std::string process_key(const LogOrigin& origin, std::size_t file) {
+std::string process_key(const LogOrigin& origin, std::size_t file) {
   if (!origin.host.empty() && origin.pid >= 0) {
     return std::string(origin.host.substr(0, 256)) + '\n' + std::to_string(origin.pid);
   }
   return '\n' + std::to_string(file) + '\n' + decoration_label(origin.decoration);
 }
+
+}  // namespace
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
   if (last_process_ != kNone) {
@@ -63,8 +66,7 @@ std::uint32_t JobBook::find_actor(std::uint32_t process, int dev) {
 std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer) {
   Process& owner = processes[process];
   if (instances.size() >= kMaxInstances || owner.instances.size() >= kMaxInstancesOfProcess) {
-    // The oldest that ended makes room; a job that never destroys any loses the
-    // newest.
+    // The oldest that ended makes room; a job that never destroys any loses the newest.
     const auto ended = std::find_if(owner.instances.begin(), owner.instances.end(),
                                     [&](std::uint32_t one) { return instances[one].ended; });
     if (ended == owner.instances.end()) return owner.instances.empty() ? 0 : owner.instances.back();
@@ -89,15 +91,18 @@ std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, 
   return made;
 }
 
-static bool is_orphanage(const Process& process) { return process.anonymous && process.decoration.empty(); }
+namespace {
+
+bool is_orphanage(const Process& process) { return process.anonymous && process.decoration.empty(); }
+
+}  // namespace
 
 std::uint32_t JobBook::live_instance(std::uint32_t process, std::uint64_t pointer) {
   Process& owner = processes[process];
   for (auto one = owner.instances.rbegin(); one != owner.instances.rend(); ++one) {
     if (instances[*one].pointer == pointer) return instances[*one].ended ? kNone : *one;
   }
-  // Lines whose prefix was torn off, in a log whose other lines have theirs:
-  // theirs are those of the same pointer.
+  // Lines whose prefix was torn off, in a log whose other lines have theirs: theirs are those of the same pointer.
   const auto known = last_with_pointer.find(pointer);
   if (known == last_with_pointer.end() || instances[known->second].ended) return kNone;
   CommInstance& instance = instances[known->second];
@@ -149,8 +154,8 @@ std::string transport_name(const Connection& connection) {
   return name;
 }
 
-// What a launcher says when a process or a host is gone. A beginning of the
-// prefix that the last lines had is a line that was cut.
+// What a launcher says when a process or a host is gone. A beginning of the prefix that the last lines had is a line
+// that was cut.
 void JobBook::take_foreign(std::string_view text) {
   if (last_process_ != kNone && !text.empty() && !processes[last_process_].host.empty()) {
     const std::string prefix = fmt::format("{}:{}:", processes[last_process_].host, processes[last_process_].pid);
@@ -178,7 +183,11 @@ void JobBook::take_foreign(std::string_view text) {
   }
 }
 
-static constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn one comes, or never
+namespace {
+
+constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn one comes, or never
+
+}  // namespace
 
 // "node1:7:7 [0] NCCL INFO node2:8:8 [1] NCCL INFO ...": what the first was about to say comes without a prefix.
 void JobBook::remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number) {
@@ -369,8 +378,7 @@ void JobBook::merge(JobBook&& other) {
     for (const auto& [key, channels] : later.connections) {
       auto moved = key;
       const std::uint32_t instance = std::get<0>(key);
-      // A connection made before the other half's first line of a communicator
-      // belongs to the one that was there.
+      // A connection made before the other half's first line of a communicator belongs to the one that was there.
       std::get<0>(moved) = instance == kNone ? ours.instance : to.instances[instance];
       if (ours.connections.size() < kMaxConnections) ours.connections[moved] += channels;
     }

@@ -19,17 +19,15 @@
 
 namespace busbar {
 
-// What the lines of a job's logs told, gathered per process, rank and
-// communicator. Everything that grows with the input has a bound; what is over
-// it is left out, never a reason to stop.
+// What the lines of a job's logs told, gathered per process, rank and communicator. Everything that grows with the
+// input has a bound; what is over it is left out, never a reason to stop.
 
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 /// How far the initialisation of a rank came, as far as its lines tell.
 enum class InitStage : std::uint8_t { none, started, bootstrap, connect, rings, trees, complete };
 
-/// One communicator of one rank, from its creation to its end: pointers are
-/// reused.
+/// One communicator of one rank, from its creation to its end: pointers are reused.
 struct CommInstance {
   std::uint32_t process = kNone;
   std::uint32_t actor = kNone;
@@ -133,8 +131,7 @@ struct JobBook {
 
   std::uint32_t find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line);
   std::uint32_t find_actor(std::uint32_t process, int dev);
-  /// The live communicator with this pointer in a process; a new one where
-  /// there is none.
+  /// The live communicator with this pointer in a process; a new one where there is none.
   std::uint32_t find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
   /// kNone: none lives.
   std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);

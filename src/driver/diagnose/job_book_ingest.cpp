@@ -6,12 +6,15 @@
 #include <string>
 
 namespace busbar {
+namespace {
 
-static bool has_root(std::string_view op) {
+bool has_root(std::string_view op) {
   return op == "Broadcast" || op == "Reduce" || op == "Gather" || op == "Scatter" || op == "Bcast";
 }
 
-static bool reduces(std::string_view op) { return op.find("Reduce") != std::string_view::npos; }
+bool reduces(std::string_view op) { return op.find("Reduce") != std::string_view::npos; }
+
+}  // namespace
 
 void JobBook::take(const CollCall& call, From& from) {
   std::uint32_t index = last_instance_;
@@ -42,20 +45,23 @@ void JobBook::take(const CollCall& call, From& from) {
   kept.when = when;
   kept.op = words.id(call.op);
   kept.dtype = words.id(call.dtype);
-  // A user's own reduction is a handle: its number may differ from rank to
-  // rank.
+  // A user's own reduction is a handle: its number may differ from rank to rank.
   const bool handle = call.redop.size() > 1 && call.redop[0] >= '0' && call.redop[0] <= '9';
   kept.redop = words.id(!reduces(call.op) ? "" : handle ? "user" : call.redop);
   kept.root = has_root(call.op) ? static_cast<std::int32_t>(call.root) : -1;
   instance.calls.add(kept, words);
 }
 
-static bool another(const CommInstance& instance, const InitEvent& event) {
+namespace {
+
+bool another(const CommInstance& instance, const InitEvent& event) {
   if (instance.comm_id != 0 && event.comm_id != 0 && instance.comm_id != event.comm_id) return true;
   if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank) return true;
   if (instance.nranks >= 0 && event.nranks >= 0 && instance.nranks != event.nranks) return true;
   return !event.complete && event.function != "bootstrapSplit" && (instance.completed || instance.used);
 }
+
+}  // namespace
 
 void JobBook::take(const InitEvent& event, From& from) {
   if (from.origin.dev < 0 && event.cuda_dev >= 0) from.actor = find_actor(from.process, event.cuda_dev);
@@ -77,8 +83,7 @@ void JobBook::take(const InitEvent& event, From& from) {
     if (instance.parent_instance != kNone) instances[instance.parent_instance].used = true;
   }
   actors[from.actor].instance = index;
-  // 2.3 and 2.4 announce a communicator without an end; START is printed
-  // from 2.18.3 on, with all its fields.
+  // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
   const bool oldest = event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
   if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
   if (event.complete) {
@@ -191,21 +196,24 @@ void JobBook::take(const CommEnd& end, From& from) {
   note("communicators_ended", end.abort ? "abort" : "destroy");
 }
 
-// What lines tell of versions, settings, devices and choices: facts for people
-// and for the comparison of ranks.
+// What lines tell of versions, settings, devices and choices: facts for people and for the comparison of ranks.
 
-static std::string_view trimmed(std::string_view text) {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   return text;
 }
 
-static std::string_view between(std::string_view text, std::string_view before, std::string_view end_marks) {
+std::string_view between(std::string_view text, std::string_view before, std::string_view end_marks) {
   const std::size_t at = text.find(before);
   if (at == std::string_view::npos) return {};
   text.remove_prefix(at + before.size());
   return text.substr(0, text.find_first_of(end_marks));
 }
+
+}  // namespace
 
 void JobBook::take(const ChannelCounts& counts, From&) {
   const auto tell = [&](std::string_view key, int value) {
@@ -316,8 +324,10 @@ void JobBook::take(const KernelEvent& event, From& from) {
   }
 }
 
+namespace {
+
 // Lines that nothing else describes, by how they begin.
-static constexpr struct {
+constexpr struct {
   std::string_view begins, key, value;
 } kOtherFacts[] = {
     {"CC Off", "cc", "off"},
@@ -335,6 +345,8 @@ static constexpr struct {
     {"Check P2P Type", "p2p_type_line", "present"},
     {"Enabled NCCL Func/Proto/Algo Matrix", "tuning_matrix", "present"},
 };
+
+}  // namespace
 
 void JobBook::take(const OtherLine& other, From& from) {
   const std::string_view text = other.text;

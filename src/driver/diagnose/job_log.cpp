@@ -108,20 +108,16 @@ LogFinding nothing_wrong(const LogView& view) {
     for (const PlacedCalls& placed : alignment.streams) calls += placed.calls->size();
     if (!view.lags[i]) continue;
     finding.evidence.push_back(
-        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are "
-                    "enqueued",
-                    view.comms[i].name, list_actors(view.cast, actors_of(alignment, view.lags[i]->at_front)),
+        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", view.comms[i].name,
+                    list_actors(view.cast, actors_of(alignment, view.lags[i]->at_front)),
                     view.lags[i]->at_front.size() == 1 ? "is" : "are", view.lags[i]->front - view.lags[i]->least));
   }
   if (compared > 0) {
     finding.evidence.insert(finding.evidence.begin(), fmt::format("{} calls on {} communicator{} agree", calls,
                                                                   compared, compared == 1 ? "" : "s"));
     finding.missing.emplace_back(
-        "whether the last calls ended, which NCCL does not log: if the job "
-        "hangs, it is inside the last call");
-    finding.next.emplace_back(
-        "if it hangs: PyTorch's watchdog lines, or echo "
-        "'verbose status' | nc localhost 28028");
+        "whether the last calls ended, which NCCL does not log: if the job hangs, it is inside the last call");
+    finding.next.emplace_back("if it hangs: PyTorch's watchdog lines, or echo 'verbose status' | nc localhost 28028");
   }
   return finding;
 }
@@ -141,8 +137,7 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (!view.comms[i].ambiguous) continue;
     diagnosis.missing.push_back(view.comms[i].name +
-                                ": several of this size cannot be told apart "
-                                "(commId is in Init lines from 2.16 on)");
+                                ": several of this size cannot be told apart (commId is in Init lines from 2.16 on)");
   }
   for (const LogFile& file : view.files) {
     if (!file.trouble.empty()) diagnosis.missing.push_back(file.path.filename().string() + ": " + file.trouble);

@@ -17,8 +17,7 @@
 
 namespace busbar {
 
-/// What is concluded from the logs of a job: everything that is printed, as
-/// plain values.
+/// What is concluded from the logs of a job: everything that is printed, as plain values.
 struct Diagnosis {
   Verdict verdict = Verdict::unknown;
   std::string sentence;               ///< the verdict in words, with rank, host and call
@@ -49,11 +48,9 @@ struct Diagnosis {
     std::string last;  ///< "AllReduce count 1024 datatype 7 op 0"
   };
   std::vector<Lag> lags;                 ///< last call of each rank, the most behind first
-  std::vector<std::string> divergences;  ///< first differing call per communicator, in words, and
-                                         ///< deadlock cycles
+  std::vector<std::string> divergences;  ///< first differing call per communicator, in words, and deadlock cycles
 
-  std::vector<std::string> skews;                          ///< versions, environment, interfaces and
-                                                           ///< HCAs that differ between ranks
+  std::vector<std::string> skews;  ///< versions, environment, interfaces and HCAs that differ between ranks
   std::vector<std::pair<std::string, std::string>> facts;  ///< ("nccl_version", "2.28.9"), ("transport", "NET/IB"), ...
   struct HostPair {
     std::string from, to, via;
@@ -76,9 +73,8 @@ struct Diagnosis {
   int torch_ranks = 0;  ///< ranks whose PyTorch watchdog spoke
 };
 
-/// Gathers facts of one or many files; its memory does not grow with the number
-/// of lines. Not for several threads: one per file or group of files, then
-/// merge.
+/// Gathers facts of one or many files; its memory does not grow with the number of lines. Not for several threads: one
+/// per file or group of files, then merge.
 class JobLog {
  public:
   JobLog();
@@ -90,8 +86,7 @@ class JobLog {
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
   void merge(JobLog&& other);
 
-  /// The conclusion; `files`: everything that was read; `ras`: answers of the
-  /// RAS service that were among them.
+  /// The conclusion; `files`: everything that was read; `ras`: answers of the RAS service that were among them.
   Diagnosis conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const;
 
   /// Memory that it has taken from the heap, about [bytes].

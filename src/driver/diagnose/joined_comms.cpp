@@ -8,7 +8,6 @@
 #include <utility>
 
 namespace busbar {
-
 namespace {
 
 /// Names that ranks agree on.
@@ -60,8 +59,7 @@ bool fits(const JobBook& book, const JoinedComm& comm) {
   return comm.nranks < 0 || comm.members.size() <= static_cast<std::size_t>(comm.nranks);
 }
 
-/// Communicators of equal size on every host (tensor parallelism) have the same
-/// key: hosts tell them apart, or nothing.
+/// Communicators of equal size on every host (tensor parallelism) have the same key: hosts tell them apart, or nothing.
 std::vector<JoinedComm> told_apart(const JobBook& book, JoinedComm comm) {
   if (!comm.heuristic || fits(book, comm)) return {std::move(comm)};
   std::map<std::string, JoinedComm> by_host;
@@ -84,8 +82,7 @@ std::vector<JoinedComm> told_apart(const JobBook& book, JoinedComm comm) {
   return parts;
 }
 
-/// Logs that begin in the middle lack the commId that others have: one of the
-/// same size without these ranks is theirs.
+/// Logs that begin in the middle lack the commId that others have: one of the same size without these ranks is theirs.
 void adopt_nameless(std::vector<JoinedComm>& comms) {
   for (std::size_t i = 0; i < comms.size(); ++i) {
     JoinedComm& stray = comms[i];

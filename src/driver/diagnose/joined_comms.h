@@ -28,9 +28,8 @@ struct JoinedComm {
   std::vector<CommMember> members;  ///< by rank
 };
 
-/// Pointers are each process's own: ranks are joined by commId, children of a
-/// split by parent and color, else by size and order of creation. In order of
-/// creation.
+/// Pointers are each process's own: ranks are joined by commId, children of a split by parent and color, else by size
+/// and order of creation. In order of creation.
 std::vector<JoinedComm> join_communicators(const JobBook& book, const JobCast& cast);
 
 }  // namespace busbar

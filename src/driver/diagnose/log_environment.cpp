@@ -197,7 +197,11 @@ bool parse_trouble(std::string_view text, LogFact& fact) {
   return true;
 }
 
-static constexpr std::size_t kMaxDevices = 256;
+namespace {
+
+constexpr std::size_t kMaxDevices = 256;
+
+}  // namespace
 
 std::vector<NetDevice> net_devices(std::string_view list) {
   std::vector<NetDevice> devices;
@@ -228,8 +232,7 @@ std::vector<std::string> addresses_in(std::string_view text) {
     std::size_t begin = text.find_last_of(" []", at == 0 ? 0 : at - 1);
     begin = begin == std::string_view::npos ? 0 : begin + 1;
     std::string_view address = text.substr(begin, at - begin);
-    // "eth0:10.0.0.1": an interface in front; an IPv6 address alone has more
-    // colons and begins with a hex digit.
+    // "eth0:10.0.0.1": an interface in front; an IPv6 address alone has more colons and begins with a hex digit.
     if (const std::size_t colon = address.find(':'); colon != std::string_view::npos) {
       const std::string_view rest = address.substr(colon + 1);
       if (std::count(address.begin(), address.end(), ':') == 1 || rest.find("::") != std::string_view::npos ||

@@ -193,9 +193,9 @@ struct LogOrigin {
   std::int64_t pid = -1;
   std::int64_t tid = -1;
   int dev = -1;
-  std::string_view timestamp;   ///< as printed; empty: none
-  std::string_view decoration;  ///< the launcher's, in front of the prefix: "[1,3]<stdout>:";
-                                ///< says who where NCCL does not
+  std::string_view timestamp;  ///< as printed; empty: none
+  /// The launcher's, in front of the prefix: "[1,3]<stdout>:"; says who where NCCL does not.
+  std::string_view decoration;
   /// The beginning of another process's line, whose end follows on the next lines.
   std::string_view torn;
 };

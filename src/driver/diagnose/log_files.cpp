@@ -45,8 +45,7 @@ bool LineReader::fill() {
       return true;
     }
     if (got == 0) return false;
-    if (errno == EAGAIN) {  // standard input may have been made non-blocking by
-                            // who shares it
+    if (errno == EAGAIN) {  // standard input may have been made non-blocking by who shares it
       pollfd wait{.fd = fd_, .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, -1);
     } else if (errno != EINTR) {

@@ -47,8 +47,7 @@ struct SettingSkew {
 /// `decisive_only`: only what decides about what ranks send to each other.
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only);
 
-/// Something wrong that a log shows. The finding with the first verdict in
-/// Verdict's order becomes the diagnosis.
+/// Something wrong that a log shows. The finding with the first verdict in Verdict's order becomes the diagnosis.
 struct LogFinding {
   Verdict verdict = Verdict::unknown;
   std::string sentence;
@@ -63,8 +62,7 @@ using LogFindings = std::vector<LogFinding>;
 void find_in_kernel(const LogView& view, LogFindings& findings);
 /// What launchers and RAS say of processes and hosts that are gone.
 void find_gone(const LogView& view, LogFindings& findings);
-/// A rank whose log ends while others complain that a peer went away; UNKNOWN
-/// where only those speak.
+/// A rank whose log ends while others complain that a peer went away; UNKNOWN where only those speak.
 void find_silent(const LogView& view, LogFindings& findings);
 /// Hardware, hosts, resources, configuration, as NCCL warned.
 void find_in_warnings(const LogView& view, LogFindings& findings);
@@ -72,8 +70,7 @@ void find_in_warnings(const LogView& view, LogFindings& findings);
 void find_in_settings(const LogView& view, LogFindings& findings);
 /// Who did not begin, or not complete, to initialise.
 void find_in_init(const LogView& view, LogFindings& findings);
-/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Where
-/// view.divergences[comm] is set.
+/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Where view.divergences[comm] is set.
 std::string describe_divergence(const LogView& view, std::size_t comm);
 /// Other arguments, other order, fewer calls.
 void find_in_calls(const LogView& view, LogFindings& findings);
@@ -83,8 +80,7 @@ void find_in_torch(const LogView& view, LogFindings& findings);
 /// "at 10.0.0.4 (node3)": an address, with its host where a log tells it.
 std::string name_peer(const JobCast& cast, const std::string& address);
 
-/// Communicators, lags, divergences, skews, transports, algorithms and warnings
-/// of a diagnosis.
+/// Communicators, lags, divergences, skews, transports, algorithms and warnings of a diagnosis.
 void fill_tables(const LogView& view, Diagnosis& diagnosis);
 
 /// Versions, settings, devices: one fact per thing, keys as in snake_case.

@@ -41,8 +41,7 @@ struct NetDevice {
 
 std::vector<NetDevice> net_devices(std::string_view list);
 
-/// The addresses in "[0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>",
-/// "peer 10.0.0.1<4242>": what stands before '<'.
+/// The addresses in "[0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>", "peer 10.0.0.1<4242>": what stands before '<'.
 std::vector<std::string> addresses_in(std::string_view text);
 
 }  // namespace busbar

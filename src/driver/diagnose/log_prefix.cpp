@@ -41,7 +41,9 @@ bool has_clock(std::string_view text) {
   return false;
 }
 
-static std::string_view next_token(std::string_view& text) {
+namespace {
+
+std::string_view next_token(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
   const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
   const std::string_view token = text.substr(begin, end - begin);
@@ -49,19 +51,19 @@ static std::string_view next_token(std::string_view& text) {
   return token;
 }
 
-static bool is_time(std::string_view token) {
+bool is_time(std::string_view token) {
   const auto digits = std::count_if(token.begin(), token.end(), is_digit);
   const auto marks = std::count_if(token.begin(), token.end(), [](char c) { return c == ':' || c == '-' || c == '/'; });
   return digits >= 4 && marks >= 2;
 }
 
-static int number(std::string_view digits) {
+int number(std::string_view digits) {
   int value = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
 }
 
-static int token_rank(std::string_view token) {
+int token_rank(std::string_view token) {
   if (token.ends_with("<stdout>:") || token.ends_with("<stderr>:")) token.remove_suffix(9);
   const bool colon = token.ends_with(':');
   if (colon) token.remove_suffix(1);
@@ -74,6 +76,8 @@ static int token_rank(std::string_view token) {
   if (token.starts_with("rank")) token.remove_prefix(4);
   return number(token);
 }
+
+}  // namespace
 
 int decoration_rank(std::string_view decoration) {
   while (true) {

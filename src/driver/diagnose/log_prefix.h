@@ -30,8 +30,8 @@ std::string_view find_iso_timestamp(std::string_view text);
 /// launcher's.
 bool has_clock(std::string_view text);
 
-/// The rank that a launcher's decoration tells: "[1,3]<stdout>:", "3: ",
-/// "[3]:", "[rank3]:". -1: none ("[default3]" is a number within its host).
+/// The rank that a launcher's decoration tells: "[1,3]<stdout>:", "3: ", "[3]:", "[rank3]:". -1: none ("[default3]" is
+/// a number within its host).
 int decoration_rank(std::string_view decoration);
 
 /// A decoration without what changes from line to line (times): who speaks.

@@ -12,29 +12,22 @@ namespace {
 using enum WarningKind;
 
 constexpr std::string_view kShm =
-    "df -h /dev/shm on that host; enlarge it (docker --shm-size, the pod's "
-    "/dev/shm) or remove stale /dev/shm/nccl-*";
-constexpr std::string_view kPort =
-    "ibstat and the error counters of that port; its cable, switch port and "
-    "the peer's";
+    "df -h /dev/shm on that host; enlarge it (docker --shm-size, the pod's /dev/shm) or remove stale /dev/shm/nccl-*";
+constexpr std::string_view kPort = "ibstat and the error counters of that port; its cable, switch port and the peer's";
 constexpr std::string_view kPath =
     "ibstat and the error counters of that port; its cable, switch port and the peer's; over RoCE NCCL_IB_GID_INDEX, "
     "MTU and PFC";
 constexpr std::string_view kRegistered =
     "the job with NCCL_NET_GDR_LEVEL=LOC: if it runs then, GPU Direct on that host (nvidia_peermem or DMA-BUF, IOMMU, "
     "ACS); else dmesg | grep -i xid";
-constexpr std::string_view kGpu =
-    "dmesg | grep -i xid; nvidia-smi -q -d "
-    "ECC,PAGE_RETIREMENT; nvidia-smi nvlink -e";
+constexpr std::string_view kGpu = "dmesg | grep -i xid; nvidia-smi -q -d ECC,PAGE_RETIREMENT; nvidia-smi nvlink -e";
 constexpr std::string_view kRoute =
-    "ping and nc between the hosts on NCCL_SOCKET_IFNAME's interface; "
-    "firewalls; routes";
+    "ping and nc between the hosts on NCCL_SOCKET_IFNAME's interface; firewalls; routes";
 constexpr std::string_view kBroken =
     "dmesg | grep -i xid on that host, the program's own first CUDA error; CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer "
     "names the kernel";
 constexpr std::string_view kCauseFirst =
-    "the first error by time in the logs and dmesg of the process that failed "
-    "first";
+    "the first error by time in the logs and dmesg of the process that failed first";
 
 // Texts are those of NCCL 2.3 to 2.30 and its plugins. Special ones first.
 constexpr auto kRules = std::to_array<WarningRule>({
@@ -45,26 +38,18 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {call_mismatch, "mismatched collective", "", "NCCL found that ranks called different collectives",
      "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL on all ranks"},
     {size_mismatch, "collective mismatch error", "", "the network transport received another size than it expected",
-     "compare NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE and versions of the hosts; "
-     "NCCL_DEBUG_SUBSYS=COLL for the calls"},
+     "compare NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE and versions of the hosts; NCCL_DEBUG_SUBSYS=COLL for the calls"},
     {size_mismatch, "message truncated", "", "the network transport received another size than it expected",
-     "compare NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE and versions of the hosts; "
-     "NCCL_DEBUG_SUBSYS=COLL for the calls"},
+     "compare NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE and versions of the hosts; NCCL_DEBUG_SUBSYS=COLL for the calls"},
     // A flushed work request follows from an error before it.
     {victim, "completion", "error 5,", "a queue was flushed after an earlier error", kCauseFirst},
     {victim, "completion", "status=5 ", "a queue was flushed after an earlier error", kCauseFirst},
     {victim, "wr_flush_err", "", "a queue was flushed after an earlier error", kCauseFirst},
     {hardware, "completion", "error 12",
-     "InfiniBand completion error 12: the peer did not acknowledge after all "
-     "retries",
-     kPath},
+     "InfiniBand completion error 12: the peer did not acknowledge after all retries", kPath},
     {hardware, "completion", "status=12",
-     "InfiniBand completion error 12: the peer did not acknowledge after all "
-     "retries",
-     kPath},
-    {hardware, "retry_exc_err", "",
-     "InfiniBand completion error 12: the peer did not acknowledge after all "
-     "retries",
+     "InfiniBand completion error 12: the peer did not acknowledge after all retries", kPath},
+    {hardware, "retry_exc_err", "", "InfiniBand completion error 12: the peer did not acknowledge after all retries",
      kPath},
     {hardware, "completion", "error 4,", "InfiniBand completion error 4: local protection error", kRegistered},
     {hardware, "completion", "status=4 ", "InfiniBand completion error 4: local protection error", kRegistered},
@@ -85,11 +70,9 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {resource, "shared memory segment", "", "/dev/shm is full or too small", kShm},
     {resource, "no space left on device", "", "/dev/shm or a disk is full", kShm},
     {resource, "ibv_reg_mr", "cannot allocate memory", "memory cannot be registered: locked memory is limited",
-     "ulimit -l in the job must be unlimited (LimitMEMLOCK of the launcher's "
-     "daemon)"},
+     "ulimit -l in the job must be unlimited (LimitMEMLOCK of the launcher's daemon)"},
     {resource, "ibv_create", "cannot allocate memory", "queues cannot be created: locked memory is limited",
-     "ulimit -l in the job must be unlimited (LimitMEMLOCK of the launcher's "
-     "daemon)"},
+     "ulimit -l in the job must be unlimited (LimitMEMLOCK of the launcher's daemon)"},
     {resource, "too many open files", "", "file descriptors are used up", "ulimit -n in the job"},
     {resource, "cannot allocate memory", "", "memory is used up", "free -h and ulimit -l on that host, in the job"},
     {resource, "out of memory", "", "memory of the GPU or host is used up", "nvidia-smi and free -h on that host"},
@@ -105,13 +88,9 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {config, "libibverbs", "", "libibverbs is missing: InfiniBand and RoCE cannot be used",
      "install libibverbs (rdma-core) in the image"},
     {config, "failed to initialize any net plugin", "", "no network plugin could be initialised",
-     "NCCL_DEBUG_SUBSYS=INIT,NET; NCCL_NET, NCCL_NET_PLUGIN and "
-     "NCCL_SOCKET_IFNAME"},
-    {config, "fi_getinfo", "",
-     "libfabric found no provider: this host has another network than it "
-     "should",
-     "fi_info -p efa on that host; the plugin and the devices in its "
-     "container"},
+     "NCCL_DEBUG_SUBSYS=INIT,NET; NCCL_NET, NCCL_NET_PLUGIN and NCCL_SOCKET_IFNAME"},
+    {config, "fi_getinfo", "", "libfabric found no provider: this host has another network than it should",
+     "fi_info -p efa on that host; the plugin and the devices in its container"},
     {config, "net/ofi", "", "the OFI plugin could not be set up", "fi_info on that host"},
     {config, "duplicate gpu", "", "two ranks use the same GPU", "CUDA_VISIBLE_DEVICES and the ranks' device numbers"},
     {config, "no socket interface found", "", "NCCL_SOCKET_IFNAME names no interface of that host",
@@ -119,8 +98,7 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {config, "no interface found", "", "NCCL_SOCKET_IFNAME names no interface of that host",
      "ip -br addr; NCCL_SOCKET_IFNAME"},
     {config, "mixed local net device counts", "", "hosts have different numbers of network devices",
-     "NCCL_DEBUG_SUBSYS=NET on all; NCCL_IB_HCA; find the missing device "
-     "instead of setting NCCL_IGNORE_NET_MISMATCH"},
+     "NCCL_DEBUG_SUBSYS=NET on all; NCCL_IB_HCA; find the missing device instead of setting NCCL_IGNORE_NET_MISMATCH"},
     {config, "mismatched nccl version", "", "ranks have different versions of NCCL", "ldd, pip list on all hosts"},
     {config, "version mismatch", "", "versions differ", "the versions of NCCL, driver and plugins on all hosts"},
     {config, "driver version is insufficient", "", "the GPU driver is too old", "nvidia-smi on that host"},
@@ -192,7 +170,9 @@ std::string warning_shape(std::string_view text) {
   return shape;
 }
 
-static void note_actor(WarningRecord& record, std::uint32_t actor) {
+namespace {
+
+void note_actor(WarningRecord& record, std::uint32_t actor) {
   const auto place = std::lower_bound(record.actors.begin(), record.actors.end(), actor);
   if (place != record.actors.end() && *place == actor) return;
   if (record.actors.size() < WarningBook::kActors) {
@@ -201,6 +181,8 @@ static void note_actor(WarningRecord& record, std::uint32_t actor) {
     ++record.actors_more;
   }
 }
+
+}  // namespace
 
 const WarningRule& WarningBook::add(const Warning& warning, std::string_view timestamp, std::uint32_t actor,
                                     std::size_t file, std::uint64_t line) {

@@ -27,19 +27,15 @@ enum class WarningKind : std::uint8_t {
 
 struct WarningRule {
   WarningKind kind = WarningKind::other;
-  std::string_view first, second;  ///< both stand in the warning, letters of
-                                   ///< either case; second may be empty
-  std::string_view meaning;        ///< for people, without the rank; empty: the
-                                   ///< warning speaks for itself
+  std::string_view first, second;  ///< both stand in the warning, letters of either case; second may be empty
+  std::string_view meaning;        ///< for people, without the rank; empty: the warning speaks for itself
   std::string_view advice;         ///< what to do next
 };
 
-/// The first rule that fits, in an order in which special ones stand before
-/// general ones. `file`: where in NCCL.
+/// The first rule that fits, in an order in which special ones stand before general ones. `file`: where in NCCL.
 const WarningRule& classify_warning(std::string_view file, std::string_view text);
 
-/// Numbers, addresses and names of segments replaced, so that warnings of one
-/// kind become equal.
+/// Numbers, addresses and names of segments replaced, so that warnings of one kind become equal.
 std::string warning_shape(std::string_view text);
 
 /// Warnings of one shape.
@@ -54,8 +50,7 @@ struct WarningRecord {
   std::uint64_t line = 0;
 };
 
-/// Warnings grouped by shape; at most kRecords groups, what comes later is
-/// counted.
+/// Warnings grouped by shape; at most kRecords groups, what comes later is counted.
 class WarningBook {
  public:
   static constexpr std::size_t kRecords = 512;

@@ -13,8 +13,7 @@
 namespace busbar {
 namespace {
 
-/// Ranks that NCCL's own lines do not tell, from what stands around them; each
-/// way is said once.
+/// Ranks that NCCL's own lines do not tell, from what stands around them; each way is said once.
 class RankGuess {
  public:
   RankGuess(const JobBook& book, std::span<const LogFile> files, JobCast& cast)
@@ -98,8 +97,10 @@ const std::string& host_of(const JobBook& book, std::uint32_t actor) {
   return book.processes[book.actors[actor].process].host;
 }
 
+namespace {
+
 // The rank in the largest communicator is the rank in the job.
-static std::vector<int> ranks_by_communicators(const JobBook& book) {
+std::vector<int> ranks_by_communicators(const JobBook& book) {
   std::vector<int> ranks(book.actors.size(), -1);
   std::vector<int> sizes(book.actors.size(), -1);
   for (const CommInstance& instance : book.instances) {
@@ -110,7 +111,7 @@ static std::vector<int> ranks_by_communicators(const JobBook& book) {
   return ranks;
 }
 
-static bool is_speaker(const JobBook& book, std::uint32_t index) {
+bool is_speaker(const JobBook& book, std::uint32_t index) {
   const Actor& actor = book.actors[index];
   const Process& process = book.processes[actor.process];
   if (!process.anonymous) return true;
@@ -120,7 +121,7 @@ static bool is_speaker(const JobBook& book, std::uint32_t index) {
 
 // NCCL's helper threads (proxies, the watcher of InfiniBand's events) have not all chosen a device: they complain as
 // device 0, whatever their rank's is. Where a process shows one rank, its complaints are that rank's.
-static std::vector<std::uint32_t> find_helpers(const JobBook& book) {
+std::vector<std::uint32_t> find_helpers(const JobBook& book) {
   std::vector<bool> is_rank(book.actors.size(), false);
   for (const CommInstance& instance : book.instances) {
     if (instance.actor != kNone) is_rank[instance.actor] = true;
@@ -142,7 +143,7 @@ static std::vector<std::uint32_t> find_helpers(const JobBook& book) {
 
 // A log whose head was cut off begins in the middle of a line, perhaps of a host's name: who seems to speak there and
 // nowhere else is nobody, where another process of the file can have said it.
-static std::set<std::uint32_t> find_beheaded(const JobBook& book) {
+std::set<std::uint32_t> find_beheaded(const JobBook& book) {
   std::map<std::size_t, std::uint32_t> first_of_file;
   for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
     const Process& process = book.processes[i];
@@ -159,8 +160,7 @@ static std::set<std::uint32_t> find_beheaded(const JobBook& book) {
   return beheaded;
 }
 
-static std::string name_actor(const JobBook& book, const JobCast& cast, std::uint32_t index,
-                              std::span<const LogFile> files) {
+std::string name_actor(const JobBook& book, const JobCast& cast, std::uint32_t index, std::span<const LogFile> files) {
   const Actor& actor = book.actors[index];
   const Process& process = book.processes[actor.process];
   std::string place = process.host;
@@ -175,6 +175,8 @@ static std::string name_actor(const JobBook& book, const JobCast& cast, std::uin
   if (place.empty() && process.file < files.size()) place = "of " + files[process.file].path.filename().string();
   return "process " + (place.empty() ? "without a name" : place);
 }
+
+}  // namespace
 
 JobCast cast_job(const JobBook& book, std::span<const LogFile> files) {
   JobCast cast;

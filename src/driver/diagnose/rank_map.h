@@ -12,14 +12,12 @@
 
 namespace busbar {
 
-/// Who is who: the rank of each device of each process that spoke, as well as
-/// the logs tell.
+/// Who is who: the rank of each device of each process that spoke, as well as the logs tell.
 struct JobCast {
   std::vector<int> rank_of;               ///< by actor; -1: not told
   std::vector<std::string> name_of;       ///< by actor: "rank 3 (node1, pid 4242)"
   std::vector<std::uint32_t> speaks_for;  ///< by actor: itself, or the rank whose helper thread it is
-  std::vector<std::uint32_t> speakers;    ///< actors that are a rank (not a bare
-                                          ///< "NCCL version" line), by rank
+  std::vector<std::uint32_t> speakers;    ///< actors that are a rank (not a bare "NCCL version" line), by rank
   std::map<int, std::uint32_t> actor_of;  ///< by rank
   std::set<std::string> hosts;
   std::map<std::string, std::string> host_of_address;
@@ -29,8 +27,7 @@ struct JobCast {
 
 JobCast cast_job(const JobBook& book, std::span<const LogFile> files);
 
-/// "rank 3 (node1, pid 4242)", "ranks 0-6,8", "4 ranks (...)"; those without a
-/// rank by name.
+/// "rank 3 (node1, pid 4242)", "ranks 0-6,8", "4 ranks (...)"; those without a rank by name.
 std::string list_actors(const JobCast& cast, std::span<const std::uint32_t> actors);
 
 /// "rank 3", "ranks 0-6,8-15"; long lists are cut.

@@ -9,7 +9,6 @@
 #include <charconv>
 
 namespace busbar {
-
 namespace {
 
 struct Range {
@@ -29,8 +28,7 @@ constexpr auto kRanges = std::to_array<Range>({
     {"NCCL_MAX_CTAS", 1, 64, "NCCL's limit"},
 });
 
-// Names, and beginnings of names, that decide algorithms, sizes of pieces and
-// ways between ranks.
+// Names, and beginnings of names, that decide algorithms, sizes of pieces and ways between ranks.
 constexpr auto kAgree = std::to_array<std::string_view>({"NCCL_ALGO",
                                                          "NCCL_PROTO",
                                                          "NCCL_BUFFSIZE",

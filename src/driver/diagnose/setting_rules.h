@@ -7,18 +7,14 @@
 
 namespace busbar {
 
-/// Why a value of an environment variable cannot be right
-/// ("NCCL_IB_RETRY_CNT=15 is outside 0..7"); nothing: fine, or not known.
-/// Ranges are those of NCCL's documentation and of the InfiniBand fields that
-/// the values go to.
+/// Why a value of an environment variable cannot be right ("NCCL_IB_RETRY_CNT=15 is outside 0..7"); nothing: fine, or
+/// not known. Ranges are those of NCCL's documentation and of the InfiniBand fields that the values go to.
 std::optional<std::string> wrong_setting(std::string_view name, std::string_view value);
 
-/// Whether all ranks must have the same value, because it decides what they
-/// send to each other.
+/// Whether all ranks must have the same value, because it decides what they send to each other.
 bool must_agree(std::string_view name);
 
-/// NCCL_IB_HCA without '=' names prefixes: devices in `used` that are taken
-/// only because a named one's number goes on
+/// NCCL_IB_HCA without '=' names prefixes: devices in `used` that are taken only because a named one's number goes on
 /// ("mlx5_1" takes "mlx5_10").
 std::vector<std::string> taken_by_prefix(std::string_view hca_setting, const std::vector<std::string>& used);
 

@@ -144,12 +144,15 @@ bool parse_torch_line(std::string_view line, LogLine& out) {
   return true;
 }
 
-// "0 PG GUID 0(default_pg) Rank 3": a rank in the name would make every rank a
-// group of its own.
-static std::string group_name(std::string_view group) {
+namespace {
+
+// "0 PG GUID 0(default_pg) Rank 3": a rank in the name would make every rank a group of its own.
+std::string group_name(std::string_view group) {
   const std::size_t rank = group.find(" Rank ");
   return std::string(group.substr(0, std::min<std::size_t>(rank, 100)));
 }
+
+}  // namespace
 
 void merge_torch_state(TorchState& state, const TorchState& other) {
   if (other.timed_out_seq >= 0 && (state.timed_out_seq < 0 || other.timed_out_seq < state.timed_out_seq)) {
