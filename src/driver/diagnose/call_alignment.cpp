@@ -10,7 +10,7 @@ namespace busbar {
 namespace {
 
 constexpr std::int64_t kCompared = 128;  // calls of a log that are looked for in another
-constexpr std::uint64_t kFewCalls = 2;   // a log without calls may be that of a late rank
+constexpr std::uint64_t kFewCalls = 2;   // a log without calls may be that of a straggler
 constexpr std::int64_t kShortest = 4;    // calls that must overlap
 
 struct Shift {
@@ -19,13 +19,13 @@ struct Shift {
   bool only = true;  ///< no other place fits as well
 };
 
-/// Where the last calls of `calls` stand in `reference`.
+/// Where the last calls of `calls` are found in `reference`.
 Shift best_shift(const CallStream& calls, const PlacedCalls& reference) {
   const auto size = static_cast<std::int64_t>(calls.size());
   const std::int64_t first = std::max(static_cast<std::int64_t>(calls.window_begin()), size - kCompared);
   double best = 0;
   Shift shift;
-  // Ends that are close are the likelier ones: logs are mostly cut at the same time.
+  // Ends that are close to each other are likelier: most logs are cut at the same time.
   const std::int64_t reach = std::max<std::int64_t>(kCompared, reference.end() - reference.begin());
   for (std::int64_t step = 0; step <= 2 * reach; ++step) {
     const std::int64_t lag = step % 2 == 0 ? step / 2 : -(step + 1) / 2;  // 0 -1 1 -2 2 ...
@@ -138,7 +138,7 @@ void sort_votes(std::vector<Vote>& votes) {
                    [](const Vote& a, const Vote& b) { return a.voters.size() > b.voters.size(); });
 }
 
-Divergence divided(const std::vector<Vote>& votes, std::int64_t key) {
+Divergence divergence_of(const std::vector<Vote>& votes, std::int64_t key) {
   Divergence divergence;
   divergence.key = key;
   divergence.majority = votes[0].voters;
@@ -175,7 +175,7 @@ std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
     if (votes.size() < 2) continue;
     sort_votes(votes);
     const std::int64_t offset = alignment.streams.front().offset;
-    Divergence divergence = divided(votes, offset + static_cast<std::int64_t>(ordinal) - 1);
+    Divergence divergence = divergence_of(votes, offset + static_cast<std::int64_t>(ordinal) - 1);
     divergence.not_before = offset + static_cast<std::int64_t>(ordinal - step);
     return divergence;
   }
@@ -189,7 +189,7 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector
     begin = std::min(begin, placed.begin());
     end = std::max(end, placed.end());
   }
-  // Windows of ranks that are far apart leave a gap that nobody's calls fill.
+  // Where the windows of ranks are far apart, no calls lie between them.
   for (std::int64_t key = begin; key < end;) {
     votes.clear();
     std::int64_t next = end;
@@ -204,7 +204,7 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector
     }
     if (votes.size() > 1) {
       sort_votes(votes);
-      return divided(votes, key);
+      return divergence_of(votes, key);
     }
     key = votes.empty() ? next : key + 1;
   }
@@ -232,7 +232,7 @@ bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   return false;
 }
 
-/// How many calls later (positive) in `b` the calls of `a` from `key` on stand; 0: nowhere near.
+/// How many calls later in `b` (positive) the calls of `a` from `key` on are found; 0: nowhere near.
 std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   for (std::int64_t distance = 1; distance <= kMaxShift; ++distance) {
     for (const std::int64_t shift : {distance, -distance}) {

@@ -42,7 +42,7 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key);
 /// The first call in which ranks differ.
 struct Divergence {
   std::int64_t key = 0;
-  std::optional<std::int64_t> not_before;  ///< set: it lies in [not_before, key], where calls are no longer kept whole
+  std::optional<std::int64_t> not_before;  ///< if set, it lies in [not_before, key], where only hashes are kept
   bool tie = false;                        ///< no majority
   bool order = false;                      ///< the same calls in another order
   std::int64_t shift = 0;  ///< the deviating ranks' calls are the others' this many calls later (or earlier)
@@ -65,9 +65,9 @@ struct CallLag {
   bool waited_for = false;  ///< not merely the usual skew of calls that are enqueued ahead
 };
 
-/// Nothing where all made the same number of calls. A few calls of difference are usual in a job that runs, because
-/// hosts enqueue ahead of the GPUs. Ranks wait where most of them stopped at the same call: in a job that moves they
-/// are spread. A lead beyond what a stream's queue holds is no skew either.
+/// Empty where all made the same number of calls. A few calls of difference are usual in a job that runs, because hosts
+/// enqueue ahead of the GPUs. Ranks wait where most of them stopped at the same call: in a job that moves they are
+/// spread. A lead of more than a stream's queue holds is not skew either.
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment);
 
 /// Calls on several communicators that wait for each other.
@@ -78,8 +78,9 @@ struct DeadlockCycle {
 };
 
 /// `comms` and `alignments` belong together. Looks at the last calls of each rank: a cycle of ranks that wait for each
-/// other, or two communicators whose last calls stand in opposite orders on ranks that share both.
-std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+/// other, or two communicators whose last calls are in opposite orders on ranks that share both.
+std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
+                                       const std::vector<JoinedComm>& comms,
                                        const std::vector<CallAlignment>& alignments);
 
 }  // namespace busbar

@@ -149,7 +149,7 @@ bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& ot
   return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
 }
 
-void find_inversions(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+void find_inversions(const JobBook& book, const RankMap& rank_map, const std::vector<JoinedComm>& comms,
                      const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
                      std::vector<DeadlockCycle>& cycles) {
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
@@ -172,8 +172,8 @@ void find_inversions(const JobBook& book, const JobCast& cast, const std::vector
       const auto text_of = [&, who = actors.front()](const Place& place) {
         return call_at(book, comms, alignments, *streams.at(who).at(place.first), place);
       };
-      cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(cast, actors),
-                                    text_of(*second), text_of(*first), list_actors(cast, usual->second)),
+      cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(rank_map, actors),
+                                    text_of(*second), text_of(*first), list_actors(rank_map, usual->second)),
                         actors, true});
       break;
     }
@@ -182,7 +182,8 @@ void find_inversions(const JobBook& book, const JobCast& cast, const std::vector
 
 }  // namespace
 
-std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast, const std::vector<JoinedComm>& comms,
+std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
+                                       const std::vector<JoinedComm>& comms,
                                        const std::vector<CallAlignment>& alignments) {
   std::vector<DeadlockCycle> cycles;
   const StreamsOfActors streams = streams_of_actors(alignments);
@@ -193,14 +194,14 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const JobCast& cast,
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::vector<std::uint32_t>& actors = graph.waiting(places[i]);
       const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
-      cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(cast, actors),
+      cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(rank_map, actors),
                                 actors.size() == 1 ? "s" : "", call_at(book, comms, alignments, placed, places[i]));
       if (cycle.actors.empty() || actors.size() < cycle.actors.size()) cycle.actors = actors;
     }
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));
   }
-  if (cycles.empty()) find_inversions(book, cast, comms, alignments, streams, cycles);
+  if (cycles.empty()) find_inversions(book, rank_map, comms, alignments, streams, cycles);
   return cycles;
 }
 

@@ -8,7 +8,7 @@
 
 namespace busbar {
 
-/// The few words that calls are made of (operations, datatypes), as numbers.
+/// Interns the few words that calls are made of (operations, datatypes): a number for each.
 class Words {
  public:
   static constexpr std::uint8_t kOther = 255;  ///< more words than any NCCL has: hostile input
@@ -24,7 +24,7 @@ class Words {
   std::vector<std::uint64_t> hashes_;
 };
 
-/// What ranks must agree on, and where it stood.
+/// What ranks must agree on in a call, and its place among the calls.
 struct Call {
   std::uint64_t count = 0;
   std::uint32_t op_count = 0;

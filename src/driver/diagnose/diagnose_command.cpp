@@ -17,6 +17,54 @@
 #include <filesystem>
 
 namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kUnknownLines = 200;
+
+struct DiagnoseOptions {
+  std::vector<fs::path> paths;
+  std::string flight_folder;
+  std::string jobid;
+  bool json = false;
+  std::string json_file;
+  bool unknown = false;
+  bool help = false;
+  bool help_capture = false;
+};
+
+std::vector<OwnOption> own_options(DiagnoseOptions& o) {
+  using Text = std::string_view;
+  return {
+      {"json", "[=FILE]", "print JSON instead of text; with a file, write it there beside the text",
+       [&](Text t) {
+         o.json = t.empty();
+         o.json_file = t;
+       }},
+      {"flight", "FOLDER", "read the flight records that busbar's jobs keep there (/dev/shm)",
+       [&](Text t) { o.flight_folder = t; }},
+      {"job", "ID", "with --flight: of this job; of the newest as a rule", [&](Text t) { o.jobid = t; }},
+      {"unknown", "", "show NCCL's lines that were not understood", [&](Text) { o.unknown = true; }},
+      {"help-capture", "", "how to run a job so that its logs tell what hung", [&](Text) { o.help_capture = true; }},
+  };
+}
+
+std::string diagnose_help() {
+  DiagnoseOptions unused;
+  return "usage: busbar diagnose PATH... [--flight FOLDER] [options]\n\n"
+         "Tells what is wrong with a job that hung, failed or is slow, from what it left: NCCL_DEBUG logs of any "
+         "program\n"
+         "(NCCL 2.4 to 2.30; one file per rank or all in one, in folders, with any launcher's decoration, cut or "
+         "mixed\n"
+         "up), the output of PyTorch's watchdog, kernel logs, answers of NCCL's RAS service, busbar's flight records "
+         "and\n"
+         "hang-JOBID.json. What a file is, is told by its content. \"-\": a log on standard input.\n\n" +
+         own_options_help(own_options(unused)) +
+         "\nExit codes: 0 OK; 3 HW_FAULT, HOST_UNREACHABLE, PROCESS_DEAD, RESOURCE, CONFIG; 4 PROCESS_STOPPED,\n"
+         "INIT_NOT_JOINED, INIT_STUCK, ARG_MISMATCH, ORDER_MISMATCH, RANK_LAGGING, STUCK_INSIDE; 7 SLOW_NOT_HUNG;\n"
+         "6 UNKNOWN; 255 bad use.\n";
+}
 
 // NCCL's variables are those of src/debug.cc (2.4 to 2.30), PyTorch's those of ProcessGroupNCCL.hpp (2.2 to 2.8).
 std::string capture_help() {
@@ -76,55 +124,6 @@ Then:  busbar diagnose /shared/logs
 )";
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::size_t kUnknownLines = 200;
-
-struct DiagnoseOptions {
-  std::vector<fs::path> paths;
-  std::string flight_folder;
-  std::string jobid;
-  bool json = false;
-  std::string json_file;
-  bool unknown = false;
-  bool help = false;
-  bool help_capture = false;
-};
-
-std::vector<OwnOption> own_options(DiagnoseOptions& o) {
-  using Text = std::string_view;
-  return {
-      {"json", "[=FILE]", "print JSON instead of text; with a file, write it there beside the text",
-       [&](Text t) {
-         o.json = t.empty();
-         o.json_file = t;
-       }},
-      {"flight", "FOLDER", "read the flight records that busbar's jobs keep there (/dev/shm)",
-       [&](Text t) { o.flight_folder = t; }},
-      {"job", "ID", "with --flight: of this job; of the newest as a rule", [&](Text t) { o.jobid = t; }},
-      {"unknown", "", "show NCCL's lines that were not understood", [&](Text) { o.unknown = true; }},
-      {"help-capture", "", "how to run a job so that its logs tell what hung", [&](Text) { o.help_capture = true; }},
-  };
-}
-
-std::string diagnose_help() {
-  DiagnoseOptions unused;
-  return "usage: busbar diagnose PATH... [--flight FOLDER] [options]\n\n"
-         "Tells what is wrong with a job that hung, failed or is slow, from what it left: NCCL_DEBUG logs of any "
-         "program\n"
-         "(NCCL 2.4 to 2.30; one file per rank or all in one, in folders, with any launcher's decoration, cut or "
-         "mixed\n"
-         "up), the output of PyTorch's watchdog, kernel logs, answers of NCCL's RAS service, busbar's flight records "
-         "and\n"
-         "hang-JOBID.json. What a file is, is told by its content. \"-\": a log on standard input.\n\n" +
-         own_options_help(own_options(unused)) +
-         "\nExit codes: 0 OK; 3 HW_FAULT, HOST_UNREACHABLE, PROCESS_DEAD, RESOURCE, CONFIG; 4 PROCESS_STOPPED,\n"
-         "INIT_NOT_JOINED, INIT_STUCK, ARG_MISMATCH, ORDER_MISMATCH, RANK_LAGGING, STUCK_INSIDE; 7 SLOW_NOT_HUNG;\n"
-         "6 UNKNOWN; 255 bad use.\n";
-}
-
 DiagnoseOptions read_options(int argc, char** argv) {
   DiagnoseOptions options;
   const SplitArguments split = split_arguments(argc, argv, own_options(options));
@@ -149,7 +148,7 @@ DiagnoseOptions read_options(int argc, char** argv) {
   return options;
 }
 
-/// Every job's evidence that is not of logs, each with what follows from it.
+/// The evidence of each job that is not from logs, with the finding that follows from it.
 std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInputs& inputs) {
   if (!options.flight_folder.empty()) {
     const fs::path folder = options.flight_folder;
@@ -181,9 +180,9 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
   return judged;
 }
 
-int diagnose(int argc, char** argv, bool speaks) {
+int diagnose(int argc, char** argv, bool is_root) {
   const DiagnoseOptions options = read_options(argc, argv);
-  if (!speaks) return static_cast<int>(ExitCode::good);
+  if (!is_root) return static_cast<int>(ExitCode::good);
   if (options.help || options.help_capture) {
     fmt::print("{}", options.help ? diagnose_help() : capture_help());
     return static_cast<int>(ExitCode::good);
@@ -192,7 +191,7 @@ int diagnose(int argc, char** argv, bool speaks) {
   DiagnoseResult result;
   result.hangs = judge_hangs(options, inputs);
   result.others = std::move(inputs.others);
-  // With nothing but our own evidence there is no log to speak of.
+  // Where only our own evidence was given there are no logs to report on.
   if (!inputs.logs.empty() || !inputs.ras.empty() || result.hangs.empty()) {
     ReadLogs logs = read_logs(inputs.logs, options.unknown ? kUnknownLines : 0);
     result.unknown = std::move(logs.unknown);

@@ -35,12 +35,12 @@ namespace fs = std::filesystem;
 constexpr std::size_t kHead = 16 << 10;
 constexpr std::uint64_t kLargestFlight = 64 << 10;
 
-/// A regular file's first `most` bytes, and its size; nothing where it is none or cannot be read.
 struct Piece {
   std::string text;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  ///< of the whole file
 };
 
+/// A regular file's first `most` bytes, and its size; nothing where it is not a regular file or cannot be read.
 std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
   // A pipe without a writer must not hold us up.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -132,7 +132,7 @@ std::string this_host() {
   return std::string(whole.substr(0, whole.find('.')));  // as records have it
 }
 
-/// What runs on this host now, watched for a moment.
+/// Watches for a moment what runs on this host now.
 void look_here(HostEvidence& host, std::vector<RasEvidence>& ras) {
   const auto before = error_counters();
   const std::uint64_t bytes = network_bytes();
@@ -227,8 +227,6 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Files that follow each other; what is in one is in the JobLog in their order, and so after merging is all.
 struct Share {

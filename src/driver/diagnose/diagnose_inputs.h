@@ -13,18 +13,18 @@
 
 namespace busbar {
 
-/// What the paths of `busbar diagnose` hold, told by content.
+/// What the paths of `busbar diagnose` hold, judged by content.
 struct DiagnoseInputs {
   struct OtherFile {
     std::filesystem::path path;
     std::string what;  ///< "hang report", "answer of NCCL's RAS service", "flight record"
     std::uint64_t bytes = 0;
   };
-  std::vector<std::filesystem::path> logs;  ///< whatever is nothing else
+  std::vector<std::filesystem::path> logs;  ///< all files that are nothing else
   std::vector<RasEvidence> ras;
   std::vector<HangEvidence> hangs;  ///< of hang-JOBID.json
   std::vector<FlightState> flights;
-  std::vector<OtherFile> others;  ///< the files that are no logs
+  std::vector<OtherFile> others;  ///< the files that are not logs
 };
 
 /// Looks at the beginning of each file. Never blocks on a pipe and never throws for what is in a file: a damaged one of
@@ -39,6 +39,7 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
 /// where they still run, what moves and NCCL's RAS service (3 s then).
 HangEvidence evidence_of_flights(std::vector<FlightState> flights);
 
+/// What the logs of a job hold.
 struct ReadLogs {
   JobLog job;
   std::vector<LogFile> files;        ///< in the order given

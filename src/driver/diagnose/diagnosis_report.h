@@ -1,6 +1,5 @@
 #pragma once
 
-#include "common/record/json_values.h"
 #include "driver/diagnose/diagnose_inputs.h"
 #include "driver/diagnose/job_log.h"
 
@@ -15,8 +14,6 @@ std::string diagnosis_text(const Diagnosis& diagnosis);
 
 /// All of it as one JSON object; the names are those of Diagnosis's members.
 std::string diagnosis_json(const Diagnosis& diagnosis);
-/// The same for what adds to it.
-Json diagnosis_value(const Diagnosis& diagnosis);
 
 /// Evidence of one of busbar's own jobs, and what follows from it.
 struct JudgedHang {
@@ -26,7 +23,7 @@ struct JudgedHang {
 
 /// All that was found in all that was given.
 struct DiagnoseResult {
-  std::optional<Diagnosis> logs;  ///< nothing where there were none
+  std::optional<Diagnosis> logs;  ///< empty where no logs were given
   std::vector<JudgedHang> hangs;
   std::vector<DiagnoseInputs::OtherFile> others;
   std::vector<std::string> unknown;
@@ -34,6 +31,9 @@ struct DiagnoseResult {
 
 /// The first in the order of Verdict of what logs and hangs say: a primary cause in either explains the other.
 Verdict verdict_of(const DiagnoseResult& result);
+
+/// The hang whose verdict is that of all; null where it is the logs'.
+const JudgedHang* decisive_hang(const DiagnoseResult& result);
 
 /// For the terminal; `unknown`: with NCCL's lines that were not understood.
 std::string diagnose_text(const DiagnoseResult& result, bool unknown);

@@ -43,7 +43,7 @@ std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm
     const double limit = times.size() < 3 ? kSlowAlone : std::max(kSlow, 3 * median);
     for (auto time = times.rbegin(); time != times.rend() && slow.size() < kMaxSlow; ++time) {
       if (time->first <= limit && time->first <= 3 * kSlowAlone) break;
-      slow.push_back(fmt::format("{}: {} {:.2f} s{}", view.cast.name_of[time->second], phase, time->first,
+      slow.push_back(fmt::format("{}: {} {:.2f} s{}", view.rank_map.name_of[time->second], phase, time->first,
                                  times.size() < 3 ? "" : fmt::format(" (median {:.2f} s)", median)));
     }
   }
@@ -83,8 +83,8 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
       const CommInstance& instance = view.book.instances[member.instance];
       if (instance.calls.size() == 0) continue;
       Diagnosis::Lag lag;
-      lag.rank = view.cast.rank_of[member.actor];
-      lag.who = view.cast.name_of[member.actor];
+      lag.rank = view.rank_map.rank_of[member.actor];
+      lag.who = view.rank_map.name_of[member.actor];
       lag.communicator = view.comms[i].name;
       lag.ordinal = instance.calls.size();
       const Call& last = instance.calls.at(instance.calls.size() - 1);
@@ -162,7 +162,7 @@ void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
     Diagnosis::WarningGroup group;
     group.shape = record->shape;
     group.example = record->example;
-    group.who = list_actors(view.cast, record->actors);
+    group.who = list_actors(view.rank_map, record->actors);
     group.where = record->where;
     group.timestamp = record->timestamp;
     group.times = record->times;
@@ -190,7 +190,7 @@ namespace {
 
 constexpr std::size_t kMaxOfKey = 64;  // values of one key
 
-void fill_told(const LogView& view, Diagnosis& diagnosis) {
+void fill_logged(const LogView& view, Diagnosis& diagnosis) {
   std::string_view key;
   std::size_t of_key = 0;
   for (const auto& [fact, times] : view.book.facts) {
@@ -203,20 +203,20 @@ void fill_told(const LogView& view, Diagnosis& diagnosis) {
 /// As a communicator of all ranks says; else the hosts, unless some ranks are not heard of. -1: not known.
 int nodes_of_job(const LogView& view) {
   for (const JoinedComm& comm : view.comms) {
-    if (comm.nranks == view.cast.nranks && comm.nnodes > 0) return comm.nnodes;
+    if (comm.nranks == view.rank_map.nranks && comm.nnodes > 0) return comm.nnodes;
   }
-  const bool all_heard = view.cast.nranks <= static_cast<int>(view.cast.speakers.size());
-  return all_heard && !view.cast.hosts.empty() ? static_cast<int>(view.cast.hosts.size()) : -1;
+  const bool all_heard = view.rank_map.nranks <= static_cast<int>(view.rank_map.rank_actors.size());
+  return all_heard && !view.rank_map.hosts.empty() ? static_cast<int>(view.rank_map.hosts.size()) : -1;
 }
 
-void fill_counted(const LogView& view, Diagnosis& diagnosis) {
+void fill_counts(const LogView& view, Diagnosis& diagnosis) {
   const auto fact = [&](std::string key, std::string value) {
     diagnosis.facts.emplace_back(std::move(key), std::move(value));
   };
   fact("processes_seen", std::to_string(view.book.processes.size()));
-  fact("ranks_seen", std::to_string(view.cast.speakers.size()));
-  if (view.cast.nranks > 0) fact("nranks", std::to_string(view.cast.nranks));
-  if (!view.cast.hosts.empty()) fact("hosts_seen", std::to_string(view.cast.hosts.size()));
+  fact("ranks_seen", std::to_string(view.rank_map.rank_actors.size()));
+  if (view.rank_map.nranks > 0) fact("nranks", std::to_string(view.rank_map.nranks));
+  if (!view.rank_map.hosts.empty()) fact("hosts_seen", std::to_string(view.rank_map.hosts.size()));
   const int nnodes = nodes_of_job(view);
   if (nnodes > 0) fact("nnodes", std::to_string(nnodes));
   std::set<std::string> split, shrink;
@@ -231,7 +231,7 @@ void fill_counted(const LogView& view, Diagnosis& diagnosis) {
   if (!shrink.empty()) fact("comm_shrink", "yes");
   if (calls > 0) fact("collective_calls", std::to_string(calls));
   if (sends + receives > 0) fact("send_recv_calls", fmt::format("{} sent, {} received", sends, receives));
-  if (view.cast.speakers.size() > view.book.processes.size()) fact("threads_share_pid", "yes");
+  if (view.rank_map.rank_actors.size() > view.book.processes.size()) fact("threads_share_pid", "yes");
 }
 
 void fill_gdr(const LogView& view, Diagnosis& diagnosis) {
@@ -265,15 +265,15 @@ void fill_times(const LogView& view, Diagnosis& diagnosis) {
 }  // namespace
 
 void fill_facts(const LogView& view, Diagnosis& diagnosis) {
-  fill_told(view, diagnosis);
-  fill_counted(view, diagnosis);
+  fill_logged(view, diagnosis);
+  fill_counts(view, diagnosis);
   fill_gdr(view, diagnosis);
   fill_times(view, diagnosis);
   for (const auto& [code, times] : view.book.return_codes) {
     diagnosis.facts.emplace_back("return_code", code.second.empty() ? std::to_string(code.first)
                                                                     : fmt::format("{} [{}]", code.first, code.second));
   }
-  for (const std::string& note : view.cast.notes) diagnosis.facts.emplace_back("identity", note);
+  for (const std::string& note : view.rank_map.notes) diagnosis.facts.emplace_back("identity", note);
   std::stable_sort(diagnosis.facts.begin(), diagnosis.facts.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
 }

@@ -1,4 +1,6 @@
 #include "common/base/compress_list.h"
+#include "common/base/units.h"
+#include "common/watch/hang_report.h"
 #include "driver/diagnose/diagnosis_report.h"
 
 #include <fmt/format.h>
@@ -130,7 +132,7 @@ std::string warnings(const Diagnosis& diagnosis) {
   return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
 }
 
-/// The files by name are `busbar diagnose`'s to list, with those that are no logs.
+/// files_text() lists the files by name, with those that are not logs.
 std::string files(const Diagnosis& diagnosis) {
   if (diagnosis.files.empty()) return "";
   std::uint64_t all = 0, nccl = 0, unknown = 0;
@@ -143,7 +145,28 @@ std::string files(const Diagnosis& diagnosis) {
                      diagnosis.files.size() == 1 ? "" : "s", all, nccl, unknown);
 }
 
-/// Logs are somebody else's: nothing in them may steer a terminal.
+/// The files that the claims rest on: others may hold more.
+std::string files_text(const DiagnoseResult& result) {
+  constexpr std::size_t kMost = 16;
+  std::vector<std::string> read;
+  for (const DiagnoseInputs::OtherFile& file : result.others) {
+    read.push_back(fmt::format("{}: {}", in_quotes(file.path.string()), file.what));
+  }
+  if (result.logs) {
+    for (const LogFile& file : result.logs->files) {
+      const std::string unknown = fmt::format(", {} of them not understood", file.unknown_lines);
+      read.push_back(fmt::format("{}: {} lines, {} of NCCL{}{}", in_quotes(file.path.string()), file.lines,
+                                 file.nccl_lines, file.unknown_lines > 0 ? unknown : "",
+                                 file.trouble.empty() ? "" : "; " + file.trouble));
+    }
+  }
+  std::string text = "\nFiles read\n";
+  for (std::size_t i = 0; i < std::min(kMost, read.size()); ++i) text += "  " + read[i] + "\n";
+  if (read.size() > kMost) text += fmt::format("  and {} more, all in --json\n", read.size() - kMost);
+  return text;
+}
+
+/// Logs are foreign: nothing in them may control the terminal.
 std::string without_controls(std::string text) {
   for (char& c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -169,6 +192,36 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += lines("Missing evidence", diagnosis.missing);
   text += lines("Next", diagnosis.next);
   return without_controls(std::move(text));
+}
+
+const JudgedHang* decisive_hang(const DiagnoseResult& result) {
+  const Verdict verdict = verdict_of(result);
+  if (result.logs && result.logs->verdict == verdict) return nullptr;
+  const auto found = std::find_if(result.hangs.begin(), result.hangs.end(),
+                                  [&](const JudgedHang& h) { return h.finding.verdict == verdict; });
+  return found != result.hangs.end() ? &*found : nullptr;
+}
+
+Verdict verdict_of(const DiagnoseResult& result) {
+  Verdict verdict = result.logs ? result.logs->verdict : result.hangs.front().finding.verdict;
+  for (const JudgedHang& hang : result.hangs) verdict = std::min(verdict, hang.finding.verdict);
+  return verdict;
+}
+
+std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
+  std::string text;
+  const JudgedHang* first = decisive_hang(result);
+  if (first != nullptr) text += hang_report(first->evidence, first->finding);
+  if (result.logs) text += (text.empty() ? "" : "\n") + diagnosis_text(*result.logs);
+  for (const JudgedHang& hang : result.hangs) {
+    if (&hang != first) text += "\n" + hang_report(hang.evidence, hang.finding);
+  }
+  text += files_text(result);
+  if (!unknown) return text;
+  text += result.unknown.empty() ? "\nNCCL's lines were all understood\n"
+                                 : fmt::format("\nnot understood ({} lines shown):\n", result.unknown.size());
+  for (const std::string& line : result.unknown) text += "  " + line + "\n";
+  return text;
 }
 
 }  // namespace busbar

@@ -44,11 +44,11 @@ LogFinding finding_of(const LogView& view, const KernelGroup& group) {
       break;
   }
   std::vector<std::uint32_t> there;
-  for (const std::uint32_t actor : view.cast.speakers) {
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
     if (!group.host.empty() && host_of(view.book, actor) == group.host) there.push_back(actor);
   }
   if (!there.empty()) {
-    finding.evidence.push_back(fmt::format("on {}: {}", group.host, list_actors(view.cast, there)));
+    finding.evidence.push_back(fmt::format("on {}: {}", group.host, list_actors(view.rank_map, there)));
   }
   return finding;
 }
@@ -61,15 +61,22 @@ void find_in_kernel(const LogView& view, LogFindings& findings) {
 
 namespace {
 
+/// "node3 (10.0.0.4)": an address, with its host where a log names it.
+std::string name_peer(const RankMap& rank_map, const std::string& address) {
+  const auto host = rank_map.host_of_address.find(address);
+  if (host == rank_map.host_of_address.end() || host->second.empty()) return address;
+  return fmt::format("{} ({})", host->second, address);
+}
+
 std::string quoted_warning(const LogView& view, const WarningRecord& record) {
   const std::string times = record.times > 1 ? fmt::format(" ({} times)", record.times) : "";
-  return fmt::format("{}: \"{}\"{}", view.cast.name_of[record.actor], record.example, times);
+  return fmt::format("{}: \"{}\"{}", view.rank_map.name_of[record.actor], record.example, times);
 }
 
 /// "rank 4 (kolyoz2, pid 25146): InfiniBand completion error 4: local protection error".
 std::string meaning_of(const LogView& view, const WarningRecord& record) {
   const std::string what = record.rule->meaning.empty() ? record.example : std::string(record.rule->meaning);
-  return fmt::format("{}: {}", list_actors(view.cast, record.actors), what);
+  return fmt::format("{}: {}", list_actors(view.rank_map, record.actors), what);
 }
 
 LogFinding finding_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
@@ -81,22 +88,22 @@ LogFinding finding_of(const LogView& view, const WarningRecord& record, Verdict 
   return finding;
 }
 
-/// Peers that warnings of a kind name.
+/// The peers named in warnings of a kind.
 std::vector<std::string> peers_of(const LogView& view, WarningKind kind) {
   std::vector<std::string> peers;
   for (const auto& [peer, times] : view.book.named_peers) {
-    if (peer.first == kind) peers.push_back(name_peer(view.cast, peer.second));
+    if (peer.first == kind) peers.push_back(name_peer(view.rank_map, peer.second));
   }
   return peers;
 }
 
-void blame_host(const LogView& view, const WarningRecord& record, LogFindings& findings) {
+void find_unreachable(const LogView& view, const WarningRecord& record, LogFindings& findings) {
   LogFinding finding = finding_of(view, record, Verdict::host_unreachable);
   const std::vector<std::string> peers = peers_of(view, WarningKind::unreachable);
   if (!peers.empty()) {
     finding.sentence = fmt::format("{}{} cannot be reached by {}", peers.front(),
                                    peers.size() > 1 ? fmt::format(" and {} more", peers.size() - 1) : "",
-                                   list_actors(view.cast, record.actors));
+                                   list_actors(view.rank_map, record.actors));
   }
   findings.push_back(std::move(finding));
 }
@@ -111,8 +118,8 @@ bool calls_agree(const LogView& view) {
   return compared;
 }
 
-/// Sizes differ on the wire: the calls do, or what NCCL made of them.
-void blame_sizes(const LogView& view, const WarningRecord& record, LogFindings& findings) {
+/// Sizes differ on the wire: either the calls differ, or what NCCL made of them.
+void find_size_mismatch(const LogView& view, const WarningRecord& record, LogFindings& findings) {
   LogFinding finding = finding_of(view, record, Verdict::arg_mismatch);
   std::string unequal;
   for (const SettingSkew& skew : setting_skews(view, true)) {
@@ -122,7 +129,7 @@ void blame_sizes(const LogView& view, const WarningRecord& record, LogFindings& 
     finding.verdict = Verdict::config;
     finding.sentence =
         fmt::format("the transport of {} received another size than it expected, although {}",
-                    list_actors(view.cast, record.actors),
+                    list_actors(view.rank_map, record.actors),
                     unequal.empty() ? "the calls agree: NCCL chose otherwise there (environment, version, topology)"
                                     : "a setting is not the same everywhere: " + unequal);
     if (!unequal.empty()) finding.evidence.push_back(unequal);
@@ -148,7 +155,7 @@ void find_in_warnings(const LogView& view, LogFindings& findings) {
         break;
       }
       case WarningKind::unreachable:
-        blame_host(view, record, findings);
+        find_unreachable(view, record, findings);
         break;
       case WarningKind::resource:
         findings.push_back(finding_of(view, record, Verdict::resource));
@@ -160,7 +167,7 @@ void find_in_warnings(const LogView& view, LogFindings& findings) {
         findings.push_back(finding_of(view, record, Verdict::arg_mismatch));
         break;
       case WarningKind::size_mismatch:
-        blame_sizes(view, record, findings);
+        find_size_mismatch(view, record, findings);
         break;
       case WarningKind::fallout: {
         LogFinding finding = finding_of(view, record, Verdict::unknown);
@@ -169,18 +176,12 @@ void find_in_warnings(const LogView& view, LogFindings& findings) {
         findings.push_back(std::move(finding));
         break;
       }
-      case WarningKind::victim:  // find_silent
+      case WarningKind::victim:  // find_silent_ranks
       case WarningKind::harmless:
       case WarningKind::other:
         break;
     }
   }
-}
-
-std::string name_peer(const JobCast& cast, const std::string& address) {
-  const auto host = cast.host_of_address.find(address);
-  if (host == cast.host_of_address.end() || host->second.empty()) return address;
-  return fmt::format("{} ({})", host->second, address);
 }
 
 namespace {
@@ -196,11 +197,11 @@ void find_in_ras(const LogView& view, LogFindings& findings) {
       finding.verdict = Verdict::process_dead;
       finding.sentence = fmt::format("NCCL's RAS lost process{} {}", ras.dead_pids.size() == 1 ? "" : "es", pids);
       std::vector<std::uint32_t> known;
-      for (const std::uint32_t actor : view.cast.speakers) {
+      for (const std::uint32_t actor : view.rank_map.rank_actors) {
         const std::int64_t pid = view.book.processes[view.book.actors[actor].process].pid;
         if (std::count(ras.dead_pids.begin(), ras.dead_pids.end(), pid) > 0) known.push_back(actor);
       }
-      if (!known.empty()) finding.sentence += ": " + list_actors(view.cast, known);
+      if (!known.empty()) finding.sentence += ": " + list_actors(view.rank_map, known);
       finding.next.emplace_back("dmesg and the launcher's output on the host of that process");
       findings.push_back(std::move(finding));
     } else if (!ras.lagging_ranks.empty()) {
@@ -215,12 +216,12 @@ void find_in_ras(const LogView& view, LogFindings& findings) {
 
 }  // namespace
 
-void find_gone(const LogView& view, LogFindings& findings) {
-  for (const LauncherWord& word : view.book.launcher) {
+void find_lost_processes(const LogView& view, LogFindings& findings) {
+  for (const LauncherMessage& message : view.book.launcher) {
     LogFinding finding;
-    finding.verdict = word.host_lost ? Verdict::host_unreachable : Verdict::process_dead;
-    finding.sentence = "the launcher says: " + word.text;
-    finding.evidence.push_back(word.text);
+    finding.verdict = message.host_lost ? Verdict::host_unreachable : Verdict::process_dead;
+    finding.sentence = "the launcher says: " + message.text;
+    finding.evidence.push_back(message.text);
     finding.next.emplace_back("dmesg on that host (killed for memory, XID), core dumps, the process's own last lines");
     findings.push_back(std::move(finding));
   }
@@ -229,12 +230,12 @@ void find_gone(const LogView& view, LogFindings& findings) {
 
 namespace {
 
-/// Whose log neither complains nor says goodbye, of those in communicators.
+/// The members of communicators whose logs end without a complaint and without destroying the communicator.
 std::vector<std::uint32_t> silent_actors(const LogView& view) {
   std::set<std::uint32_t> members, spoke;
   for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
     const Actor& one = view.book.actors[actor];
-    if (one.warnings + one.failures > 0) spoke.insert(view.cast.speaks_for[actor]);
+    if (one.warnings + one.failures > 0) spoke.insert(view.rank_map.owner_of[actor]);
   }
   for (const JoinedComm& comm : view.comms) {
     for (const CommMember& member : comm.members) {
@@ -249,14 +250,14 @@ std::vector<std::uint32_t> silent_actors(const LogView& view) {
   return silent;
 }
 
-/// Who complains that a peer went away.
+/// The ranks that complain that a peer went away.
 std::vector<std::uint32_t> victims_of(const LogView& view) {
   std::set<std::uint32_t> complaining;
   for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
-    if (view.book.actors[actor].victim_warnings > 0) complaining.insert(view.cast.speaks_for[actor]);
+    if (view.book.actors[actor].victim_warnings > 0) complaining.insert(view.rank_map.owner_of[actor]);
   }
   std::vector<std::uint32_t> victims;
-  for (const std::uint32_t actor : view.cast.speakers) {
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
     if (complaining.count(actor) > 0) victims.push_back(actor);
   }
   return victims;
@@ -266,7 +267,7 @@ bool same_host(const std::string& host, const std::string& named) {
   return !host.empty() && (named == host || named.starts_with(host + "."));
 }
 
-/// Of `actors`, those on a host that complaints of `kind` name; `named`: those peers.
+/// Those of `actors` on a host that complaints about lost peers name; these peers are added to `named`.
 std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
                                           std::vector<std::string>& named) {
   for (const auto& [peer, times] : view.book.named_peers) {
@@ -274,8 +275,8 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
   }
   std::set<std::string> hosts;
   for (const std::string& address : named) {
-    const auto known = view.cast.host_of_address.find(address);
-    hosts.insert(known != view.cast.host_of_address.end() ? known->second : address);
+    const auto known = view.rank_map.host_of_address.find(address);
+    hosts.insert(known != view.rank_map.host_of_address.end() ? known->second : address);
   }
   std::erase_if(actors, [&](std::uint32_t actor) {
     return std::none_of(hosts.begin(), hosts.end(),
@@ -284,7 +285,7 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
   return actors;
 }
 
-/// Those who stopped first, where calls tell.
+/// Those that stopped first, where calls show it; else all of `actors`.
 std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (!view.lags[i]) continue;
@@ -297,7 +298,7 @@ std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vecto
   return actors;
 }
 
-/// Somebody says what went wrong: whoever fell silent then is one more victim.
+/// Whether some line says what went wrong: a rank that fell silent then is one more victim.
 bool cause_is_told(const LogView& view) {
   const auto tells = [](const WarningRecord& record) {
     return record.rule->kind != WarningKind::victim && record.rule->kind != WarningKind::harmless &&
@@ -309,7 +310,7 @@ bool cause_is_told(const LogView& view) {
 
 }  // namespace
 
-void find_silent(const LogView& view, LogFindings& findings) {
+void find_silent_ranks(const LogView& view, LogFindings& findings) {
   if (cause_is_told(view)) return;
   const std::vector<std::uint32_t> victims = victims_of(view);
   if (victims.empty()) return;
@@ -321,19 +322,21 @@ void find_silent(const LogView& view, LogFindings& findings) {
   if (silent.size() > 1) silent = furthest_behind(view, silent);
   LogFinding finding;
   finding.evidence.push_back(fmt::format("{} lost {}: \"closed by remote peer\" and its like",
-                                         list_actors(view.cast, victims), victims.size() == 1 ? "a peer" : "peers"));
+                                         list_actors(view.rank_map, victims),
+                                         victims.size() == 1 ? "a peer" : "peers"));
   for (const std::string& address : named) {
-    if (finding.evidence.size() < 4) finding.evidence.push_back("named as the peer: " + name_peer(view.cast, address));
+    if (finding.evidence.size() < 4)
+      finding.evidence.push_back("named as the peer: " + name_peer(view.rank_map, address));
   }
-  // Those of whom nothing is heard must be few against those who complain, or a log is merely cut.
+  // Silent ranks must be few against those that complain, or a log is merely cut.
   if (silent.empty() || silent.size() >= std::max<std::size_t>(victims.size(), 2)) {
     finding.verdict = Verdict::unknown;
     finding.sentence =
         fmt::format("only victims speak: {} lost a connection{}; the process that went away is not in {}",
-                    list_actors(view.cast, victims), named.empty() ? "" : " to " + name_peer(view.cast, named.front()),
-                    name_files(view.files));
+                    list_actors(view.rank_map, victims),
+                    named.empty() ? "" : " to " + name_peer(view.rank_map, named.front()), name_files(view.files));
     finding.missing.push_back(fmt::format("the log of the process{} that closed the connection",
-                                          named.empty() ? "" : " at " + name_peer(view.cast, named.front())));
+                                          named.empty() ? "" : " at " + name_peer(view.rank_map, named.front())));
     finding.next.emplace_back("the first error by time on that host: its NCCL log, dmesg, the launcher's output");
     findings.push_back(std::move(finding));
     return;
@@ -341,14 +344,14 @@ void find_silent(const LogView& view, LogFindings& findings) {
   std::set<std::string> hosts;
   for (const std::uint32_t actor : silent) hosts.insert(host_of(view.book, actor));
   std::size_t of_host = 0;
-  for (const std::uint32_t actor : view.cast.speakers) of_host += hosts.count(host_of(view.book, actor));
+  for (const std::uint32_t actor : view.rank_map.rank_actors) of_host += hosts.count(host_of(view.book, actor));
   const bool whole_host =
-      hosts.size() == 1 && silent.size() > 1 && of_host == silent.size() && view.cast.hosts.size() > 1;
+      hosts.size() == 1 && silent.size() > 1 && of_host == silent.size() && view.rank_map.hosts.size() > 1;
   finding.verdict = whole_host ? Verdict::host_unreachable : Verdict::process_dead;
   finding.sentence =
-      whole_host ? fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), list_actors(view.cast, silent))
+      whole_host ? fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), list_actors(view.rank_map, silent))
                  : fmt::format("{} went away without a word: {} log{} neither with an error nor with a goodbye",
-                               list_actors(view.cast, silent), silent.size() == 1 ? "its" : "their",
+                               list_actors(view.rank_map, silent), silent.size() == 1 ? "its" : "their",
                                silent.size() == 1 ? " ends" : "s end");
   finding.next.emplace_back("dmesg (killed for memory, XID), core dumps and the launcher's output on that host");
   findings.push_back(std::move(finding));

@@ -11,8 +11,8 @@ namespace busbar {
 std::string describe_divergence(const LogView& view, std::size_t comm) {
   const Divergence& divergence = *view.divergences[comm];
   const CallAlignment& alignment = view.alignments[comm];
-  const std::string deviating = list_actors(view.cast, actors_of(alignment, divergence.deviating));
-  const std::string majority = list_actors(view.cast, actors_of(alignment, divergence.majority));
+  const std::string deviating = list_actors(view.rank_map, actors_of(alignment, divergence.deviating));
+  const std::string majority = list_actors(view.rank_map, actors_of(alignment, divergence.majority));
   if (divergence.not_before) {
     return fmt::format("{}: between calls {} and {} {} called otherwise than {}", view.comms[comm].name,
                        call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
@@ -27,7 +27,7 @@ std::string describe_divergence(const LogView& view, std::size_t comm) {
 
 namespace {
 
-std::string_view how(const CallAlignment& alignment) {
+std::string_view alignment_note(const CallAlignment& alignment) {
   switch (alignment.how) {
     case CallAlignment::How::ordinals:
       return "calls are counted from the beginning of the communicator";
@@ -45,8 +45,8 @@ std::string_view how(const CallAlignment& alignment) {
 LogFinding divergence_finding(const LogView& view, std::size_t comm) {
   const Divergence& divergence = *view.divergences[comm];
   const CallAlignment& alignment = view.alignments[comm];
-  const std::string who = list_actors(view.cast, actors_of(alignment, divergence.deviating));
-  const std::string others = list_actors(view.cast, actors_of(alignment, divergence.majority));
+  const std::string who = list_actors(view.rank_map, actors_of(alignment, divergence.deviating));
+  const std::string others = list_actors(view.rank_map, actors_of(alignment, divergence.majority));
   const std::string number = call_number(alignment, divergence.key);
   LogFinding finding;
   finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
@@ -75,7 +75,7 @@ LogFinding divergence_finding(const LogView& view, std::size_t comm) {
                                            divergence.shift > 0 ? "skipped" : "made",
                                            divergence.shift > 0 ? "what the others called" : "calls of its own"));
   }
-  finding.evidence.emplace_back(how(alignment));
+  finding.evidence.emplace_back(alignment_note(alignment));
   finding.next.emplace_back("the code that led to that call: a branch that depends on the rank or its data");
   return finding;
 }
@@ -96,13 +96,14 @@ LogFinding lag_finding(const LogView& view, std::size_t comm) {
   const std::string front_number = call_number(alignment, lag.front - 1);
   const std::string last_number = call_number(alignment, lag.least - 1);
   finding.sentence =
-      fmt::format("{} never made call {} of {} ({}), in which {} wait{}; {}", list_actors(view.cast, behind),
+      fmt::format("{} never made call {} of {} ({}), in which {} wait{}; {}", list_actors(view.rank_map, behind),
                   front_number, view.comms[comm].name, describe_call(front.at(lag.front - 1), view.book.words),
-                  list_actors(view.cast, actors_of(alignment, lag.at_front)), lag.at_front.size() == 1 ? "s" : "",
+                  list_actors(view.rank_map, actors_of(alignment, lag.at_front)), lag.at_front.size() == 1 ? "s" : "",
                   called ? "last call " + last_number : "no call at all before");
   if (called) {
-    finding.evidence.push_back(fmt::format("last call of {}: {} {}", list_actors(view.cast, actors_of(alignment, last)),
-                                           last_number, describe_call(slowest.at(lag.least - 1), view.book.words)));
+    finding.evidence.push_back(fmt::format("last call of {}: {} {}",
+                                           list_actors(view.rank_map, actors_of(alignment, last)), last_number,
+                                           describe_call(slowest.at(lag.least - 1), view.book.words)));
   }
   finding.evidence.push_back(
       fmt::format("{} of {} ranks seen reached call {}", lag.at_front.size(), alignment.streams.size(), front_number));
@@ -111,7 +112,7 @@ LogFinding lag_finding(const LogView& view, std::size_t comm) {
                                           view.comms[comm].nranks - static_cast<int>(alignment.streams.size()),
                                           view.comms[comm].nranks, view.comms[comm].name));
   }
-  finding.evidence.emplace_back(how(alignment));
+  finding.evidence.emplace_back(alignment_note(alignment));
   finding.next.emplace_back("py-spy dump --pid (or gdb -p) of those ranks: what keeps them from the next call");
   return finding;
 }
@@ -130,7 +131,7 @@ void find_in_calls(const LogView& view, LogFindings& findings) {
   }
   for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
     if (view.divergences[comm]) findings.push_back(divergence_finding(view, comm));
-    // What follows a divergence is no call of the same kind any more.
+    // Calls after a divergence cannot be compared any more.
     if (!view.divergences[comm] && view.lags[comm] && view.lags[comm]->waited_for) {
       findings.push_back(lag_finding(view, comm));
     }
@@ -146,17 +147,22 @@ struct TorchRank {
 
 using TorchGroup = std::vector<TorchRank>;
 
-std::string list(const std::vector<int>& ranks) { return list_ranks(ranks); }
+/// The group with the most members.
+template <typename Groups>
+auto largest(const Groups& groups) {
+  return std::max_element(groups.begin(), groups.end(),
+                          [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+}
 
 std::string call_of(const TorchState& state) {
   return fmt::format("{} SeqNum {}", state.op.empty() ? "collective" : state.op, state.timed_out_seq);
 }
 
-/// Whether a rank went on after its watchdog spoke.
+/// Whether a rank went on after its watchdog's message.
 bool went_on(const LogView& view, const TorchRank& one) {
   if (one.state->last_completed >= one.state->timed_out_seq) return true;
-  const auto actor = view.cast.actor_of.find(one.rank);
-  if (actor == view.cast.actor_of.end()) return false;
+  const auto actor = view.rank_map.actor_of.find(one.rank);
+  if (actor == view.rank_map.actor_of.end()) return false;
   const Actor& known = view.book.actors[actor->second];
   return known.last_call_file == one.state->file && known.last_call_line > one.state->line;
 }
@@ -176,8 +182,7 @@ bool find_mismatch(const TorchGroup& timed, LogFindings& findings) {
   }
   for (const auto& [seq, kinds] : calls) {
     if (kinds.size() < 2) continue;
-    const auto usual = std::max_element(kinds.begin(), kinds.end(),
-                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    const auto usual = largest(kinds);
     for (const auto& [call, ranks] : kinds) {
       if (call == usual->first) continue;
       LogFinding finding;
@@ -186,10 +191,10 @@ bool find_mismatch(const TorchGroup& timed, LogFindings& findings) {
           call.first != usual->first.first
               ? fmt::format("{} instead of {}", call.first, usual->first.first)
               : fmt::format("count {} instead of {} in {}", call.second, usual->first.second, call.first);
-      finding.sentence = fmt::format("{} called {} at SeqNum {}", list(ranks), differs, seq);
-      finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})", list(ranks),
-                                             call.first, call.second, list(usual->second), usual->first.first,
-                                             usual->first.second));
+      finding.sentence = fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq);
+      finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})",
+                                             list_ranks(ranks), call.first, call.second, list_ranks(usual->second),
+                                             usual->first.first, usual->first.second));
       finding.next.emplace_back(
           "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace: where in the program the call was made");
       findings.push_back(std::move(finding));
@@ -203,10 +208,52 @@ LogFinding lagging(const std::vector<int>& behind, const std::vector<int>& waiti
                    std::string evidence) {
   LogFinding finding;
   finding.verdict = Verdict::rank_lagging;
-  finding.sentence =
-      fmt::format("{} did not reach {}, in which {} timed out", list(behind), call_of(waits), list(waiting));
+  finding.sentence = fmt::format("{} did not reach {}, in which {} timed out", list_ranks(behind), call_of(waits),
+                                 list_ranks(waiting));
   finding.evidence.push_back(std::move(evidence));
   finding.next.emplace_back("py-spy dump --pid of those ranks; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace");
+  return finding;
+}
+
+/// All that timed out went on afterwards.
+LogFinding slow(const TorchGroup& timed) {
+  std::vector<int> ranks;
+  for (const TorchRank& one : timed) ranks.push_back(one.rank);
+  LogFinding finding;
+  finding.verdict = Verdict::slow_not_hung;
+  finding.sentence = fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list_ranks(ranks),
+                                 call_of(*timed.front().state));
+  finding.evidence.emplace_back("calls follow the watchdog's words, or it says that the collective is completed");
+  finding.next.emplace_back("a longer timeout (init_process_group), and what takes so long: data loading, checkpoints");
+  return finding;
+}
+
+/// A timeout whose cause the watchdog's lines do not show.
+LogFinding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
+  LogFinding finding;
+  finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} timed out in {}; last enqueued {}, last completed {}",
+                                         list_ranks(waiting), call_of(waits), waits.last_enqueued,
+                                         waits.last_completed));
+  finding.next.emplace_back(
+      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS); dmesg; the network between the hosts");
+  return finding;
+}
+
+LogFinding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
+                              const std::vector<int>& absent) {
+  const std::string others = absent.empty() ? "the other ranks" : list_ranks(absent);
+  LogFinding finding = timed_out(waiting, waits);
+  finding.verdict = Verdict::unknown;
+  finding.sentence = fmt::format("{} timed out in {}; of {} nothing is in {}", list_ranks(waiting), call_of(waits),
+                                 others, name_files(view.files));
+  finding.missing.push_back("the logs of " + others);
+  return finding;
+}
+
+LogFinding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
+  LogFinding finding = timed_out(ranks, waits);
+  finding.verdict = Verdict::stuck_inside;
+  finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
 
@@ -220,21 +267,11 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
   }
   if (timed.empty()) return;
   if (std::all_of(timed.begin(), timed.end(), [&](const TorchRank& one) { return went_on(view, one); })) {
-    std::vector<int> ranks;
-    for (const TorchRank& one : timed) ranks.push_back(one.rank);
-    LogFinding finding;
-    finding.verdict = Verdict::slow_not_hung;
-    finding.sentence = fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list(ranks),
-                                   call_of(*timed.front().state));
-    finding.evidence.emplace_back("calls follow the watchdog's words, or it says that the collective is completed");
-    finding.next.emplace_back(
-        "a longer timeout (init_process_group), and what takes so long: data loading, checkpoints");
-    findings.push_back(std::move(finding));
+    findings.push_back(slow(timed));
     return;
   }
   if (find_mismatch(timed, findings)) return;
-  const auto usual = std::max_element(by_seq.begin(), by_seq.end(),
-                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const auto usual = largest(by_seq);
   const auto waits = std::find_if(timed.begin(), timed.end(),
                                   [&](const TorchRank& one) { return one.state->timed_out_seq == usual->first; });
   std::vector<int> behind;
@@ -248,43 +285,30 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
     least = std::min(least, reached);
   }
   if (!behind.empty()) {
-    findings.push_back(lagging(behind, usual->second, *waits->state,
-                               fmt::format("PyTorch's watchdog: {} came only to SeqNum {}", list(behind), least)));
+    findings.push_back(
+        lagging(behind, usual->second, *waits->state,
+                fmt::format("PyTorch's watchdog: {} came only to SeqNum {}", list_ranks(behind), least)));
     return;
   }
   std::vector<int> silent_known, silent_absent;
-  const int nranks = std::max(view.cast.nranks, spoke.empty() ? 0 : *spoke.rbegin() + 1);
+  const int nranks = std::max(view.rank_map.nranks, spoke.empty() ? 0 : *spoke.rbegin() + 1);
   // A group smaller than the job is not asked for ranks that may not be in it.
   if (static_cast<int>(spoke.size()) * 2 > nranks) {
     for (int rank = 0; rank < nranks; ++rank) {
       if (spoke.count(rank) > 0) continue;
-      (view.cast.actor_of.count(rank) > 0 ? silent_known : silent_absent).push_back(rank);
+      (view.rank_map.actor_of.count(rank) > 0 ? silent_known : silent_absent).push_back(rank);
     }
   }
   if (!silent_known.empty()) {
-    findings.push_back(lagging(silent_known, usual->second, *waits->state,
-                               fmt::format("PyTorch's watchdog spoke on {}, not on {}",
-                                           list(std::vector<int>(spoke.begin(), spoke.end())), list(silent_known))));
+    findings.push_back(
+        lagging(silent_known, usual->second, *waits->state,
+                fmt::format("PyTorch's watchdog spoke on {}, not on {}",
+                            list_ranks(std::vector<int>(spoke.begin(), spoke.end())), list_ranks(silent_known))));
     return;
   }
-  LogFinding finding;
-  finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} timed out in {}; last enqueued {}, last completed {}",
-                                         list(usual->second), call_of(*waits->state), waits->state->last_enqueued,
-                                         waits->state->last_completed));
-  finding.next.emplace_back(
-      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS); dmesg; the network between the hosts");
-  if (!silent_absent.empty() || static_cast<int>(spoke.size()) < 2) {
-    finding.verdict = Verdict::unknown;
-    finding.sentence =
-        fmt::format("{} timed out in {}; of {} nothing is in {}", list(usual->second), call_of(*waits->state),
-                    silent_absent.empty() ? "the other ranks" : list(silent_absent), name_files(view.files));
-    finding.missing.push_back("the logs of " + (silent_absent.empty() ? "the other ranks" : list(silent_absent)));
-  } else {
-    finding.verdict = Verdict::stuck_inside;
-    finding.sentence =
-        fmt::format("all ranks ({}) entered {} and none came out", list(usual->second), call_of(*waits->state));
-  }
-  findings.push_back(std::move(finding));
+  const bool some_absent = !silent_absent.empty() || spoke.size() < 2;
+  findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, silent_absent)
+                                 : stuck_inside(usual->second, *waits->state));
 }
 
 }  // namespace
@@ -292,7 +316,7 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
 void find_in_torch(const LogView& view, LogFindings& findings) {
   std::map<std::string, TorchGroup> groups;
   for (const auto& [key, state] : view.book.torch.states()) groups[key.first].push_back({key.second, &state});
-  // Some lines do not tell the group: where there is one, they speak of it.
+  // Some lines do not name the group: where there is only one, they are about that.
   if (groups.size() == 2 && groups.count("") == 1) {
     std::map<int, TorchState> merged;
     TorchGroup whole;

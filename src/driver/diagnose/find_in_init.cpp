@@ -61,12 +61,12 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   return progress;
 }
 
-/// Ranks that spoke of anything but this communicator, while it began on others.
-std::vector<std::uint32_t> speakers_outside(const LogView& view, const JoinedComm& comm) {
+/// Ranks that logged something, but nothing about this communicator.
+std::vector<std::uint32_t> rank_actors_outside(const LogView& view, const JoinedComm& comm) {
   std::set<std::uint32_t> members;
   for (const CommMember& member : comm.members) members.insert(member.actor);
   std::vector<std::uint32_t> outside;
-  for (const std::uint32_t actor : view.cast.speakers) {
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
     if (members.count(actor) == 0) outside.push_back(actor);
   }
   return outside;
@@ -93,11 +93,11 @@ LogFinding stuck(const LogView& view, const JoinedComm& comm, const InitProgress
   const InitStage stage = least_stage(view, comm, there);
   const bool all_there = there.size() == progress.pending.size();
   finding.sentence = fmt::format("{} of {}: {} began and did not complete; {}stuck {}", "initialisation", comm.name,
-                                 list_actors(view.cast, progress.pending),
-                                 all_there ? "" : list_actors(view.cast, there) + " ", describe(stage));
+                                 list_actors(view.rank_map, progress.pending),
+                                 all_there ? "" : list_actors(view.rank_map, there) + " ", describe(stage));
   finding.evidence.push_back(fmt::format("Init START of {}, Init COMPLETE of {}",
-                                         list_actors(view.cast, progress.started),
-                                         list_actors(view.cast, progress.completed)));
+                                         list_actors(view.rank_map, progress.started),
+                                         list_actors(view.rank_map, progress.completed)));
   std::map<std::string, std::vector<std::uint32_t>> connections;
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = view.book.instances[member.instance];
@@ -107,14 +107,15 @@ LogFinding stuck(const LogView& view, const JoinedComm& comm, const InitProgress
   }
   for (const auto& [connection, actors] : connections) {
     if (finding.evidence.size() >= 4) break;
-    finding.evidence.push_back(fmt::format("last connection of {}: {}", list_actors(view.cast, actors), connection));
+    finding.evidence.push_back(
+        fmt::format("last connection of {}: {}", list_actors(view.rank_map, actors), connection));
   }
   finding.next.emplace_back(advice(stage));
   return finding;
 }
 
-/// Files that hold no line of NCCL: of ranks that have not come so far.
-std::string wordless_files(const LogView& view, std::size_t& count) {
+/// Files without a line of NCCL: of ranks that did not come that far.
+std::string files_without_nccl(const LogView& view, std::size_t& count) {
   std::string names;
   for (const LogFile& file : view.files) {
     if (file.nccl_lines > 0) continue;
@@ -125,11 +126,11 @@ std::string wordless_files(const LogView& view, std::size_t& count) {
 
 LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
   const auto nranks = static_cast<std::size_t>(comm.nranks);
-  const std::vector<std::uint32_t> outside = speakers_outside(view, comm);
+  const std::vector<std::uint32_t> outside = rank_actors_outside(view, comm);
   std::size_t wordless = 0;
-  const std::string names = wordless_files(view, wordless);
+  const std::string names = files_without_nccl(view, wordless);
   const std::size_t absent = nranks - progress.started.size();
-  // A log that many ranks share is the output of the whole job; one per rank tells nothing of files that were not
+  // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
   // given.
   const bool shared = view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
   std::vector<int> absent_ranks;
@@ -145,7 +146,7 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
   if (absent_ranks.empty()) return stuck(view, comm, progress);
   LogFinding finding;
   finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
-                                         name_files(view.files), list_actors(view.cast, progress.started)));
+                                         name_files(view.files), list_actors(view.rank_map, progress.started)));
   const bool all_given = outside.size() + progress.started.size() >= nranks ||
                          wordless + outside.size() + progress.started.size() >= nranks;
   if (all_given || shared) {
@@ -153,7 +154,7 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
     finding.sentence =
         fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name);
     if (!outside.empty() && outside.size() <= absent) {
-      finding.sentence += fmt::format(": {} spoke, but not of it", list_actors(view.cast, outside));
+      finding.sentence += fmt::format(": {} spoke, but not of it", list_actors(view.rank_map, outside));
     } else if (wordless > 0) {
       finding.sentence += ": without a word of NCCL are " + names;
     } else {
@@ -164,8 +165,9 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
     return finding;
   }
   finding.verdict = Verdict::unknown;
-  finding.sentence = fmt::format("initialisation of {}: {} began, nobody completed; {} others have no Init START in {}",
-                                 comm.name, list_actors(view.cast, progress.started), absent, name_files(view.files));
+  finding.sentence =
+      fmt::format("initialisation of {}: {} began, nobody completed; {} others have no Init START in {}", comm.name,
+                  list_actors(view.rank_map, progress.started), absent, name_files(view.files));
   finding.missing.push_back(fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks));
   return finding;
 }
@@ -177,12 +179,12 @@ void judge_init(const LogView& view, const JoinedComm& comm, LogFindings& findin
   if (nranks == 1) {
     LogFinding finding;
     finding.sentence = fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
-                                   list_actors(view.cast, progress.pending), comm.name);
+                                   list_actors(view.rank_map, progress.pending), comm.name);
     finding.missing.emplace_back("the rest of the log");
     findings.push_back(std::move(finding));
     return;
   }
-  // In an excerpt that lost its COMPLETE lines, whoever is not seen to use the communicator is not stuck for that.
+  // In an excerpt without its COMPLETE lines, a rank that is not seen to use the communicator need not be stuck.
   if (!progress.completed.empty() && !progress.complete_told) return;
   // The first exchange needs all ranks: where one completed, all had begun.
   if (progress.started.size() >= nranks || !progress.completed.empty()) {

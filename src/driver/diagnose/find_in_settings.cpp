@@ -17,14 +17,14 @@ using Values = std::map<std::string, std::vector<std::uint32_t>>;
 
 constexpr std::size_t kMaxValues = 6;
 
-std::string describe(const JobCast& cast, std::string_view name, const Values& values) {
+std::string describe(const RankMap& rank_map, std::string_view name, const Values& values) {
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sorted(values.begin(), values.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
   std::string text = fmt::format("{}: ", name);
   for (std::size_t i = 0; i < sorted.size() && i < kMaxValues; ++i) {
     text += fmt::format("{}{} on {}", i == 0 ? "" : "; ", sorted[i].first.empty() ? "(empty)" : sorted[i].first,
-                        list_actors(cast, sorted[i].second));
+                        list_actors(rank_map, sorted[i].second));
   }
   if (sorted.size() > kMaxValues) text += fmt::format("; and {} more values", sorted.size() - kMaxValues);
   return text;
@@ -38,7 +38,7 @@ struct ProcessRanks {
 
 std::vector<ProcessRanks> processes_of(const LogView& view) {
   std::map<std::uint32_t, ProcessRanks> by_process;
-  for (const std::uint32_t actor : view.cast.speakers) {
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
     ProcessRanks& ranks = by_process[view.book.actors[actor].process];
     ranks.process = &view.book.processes[view.book.actors[actor].process];
     ranks.actors.push_back(actor);
@@ -58,15 +58,15 @@ Values gather(const std::vector<ProcessRanks>& processes, Get get) {
   return values;
 }
 
-void skew_of(const LogView& view, std::string_view name, const Values& values, bool decisive,
-             std::vector<SettingSkew>& skews) {
+void add_skew(const LogView& view, std::string_view name, const Values& values, bool decisive,
+              std::vector<SettingSkew>& skews) {
   if (values.size() < 2) return;
-  skews.push_back({std::string(name), describe(view.cast, name, values), decisive, false});
+  skews.push_back({std::string(name), describe(view.rank_map, name, values), decisive, false});
 }
 
 /// Set on some processes; others print their settings, but not this one.
-void presence_of(const LogView& view, const std::vector<ProcessRanks>& processes, const std::string& name,
-                 std::vector<SettingSkew>& skews) {
+void add_presence_skew(const LogView& view, const std::vector<ProcessRanks>& processes, const std::string& name,
+                       std::vector<SettingSkew>& skews) {
   std::vector<std::uint32_t> with, without;
   std::string value;
   std::set<std::string> hosts_with, hosts_without;
@@ -77,19 +77,19 @@ void presence_of(const LogView& view, const std::vector<ProcessRanks>& processes
     (has ? with : without).insert((has ? with : without).end(), one.actors.begin(), one.actors.end());
     (has ? hosts_with : hosts_without).insert(one.process->host);
   }
-  // Not every process prints every setting; that all of a host do and none of another does is no accident.
+  // Not every process prints every setting; but if all of one host do and none of another, it is not an accident.
   std::vector<std::string> mixed;
   std::set_intersection(hosts_with.begin(), hosts_with.end(), hosts_without.begin(), hosts_without.end(),
                         std::back_inserter(mixed));
   if (with.empty() || without.empty() || !mixed.empty()) return;
   skews.push_back({name,
-                   fmt::format("{}: {} on {}; not told by {}", name, value, list_actors(view.cast, with),
-                               list_actors(view.cast, without)),
+                   fmt::format("{}: {} on {}; not told by {}", name, value, list_actors(view.rank_map, with),
+                               list_actors(view.rank_map, without)),
                    must_agree(name), true});
 }
 
 /// Hosts whose lists of devices differ in number.
-void devices_of(const LogView& view, std::vector<SettingSkew>& skews) {
+void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
   std::map<std::string, std::map<std::string, std::set<std::string>>> hosts;  // network, devices, hosts
   for (const Process& process : view.book.processes) {
     for (const auto& [network, list] : process.devices) {
@@ -120,9 +120,9 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
   const auto nccl = [](const Process& process) -> const std::string& { return process.nccl; };
   const auto cuda = [](const Process& process) -> const std::string& { return process.cuda; };
   const auto network = [](const Process& process) -> const std::string& { return process.network; };
-  skew_of(view, "NCCL version", gather(processes, nccl), true, skews);
-  skew_of(view, "CUDA version of NCCL", gather(processes, cuda), false, skews);
-  skew_of(view, "network", gather(processes, network), true, skews);
+  add_skew(view, "NCCL version", gather(processes, nccl), true, skews);
+  add_skew(view, "CUDA version of NCCL", gather(processes, cuda), false, skews);
+  add_skew(view, "network", gather(processes, network), true, skews);
   std::set<std::string> names;
   for (const ProcessRanks& one : processes) {
     for (const auto& [name, value] : one.process->env) names.insert(name);
@@ -133,10 +133,10 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
       const auto setting = process.env.find(name);
       return setting == process.env.end() ? untold : setting->second;
     });
-    skew_of(view, name, values, must_agree(name), skews);
-    if (values.size() < 2) presence_of(view, processes, name, skews);
+    add_skew(view, name, values, must_agree(name), skews);
+    if (values.size() < 2) add_presence_skew(view, processes, name, skews);
   }
-  devices_of(view, skews);
+  add_device_skews(view, skews);
   if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
   return skews;
 }
@@ -145,7 +145,7 @@ namespace {
 
 void find_ranges(const LogView& view, LogFindings& findings) {
   std::map<std::string, std::vector<std::uint32_t>> wrong;
-  for (const std::uint32_t actor : view.cast.speakers) {
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
     for (const auto& [name, value] : view.book.processes[view.book.actors[actor].process].env) {
       if (const auto why = wrong_setting(name, value)) wrong[*why].push_back(actor);
     }
@@ -154,7 +154,7 @@ void find_ranges(const LogView& view, LogFindings& findings) {
     LogFinding finding;
     finding.verdict = Verdict::config;
     finding.sentence = why;
-    finding.evidence.push_back("set by " + list_actors(view.cast, actors));
+    finding.evidence.push_back("set by " + list_actors(view.rank_map, actors));
     finding.next.push_back(fmt::format("unset {} there, or a value inside the range", why.substr(0, why.find('='))));
     findings.push_back(std::move(finding));
   }

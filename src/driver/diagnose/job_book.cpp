@@ -19,7 +19,33 @@ std::string process_key(const LogOrigin& origin, std::size_t file) {
   return '\n' + std::to_string(file) + '\n' + decoration_label(origin.decoration);
 }
 
+bool has_no_origin(const Process& process) { return process.anonymous && process.decoration.empty(); }
+
+constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn one comes, or never
+
+/// Adds `group` to the one that is the same, or as a new one while there are fewer than `most`.
+template <typename Group, typename Same>
+void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same same) {
+  const auto known = std::find_if(groups.begin(), groups.end(), [&](const Group& one) { return same(one, group); });
+  if (known != groups.end()) {
+    known->times += group.times;
+  } else if (groups.size() < most) {
+    groups.push_back(std::move(group));
+  }
+}
+
 }  // namespace
+
+void JobBook::count(KernelGroup&& group) {
+  add_group(kernel, std::move(group), kMaxKernelGroups, [](const KernelGroup& a, const KernelGroup& b) {
+    return a.what == b.what && a.number == b.number && a.device == b.device && a.host == b.host;
+  });
+}
+
+void JobBook::count(LauncherMessage&& message) {
+  add_group(launcher, std::move(message), kMaxLauncherMessages,
+            [](const LauncherMessage& a, const LauncherMessage& b) { return a.text == b.text; });
+}
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
   if (last_process_ != kNone) {
@@ -91,12 +117,6 @@ std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, 
   return made;
 }
 
-namespace {
-
-bool is_orphanage(const Process& process) { return process.anonymous && process.decoration.empty(); }
-
-}  // namespace
-
 std::uint32_t JobBook::live_instance(std::uint32_t process, std::uint64_t pointer) {
   Process& owner = processes[process];
   for (auto one = owner.instances.rbegin(); one != owner.instances.rend(); ++one) {
@@ -108,8 +128,8 @@ std::uint32_t JobBook::live_instance(std::uint32_t process, std::uint64_t pointe
   CommInstance& instance = instances[known->second];
   Process& other = processes[instance.process];
   if (instance.process == process || other.file != owner.file) return kNone;
-  if (is_orphanage(owner) && !is_orphanage(other)) return known->second;
-  if (is_orphanage(owner) || !is_orphanage(other)) return kNone;
+  if (has_no_origin(owner) && !has_no_origin(other)) return known->second;
+  if (has_no_origin(owner) || !has_no_origin(other)) return kNone;
   std::erase(other.instances, known->second);
   owner.instances.push_back(known->second);
   instance.process = process;
@@ -141,22 +161,9 @@ std::size_t JobBook::bytes_held() const {
   return bytes + warnings.records().size() * sizeof(WarningRecord) + torch.states().size() * kNode;
 }
 
-std::string transport_name(const Connection& connection) {
-  std::string name(connection.transport.substr(0, 32));
-  if (connection.transport == "NET") {
-    name += '/';
-    name += connection.network.substr(0, 64);
-    if (connection.gdr) name += "/GDRDMA";
-  } else if (!connection.detail.empty()) {
-    name += '/';
-    name += connection.detail.substr(0, 64);
-  }
-  return name;
-}
-
-// What a launcher says when a process or a host is gone. A beginning of the prefix that the last lines had is a line
-// that was cut.
-void JobBook::take_foreign(std::string_view text) {
+// A launcher's message that a process or a host is gone. A line that begins like the prefix of the lines before it is a
+// line of NCCL that was cut.
+void JobBook::ingest_foreign(std::string_view text) {
   if (last_process_ != kNone && !text.empty() && !processes[last_process_].host.empty()) {
     const std::string prefix = fmt::format("{}:{}:", processes[last_process_].host, processes[last_process_].pid);
     if (text.front() == prefix.front() && (text.starts_with(prefix) || prefix.starts_with(text))) {
@@ -174,20 +181,8 @@ void JobBook::take_foreign(std::string_view text) {
   if (!host_lost && !says("exited on signal") && !says("Killed") && !says("Segmentation fault") && !says("oom-kill") &&
       !says("OOM"))
     return;
-  const auto known =
-      std::find_if(launcher.begin(), launcher.end(), [&](const LauncherWord& word) { return word.text == text; });
-  if (known != launcher.end()) {
-    ++known->times;
-  } else if (launcher.size() < kMaxLauncherWords) {
-    launcher.push_back({host_lost, std::string(text.substr(0, 300)), 1});
-  }
+  count(LauncherMessage{host_lost, std::string(text.substr(0, 300)), 1});
 }
-
-namespace {
-
-constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn one comes, or never
-
-}  // namespace
 
 // "node1:7:7 [0] NCCL INFO node2:8:8 [1] NCCL INFO ...": what the first was about to say comes without a prefix.
 void JobBook::remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number) {
@@ -211,16 +206,16 @@ bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uin
 void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   From from{line.origin, file, number, kNone, kNone};
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
-    if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) take(*other, from);
+    if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
     return;
   }
   ++understood;
   if (const auto* work = std::get_if<TorchWork>(&line.fact)) {
-    take(*work, from);
+    ingest(*work, from);
     return;
   }
   if (const auto* event = std::get_if<KernelEvent>(&line.fact)) {
-    take(*event, from);
+    ingest(*event, from);
     return;
   }
   ++nccl_lines;
@@ -236,19 +231,14 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   }
   actors[from.actor].cut = false;
   ++processes[from.process].lines;
-  std::visit([&](const auto& fact) { take(fact, from); }, line.fact);
+  std::visit([&](const auto& fact) { ingest(fact, from); }, line.fact);
 }
 
 namespace {
 
-/// The other book's numbers in this one.
-struct Renumbered {
-  std::vector<std::uint32_t> processes, actors, instances;
-};
-
 template <typename T>
-void take_if_told(T& ours, const T& theirs, const T& untold) {
-  if (ours == untold) ours = theirs;
+void fill_if_unset(T& ours, const T& theirs, const T& unset) {
+  if (ours == unset) ours = theirs;
 }
 
 void merge_process(Process& ours, Process& later) {
@@ -282,7 +272,7 @@ void merge_actor(Actor& ours, const Actor& later) {
   ours.failures += later.failures;
 }
 
-/// What the other book has of a communicator is what follows in this one's.
+/// Whether what the other book has of a communicator follows what this one has.
 bool continues(const CommInstance& ours, const CommInstance& later) {
   if (ours.ended) return false;
   if (ours.comm_id != 0 && later.comm_id != 0 && ours.comm_id != later.comm_id) return false;
@@ -291,14 +281,14 @@ bool continues(const CommInstance& ours, const CommInstance& later) {
 }
 
 void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls_before, const Words& words) {
-  take_if_told(ours.rank, later.rank, -1);
-  take_if_told(ours.nranks, later.nranks, -1);
-  take_if_told(ours.nnodes, later.nnodes, -1);
-  take_if_told(ours.comm_id, later.comm_id, std::uint64_t{0});
-  take_if_told(ours.parent, later.parent, std::uint64_t{0});
-  take_if_told(ours.parent_instance, later.parent_instance, kNone);
-  take_if_told(ours.color, later.color, std::int64_t{-1});
-  take_if_told(ours.function, later.function, std::string());
+  fill_if_unset(ours.rank, later.rank, -1);
+  fill_if_unset(ours.nranks, later.nranks, -1);
+  fill_if_unset(ours.nnodes, later.nnodes, -1);
+  fill_if_unset(ours.comm_id, later.comm_id, std::uint64_t{0});
+  fill_if_unset(ours.parent, later.parent, std::uint64_t{0});
+  fill_if_unset(ours.parent_instance, later.parent_instance, kNone);
+  fill_if_unset(ours.color, later.color, std::int64_t{-1});
+  fill_if_unset(ours.function, later.function, std::string());
   if (ours.calls.size() + ours.sends + ours.receives == 0) ours.announced = ours.announced || later.announced;
   ours.started = ours.started || later.started;
   ours.completed = ours.completed || later.completed;
@@ -325,23 +315,23 @@ void add_counts(Map& ours, const Map& later, std::size_t most) {
 
 }  // namespace
 
-void JobBook::merge(JobBook&& other) {
-  Renumbered to;
-  std::vector<std::uint8_t> ids;
-  for (std::size_t id = 0; id < other.words.size(); ++id) {
-    ids.push_back(words.id(other.words.text(static_cast<std::uint8_t>(id))));
-  }
-  std::vector<std::uint32_t> calls_before;
+/// The other book's numbers in this one.
+struct JobBook::Renumbered {
+  std::vector<std::uint32_t> processes, actors, instances;
+  std::vector<std::uint32_t> calls_before;  ///< that a process made before the other book begins, by its number there
+};
+
+void JobBook::merge_processes(JobBook& other, Renumbered& to) {
   for (Process& later : other.processes) {
     const auto known = process_of.find(later.key);
     if (known != process_of.end()) {
       to.processes.push_back(known->second);
-      calls_before.push_back(processes[known->second].calls);
+      to.calls_before.push_back(processes[known->second].calls);
       merge_process(processes[known->second], later);
       processes[known->second].calls += later.calls;
       continue;
     }
-    calls_before.push_back(0);
+    to.calls_before.push_back(0);
     if (processes.size() == kMaxProcesses) {
       to.processes.push_back(0);
       continue;
@@ -355,6 +345,13 @@ void JobBook::merge(JobBook&& other) {
   for (const Actor& later : other.actors) {
     to.actors.push_back(find_actor(to.processes[later.process], later.dev));
     merge_actor(actors[to.actors.back()], later);
+  }
+}
+
+void JobBook::merge_instances(JobBook& other, Renumbered& to) {
+  std::vector<std::uint8_t> ids;
+  for (std::size_t id = 0; id < other.words.size(); ++id) {
+    ids.push_back(words.id(other.words.text(static_cast<std::uint8_t>(id))));
   }
   for (CommInstance& later : other.instances) {
     later.calls.translate(ids);
@@ -370,8 +367,11 @@ void JobBook::merge(JobBook&& other) {
       later.parent_instance = live_instance(process, later.parent);
       if (later.parent_instance != kNone) instances[later.parent_instance].used = true;
     }
-    merge_instance(instances[index], later, calls_before[later.process], words);
+    merge_instance(instances[index], later, to.calls_before[later.process], words);
   }
+}
+
+void JobBook::merge_connections(const JobBook& other, const Renumbered& to) {
   for (std::size_t i = 0; i < other.actors.size(); ++i) {
     Actor& ours = actors[to.actors[i]];
     const Actor& later = other.actors[i];
@@ -384,28 +384,17 @@ void JobBook::merge(JobBook&& other) {
     }
     if (later.instance != kNone) ours.instance = to.instances[later.instance];
   }
+}
+
+void JobBook::merge(JobBook&& other) {
+  Renumbered to;
+  merge_processes(other, to);
+  merge_instances(other, to);
+  merge_connections(other, to);
   warnings.merge(std::move(other.warnings), to.actors);
   torch.merge(other.torch);
-  for (KernelGroup& group : other.kernel) {
-    const auto known = std::find_if(kernel.begin(), kernel.end(), [&](const KernelGroup& one) {
-      return one.what == group.what && one.number == group.number && one.device == group.device &&
-             one.host == group.host;
-    });
-    if (known != kernel.end()) {
-      known->times += group.times;
-    } else if (kernel.size() < kMaxKernelGroups) {
-      kernel.push_back(std::move(group));
-    }
-  }
-  for (LauncherWord& word : other.launcher) {
-    const auto known =
-        std::find_if(launcher.begin(), launcher.end(), [&](const LauncherWord& one) { return one.text == word.text; });
-    if (known != launcher.end()) {
-      known->times += word.times;
-    } else if (launcher.size() < kMaxLauncherWords) {
-      launcher.push_back(std::move(word));
-    }
-  }
+  for (KernelGroup& group : other.kernel) count(std::move(group));
+  for (LauncherMessage& message : other.launcher) count(std::move(message));
   add_counts(facts, other.facts, kMaxFacts);
   add_counts(tuning, other.tuning, kMaxFacts);
   add_counts(named_peers, other.named_peers, kMaxFacts);

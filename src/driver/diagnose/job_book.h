@@ -19,12 +19,12 @@
 
 namespace busbar {
 
-// What the lines of a job's logs told, gathered per process, rank and communicator. Everything that grows with the
-// input has a bound; what is over it is left out, never a reason to stop.
+// What the lines of a job's logs say, gathered per process, rank and communicator. Everything that grows with the input
+// has a bound; what exceeds it is left out, never a reason to stop.
 
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// How far the initialisation of a rank came, as far as its lines tell.
+/// How far the initialisation of a rank came, according to its lines.
 enum class InitStage : std::uint8_t { none, started, bootstrap, connect, rings, trees, complete };
 
 /// One communicator of one rank, from its creation to its end: pointers are reused.
@@ -49,11 +49,11 @@ struct CommInstance {
   std::uint64_t sends = 0, receives = 0;
 };
 
-/// Who a line comes from: a device of a process, which is a rank.
+/// The source of a line: a device of a process, that is a rank.
 struct Actor {
   std::uint32_t process = kNone;
   int dev = -1;
-  std::uint32_t instance = kNone;        ///< the communicator that its lines without a pointer speak of
+  std::uint32_t instance = kNone;        ///< the communicator that its lines without a pointer are about
   int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer
   std::size_t last_call_file = 0;
   std::uint64_t last_call_line = 0;  ///< 0: no call
@@ -74,7 +74,7 @@ struct Process {
   std::size_t file = 0;
   std::uint64_t first_line = 0;
   std::uint64_t lines = 0;
-  bool anonymous = false;   ///< neither host nor pid is told
+  bool anonymous = false;   ///< neither host nor pid is known
   std::uint32_t calls = 0;  ///< of all kinds, so far
   std::string nccl, cuda, network;
   std::map<std::string, std::string> env;
@@ -84,7 +84,7 @@ struct Process {
   std::vector<std::uint32_t> instances;
 };
 
-/// A kernel's complaint, by host where the line tells it.
+/// An event in a kernel's log, by host where the line names it.
 struct KernelGroup {
   KernelEvent::What what = KernelEvent::What::xid;
   std::string host, device, text;
@@ -92,8 +92,8 @@ struct KernelGroup {
   std::uint64_t times = 0;
 };
 
-/// How a launcher says that a process is gone or a host lost.
-struct LauncherWord {
+/// A launcher's message that a process is gone or a host lost.
+struct LauncherMessage {
   bool host_lost = false;
   std::string text;
   std::uint64_t times = 0;
@@ -106,7 +106,7 @@ struct JobBook {
   static constexpr std::size_t kMaxActorsOfProcess = 1024;
   static constexpr std::size_t kMaxFacts = 8192;
   static constexpr std::size_t kMaxKernelGroups = 512;
-  static constexpr std::size_t kMaxLauncherWords = 256;
+  static constexpr std::size_t kMaxLauncherMessages = 256;
   static constexpr std::size_t kMaxConnections = 4096;  ///< of an actor
   static constexpr std::size_t kMaxSettings = 512;      ///< of a process
 
@@ -119,8 +119,8 @@ struct JobBook {
   WarningBook warnings;
   TorchBook torch;
   std::vector<KernelGroup> kernel;
-  std::vector<LauncherWord> launcher;
-  /// (key, value) -> processes that told it, at most counted.
+  std::vector<LauncherMessage> launcher;
+  /// (key, value) -> number of lines that say so
   std::map<std::pair<std::string, std::string>, std::uint64_t> facts;
   /// op, log2 of the size, choice -> times
   std::map<std::tuple<std::string, int, std::string>, std::uint64_t> tuning;
@@ -133,7 +133,7 @@ struct JobBook {
   std::uint32_t find_actor(std::uint32_t process, int dev);
   /// The live communicator with this pointer in a process; a new one where there is none.
   std::uint32_t find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
-  /// kNone: none lives.
+  /// kNone if there is none.
   std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);
   std::uint32_t new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
   void note(std::string_view key, std::string_view value);
@@ -160,33 +160,37 @@ struct JobBook {
     std::size_t file = 0;
     std::uint64_t line = 0;
   } torn_;  ///< whose line was begun and not ended
+  /// Adds up groups of the same text; further ones than the bounds allow are left out.
+  void count(KernelGroup&& group);
+  void count(LauncherMessage&& message);
+  struct Renumbered;
+  void merge_processes(JobBook& other, Renumbered& to);
+  void merge_instances(JobBook& other, Renumbered& to);
+  void merge_connections(const JobBook& other, const Renumbered& to);
   void remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number);
   bool add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number);
-  void take_foreign(std::string_view text);
-  void take(const CollCall& call, From& from);
-  void take(const InitEvent& event, From& from);
-  void take(const CommShape& shape, From& from);
-  void take(const Connection& connection, From& from);
-  void take(const Connected& connected, From& from);
-  void take(const ChannelCounts& counts, From& from);
-  void take(const InitTimings& timings, From& from);
-  void take(const BootstrapTimings& timings, From& from);
-  void take(const TuningChoice& choice, From& from);
-  void take(const VersionLine& version, From& from);
-  void take(const EnvSetting& setting, From& from);
-  void take(const NetworkInUse& network, From& from);
-  void take(const NetDevices& devices, From& from);
-  void take(const GdrLine& gdr, From& from);
-  void take(const Capability& capability, From& from);
-  void take(const Warning& warning, From& from);
-  void take(const ReturnCode& code, From& from);
-  void take(const CommEnd& end, From& from);
-  void take(const TorchWork& work, From& from);
-  void take(const KernelEvent& event, From& from);
-  void take(const OtherLine& other, From& from);
+  void ingest_foreign(std::string_view text);
+  void ingest(const CollCall& call, From& from);
+  void ingest(const InitEvent& event, From& from);
+  void ingest(const CommShape& shape, From& from);
+  void ingest(const Connection& connection, From& from);
+  void ingest(const Connected& connected, From& from);
+  void ingest(const ChannelCounts& counts, From& from);
+  void ingest(const InitTimings& timings, From& from);
+  void ingest(const BootstrapTimings& timings, From& from);
+  void ingest(const TuningChoice& choice, From& from);
+  void ingest(const VersionLine& version, From& from);
+  void ingest(const EnvSetting& setting, From& from);
+  void ingest(const NetworkInUse& network, From& from);
+  void ingest(const NetDevices& devices, From& from);
+  void ingest(const GdrLine& gdr, From& from);
+  void ingest(const Capability& capability, From& from);
+  void ingest(const Warning& warning, From& from);
+  void ingest(const ReturnCode& code, From& from);
+  void ingest(const CommEnd& end, From& from);
+  void ingest(const TorchWork& work, From& from);
+  void ingest(const KernelEvent& event, From& from);
+  void ingest(const OtherLine& other, From& from);
 };
-
-/// "NET/IB/GDRDMA", "P2P/CUMEM/read": without numbers of devices.
-std::string transport_name(const Connection& connection);
 
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_messages.h"
+#include "driver/diagnose/log_scan.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +8,20 @@
 
 namespace busbar {
 namespace {
+
+/// "NET/IB/GDRDMA", "P2P/CUMEM/read": without numbers of devices.
+std::string transport_name(const Connection& connection) {
+  std::string name(connection.transport.substr(0, 32));
+  if (connection.transport == "NET") {
+    name += '/';
+    name += connection.network.substr(0, 64);
+    if (connection.gdr) name += "/GDRDMA";
+  } else if (!connection.detail.empty()) {
+    name += '/';
+    name += connection.detail.substr(0, 64);
+  }
+  return name;
+}
 
 bool has_root(std::string_view op) {
   return op == "Broadcast" || op == "Reduce" || op == "Gather" || op == "Scatter" || op == "Bcast";
@@ -16,7 +31,7 @@ bool reduces(std::string_view op) { return op.find("Reduce") != std::string_view
 
 }  // namespace
 
-void JobBook::take(const CollCall& call, From& from) {
+void JobBook::ingest(const CollCall& call, From& from) {
   std::uint32_t index = last_instance_;
   if (index == kNone || instances[index].pointer != call.comm || instances[index].process != from.process ||
       instances[index].ended) {
@@ -54,7 +69,8 @@ void JobBook::take(const CollCall& call, From& from) {
 
 namespace {
 
-bool another(const CommInstance& instance, const InitEvent& event) {
+/// Whether an event is about a new communicator at the address of one that is known.
+bool starts_another(const CommInstance& instance, const InitEvent& event) {
   if (instance.comm_id != 0 && event.comm_id != 0 && instance.comm_id != event.comm_id) return true;
   if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank) return true;
   if (instance.nranks >= 0 && event.nranks >= 0 && instance.nranks != event.nranks) return true;
@@ -63,10 +79,10 @@ bool another(const CommInstance& instance, const InitEvent& event) {
 
 }  // namespace
 
-void JobBook::take(const InitEvent& event, From& from) {
+void JobBook::ingest(const InitEvent& event, From& from) {
   if (from.origin.dev < 0 && event.cuda_dev >= 0) from.actor = find_actor(from.process, event.cuda_dev);
   std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNone;
-  if (index == kNone || another(instances[index], event)) {
+  if (index == kNone || starts_another(instances[index], event)) {
     index = new_instance(from.process, from.actor, event.comm);
   }
   CommInstance& instance = instances[index];
@@ -95,7 +111,7 @@ void JobBook::take(const InitEvent& event, From& from) {
   }
 }
 
-void JobBook::take(const CommShape& shape, From& from) {
+void JobBook::ingest(const CommShape& shape, From& from) {
   std::uint32_t index = live_instance(from.process, shape.comm);
   if (index == kNone) index = new_instance(from.process, from.actor, shape.comm);
   CommInstance& instance = instances[index];
@@ -107,7 +123,7 @@ void JobBook::take(const CommShape& shape, From& from) {
   actors[from.actor].instance = index;
 }
 
-void JobBook::take(const Connection& connection, From& from) {
+void JobBook::ingest(const Connection& connection, From& from) {
   Actor& actor = actors[from.actor];
   const std::string via = transport_name(connection);
   note("transport", via);
@@ -125,7 +141,7 @@ void JobBook::take(const Connection& connection, From& from) {
   }
 }
 
-void JobBook::take(const Connected& connected, From& from) {
+void JobBook::ingest(const Connected& connected, From& from) {
   const Actor& actor = actors[from.actor];
   if (actor.instance != kNone) {
     CommInstance& instance = instances[actor.instance];
@@ -148,7 +164,7 @@ void JobBook::take(const Connected& connected, From& from) {
   if (connected.gdr >= 0) note("ring_gdr", std::to_string(connected.gdr));
 }
 
-void JobBook::take(const InitTimings& timings, From& from) {
+void JobBook::ingest(const InitTimings& timings, From& from) {
   Actor& actor = actors[from.actor];
   if (actor.hint_rank < 0) {
     actor.hint_rank = timings.rank;
@@ -157,7 +173,7 @@ void JobBook::take(const InitTimings& timings, From& from) {
   if (timings.total > actor.timings.total) actor.timings = timings;
 }
 
-void JobBook::take(const BootstrapTimings& timings, From& from) {
+void JobBook::ingest(const BootstrapTimings& timings, From& from) {
   Actor& actor = actors[from.actor];
   if (timings.total > actor.bootstrap.total) actor.bootstrap = timings;
   if (actor.instance == kNone) return;
@@ -165,7 +181,7 @@ void JobBook::take(const BootstrapTimings& timings, From& from) {
   stage = std::max(stage, InitStage::bootstrap);
 }
 
-void JobBook::take(const Warning& warning, From& from) {
+void JobBook::ingest(const Warning& warning, From& from) {
   const WarningRule& rule = warnings.add(warning, from.origin.timestamp, from.actor, from.file, from.line);
   Actor& actor = actors[from.actor];
   if (rule.kind == WarningKind::harmless) return;
@@ -178,14 +194,14 @@ void JobBook::take(const Warning& warning, From& from) {
   }
 }
 
-void JobBook::take(const ReturnCode& code, From& from) {
+void JobBook::ingest(const ReturnCode& code, From& from) {
   ++actors[from.actor].failures;
   if (return_codes.size() < kMaxFacts) ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
 }
 
-void JobBook::take(const TorchWork& work, From& from) { torch.add(work, from.file, from.line); }
+void JobBook::ingest(const TorchWork& work, From& from) { torch.add(work, from.file, from.line); }
 
-void JobBook::take(const CommEnd& end, From& from) {
+void JobBook::ingest(const CommEnd& end, From& from) {
   const std::uint32_t index = find_instance(from.process, from.actor, end.comm);
   CommInstance& instance = instances[index];
   if (instance.rank < 0) instance.rank = end.rank;
@@ -196,15 +212,9 @@ void JobBook::take(const CommEnd& end, From& from) {
   note("communicators_ended", end.abort ? "abort" : "destroy");
 }
 
-// What lines tell of versions, settings, devices and choices: facts for people and for the comparison of ranks.
+// Versions, settings, devices and choices: facts for people and for the comparison of ranks.
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  return text;
-}
 
 std::string_view between(std::string_view text, std::string_view before, std::string_view end_marks) {
   const std::size_t at = text.find(before);
@@ -215,18 +225,18 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 
 }  // namespace
 
-void JobBook::take(const ChannelCounts& counts, From&) {
-  const auto tell = [&](std::string_view key, int value) {
+void JobBook::ingest(const ChannelCounts& counts, From&) {
+  const auto note_count = [&](std::string_view key, int value) {
     if (value >= 0) note(key, std::to_string(value));
   };
-  tell("coll_channels", counts.coll);
-  tell("collnet_channels", counts.collnet);
-  tell("nvls_channels", counts.nvls);
-  tell("p2p_channels", counts.p2p);
-  tell("p2p_channels_per_peer", counts.p2p_per_peer);
+  note_count("coll_channels", counts.coll);
+  note_count("collnet_channels", counts.collnet);
+  note_count("nvls_channels", counts.nvls);
+  note_count("p2p_channels", counts.p2p);
+  note_count("p2p_channels_per_peer", counts.p2p_per_peer);
 }
 
-void JobBook::take(const TuningChoice& choice, From&) {
+void JobBook::ingest(const TuningChoice& choice, From&) {
   static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
   static constexpr std::string_view kProtos[] = {"LL", "LL128", "SIMPLE"};
   const auto word = [](std::string_view told, std::span<const std::string_view> names) {
@@ -245,7 +255,7 @@ void JobBook::take(const TuningChoice& choice, From&) {
   ++tuning[{std::string(choice.op.substr(0, 64)), std::bit_width(choice.bytes), algo + "/" + proto}];
 }
 
-void JobBook::take(const VersionLine& version, From& from) {
+void JobBook::ingest(const VersionLine& version, From& from) {
   Process& process = processes[from.process];
   if (!version.nccl.empty()) process.nccl = version.nccl.substr(0, 64);
   if (!version.cuda.empty()) process.cuda = version.cuda.substr(0, 64);
@@ -253,9 +263,9 @@ void JobBook::take(const VersionLine& version, From& from) {
   note("cuda_version", version.cuda);
 }
 
-void JobBook::take(const EnvSetting& setting, From& from) {
+void JobBook::ingest(const EnvSetting& setting, From& from) {
   Process& process = processes[from.process];
-  std::string_view value = trimmed(setting.value);
+  std::string_view value = without_blanks(setting.value);
   if (value.ends_with('.')) value.remove_suffix(1);
   std::string name(setting.name.substr(0, 100));
   note("env." + name, value.empty() ? "(empty)" : value);
@@ -267,12 +277,12 @@ void JobBook::take(const EnvSetting& setting, From& from) {
   }
 }
 
-void JobBook::take(const NetworkInUse& network, From& from) {
-  processes[from.process].network = trimmed(network.network).substr(0, 64);
+void JobBook::ingest(const NetworkInUse& network, From& from) {
+  processes[from.process].network = without_blanks(network.network).substr(0, 64);
   note("network", processes[from.process].network);
 }
 
-void JobBook::take(const NetDevices& devices, From& from) {
+void JobBook::ingest(const NetDevices& devices, From& from) {
   Process& process = processes[from.process];
   for (const std::string& address : addresses_in(devices.oob)) process.addresses.insert(address);
   if (devices.network != "IB") {
@@ -283,10 +293,10 @@ void JobBook::take(const NetDevices& devices, From& from) {
     note("nics", between(devices.devices, "(found ", " "));
     return;
   }
-  if (devices.network == "IB" && trimmed(devices.devices).empty()) note("ib_device", "none");
+  if (devices.network == "IB" && without_blanks(devices.devices).empty()) note("ib_device", "none");
   if (devices.relaxed_ordering) note("relaxed_ordering", "on");
   if (process.devices.size() < kMaxSettings) {
-    process.devices[std::string(devices.network.substr(0, 64))] = trimmed(devices.devices).substr(0, 4096);
+    process.devices[std::string(devices.network.substr(0, 64))] = without_blanks(devices.devices).substr(0, 4096);
   }
   for (const NetDevice& device : net_devices(devices.devices)) {
     note(devices.network == "IB" ? "hca" : "interface", device.name);
@@ -297,36 +307,24 @@ void JobBook::take(const NetDevices& devices, From& from) {
   }
 }
 
-void JobBook::take(const GdrLine& gdr, From&) {
+void JobBook::ingest(const GdrLine& gdr, From&) {
   note("gdr_line", std::string(gdr.enabled ? "enabled" : "disabled"));
   if (!gdr.hca.empty()) note(gdr.enabled ? "gdr_enabled_hca" : "gdr_disabled_hca", gdr.hca);
   if (gdr.distance >= 0) note("gdr_distance", std::to_string(gdr.distance) + " limit " + std::to_string(gdr.limit));
 }
 
-void JobBook::take(const Capability& capability, From&) {
-  std::string key(capability.name.substr(0, 32));
-  std::transform(key.begin(), key.end(), key.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  note(key, capability.available ? "available" : "not available");
+void JobBook::ingest(const Capability& capability, From&) {
+  note(lower_case(capability.name.substr(0, 32)), capability.available ? "available" : "not available");
 }
 
-void JobBook::take(const KernelEvent& event, From& from) {
-  const std::string_view host = from.origin.host;
-  const auto known = std::find_if(kernel.begin(), kernel.end(), [&](const KernelGroup& group) {
-    return group.what == event.what && group.number == event.number && group.device == event.device.substr(0, 64) &&
-           group.host == host.substr(0, 256);
-  });
-  if (known != kernel.end()) {
-    ++known->times;
-  } else if (kernel.size() < kMaxKernelGroups) {
-    kernel.push_back({event.what, std::string(host.substr(0, 256)), std::string(event.device.substr(0, 64)),
-                      std::string(event.text.substr(0, 300)), event.number, 1});
-  }
+void JobBook::ingest(const KernelEvent& event, From& from) {
+  count(KernelGroup{event.what, std::string(from.origin.host.substr(0, 256)), std::string(event.device.substr(0, 64)),
+                    std::string(event.text.substr(0, 300)), event.number, 1});
 }
 
 namespace {
 
-// Lines that nothing else describes, by how they begin.
+// Facts in lines that no parser describes, by how the lines begin.
 constexpr struct {
   std::string_view begins, key, value;
 } kOtherFacts[] = {
@@ -348,13 +346,13 @@ constexpr struct {
 
 }  // namespace
 
-void JobBook::take(const OtherLine& other, From& from) {
+void JobBook::ingest(const OtherLine& other, From& from) {
   const std::string_view text = other.text;
   if (!other.nccl) {
-    take_foreign(text);
+    ingest_foreign(text);
     return;
   }
-  // Only the last line of a log is cut; whatever follows takes this back.
+  // Only the last line of a log is cut; any line that follows takes this back.
   actors[from.actor].cut = !other.chatter && text.find(": opCount") != std::string_view::npos;
   for (const auto& fact : kOtherFacts) {
     if (text.starts_with(fact.begins)) {
@@ -363,7 +361,7 @@ void JobBook::take(const OtherLine& other, From& from) {
     }
   }
   if (text.starts_with("Channel ")) {  // a ring: "Channel 00/16 : 0 1 2"
-    note("channels", trimmed(between(text.substr(0, 24), "/", " :")));
+    note("channels", without_blanks(between(text.substr(0, 24), "/", " :")));
     note("ring_table", "present");
   } else if (text.starts_with("Ring ")) {
     note("graph_ring_lines", "present");

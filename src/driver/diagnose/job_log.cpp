@@ -18,7 +18,7 @@ struct OpCountRule {
   bool unknown = true;
 };
 
-/// NCCL's opCount is the number of the call up to 2.26.
+/// Up to 2.26 NCCL's opCount is the number of the call.
 OpCountRule op_count_rule(const JobBook& book) {
   OpCountRule rule{true, true};
   for (const Process& process : book.processes) {
@@ -35,20 +35,20 @@ OpCountRule op_count_rule(const JobBook& book) {
   return rule;
 }
 
-}  // namespace
-
 LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras) {
-  LogView view{book, files, ras, cast_job(book, files), {}, {}, {}, {}, {}};
-  view.comms = join_communicators(book, view.cast);
+  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}, {}, {}};
+  view.comms = join_communicators(book, view.rank_map);
   const OpCountRule rule = op_count_rule(book);
   for (const JoinedComm& comm : view.comms) {
     view.alignments.push_back(align_calls(book, comm, rule.reliable, rule.unknown));
     view.divergences.push_back(first_divergence(view.alignments.back(), book.words));
     view.lags.push_back(find_lag(book, view.alignments.back()));
   }
-  view.cycles = find_cycles(book, view.cast, view.comms, view.alignments);
+  view.cycles = find_cycles(book, view.rank_map, view.comms, view.alignments);
   return view;
 }
+
+}  // namespace
 
 std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
   std::vector<std::uint32_t> actors;
@@ -80,7 +80,6 @@ namespace {
 
 constexpr std::size_t kMostEvidence = 5;
 
-/// Nothing to go by.
 LogFinding nothing_read(const LogView& view) {
   LogFinding finding;
   finding.sentence = fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files));
@@ -92,8 +91,8 @@ LogFinding nothing_read(const LogView& view) {
 LogFinding nothing_wrong(const LogView& view) {
   LogFinding finding;
   finding.verdict = Verdict::ok;
-  const std::size_t seen = view.cast.speakers.size();
-  const int nranks = view.cast.nranks;
+  const std::size_t seen = view.rank_map.rank_actors.size();
+  const int nranks = view.rank_map.nranks;
   finding.sentence =
       seen == 0 ? "nothing wrong, in lines that tell no rank"
                 : fmt::format("nothing wrong in what {} of {} say{}", seen,
@@ -109,7 +108,7 @@ LogFinding nothing_wrong(const LogView& view) {
     if (!view.lags[i]) continue;
     finding.evidence.push_back(
         fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", view.comms[i].name,
-                    list_actors(view.cast, actors_of(alignment, view.lags[i]->at_front)),
+                    list_actors(view.rank_map, actors_of(alignment, view.lags[i]->at_front)),
                     view.lags[i]->at_front.size() == 1 ? "is" : "are", view.lags[i]->front - view.lags[i]->least));
   }
   if (compared > 0) {
@@ -123,10 +122,10 @@ LogFinding nothing_wrong(const LogView& view) {
 }
 
 void note_missing(const LogView& view, Diagnosis& diagnosis) {
-  const int seen = static_cast<int>(view.cast.speakers.size());
-  if (view.cast.nranks > seen && seen > 0) {
-    diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.cast.nranks - seen,
-                                            view.cast.nranks, name_files(view.files)));
+  const int seen = static_cast<int>(view.rank_map.rank_actors.size());
+  if (view.rank_map.nranks > seen && seen > 0) {
+    diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.rank_map.nranks - seen,
+                                            view.rank_map.nranks, name_files(view.files)));
   }
   const bool calls = std::any_of(view.book.instances.begin(), view.book.instances.end(), [](const CommInstance& one) {
     return one.calls.size() + one.sends + one.receives > 0;
@@ -161,8 +160,8 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
   const LogView view = view_log(impl_->book, files, ras);
   LogFindings findings;
   find_in_kernel(view, findings);
-  find_gone(view, findings);
-  find_silent(view, findings);
+  find_lost_processes(view, findings);
+  find_silent_ranks(view, findings);
   find_in_warnings(view, findings);
   find_in_settings(view, findings);
   find_in_init(view, findings);
@@ -181,7 +180,7 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
   for (const LogFinding& finding : findings) {
     std::vector<std::string> lines = finding.evidence;
     lines.insert(lines.begin(), finding.sentence);
-    // What the first line says already is no evidence for it.
+    // What the sentence says already is not evidence for it.
     std::erase_if(lines, [&](const std::string& line) { return diagnosis.sentence.find(line) != std::string::npos; });
     add_new(diagnosis.evidence, lines, kMostEvidence);
     add_new(diagnosis.missing, finding.missing, 8);

@@ -20,7 +20,7 @@ namespace busbar {
 /// What is concluded from the logs of a job: everything that is printed, as plain values.
 struct Diagnosis {
   Verdict verdict = Verdict::unknown;
-  std::string sentence;               ///< the verdict in words, with rank, host and call
+  std::string sentence;               ///< the verdict as a sentence, with rank, host and call
   std::vector<std::string> evidence;  ///< at most five lines
   std::vector<std::string> missing;   ///< what was not given and would help
   std::vector<std::string> next;      ///< commands
@@ -70,7 +70,7 @@ struct Diagnosis {
   std::vector<WarningGroup> warnings;  ///< primary first
 
   std::vector<LogFile> files;
-  int torch_ranks = 0;  ///< ranks whose PyTorch watchdog spoke
+  int torch_ranks = 0;  ///< ranks whose PyTorch watchdog logged something
 };
 
 /// Gathers facts of one or many files; its memory does not grow with the number of lines. Not for several threads: one

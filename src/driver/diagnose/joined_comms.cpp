@@ -43,7 +43,7 @@ class CommKeys {
   std::map<std::pair<std::uint32_t, std::string>, int> made_;
 };
 
-bool says_nothing(const CommInstance& instance) {
+bool is_empty(const CommInstance& instance) {
   return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.calls.size() == 0 &&
          instance.sends + instance.receives == 0;
 }
@@ -59,8 +59,8 @@ bool fits(const JobBook& book, const JoinedComm& comm) {
   return comm.nranks < 0 || comm.members.size() <= static_cast<std::size_t>(comm.nranks);
 }
 
-/// Communicators of equal size on every host (tensor parallelism) have the same key: hosts tell them apart, or nothing.
-std::vector<JoinedComm> told_apart(const JobBook& book, JoinedComm comm) {
+/// Communicators of equal size on every host (tensor parallelism) have the same key: only hosts can distinguish them.
+std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
   if (!comm.heuristic || fits(book, comm)) return {std::move(comm)};
   std::map<std::string, JoinedComm> by_host;
   for (const CommMember& member : comm.members) {
@@ -117,13 +117,13 @@ void name_comm(JoinedComm& comm, std::size_t number) {
 
 }  // namespace
 
-std::vector<JoinedComm> join_communicators(const JobBook& book, const JobCast& cast) {
+std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& rank_map) {
   std::vector<JoinedComm> comms;
   std::map<std::string, std::size_t> place;
   CommKeys keys(book);
   for (std::uint32_t index = 0; index < book.instances.size(); ++index) {
     const CommInstance& instance = book.instances[index];
-    if (says_nothing(instance) || instance.actor == kNone) continue;
+    if (is_empty(instance) || instance.actor == kNone) continue;
     const auto [known, added] = place.emplace(keys.key(index), comms.size());
     if (added) comms.emplace_back();
     JoinedComm& comm = comms[known->second];
@@ -139,14 +139,14 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const JobCast& c
   }
   std::vector<JoinedComm> apart;
   for (JoinedComm& comm : comms) {
-    for (JoinedComm& part : told_apart(book, std::move(comm))) apart.push_back(std::move(part));
+    for (JoinedComm& part : split_by_host(book, std::move(comm))) apart.push_back(std::move(part));
   }
   adopt_nameless(apart);
   for (std::size_t i = 0; i < apart.size(); ++i) {
     JoinedComm& comm = apart[i];
     for (CommMember& member : comm.members) {
-      const int job_rank = cast.rank_of[member.actor];
-      if (member.rank < 0 && comm.nranks == cast.nranks && job_rank < comm.nranks) member.rank = job_rank;
+      const int job_rank = rank_map.rank_of[member.actor];
+      if (member.rank < 0 && comm.nranks == rank_map.nranks && job_rank < comm.nranks) member.rank = job_rank;
     }
     std::stable_sort(comm.members.begin(), comm.members.end(), [](const CommMember& a, const CommMember& b) {
       return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);

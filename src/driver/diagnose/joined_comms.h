@@ -13,7 +13,7 @@ namespace busbar {
 struct CommMember {
   std::uint32_t instance = kNone;
   std::uint32_t actor = kNone;
-  int rank = -1;  ///< in the communicator; -1: not told
+  int rank = -1;  ///< in the communicator; -1: unknown
 };
 
 /// A communicator over all ranks whose logs were given.
@@ -22,14 +22,14 @@ struct JoinedComm {
   std::string id;          ///< commId; empty: joined otherwise
   bool heuristic = false;  ///< by size and order of creation
   bool child = false;
-  bool ambiguous = false;  ///< several communicators that cannot be told apart
+  bool ambiguous = false;  ///< several communicators that cannot be distinguished
   int nranks = -1;
   int nnodes = -1;
   std::vector<CommMember> members;  ///< by rank
 };
 
-/// Pointers are each process's own: ranks are joined by commId, children of a split by parent and color, else by size
-/// and order of creation. In order of creation.
-std::vector<JoinedComm> join_communicators(const JobBook& book, const JobCast& cast);
+/// Communicators over all ranks, in order of creation. Pointers differ from process to process, so ranks are joined by
+/// commId, children of a split by parent and color, others by size and order of creation.
+std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& rank_map);
 
 }  // namespace busbar

@@ -9,8 +9,8 @@
 namespace busbar {
 namespace {
 
-/// Everything that "comm 0x... rank 3 nranks 8 ..." lines say, as words and values. All versions write them so; which
-/// words there are is what changed.
+/// Everything that "comm 0x... rank 3 nranks 8 ..." lines say: keys and values. All versions write them so and differ
+/// in which keys there are.
 struct CommWords {
   InitEvent event;
   CommShape shape;
@@ -100,9 +100,9 @@ bool parse_comm_line(std::string_view function, LogScan scan, LogFact& fact) {
   return tell_event(function, words, fact);
 }
 
-/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": `tell` takes each name and value.
-template <class Tell>
-void read_parts(LogScan scan, Tell tell) {
+/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": calls `on_part` for each name and value.
+template <class OnPart>
+void read_parts(LogScan scan, OnPart on_part) {
   scan.skip_blanks();
   if (!scan.take("(")) return;
   for (;;) {
@@ -112,7 +112,7 @@ void read_parts(LogScan scan, Tell tell) {
     // A value without ',' or ')' behind it is cut.
     const bool more = scan.take(", ");
     if (!more && !scan.take(")")) return;
-    tell(name, value);
+    on_part(name, value);
     if (!more) return;
   }
 }
@@ -229,7 +229,7 @@ bool parse_connection(LogScan scan, LogFact& fact) {
 bool parse_connected(LogScan scan, LogFact& fact) {
   Connected connected;
   if (scan.take("all rings")) {
-    // 2.24 on tells more; a value that is not there stays -1.
+    // From 2.24 on there is more; a value that is missing stays -1.
     if (scan.take(", use ring PXN ") && scan.number(connected.pxn) && scan.take(" GDR ")) scan.number(connected.gdr);
   } else if (scan.take("all trees") || scan.take("binomial trees")) {
     connected.what = Connected::What::trees;

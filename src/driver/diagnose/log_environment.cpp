@@ -72,7 +72,7 @@ bool parse_net(LogScan scan, LogFact& fact) {
   return true;
 }
 
-/// The interface that processes meet on, "[0]lo:127.0.0.1<0>": it is no network of the data.
+/// The interface that processes meet on, "[0]lo:127.0.0.1<0>"; data do not go over it.
 bool parse_bootstrap(std::string_view text, LogFact& fact) {
   if (text.starts_with("[0]")) text.remove_prefix(3);
   if (text.empty()) return false;
@@ -188,6 +188,8 @@ bool is_quiet_warning(std::string_view text) {
                         text.find("timed out") != kNotFound || text.find("No route") != kNotFound);
 }
 
+constexpr std::size_t kMaxDevices = 256;
+
 }  // namespace
 
 bool parse_trouble(std::string_view text, LogFact& fact) {
@@ -196,12 +198,6 @@ bool parse_trouble(std::string_view text, LogFact& fact) {
   fact = Warning{.file = {}, .function = {}, .text = text};
   return true;
 }
-
-namespace {
-
-constexpr std::size_t kMaxDevices = 256;
-
-}  // namespace
 
 std::vector<NetDevice> net_devices(std::string_view list) {
   std::vector<NetDevice> devices;

@@ -58,7 +58,7 @@ struct Connection {
   bool gdr = false;
 };
 
-/// "Connected all rings" and its kin.
+/// "Connected all rings" and the like.
 struct Connected {
   enum class What : std::uint8_t { rings, trees, nvls };
   What what = What::rings;
@@ -99,7 +99,7 @@ struct TuningChoice {
 
 struct VersionLine {
   std::string_view nccl;  ///< "2.28.9"
-  std::string_view cuda;  ///< "13.0"; empty where not told
+  std::string_view cuda;  ///< "13.0"; empty if unknown
 };
 
 /// "NCCL_IB_TC set by environment to 128."
@@ -119,7 +119,7 @@ struct NetworkInUse {
 struct NetDevices {
   std::string_view network;  ///< "IB", "Socket", "OFI", "Bootstrap"
   std::string_view devices;  ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", "efa (found 16 nics)"
-  std::string_view oob;      ///< "eth0:10.0.0.1<0>"; empty where not told
+  std::string_view oob;      ///< "eth0:10.0.0.1<0>"; empty if unknown
   bool relaxed_ordering = false;
 };
 
@@ -140,7 +140,7 @@ struct Capability {
 
 /// NCCL WARN, and what says as much at INFO: "Call to connect returned Connection refused, retrying", port events.
 struct Warning {
-  std::string_view file;      ///< "transport/net_ib.cc:123"; empty where not told
+  std::string_view file;      ///< "transport/net_ib.cc:123"; empty if unknown
   std::string_view function;  ///< 2.30.7 on
   std::string_view text;
 };
@@ -160,12 +160,12 @@ struct CommEnd {
 };
 
 /// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42,
-/// OpType=ALLREDUCE, NumelIn=..., NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and its kin.
+/// OpType=ALLREDUCE, NumelIn=..., NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and the like.
 struct TorchWork {
   enum class What : std::uint8_t { timed_out, last_state };
   What what = What::timed_out;
   int rank = -1;
-  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it; empty where not told
+  std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it; empty if unknown
   std::int64_t seq = -1;
   std::string_view op;
   std::int64_t numel_in = -1;
@@ -176,7 +176,7 @@ struct TorchWork {
   std::int64_t last_completed = -1;
 };
 
-/// An NCCL line that nothing above describes, or no line of NCCL at all.
+/// A line of NCCL that nothing above describes, or a line that is not of NCCL.
 struct OtherLine {
   bool nccl = false;
   std::string_view text;
@@ -187,9 +187,9 @@ using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connecti
                              InitTimings, BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse,
                              NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd, TorchWork, KernelEvent>;
 
-/// Who wrote a line, as far as the line tells.
+/// Who wrote a line, as far as the line says.
 struct LogOrigin {
-  std::string_view host;  ///< empty: not told
+  std::string_view host;  ///< empty if unknown
   std::int64_t pid = -1;
   std::int64_t tid = -1;
   int dev = -1;

@@ -45,7 +45,7 @@ bool LineReader::fill() {
       return true;
     }
     if (got == 0) return false;
-    if (errno == EAGAIN) {  // standard input may have been made non-blocking by who shares it
+    if (errno == EAGAIN) {  // standard input may have been made non-blocking by another process that shares it
       pollfd wait{.fd = fd_, .events = POLLIN, .revents = 0};
       ::poll(&wait, 1, -1);
     } else if (errno != EINTR) {
@@ -88,7 +88,7 @@ void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& fil
 
 class Descriptor {
  public:
-  /// Does not wait for a writer of a pipe, which would be for ever.
+  /// Does not wait for the writer of a pipe, who may never come.
   explicit Descriptor(const fs::path& path)
       : own_(path != "-"), fd_(own_ ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : STDIN_FILENO) {}
   Descriptor(const Descriptor&) = delete;
@@ -103,7 +103,7 @@ class Descriptor {
   int fd_;
 };
 
-/// Empty: readable, `limit` bytes of it. To be asked right after opening it.
+/// Empty where `fd` is readable, up to `limit` bytes. To be called right after opening it, for errno.
 std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) {
   if (fd < 0) return std::strerror(errno);
   struct stat status {};
@@ -118,9 +118,9 @@ std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) 
   return "";
 }
 
-/// Empty: text, or text with some dirt in it. Programs that die leave NULs and halves of letters in their logs, and a
-/// log that was truncated under its writer begins with a hole; a core file or an image has control characters
-/// everywhere (noise has 9 in 100).
+/// Empty where it is text, perhaps with some dirt in it. Programs that die leave NULs and halves of letters in their
+/// logs, and a log that was truncated under its writer begins with a hole; a core file or an image has control
+/// characters everywhere (noise has 9 in 100).
 std::string why_not_text(std::string_view beginning) {
   if (beginning.starts_with("\x1f\x8b") || beginning.starts_with("\x28\xb5\x2f\xfd") ||
       beginning.starts_with("\xfd\x37zXZ") || beginning.starts_with("BZh")) {
@@ -167,7 +167,7 @@ std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
 }
 
 LogFile read_log_file(const fs::path& path,
-                      const std::function<void(const LogLine& line, std::uint64_t number)>& tell) {
+                      const std::function<void(const LogLine& line, std::uint64_t number)>& on_line) {
   LogFile file;
   file.path = path;
   const Descriptor descriptor(path);
@@ -180,7 +180,7 @@ LogFile read_log_file(const fs::path& path,
   while (file.trouble.empty() && reader.next(text)) {
     const LogLine line = parse_log_line(text);
     count_line(line, file);
-    tell(line, file.lines);
+    on_line(line, file.lines);
   }
   file.bytes = reader.bytes();
   file.cut_lines = reader.cut_lines();

@@ -14,12 +14,12 @@
 
 namespace busbar {
 
-/// A job's book with everything that several findings need worked out.
+/// A job's book with everything worked out that several findings need.
 struct LogView {
   const JobBook& book;
   std::span<const LogFile> files;
   std::span<const RasEvidence> ras;
-  JobCast cast;
+  RankMap rank_map;
   std::vector<JoinedComm> comms;
   // By communicator:
   std::vector<CallAlignment> alignments;
@@ -27,8 +27,6 @@ struct LogView {
   std::vector<std::optional<CallLag>> lags;
   std::vector<DeadlockCycle> cycles;
 };
-
-LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras);
 
 /// The actors of some of an alignment's streams.
 std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams);
@@ -41,7 +39,7 @@ struct SettingSkew {
   std::string name;       ///< "NCCL_ALGO", "NCCL version"
   std::string text;       ///< "NCCL_ALGO: Ring on ranks 0-7; Tree on ranks 8-15"
   bool decisive = false;  ///< all ranks must have the same
-  bool presence = false;  ///< set on some, not told by others: these may not have printed it
+  bool presence = false;  ///< set on some, not printed by others, where it may be set too
 };
 
 /// `decisive_only`: only what decides about what ranks send to each other.
@@ -58,32 +56,32 @@ struct LogFinding {
 
 using LogFindings = std::vector<LogFinding>;
 
+// What is wrong, each kind from its own evidence.
+
 /// XIDs, PCIe errors, links and killed processes, from kernels' logs.
 void find_in_kernel(const LogView& view, LogFindings& findings);
 /// What launchers and RAS say of processes and hosts that are gone.
-void find_gone(const LogView& view, LogFindings& findings);
-/// A rank whose log ends while others complain that a peer went away; UNKNOWN where only those speak.
-void find_silent(const LogView& view, LogFindings& findings);
+void find_lost_processes(const LogView& view, LogFindings& findings);
+/// A rank whose log ends while others complain that a peer went away; UNKNOWN where only the complaints are there.
+void find_silent_ranks(const LogView& view, LogFindings& findings);
 /// Hardware, hosts, resources, configuration, as NCCL warned.
 void find_in_warnings(const LogView& view, LogFindings& findings);
 /// Values that cannot be right or must not differ.
 void find_in_settings(const LogView& view, LogFindings& findings);
-/// Who did not begin, or not complete, to initialise.
+/// Ranks that did not begin or did not complete the initialisation.
 void find_in_init(const LogView& view, LogFindings& findings);
-/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Where view.divergences[comm] is set.
-std::string describe_divergence(const LogView& view, std::size_t comm);
 /// Other arguments, other order, fewer calls.
 void find_in_calls(const LogView& view, LogFindings& findings);
-/// PyTorch's watchdog.
+/// What PyTorch's watchdog says.
 void find_in_torch(const LogView& view, LogFindings& findings);
 
-/// "at 10.0.0.4 (node3)": an address, with its host where a log tells it.
-std::string name_peer(const JobCast& cast, const std::string& address);
+/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where view.divergences[comm] is set.
+std::string describe_divergence(const LogView& view, std::size_t comm);
 
 /// Communicators, lags, divergences, skews, transports, algorithms and warnings of a diagnosis.
 void fill_tables(const LogView& view, Diagnosis& diagnosis);
 
-/// Versions, settings, devices: one fact per thing, keys as in snake_case.
+/// Versions, settings, devices: one fact per thing, keys in snake_case.
 void fill_facts(const LogView& view, Diagnosis& diagnosis);
 
 }  // namespace busbar

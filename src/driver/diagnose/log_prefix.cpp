@@ -3,7 +3,6 @@
 #include "driver/diagnose/log_scan.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -33,14 +32,6 @@ std::string_view find_iso_timestamp(std::string_view text) {
   return {};
 }
 
-bool has_clock(std::string_view text) {
-  for (std::size_t at = 2; at + 5 < text.size(); ++at) {
-    const auto two = [&](std::size_t from) { return is_digit(text[from]) && is_digit(text[from + 1]); };
-    if (text[at] == ':' && text[at + 3] == ':' && two(at - 2) && two(at + 1) && two(at + 4)) return true;
-  }
-  return false;
-}
-
 namespace {
 
 std::string_view next_token(std::string_view& text) {
@@ -57,7 +48,7 @@ bool is_time(std::string_view token) {
   return digits >= 4 && marks >= 2;
 }
 
-int number(std::string_view digits) {
+int rank_number(std::string_view digits) {
   int value = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
@@ -74,7 +65,7 @@ int token_rank(std::string_view token) {
     return -1;  // any number in a log
   }
   if (token.starts_with("rank")) token.remove_prefix(4);
-  return number(token);
+  return rank_number(token);
 }
 
 }  // namespace
@@ -99,9 +90,7 @@ std::string decoration_label(std::string_view decoration) {
 }
 
 int file_name_rank(std::string_view name) {
-  std::string low(name);
-  std::transform(low.begin(), low.end(), low.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = lower_case(name);
   std::size_t at = low.rfind("rank");
   std::size_t skip = 4;
   if (at == std::string::npos) {
@@ -113,7 +102,7 @@ int file_name_rank(std::string_view name) {
   if (skip == 4 && at < low.size() && (low[at] == '_' || low[at] == '-' || low[at] == '.' || low[at] == '=')) ++at;
   std::size_t end = at;
   while (end < low.size() && is_digit(low[end])) ++end;
-  return end == at ? -1 : number(std::string_view(low).substr(at, end - at));
+  return end == at ? -1 : rank_number(std::string_view(low).substr(at, end - at));
 }
 
 namespace {
@@ -230,6 +219,15 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   before = rest.substr(0, begin);
 }
 
+/// Whether a text holds "06:16:47", as every format of a time with seconds does; "[node17:33]" is a launcher's.
+bool has_clock(std::string_view text) {
+  for (std::size_t at = 2; at + 5 < text.size(); ++at) {
+    const auto two = [&](std::size_t from) { return is_digit(text[from]) && is_digit(text[from + 1]); };
+    if (text[at] == ':' && text[at + 3] == ':' && two(at - 2) && two(at + 1) && two(at + 4)) return true;
+  }
+  return false;
+}
+
 /// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
 void take_timestamp(std::string_view& before, LogOrigin& origin) {
   const std::string_view text = without_blanks_behind(before);
@@ -241,7 +239,7 @@ void take_timestamp(std::string_view& before, LogOrigin& origin) {
   before = text.substr(0, open);
 }
 
-/// What stands before the mark: decoration, timestamp, host, device, place in the source, from its end.
+/// Reads what is before the mark from its end: place in the source, device, host, timestamp, decoration.
 void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) {
   before = without_blanks_behind(before);
   if (prefix.level == LogLevel::warn) take_place(before, prefix);
@@ -258,7 +256,8 @@ void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) 
   if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
 }
 
-/// People write of "NCCL INFO" too. Where nothing tells who speaks, nothing but a launcher's mark may stand before it.
+/// People write about "NCCL INFO" too. Where nothing says which process wrote a line, only a launcher's mark may
+/// precede it.
 bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
   if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
   return std::string_view(":>)|").find(origin.decoration.back()) != kNotFound;

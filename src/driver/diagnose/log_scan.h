@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -15,8 +16,8 @@ namespace busbar {
 
 inline constexpr std::size_t kNotFound = std::string_view::npos;
 
-// Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per word of
-// gigabytes of text.
+// Reading a line of a log from left to right. Everything here is inline and, but for lower_case, allocates nothing: it
+// runs once per word of gigabytes of text.
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -29,8 +30,15 @@ inline std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-/// Where `word` stands in a text, npos: nowhere. `rare`: index of the letter of the word that is the rarest in logs;
-/// only where it stands is the word compared.
+/// In lower case, ASCII letters only.
+inline std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+/// The position of `word` in a text, or npos. `rare`: index of the letter of the word that is rarest in logs; the word
+/// is compared only where that letter is found.
 inline std::size_t find_word(std::string_view text, std::string_view word, std::size_t rare) {
   for (std::size_t from = rare; from < text.size(); ++from) {
     const void* hit = std::memchr(text.data() + from, word[rare], text.size() - from);
@@ -41,7 +49,7 @@ inline std::size_t find_word(std::string_view text, std::string_view word, std::
   return std::string_view::npos;
 }
 
-/// Where the first ' ' stands, text.size(): nowhere. Eight letters at a time (Mycroft's test for a zero byte), because
+/// The position of the first ' ', or text.size(). Eight letters at a time (Mycroft's test for a zero byte), because the
 /// words of calls are pointers of fourteen letters.
 inline std::size_t find_blank(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
@@ -58,7 +66,8 @@ inline std::size_t find_blank(std::string_view text) {
   return at;
 }
 
-/// Digits from the front of a text, of base 10 or 16, and their number; 0 digits: none, or too many for 64 bits.
+/// Reads digits of base 10 or 16 from the front of a text and returns how many; 0 where there are none, or too many for
+/// 64 bits.
 template <unsigned kBase>
 std::size_t read_digits(std::string_view text, std::uint64_t& value) {
   constexpr std::size_t kMost = kBase == 10 ? 19 : 16;  // that fit, whatever they are
@@ -138,7 +147,7 @@ struct LogScan {
   }
 };
 
-/// A number that is a whole word. False, and the value as before: it is none.
+/// A number that is a whole word. False, and the value unchanged, where the word is not a number.
 template <class Integer>
 bool whole_number(std::string_view word, Integer& value) {
   LogScan scan{word};
@@ -148,7 +157,7 @@ bool whole_number(std::string_view word, Integer& value) {
   return true;
 }
 
-/// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False: no pointer.
+/// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False where the word is not a pointer.
 inline bool pointer_of(std::string_view word, std::uint64_t& value) {
   if (word == "(nil)" || word.starts_with("0x...")) {
     value = 0;

@@ -1,5 +1,7 @@
 #include "driver/diagnose/nccl_warnings.h"
 
+#include "driver/diagnose/log_scan.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -129,16 +131,10 @@ constexpr auto kRules = std::to_array<WarningRule>({
 
 constexpr WarningRule kOtherWarning{};
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
 }  // namespace
 
 const WarningRule& classify_warning(std::string_view file, std::string_view text) {
-  std::string low;
-  low.reserve(file.size() + text.size() + 1);
-  for (const char c : file.substr(0, 200)) low += lower(c);
-  low += ' ';
-  for (const char c : text.substr(0, 2000)) low += lower(c);
+  const std::string low = lower_case(file.substr(0, 200)) + ' ' + lower_case(text.substr(0, 2000));
   for (const WarningRule& rule : kRules) {
     if (low.find(rule.first) != std::string::npos && low.find(rule.second) != std::string::npos) return rule;
   }

@@ -27,12 +27,12 @@ enum class WarningKind : std::uint8_t {
 
 struct WarningRule {
   WarningKind kind = WarningKind::other;
-  std::string_view first, second;  ///< both stand in the warning, letters of either case; second may be empty
-  std::string_view meaning;        ///< for people, without the rank; empty: the warning speaks for itself
+  std::string_view first, second;  ///< both are in the warning, in either case; second may be empty
+  std::string_view meaning;        ///< for people, without the rank; empty where the warning explains itself
   std::string_view advice;         ///< what to do next
 };
 
-/// The first rule that fits, in an order in which special ones stand before general ones. `file`: where in NCCL.
+/// The first rule that fits, special ones before general ones. `file`: where in NCCL.
 const WarningRule& classify_warning(std::string_view file, std::string_view text);
 
 /// Numbers, addresses and names of segments replaced, so that warnings of one kind become equal.

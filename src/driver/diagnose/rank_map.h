@@ -12,28 +12,30 @@
 
 namespace busbar {
 
-/// Who is who: the rank of each device of each process that spoke, as well as the logs tell.
-struct JobCast {
-  std::vector<int> rank_of;               ///< by actor; -1: not told
-  std::vector<std::string> name_of;       ///< by actor: "rank 3 (node1, pid 4242)"
-  std::vector<std::uint32_t> speaks_for;  ///< by actor: itself, or the rank whose helper thread it is
-  std::vector<std::uint32_t> speakers;    ///< actors that are a rank (not a bare "NCCL version" line), by rank
-  std::map<int, std::uint32_t> actor_of;  ///< by rank
+/// The rank of each actor (a device of a process), as far as the logs tell.
+struct RankMap {
+  std::vector<int> rank_of;                ///< by actor; -1: unknown
+  std::vector<std::string> name_of;        ///< by actor: "rank 3 (node1, pid 4242)"
+  std::vector<std::uint32_t> owner_of;     ///< by actor: itself, or the rank whose helper thread it is
+  std::vector<std::uint32_t> rank_actors;  ///< actors that are a rank (not a bare "NCCL version" line), by rank
+  std::map<int, std::uint32_t> actor_of;   ///< by rank
   std::set<std::string> hosts;
   std::map<std::string, std::string> host_of_address;
   int nranks = -1;                 ///< of the largest communicator
-  std::vector<std::string> notes;  ///< how ranks were found where NCCL did not tell them
+  std::vector<std::string> notes;  ///< how ranks were found where NCCL does not give them
 };
 
-JobCast cast_job(const JobBook& book, std::span<const LogFile> files);
+/// From communicators and timings, else from what surrounds NCCL's lines: the launcher's decorations, the names of
+/// `files`, the numbers of devices.
+RankMap map_ranks(const JobBook& book, std::span<const LogFile> files);
 
 /// "rank 3 (node1, pid 4242)", "ranks 0-6,8", "4 ranks (...)"; those without a rank by name.
-std::string list_actors(const JobCast& cast, std::span<const std::uint32_t> actors);
+std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors);
 
 /// "rank 3", "ranks 0-6,8-15"; long lists are cut.
 std::string list_ranks(std::span<const int> ranks);
 
-/// Where an actor runs; empty: not told.
+/// The host of an actor; empty if unknown.
 const std::string& host_of(const JobBook& book, std::uint32_t actor);
 
 }  // namespace busbar

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 namespace busbar {
 namespace {
@@ -28,36 +29,36 @@ constexpr auto kRanges = std::to_array<Range>({
     {"NCCL_MAX_CTAS", 1, 64, "NCCL's limit"},
 });
 
-// Names, and beginnings of names, that decide algorithms, sizes of pieces and ways between ranks.
-constexpr auto kAgree = std::to_array<std::string_view>({"NCCL_ALGO",
-                                                         "NCCL_PROTO",
-                                                         "NCCL_BUFFSIZE",
-                                                         "NCCL_LL_BUFFSIZE",
-                                                         "NCCL_LL128_BUFFSIZE",
-                                                         "NCCL_NTHREADS",
-                                                         "NCCL_LL128_NTHREADS",
-                                                         "NCCL_MIN_NCHANNELS",
-                                                         "NCCL_MAX_NCHANNELS",
-                                                         "NCCL_MIN_NRINGS",
-                                                         "NCCL_MAX_NRINGS",
-                                                         "NCCL_MIN_CTAS",
-                                                         "NCCL_MAX_CTAS",
-                                                         "NCCL_IB_DISABLE",
-                                                         "NCCL_NET",
-                                                         "NCCL_NET_PLUGIN",
-                                                         "NCCL_COLLNET_ENABLE",
-                                                         "NCCL_NVLS_ENABLE",
-                                                         "NCCL_CROSS_NIC",
-                                                         "NCCL_NCHANNELS_PER_NET_PEER",
-                                                         "NCCL_P2P_NET_CHUNKSIZE",
-                                                         "NCCL_P2P_NVL_CHUNKSIZE",
-                                                         "NCCL_P2P_PCI_CHUNKSIZE",
-                                                         "NCCL_TUNER_PLUGIN",
-                                                         "NCCL_CUMEM_ENABLE",
-                                                         "NCCL_MNNVL_ENABLE",
-                                                         "NCCL_IB_QPS_PER_CONNECTION",
-                                                         "NCCL_PXN_DISABLE",
-                                                         "NCCL_THREAD_THRESHOLDS"});
+// Settings that decide algorithms, chunk sizes and paths between ranks.
+constexpr std::string_view kAgree[] = {"NCCL_ALGO",
+                                       "NCCL_PROTO",
+                                       "NCCL_BUFFSIZE",
+                                       "NCCL_LL_BUFFSIZE",
+                                       "NCCL_LL128_BUFFSIZE",
+                                       "NCCL_NTHREADS",
+                                       "NCCL_LL128_NTHREADS",
+                                       "NCCL_MIN_NCHANNELS",
+                                       "NCCL_MAX_NCHANNELS",
+                                       "NCCL_MIN_NRINGS",
+                                       "NCCL_MAX_NRINGS",
+                                       "NCCL_MIN_CTAS",
+                                       "NCCL_MAX_CTAS",
+                                       "NCCL_IB_DISABLE",
+                                       "NCCL_NET",
+                                       "NCCL_NET_PLUGIN",
+                                       "NCCL_COLLNET_ENABLE",
+                                       "NCCL_NVLS_ENABLE",
+                                       "NCCL_CROSS_NIC",
+                                       "NCCL_NCHANNELS_PER_NET_PEER",
+                                       "NCCL_P2P_NET_CHUNKSIZE",
+                                       "NCCL_P2P_NVL_CHUNKSIZE",
+                                       "NCCL_P2P_PCI_CHUNKSIZE",
+                                       "NCCL_TUNER_PLUGIN",
+                                       "NCCL_CUMEM_ENABLE",
+                                       "NCCL_MNNVL_ENABLE",
+                                       "NCCL_IB_QPS_PER_CONNECTION",
+                                       "NCCL_PXN_DISABLE",
+                                       "NCCL_THREAD_THRESHOLDS"};
 
 }  // namespace
 
@@ -72,7 +73,9 @@ std::optional<std::string> wrong_setting(std::string_view name, std::string_view
   return fmt::format("{}={} is outside {}..{} ({})", name, number, range->least, range->most, range->why);
 }
 
-bool must_agree(std::string_view name) { return std::find(kAgree.begin(), kAgree.end(), name) != kAgree.end(); }
+bool must_agree(std::string_view name) {
+  return std::find(std::begin(kAgree), std::end(kAgree), name) != std::end(kAgree);
+}
 
 std::vector<std::string> taken_by_prefix(std::string_view hca_setting, const std::vector<std::string>& used) {
   std::vector<std::string> taken;

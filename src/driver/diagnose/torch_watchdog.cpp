@@ -11,8 +11,8 @@
 namespace busbar {
 namespace {
 
-/// What stands between the last `begin` and the next `end`.
-std::string_view between(std::string_view text, std::string_view begin, std::string_view end) {
+/// What is between the last `begin` and the next `end`.
+std::string_view between_last(std::string_view text, std::string_view begin, std::string_view end) {
   const std::size_t at = text.rfind(begin);
   if (at == kNotFound) return {};
   text.remove_prefix(at + begin.size());
@@ -39,7 +39,7 @@ bool is_digits(std::string_view text) {
 /// "[PG ID 0 PG GUID 0(default_pg) Rank 3]" (2.5 on), "[PG 1 Rank 3]" (2.3), "[Rank 3]": the last in front of the
 /// message, because a message that is passed on carries its own.
 void read_group_and_rank(std::string_view before, TorchWork& work) {
-  const std::string_view job = between(before, "[rank", "]");
+  const std::string_view job = between_last(before, "[rank", "]");
   const std::size_t at = before.rfind("Rank ");
   if (is_digits(job)) {
     work.rank = static_cast<int>(number(job));
