@@ -39,7 +39,7 @@ std::optional<DType> parse_dtype(std::string_view text) {
 
 std::string_view dtype_choices() {
   return "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2 all"
-         " (also fp16 float16 bf16 fp32 float32 fp64 float64 fp8 e4m3 e5m2)";
+         " (also fp16 float16 fp32 float32 fp64 float64 bf16 fp8 e4m3 e5m2)";
 }
 
 }  // namespace busbar
