@@ -11,7 +11,7 @@ class NullBackend : public Backend {
  public:
   explicit NullBackend(int nranks = 1) : nranks_(nranks) {}
 
-  std::string name() const override { return "null"; }
+  const BackendTraits& traits() const override { return traits_of("null"); }
   std::string library_version() const override { return {}; }
   int library_version_code() const override { return 0; }
   int nranks() const override { return nranks_; }

@@ -3,6 +3,7 @@
 
 #include "common/record/accept_plan.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "driver/accept/read_accept_plan.h"
@@ -190,10 +191,10 @@ TEST_CASE("plans that ask for the same have equal digests, others do not", "[acc
 
 TEST_CASE("a cell for GPUs is not measured on host memory, and says so", "[accept][plan]") {
   PlanCell cell = read(with_cell("    memory: gpu\n")).cells[0];
-  CHECK(why_not_here(cell, "nccl").empty());
-  CHECK_THAT(why_not_here(cell, "mpi"), Contains("for GPUs"));
+  CHECK(why_not_here(cell, traits_of("nccl")).empty());
+  CHECK_THAT(why_not_here(cell, traits_of("mpi")), Contains("for GPUs"));
   cell.memory = CellMemory::host;
-  CHECK_THAT(why_not_here(cell, "nccl"), Contains("for host memory"));
+  CHECK_THAT(why_not_here(cell, traits_of("nccl")), Contains("for host memory"));
 }
 
 TEST_CASE("the plans that are shipped can be read", "[accept][plan]") {

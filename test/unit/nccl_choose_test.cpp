@@ -28,9 +28,9 @@ HostFacts host(const std::string& name, int ranks, int on_bus, int usable) {
   return h;
 }
 
-std::string refusal(const Config& config, const std::vector<HostFacts>& hosts, bool built_with_nccl = true) {
+std::string refusal(const Config& config, const std::vector<HostFacts>& hosts, bool built_in = true) {
   try {
-    choose_backend(config, hosts, built_with_nccl);
+    choose_backend(config, hosts, built_in);
   } catch (const Error& e) {
     CHECK(e.code() == ExitCode::not_possible);
     return e.what();
@@ -90,7 +90,7 @@ TEST_CASE("A build without NCCL on a GPU machine is refused and says how to rebu
 
 TEST_CASE("A missing NCCL library is refused, the hosts named", "[choose][nccl]") {
   HostFacts h = host("b", 1, 1, 1);
-  h.nccl_problem = "libnccl.so.2 is not found";
+  h.library_problem = "libnccl.so.2 is not found";
   CHECK_THAT(refusal(Config{}, {host("a", 1, 1, 1), h}), Contains("b: libnccl.so.2 is not found") && !Contains("a:"));
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("Sharing GPUs is not proposed to a process with several ranks", "[choo
 TEST_CASE("A dead driver is named before the NCCL library that it keeps from loading", "[choose][nccl]") {
   HostFacts dead = host("a", 1, 1, 0);
   dead.gpu_problem = "driver mismatch";
-  dead.nccl_problem = "libcuda.so.1 is not found";
+  dead.library_problem = "libcuda.so.1 is not found";
   CHECK_THAT(refusal(Config{}, {dead}), Contains("a: driver mismatch") && !Contains("libcuda"));
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/options.h"
 
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 

@@ -3,6 +3,7 @@
 
 #include "driver/compare/variants.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/base/error.h"
 #include "driver/compare/nccl_choices.h"
 
@@ -42,7 +43,7 @@ std::vector<Variant> variants(std::initializer_list<const char*> vary, const Col
   std::vector<Varied> varied;
   for (const char* text : vary) varied.push_back(parse_vary(text));
   check_vary_in_one_job(varied);
-  return make_variants(varied, c, backend);
+  return make_variants(varied, c, traits_of(backend));
 }
 
 using Labels = std::vector<std::string>;

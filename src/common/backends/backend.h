@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collectives/collective.h"
+#include "common/backends/backend_traits.h"
 #include "common/base/lane_counter.h"
 #include "kernels/host.h"
 
@@ -56,7 +57,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual std::string name() const = 0;             ///< "mpi" or "nccl"
+  virtual const BackendTraits& traits() const = 0;
   virtual std::string library_version() const = 0;  ///< for people: "Open MPI 4.1.4", "NCCL 2.28.9"
   virtual int library_version_code() const = 0;     ///< NCCL's number, or 0: JSON's nccl_version
   virtual int nranks() const = 0;

@@ -61,19 +61,11 @@ void require_usable_gpus(std::span<const HostFacts> hosts) {
   }
 }
 
-void require_built_with_nccl(std::span<const HostFacts> hosts, bool built_with_nccl) {
-  if (built_with_nccl) return;
-  refuse(
-      fmt::format("GPUs on {}, but this build has no NCCL backend: rebuild where the CUDA toolkit and nccl.h are found "
-                  "(make CUDA_HOME=... NCCL_HOME=...), {}",
-                  host_names(hosts_where(hosts, has_gpu)), kForceMpi));
-}
-
-void require_nccl_library(std::span<const HostFacts> hosts) {
-  const auto missing = hosts_where(hosts, [](const HostFacts& h) { return !h.nccl_problem.empty(); });
+void require_library(std::span<const HostFacts> hosts) {
+  const auto missing = hosts_where(hosts, [](const HostFacts& h) { return !h.library_problem.empty(); });
   if (missing.empty()) return;
   refuse(fmt::format(
-      "{}; {}", list(missing, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, h.nccl_problem); }),
+      "{}; {}", list(missing, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, h.library_problem); }),
       kForceMpi));
 }
 
@@ -103,21 +95,31 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
 
 }  // namespace
 
-BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_with_nccl) {
+BackendChoice backend_for(const Config& config, MemoryKind memory) {
+  if (config.backend != BackendChoice::automatic) return config.backend;
+  const auto all = all_backends();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto* t) { return t->memory == memory; });
+  return parse_backend((*found)->name).value();
+}
+
+BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in) {
   const bool no_gpu_anywhere = hosts_where(hosts, has_gpu).empty();
-  const bool on_host_memory =
-      config.backend == BackendChoice::mpi || (config.backend == BackendChoice::automatic && no_gpu_anywhere);
-  if (on_host_memory) return BackendChoice::mpi;
+  const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu);
+  const BackendTraits& traits = traits_of(choice);
+  if (traits.memory == MemoryKind::host) return choice;
   if (no_gpu_anywhere) {
-    refuse(fmt::format("--backend nccl, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)",
+    refuse(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)", traits.name,
                        list(hosts_where(hosts, [](const HostFacts&) { return true; }),
                             [](const HostFacts& h) { return h.hostname; })));
   }
-  require_built_with_nccl(hosts, built_with_nccl);
+  if (!built_in) {
+    refuse(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}", host_names(hosts_where(hosts, has_gpu)),
+                       traits.title, traits.how_to_build, kForceMpi));
+  }
   require_usable_gpus(hosts);
-  require_nccl_library(hosts);
+  require_library(hosts);
   require_enough_gpus(config, hosts);
-  return BackendChoice::nccl;
+  return choice;
 }
 
 }  // namespace busbar

@@ -12,7 +12,7 @@ class WrappedBackend : public Backend {
  public:
   explicit WrappedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
-  std::string name() const override { return inner_->name(); }
+  const BackendTraits& traits() const override { return inner_->traits(); }
   std::string library_version() const override { return inner_->library_version(); }
   int library_version_code() const override { return inner_->library_version_code(); }
   int nranks() const override { return inner_->nranks(); }

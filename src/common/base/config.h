@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collectives/collective.h"
+#include "common/base/backend_list.h"
 #include "common/base/injection.h"
 
 #include <cstdint>
@@ -9,8 +10,6 @@
 #include <vector>
 
 namespace busbar {
-
-enum class BackendChoice : std::uint8_t { automatic, mpi, nccl };
 
 /// `--placement`: which halves of a row are measured.
 enum class Placements : std::uint8_t { out, in, both };

@@ -97,26 +97,4 @@ void validate(const Config& config) {
   throw Error(ExitCode::not_possible, "device API kernels (-D) are not implemented yet: leave out -D");
 }
 
-void check_mpi_options(const Config& config, int nprocesses) {
-  const auto refuse = [](std::string_view option, std::string_view why) {
-    throw Error(ExitCode::not_possible, fmt::format("{} is not possible with the mpi backend: {}; leave it out, or use "
-                                                    "--backend nccl on a machine with GPUs",
-                                                    option, why));
-  };
-  if (config.cudagraph > 0) refuse("-G/--cudagraph", "host memory has no CUDA graphs");
-  if (config.local_register > 0) refuse("-R/--local_register", "MPI registers buffers itself");
-  if (config.cta_policy) refuse("-x/--cta_policy", "there are no CTAs");
-  if (config.stream_null) refuse("-y/--stream_null", "there are no streams");
-  if (config.parallel_init) refuse("-p/--parallel_init", "a process has one communicator");
-  if (config.device_implementation > 0) refuse("-D/--device_implementation", "there are no device kernels");
-  if (config.ranks_per_gpu > 1) refuse("--ranks-per-gpu", "ranks run on cores");
-  const int per_process = config.nthreads * config.ngpus;
-  if (per_process == 1) return;
-  throw Error(ExitCode::not_possible,
-              fmt::format("the mpi backend runs one rank per process: instead of {} process{} with -t {} -g {}, use "
-                          "mpirun -n {}",
-                          nprocesses, nprocesses == 1 ? "" : "es", config.nthreads, config.ngpus,
-                          static_cast<long long>(nprocesses) * per_process));
-}
-
 }  // namespace busbar

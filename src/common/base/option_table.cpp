@@ -153,15 +153,13 @@ void set_cadence(Config& config, Text text) {
 }
 
 void set_backend(Config& config, Text text) {
-  if (text == "auto") {
-    config.backend = BackendChoice::automatic;
-  } else if (text == "mpi") {
-    config.backend = BackendChoice::mpi;
-  } else if (text == "nccl") {
-    config.backend = BackendChoice::nccl;
-  } else {
-    reject(text, "a backend; choose from: auto mpi nccl");
+  const std::optional<BackendChoice> choice = parse_backend(text);
+  if (!choice) {
+    std::string choices(kBackendChoices);
+    std::replace(choices.begin(), choices.end(), '|', ' ');
+    reject(text, fmt::format("a backend; choose from: {}", choices));
   }
+  config.backend = *choice;
 }
 
 using C = Config;
@@ -204,7 +202,7 @@ constexpr std::array kOptions{
     Option{0, "config", "FILE.yaml", "(none)", "read options from a file, keys are the long names; the command line wins", false, nullptr},
     Option{0, "sizes", "LIST", "(none)", "exactly these sizes, such as 8,1K,4M; instead of -b -e -f -i", true, set_sizes},
     Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, set_placement},
-    Option{0, "backend", "auto|mpi|nccl", "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
+    Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},

@@ -76,10 +76,6 @@ void validate(const Config& config);
 /// --sizes beside -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
 void check_size_conflict(const std::vector<std::string>& names);
 
-/// Options that the MPI backend cannot honour (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
-/// process is one rank): Error(not_possible) naming option, backend and remedy.
-void check_mpi_options(const Config& config, int nprocesses);
-
 // option_help.cpp --------------------------------------------------------------------------------------------------
 
 /// What --help prints: at most 100 columns.

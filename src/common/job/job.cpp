@@ -38,7 +38,7 @@ OpenedJobBackend Job::open(const Config& config, const Comm& group, std::span<co
     const int nranks = world_.size() * static_cast<int>(opened.backend->local_ranks().size());
     for (const Collective* collective : collectives) injector_.check(nranks, *collective);
   });
-  if (opened.backend->name() == "nccl") watchdog_.use_ras();
+  if (opened.backend->traits().has_ras) watchdog_.use_ras();
   return {adopt(std::move(opened.backend)), std::move(opened.remarks), opened.ranks_per_host};
 }
 

@@ -82,7 +82,7 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   RunInfo info;
   info.program = fmt::format("{}_perf", collective.name);
   info.version = BUSBAR_VERSION;
-  info.backend = backend.name();
+  info.backend = backend.traits().name;
   info.library_version = backend.library_version();
   info.library_version_code = backend.library_version_code();
   info.args.assign(args.begin(), args.end());

@@ -57,9 +57,6 @@ std::uint64_t digest(const Plan& plan, const Config& config);
 
 // plan_text.cpp ----------------------------------------------------------------------------------------------------
 
-/// The busbw that estimates assume [B/s]: of a good host's memory, or of one fast GPU network port.
-inline double assumed_busbw(std::string_view backend) { return backend == "nccl" ? 100e9 : 5e9; }
-
 /// A guess at the time of one cycle [s]. Every operation takes 20 us plus its bus bytes at `assumed_busbw` [B/s];
 /// filling, poisoning and comparing are passes over the message at the same speed. Good to a factor of a few: for
 /// warnings.

@@ -127,7 +127,7 @@ struct RankInfo {
 struct RunInfo {
   std::string program;          ///< "all_reduce_perf"
   std::string version;          ///< of this suite
-  std::string backend;          ///< "mpi" or "nccl"
+  std::string backend;          ///< BackendTraits::name
   std::string library_version;  ///< "Open MPI 4.1.4"
   int library_version_code = 0;
   std::vector<std::string> args;

@@ -7,7 +7,7 @@
 namespace busbar {
 
 WatchedSteps::WatchedSteps(Watchdog& watchdog, const Backend& backend)
-    : watchdog_(watchdog), backend_(backend), expected_(assumed_busbw(backend.name())) {}
+    : watchdog_(watchdog), backend_(backend), expected_(backend.traits().assumed_busbw) {}
 
 void WatchedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
   // A slow core compares its slowest type a little faster than this.

@@ -1,5 +1,6 @@
 #include "common/output/reporter.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/base/timestamp.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
@@ -56,7 +57,7 @@ void Reporter::begin() {
   say_where(samples_, config.samples_file);
   progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
   to_stderr(skip_text(plan_));
-  if (const auto warning = plan_warning(plan_, config, assumed_busbw(info_.backend))) {
+  if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) {
     to_stderr(fmt::format("busbar: {}\n", *warning));
   }
   to_table(table_header(info_));

@@ -1,5 +1,6 @@
 #include "common/output/table.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/output/format.h"
 #include "common/output/table_columns.h"
 
@@ -33,7 +34,7 @@ std::string mode_lines(const RunInfo& info) {
   }
   if (c.per_iter_timing) {
     text += fmt::format("# Per-Iteration Report: {} timing; i_* uses max over process rows",
-                        info.backend == "nccl" ? "CUDA event" : "host clock");
+                        traits_of(info.backend).iteration_clock);
     if (c.per_iter_skip > 0) text += fmt::format("; summary skips first {} iterations", c.per_iter_skip);
     text += "\n";
   }
@@ -42,7 +43,8 @@ std::string mode_lines(const RunInfo& info) {
 }
 
 std::string memory_line(const RunInfo& info, const Summary& summary) {
-  std::string text = fmt::format("# {:<20} : ", info.backend == "nccl" ? "GPU memory usage" : "Host memory usage");
+  std::string text = fmt::format(
+      "# {:<20} : ", traits_of(info.backend).memory == MemoryKind::gpu ? "GPU memory usage" : "Host memory usage");
   std::int64_t total = 0;
   for (const Backend::MemoryUse& use : summary.memory) {
     text += fmt::format("{} {} | ", use.label, memory_amount(use.bytes));

@@ -93,14 +93,14 @@ class RankJob {
       std::vector<const Collective*> collectives;
       for (const PlanCell& cell : plan_.cells) collectives.push_back(cell.collective);
       const OpenedJobBackend opened = job_.open(config, world_, collectives);
-      backend_ = opened.backend->name();
-      result_.backend = backend_;
+      backend_ = &opened.backend->traits();
+      result_.backend = backend_->name;
       result_.library = opened.backend->library_version();
       result_.hosts = describe_hosts(world_, *opened.backend);
       result_.remarks.insert(result_.remarks.end(), opened.remarks.begin(), opened.remarks.end());
     }
     for (std::string& remark : job_.remarks(config)) result_.remarks.push_back(std::move(remark));
-    const std::vector<std::string> domains = backend_ == "nccl" ? nvlink_domains(world_) : std::vector<std::string>{};
+    const std::vector<std::string> domains = on_gpus() ? nvlink_domains(world_) : std::vector<std::string>{};
     on_process0(world_, [&] {
       result_.network = result_.hosts.size() > 1 ? network_of(probe_this_machine(), domains) : "";
       if (is_part()) {
@@ -130,7 +130,9 @@ class RankJob {
   }
 
   /// A plan that expects GPUs fails on host memory: there is nothing to measure then.
-  bool can_measure() const { return agreed(world_, !plan_.needs_gpus || result_.backend == "nccl"); }
+  bool can_measure() const { return agreed(world_, !plan_.needs_gpus || on_gpus()); }
+
+  bool on_gpus() const { return backend_->memory == MemoryKind::gpu; }
 
   bool again() const { return agreed(world_, !is_part() && repeated_s() < plan_.repeat_for_s); }
 
@@ -174,7 +176,7 @@ class RankJob {
 
   CellResults measure(const PlanCell& cell, Stage stage, int repetition) {
     // Every process opened the same backend.
-    const std::string why = why_not_here(cell, backend_);
+    const std::string why = why_not_here(cell, *backend_);
     if (why.empty()) return measure_cell(context_, cell, stage, repetition, left_s());
     CellResults skipped;
     skipped.skipped.push_back({cell.name, stage, "all", "", "", why});
@@ -234,7 +236,7 @@ class RankJob {
   double earlier_s_ = 0;  ///< of the runs that this one resumes; on process 0
   AcceptPlan plan_;
   AcceptResult result_;
-  std::string backend_;
+  const BackendTraits* backend_ = nullptr;  ///< from open() on
   AcceptJobContext context_;
   std::vector<std::string> late_;       ///< steps for which there was no time
   std::unique_ptr<AcceptEnd> end_;      ///< on process 0, but for a part

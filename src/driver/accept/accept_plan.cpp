@@ -53,9 +53,10 @@ std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
 
 }  // namespace
 
-std::string why_not_here(const PlanCell& cell, std::string_view backend) {
-  if (cell.memory == CellMemory::gpu && backend != "nccl") return "for GPUs (memory: gpu), and this is host memory";
-  if (cell.memory == CellMemory::host && backend == "nccl") return "for host memory (memory: host), and these are GPUs";
+std::string why_not_here(const PlanCell& cell, const BackendTraits& backend) {
+  const bool on_gpus = backend.memory == MemoryKind::gpu;
+  if (cell.memory == CellMemory::gpu && !on_gpus) return "for GPUs (memory: gpu), and this is host memory";
+  if (cell.memory == CellMemory::host && on_gpus) return "for host memory (memory: host), and these are GPUs";
   return {};
 }
 

@@ -1,3 +1,4 @@
+#include "common/backends/backend_traits.h"
 #include "common/base/lists.h"
 #include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
@@ -72,7 +73,7 @@ using Measured = std::map<std::tuple<std::string, Stage, std::string>, std::size
 
 void judge_planned(const AcceptResult& result, const PlanCell& cell, Stage stage, const Measured& measured,
                    CriterionResults& criteria) {
-  const std::string elsewhere = why_not_here(cell, result.backend);
+  const std::string elsewhere = why_not_here(cell, traits_of(result.backend));
   if (!elsewhere.empty()) {
     criteria.push_back(completed(stage, cell.name, "all", Outcome::skip));
     criteria.back().reason = elsewhere;

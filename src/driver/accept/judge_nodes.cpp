@@ -1,3 +1,4 @@
+#include "common/backends/backend_traits.h"
 #include "common/base/compress_list.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/judge_parts.h"
@@ -108,7 +109,7 @@ void judge_counters(const AcceptResult& result, CriterionResults& criteria) {
 void judge_platform(const AcceptResult& result, const PlatformView& view, CriterionResults& criteria) {
   const std::string& asked = result.plan.platform;
   const bool named = !asked.empty() && asked != "auto";
-  const bool on_gpus = result.backend == "nccl";
+  const bool on_gpus = traits_of(result.backend).memory == MemoryKind::gpu;
   CriterionResult c = about("platform", Stage::doctor, Outcome::pass);
   c.wanted = named ? asked : result.plan.needs_gpus ? "GPUs" : "";
   c.found = view.platform != nullptr ? view.platform->name : on_gpus ? view.reason : "host memory";

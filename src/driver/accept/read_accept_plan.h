@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/backends/backend_traits.h"
 #include "common/record/accept_plan.h"
 
 #include <cstdint>
@@ -16,8 +17,8 @@ AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name)
 /// and there are none.
 void check_environment_needs(const AcceptPlan& plan, bool has_launch);
 
-/// Why the cell is not measured with this backend ("mpi", "nccl"); empty: it is.
-std::string why_not_here(const PlanCell& cell, std::string_view backend);
+/// Why the cell is not measured with this backend; empty: it is.
+std::string why_not_here(const PlanCell& cell, const BackendTraits& backend);
 
 /// AcceptPlan::digest, of everything but what the launch asks for beside the plan.
 std::uint64_t digest_of(const AcceptPlan& plan);

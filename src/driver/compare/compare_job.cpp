@@ -34,7 +34,7 @@ std::list<Target> prepare(const CompareOptions& options, const Config& config, c
     Target& target = targets.emplace_back();
     target.collective = collective;
     collectively(world, "choosing variants",
-                 [&] { target.variants = make_variants(options.vary, *collective, backend.name()); });
+                 [&] { target.variants = make_variants(options.vary, *collective, backend.traits()); });
     target.traffic = agree_on_traffic(world, *collective, config);
     const Backend::MemoryLimit limit = least_memory(world, backend, *collective);
     target.plan = agree_on_plan(world, world, config, *collective, backend, target.traffic, limit);
@@ -120,7 +120,7 @@ class TargetRuns {
   Comparison empty_comparison(const Target& target) const {
     Comparison comparison;
     comparison.collective = target.collective;
-    comparison.backend = baseline_.name();
+    comparison.backend = baseline_.traits().name;
     comparison.nranks = baseline_.nranks();
     comparison.nnodes = settings_.where.nnodes;
     comparison.delta = options_.delta;

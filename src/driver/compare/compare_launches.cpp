@@ -1,5 +1,6 @@
 #include "driver/compare/compare_launches.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
@@ -36,7 +37,7 @@ std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, co
   const bool of_ompi =
       std::any_of(options.vary.begin(), options.vary.end(), [](const Varied& v) { return v.name == "ompi.algorithm"; });
   std::vector<Variant> variants =
-      of_ompi ? make_variants(options.vary, collective, "mpi") : all_combinations(options.vary);
+      of_ompi ? make_variants(options.vary, collective, kMpiTraits) : all_combinations(options.vary);
   std::vector<LaunchedVariant> launched;
   for (Variant& v : variants) {
     std::vector<std::string> prefix = environment_words(variant_environment(v, collective));

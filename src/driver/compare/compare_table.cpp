@@ -1,5 +1,6 @@
 #include "driver/compare/compare_table.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
@@ -220,13 +221,15 @@ std::string worst_regret_line(const Comparison& comparison) {
     if (c.winner > 0 && (worst == nullptr || c.regret > worst->regret)) worst = &c;
   }
   if (worst == nullptr) return "# the library's own choice is nowhere confidently beaten\n";
-  const char* const option = comparison.backend == "nccl" ? "--emit-tuner FILE.csv" : "--emit-ompi-rules FILE";
-  return fmt::format(
-      "# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n"
-      "# the winners as settings for every launch: {}; --verify launches with and without them\n",
-      percent(worst->regret), format_bytes(worst->row_case.nbytes),
-      comparison.variants[static_cast<std::size_t>(worst->winner)].label,
-      ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value), option);
+  std::string text =
+      fmt::format("# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
+                  percent(worst->regret), format_bytes(worst->row_case.nbytes),
+                  comparison.variants[static_cast<std::size_t>(worst->winner)].label,
+                  ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value));
+  const std::string_view option = traits_of(comparison.backend).emit_option;
+  if (option.empty()) return text;
+  return text + fmt::format("# the winners as settings for every launch: {}; --verify launches with and without them\n",
+                            option);
 }
 
 }  // namespace

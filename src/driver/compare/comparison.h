@@ -57,7 +57,7 @@ struct ComparedCase {
 /// One collective compared over its sizes, in rising order.
 struct Comparison {
   const Collective* collective = nullptr;
-  std::string backend;  ///< "mpi" or "nccl"
+  std::string backend;  ///< BackendTraits::name
   int nranks = 0;
   int nnodes = 0;
   double delta = 0.02;            ///< differences within this band are none

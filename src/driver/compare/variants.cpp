@@ -40,14 +40,15 @@ void check_name(const std::string& name) {
                                fmt::join(known, " ")));
 }
 
-void check_backend(std::string_view name, std::string_view backend) {
-  if (name.starts_with("ompi.") && backend != "mpi") {
-    throw_bad_config(fmt::format(
-        "{} is Open MPI's, and this job measures NCCL: vary NCCL_ALGO or NCCL_PROTO, or add --backend mpi", name));
-  }
-  if (!name.starts_with("ompi.") && backend != "nccl") {
-    throw_bad_config(fmt::format("{} is NCCL's, and this job measures MPI on host memory: vary ompi.algorithm", name));
-  }
+void check_backend(std::string_view name, const BackendTraits& backend) {
+  const BackendTraits* owner = owner_of_setting(name);
+  if (owner == &backend) return;
+  // Host memory is everywhere; another library may need hardware that is not here.
+  const bool possible = owner != nullptr && owner->memory == MemoryKind::host;
+  throw_bad_config(fmt::format("{} is {}'s, and this job measures {}: vary {}{}", name,
+                               owner != nullptr ? owner->title : "another library", backend.measures,
+                               backend.usual_settings,
+                               possible ? fmt::format(", or add --backend {}", owner->name) : std::string()));
 }
 
 /// A value's name as the library spells it; `all` and the like are lists.
@@ -161,7 +162,7 @@ std::vector<Variant> all_combinations(std::span<const Varied> varied) {
 }
 
 std::vector<Variant> make_variants(std::span<const Varied> varied, const Collective& collective,
-                                   std::string_view backend) {
+                                   const BackendTraits& backend) {
   std::vector<Varied> resolved;
   for (const Varied& v : varied) {
     check_backend(v.name, backend);

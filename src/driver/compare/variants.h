@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/backends/backend_traits.h"
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "driver/compare/comparison.h"
 
@@ -34,10 +35,9 @@ std::vector<Variant> all_combinations(std::span<const Varied> varied);
 inline constexpr std::size_t kMaxVariants = 64;
 
 /// The same for communicators of one job, with names and `all` resolved for this collective. Throws Error(bad_config)
-/// for settings of another library than `backend` ("mpi", "nccl") and for values that it does not have, naming those
-/// that it has.
+/// for settings of another library than `backend` and for values that it does not have, naming those that it has.
 std::vector<Variant> make_variants(std::span<const Varied> varied, const Collective& collective,
-                                   std::string_view backend);
+                                   const BackendTraits& backend);
 
 /// The value of a setting, or null.
 const std::string* setting(const Variant& variant, std::string_view name);

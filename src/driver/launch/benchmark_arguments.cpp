@@ -22,7 +22,6 @@ std::string name_list(const std::vector<Value>& values) {
 
 std::vector<std::string> benchmark_arguments(const Config& config) {
   static constexpr std::string_view kPlacements[] = {"out", "in", "both"};
-  static constexpr std::string_view kBackends[] = {"auto", "mpi", "nccl"};
   static constexpr std::string_view kCadences[] = {"auto", "isolated", "stream"};
   const Config defaults;
   std::vector<std::string> words;
@@ -44,7 +43,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add("op", name_list(config.ops));
   add("root", config.all_roots ? "all" : std::to_string(config.root));
   add("placement", kPlacements[static_cast<int>(config.placement)]);
-  add("backend", kBackends[static_cast<int>(config.backend)]);
+  add("backend", name(config.backend));
   if (config.stat) {
     words.emplace_back("--stat");
     add("cadence", kCadences[static_cast<int>(config.cadence)]);

@@ -102,7 +102,7 @@ GroupProbe::GroupProbe(const Comm& world, const LocateUnits& units, Backend& bas
       watchdog_(watchdog),
       wrap_(std::move(wrap)),
       now_(std::move(now)),
-      in_turns_(baseline.name() == "mpi"),
+      in_turns_(baseline.traits().memory == MemoryKind::host),
       arena_(baseline, capacity, 0) {}
 
 std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, const GroupShape& shape,

@@ -175,7 +175,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   run.located.unit = units.kind();
   run.located.units = units.names;
   run.links = units.rails();
-  const bool on_gpu = baseline.name() != "mpi";
+  const bool on_gpu = baseline.traits().memory == MemoryKind::gpu;
   const std::uint64_t capacity = capacity_for(world, baseline, options);
   GroupProbe probe(world, units, baseline, config, capacity, job.watchdog(), wrap);
   if (units.count() >= 2) {

@@ -31,7 +31,7 @@ class Work {
         count_(nbytes / sizeof(float)),
         host_(nbytes),
         pattern_(make_pattern(DType::float32, std::nullopt, 1, 1)),
-        on_host_(backend.name() == "mpi") {}
+        on_host_(backend.traits().memory == MemoryKind::host) {}
 
   /// On the host a thread's CPU time: that others had the core is no fault of the core.
   double timed(SoloProbe probe) {
@@ -201,7 +201,7 @@ bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, 
 
 RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& config, const Arena& arena, double warn,
                         double fail, Watchdog& watchdog, const WrapGroup& wrap) {
-  const bool on_gpu = baseline.name() != "mpi";
+  const bool on_gpu = baseline.traits().memory == MemoryKind::gpu;
   const std::size_t nbytes = std::min<std::size_t>(arena.capacity(), on_gpu ? 64 << 20 : 2 << 20);
   watchdog.begin(Phase::preparing, "solo probes");
   Work work(baseline, arena, nbytes);

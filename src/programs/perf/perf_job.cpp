@@ -97,7 +97,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   job.add_remarks(info, config, std::move(opened.remarks));
   if (config.stat) describe_sampling(info, world, config, backend);
   if (config.dry_run) {
-    const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, assumed_busbw(info.backend));
+    const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, backend.traits().assumed_busbw);
     if (job.is_root()) fmt::print("{}", text);
     return ExitCode::good;
   }

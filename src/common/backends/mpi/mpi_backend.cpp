@@ -67,7 +67,7 @@ class MpiBackend final : public Backend {
     if (finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
   }
 
-  std::string name() const override { return "mpi"; }
+  const BackendTraits& traits() const override { return kMpiTraits; }
   std::string library_version() const override { return mpi_library_version(); }
   int library_version_code() const override { return 0; }
   int nranks() const override { return nranks_; }

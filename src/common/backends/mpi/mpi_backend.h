@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/base/config.h"
 #include "common/mpi/comm.h"
 
 #include <memory>
@@ -11,5 +12,9 @@ namespace busbar {
 /// `group` is the communicator to measure (duplicated here), `ranks_on_host` how many processes share this host's
 /// memory. Collective over `group`.
 std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host);
+
+/// Options that the MPI backend cannot honour (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
+/// process is one rank): Error(not_possible) naming option, backend and remedy.
+void check_mpi_options(const Config& config, int nprocesses);
 
 }  // namespace busbar

@@ -30,7 +30,7 @@ class NcclBackend final : public Backend {
   NcclBackend& operator=(const NcclBackend&) = delete;
   ~NcclBackend() override;
 
-  std::string name() const override { return "nccl"; }
+  const BackendTraits& traits() const override { return kNcclTraits; }
   std::string library_version() const override;
   int library_version_code() const override { return nccl_->version; }
   int nranks() const override { return nranks_; }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "common/backends/backend_traits.h"
+#include "common/backends/open_backend.h"
+
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// GPUs that a library lets this process use.
+struct LocalGpus {
+  int count = 0;
+  std::string problem;           ///< why there are none; empty: there are some
+  std::vector<std::string> ids;  ///< unique per GPU (and MIG slice) of a host
+};
+
+/// What a library's folder opens its communicators from.
+struct OpenRequest {
+  const Config& config;
+  const Comm& world;
+  const Comm& group;  ///< a part of the world: whom to measure
+  const Comm& host;   ///< the processes of this host
+  const LocalGpus& gpus;
+  const NcclFields& fields;
+};
+
+/// How a library is found and opened; a constant of its folder.
+struct BackendDoor {
+  bool built_in = true;                       ///< false: all else but `open` is null, and `open` throws
+  LocalGpus (*gpus)() = nullptr;              ///< asks the driver, without touching a GPU; null: measures host memory
+  std::string (*problem)() = nullptr;         ///< why the library cannot be loaded here, or empty; null: it is linked
+  OpenedBackend (*open)(const OpenRequest&);  ///< collective over the world
+};
+
+#define BUSBAR_DECLARE(name, Name) extern const BackendDoor k##Name##Door;
+BUSBAR_BACKENDS(BUSBAR_DECLARE)
+#undef BUSBAR_DECLARE
+
+/// Of a choice that is made: not automatic.
+const BackendDoor& door_of(BackendChoice choice);
+
+}  // namespace busbar

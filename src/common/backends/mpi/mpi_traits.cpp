@@ -1,0 +1,25 @@
+#include "common/backends/backend_traits.h"
+
+#include <array>
+
+namespace busbar {
+namespace {
+
+constexpr std::array<std::string_view, 1> kMpiSettings{"ompi."};
+
+}  // namespace
+
+const BackendTraits kMpiTraits{
+    .name = "mpi",
+    .title = "Open MPI",
+    .measures = "MPI on host memory",
+    .memory = MemoryKind::host,
+    .assumed_busbw = 5e9,
+    .iteration_clock = "host clock",
+    .has_ras = false,
+    .settings = kMpiSettings,
+    .usual_settings = "ompi.algorithm",
+    .emit_option = "--emit-ompi-rules FILE",
+};
+
+}  // namespace busbar

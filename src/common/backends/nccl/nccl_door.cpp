@@ -1,0 +1,78 @@
+#include "common/backends/backend_door.h"
+
+#if BUSBAR_HAVE_CUDA
+
+#include "common/backends/nccl/devices.h"
+#include "common/backends/nccl/nccl_backend.h"
+#include "common/backends/nccl/nccl_library.h"
+#include "common/backends/observation_setup.h"
+#include "common/backends/ranks_per_gpu.h"
+#include "common/base/records.h"
+#include "common/mpi/collectively.h"
+
+#include <set>
+
+namespace busbar {
+namespace {
+
+/// Whether the launcher shows each process of this host GPUs of its own: several processes, and no GPU seen twice.
+bool has_own_gpus(const Comm& host, const LocalGpus& gpus) {
+  const std::vector<std::string> all = host.gather(pack_record(gpus.ids));
+  std::set<std::string> different;
+  std::size_t seen = 0;
+  for (const std::string& packed : all) {
+    const std::vector<std::string> ids = unpack_records(packed).at(0);
+    different.insert(ids.begin(), ids.end());
+    seen += ids.size();
+  }
+  bool own = host.size() > 1 && seen > 0 && different.size() == seen;
+  host.broadcast(&own, sizeof own, 0);
+  return own;
+}
+
+OpenedBackend open_nccl(const OpenRequest& request) {
+  const Config& config = request.config;
+  const Comm& world = request.world;
+  ObservationSetup observation;
+  collectively(world, "preparing --show-algo", [&] {
+    const std::string tuner = config.show_prediction ? find_installed_tuner(nccl_setting) : std::string();
+    observation = plan_observation(config, nccl_setting, tuner);
+    apply(observation.settings);
+  });
+  const NcclPlace place{.local_rank = request.host.rank(),
+                        .own_gpus = has_own_gpus(request.host, request.gpus),
+                        .one_host = world.min(std::int64_t{request.host.size() == world.size()}) == 1,
+                        .tuning_log = observation.tuning_log,
+                        .fields = request.fields};
+  OpenedBackend opened;
+  opened.remarks = observation.remarks;
+  opened.backend = make_nccl_backend(world, request.group, config, place);
+  const std::string remark = ranks_per_gpu_remark(config.ranks_per_gpu);
+  if (!remark.empty()) opened.remarks.push_back(remark);
+  return opened;
+}
+
+}  // namespace
+
+const BackendDoor kNcclDoor{.gpus = local_gpus, .problem = nccl_problem, .open = open_nccl};
+
+}  // namespace busbar
+
+#else
+
+#include "common/base/error.h"
+
+namespace busbar {
+namespace {
+
+OpenedBackend refuse_to_open(const OpenRequest&) {
+  throw Error(ExitCode::internal, "the NCCL backend was chosen in a build without it");
+}
+
+}  // namespace
+
+const BackendDoor kNcclDoor{.built_in = false, .open = refuse_to_open};
+
+}  // namespace busbar
+
+#endif
