@@ -48,6 +48,9 @@ copy_programs() {
   cp "$builddir/libbusbar_tuner.so" "$stage/lib/"
   cp -r configs "$stage/" 2>/dev/null || true
   cp scripts/gpu_check.sh "$stage/scripts/" 2>/dev/null || true
+  # Where gpu_check.sh reads what there is to check.
+  mkdir -p "$stage/src/collectives"
+  cp src/collectives/collective_list.h "$stage/src/collectives/"
 }
 
 copy_open_mpi() {

@@ -29,10 +29,13 @@ readonly stages=(
   "accept    2 100 doctor through NVML, locate and accept over NCCL: that they end, and what they say"
   "sanitizer 2  90 compute-sanitizer memcheck and racecheck over the kernels"
 )
-readonly collectives=(all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv
-  hypercube)
-
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+mapfile -t collectives < <(sed -nE 's/^ +COLLECTIVE\(([a-z_0-9]+),.*/\1/p' "$root/src/collectives/collective_list.h")
+readonly collectives
+if ((${#collectives[@]} == 0)); then
+  echo "gpu_check.sh: no collectives in $root/src/collectives/collective_list.h" >&2
+  exit 255
+fi
 if [[ -x $root/busbar-run ]]; then
   readonly bin=$root/bin tests=$root/bin tuner=$root/lib/libbusbar_tuner.so
   launcher=("$root/busbar-run")

@@ -4,28 +4,11 @@ namespace busbar {
 
 const Collective& collective(CollectiveId id) {
   switch (id) {
-    case CollectiveId::all_reduce:
-      return kAllReduce;
-    case CollectiveId::all_gather:
-      return kAllGather;
-    case CollectiveId::reduce_scatter:
-      return kReduceScatter;
-    case CollectiveId::broadcast:
-      return kBroadcast;
-    case CollectiveId::reduce:
-      return kReduce;
-    case CollectiveId::alltoall:
-      return kAlltoall;
-    case CollectiveId::alltoallv:
-      return kAlltoallv;
-    case CollectiveId::gather:
-      return kGather;
-    case CollectiveId::scatter:
-      return kScatter;
-    case CollectiveId::sendrecv:
-      return kSendrecv;
-    case CollectiveId::hypercube:
-      return kHypercube;
+#define BUSBAR_CASE(name, Name) \
+  case CollectiveId::name:      \
+    return k##Name;
+    BUSBAR_COLLECTIVES(BUSBAR_CASE)
+#undef BUSBAR_CASE
   }
   return kAllReduce;
 }

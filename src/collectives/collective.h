@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collectives/collective_list.h"
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 #include "collectives/traffic.h"
@@ -14,24 +15,13 @@
 
 namespace busbar {
 
-enum class CollectiveId : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  broadcast,
-  reduce,
-  alltoall,
-  alltoallv,
-  gather,
-  scatter,
-  sendrecv,
-  hypercube,
-};
+#define BUSBAR_ENUMERATOR(name, Name) name,
+enum class CollectiveId : std::uint8_t { BUSBAR_COLLECTIVES(BUSBAR_ENUMERATOR) };
+#undef BUSBAR_ENUMERATOR
 
-inline constexpr std::array kAllCollectives{
-    CollectiveId::all_reduce, CollectiveId::all_gather, CollectiveId::reduce_scatter, CollectiveId::broadcast,
-    CollectiveId::reduce,     CollectiveId::alltoall,   CollectiveId::alltoallv,      CollectiveId::gather,
-    CollectiveId::scatter,    CollectiveId::sendrecv,   CollectiveId::hypercube};
+#define BUSBAR_ENUMERATOR(name, Name) CollectiveId::name,
+inline constexpr std::array kAllCollectives{BUSBAR_COLLECTIVES(BUSBAR_ENUMERATOR)};
+#undef BUSBAR_ENUMERATOR
 
 /// One collective's size on one communicator; the same on every rank.
 struct Problem {
@@ -96,17 +86,9 @@ struct Collective {
   std::string (*why_not)(const Problem&);
 };
 
-extern const Collective kAllReduce;
-extern const Collective kAllGather;
-extern const Collective kReduceScatter;
-extern const Collective kBroadcast;
-extern const Collective kReduce;
-extern const Collective kAlltoall;
-extern const Collective kAlltoallv;
-extern const Collective kGather;
-extern const Collective kScatter;
-extern const Collective kSendrecv;
-extern const Collective kHypercube;
+#define BUSBAR_DECLARE(name, Name) extern const Collective k##Name;
+BUSBAR_COLLECTIVES(BUSBAR_DECLARE)
+#undef BUSBAR_DECLARE
 
 const Collective& collective(CollectiveId id);
 

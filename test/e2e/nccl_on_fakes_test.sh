@@ -12,6 +12,12 @@ fi
 export NCCL_HOME=$test_dir/fake_nccl
 failures=0
 
+mapfile -t collectives < <(sed -nE 's/^ +COLLECTIVE\(([a-z_0-9]+),.*/\1/p' "$(dirname "$0")/../../src/collectives/collective_list.h")
+if ((${#collectives[@]} == 0)); then
+  echo "FAILED: no collectives in collective_list.h"
+  exit 1
+fi
+
 # expect CODE COLLECTIVE OPTIONS...
 expect() {
   local want=$1 got=0 out
@@ -31,7 +37,7 @@ expect_text() {
   fi
 }
 
-for c in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv hypercube; do
+for c in "${collectives[@]}"; do
   for options in "-g 4" "-t 2 -g 2" "-t 4 -p 1 -m 3" "-g 2 -m 3 -G 2" "-g 4 -R 2 -I 1 -z 3" "-t 2 -R 1 -M 1 -C 1 -y 1"; do
     # shellcheck disable=SC2086  # several options in one text
     expect 0 "$c" $options -b 64 -e 64K -f 32 -n 2 -d int32

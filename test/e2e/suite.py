@@ -1,6 +1,7 @@
 """Runs the executables as users do: what every end-to-end test shares."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,16 @@ MPIRUN = os.environ.get("BUSBAR_MPIRUN", "mpirun")
 # A test that hangs must end before ctest's own limit, which would leave its ranks behind.
 LIMIT_S = 240
 
-COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "sendrecv", "reduce", "alltoall", "alltoallv",
-               "gather", "scatter", "hypercube"]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def collectives():
+    """All of them, from the one list."""
+    with open(os.path.join(ROOT, "src", "collectives", "collective_list.h"), encoding="utf-8") as file:
+        return re.findall(r"^ +COLLECTIVE\((\w+),", file.read(), re.MULTILINE)
+
+
+COLLECTIVES = collectives()
 
 
 class Result:
