@@ -32,49 +32,40 @@ double decode_integer(DType dtype, std::uint64_t bits) {
   return static_cast<double>(static_cast<std::int64_t>(bits << (64 - nbits)) >> (64 - nbits));
 }
 
-/// All ones in the exponent, or for e4m3, whose top exponent holds numbers, the all-ones pattern alone.
+/// All ones in the exponent, unless the top exponent holds numbers.
 std::uint64_t nan_bits(DType dtype, const FloatFormat& format) {
-  if (dtype == DType::f8e4m3) return 0x7F;
+  if (format.lone_nan != 0) return format.lone_nan;
   const int stored = format.precision - 1;
   return (low_bits(bits_of(dtype) - 1 - stored) << stored) | (std::uint64_t{1} << (stored - 1));
 }
 
-}  // namespace
-
-bool is_float(DType dtype) {
-  switch (dtype) {
-    case DType::half:
-    case DType::float32:
-    case DType::float64:
-    case DType::bfloat16:
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-      return true;
-    default:
-      return false;
-  }
+/// Of infinity, or of the largest number where there is none.
+std::uint64_t overflow_bits(DType dtype, const FloatFormat& format) {
+  if (format.lone_nan != 0) return format.lone_nan - 1;
+  const int stored = format.precision - 1;
+  return low_bits(bits_of(dtype) - 1 - stored) << stored;
 }
 
-bool is_signed(DType dtype) { return dtype == DType::int8 || dtype == DType::int32 || dtype == DType::int64; }
+}  // namespace
 
 std::uint64_t encode(DType dtype, double value) {
   if (!is_float(dtype)) return encode_integer(dtype, value);
   if (dtype == DType::float64) return std::bit_cast<std::uint64_t>(value);
 
-  const FloatFormat format = float_format(dtype);
+  const FloatFormat& format = float_format(dtype);
   const int stored = format.precision - 1;
   const std::uint64_t sign = std::uint64_t{std::signbit(value)} << (bits_of(dtype) - 1);
   if (std::isnan(value)) return sign | nan_bits(dtype, format);
   const double magnitude = std::fabs(value);
   if (magnitude == 0) return sign;
 
-  const std::uint64_t infinity = dtype == DType::f8e4m3 ? 0x7E : low_bits(bits_of(dtype) - 1 - stored) << stored;
-  if (std::isinf(magnitude)) return sign | infinity;
+  const std::uint64_t overflow = overflow_bits(dtype, format);
+  if (std::isinf(magnitude)) return sign | overflow;
   const int exponent = std::max(std::ilogb(magnitude), format.min_exponent);
   const double significand = std::nearbyint(std::ldexp(magnitude, stored - exponent));
   // The hidden bit of a normal number adds one to the exponent field, and so does the carry when rounding overflows.
   const std::uint64_t field = static_cast<std::uint64_t>(exponent - format.min_exponent) << stored;
-  return sign | std::min(field + static_cast<std::uint64_t>(significand), infinity);
+  return sign | std::min(field + static_cast<std::uint64_t>(significand), overflow);
 }
 
 double decode(DType dtype, std::uint64_t bits) {

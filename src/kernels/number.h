@@ -3,53 +3,49 @@
 #include "collectives/dtype.h"
 #include "kernels/host_device.h"
 
-#include <cfloat>
 #include <cmath>
 #include <cstdint>
 
 namespace busbar {
 
-/// How a floating-point dtype is laid out: sign, exponent, `precision` - 1 stored significand bits.
-struct FloatFormat {
-  int precision;     ///< significand bits, the hidden one included
-  int min_exponent;  ///< of the smallest normal number, 2^min_exponent
-  int max_exponent;  ///< of the largest finite number
-  double max;        ///< largest finite number
-  int exponent_bits;
-};
-
-bool is_float(DType dtype);
-
-/// Of an integer dtype: whether it has a sign.
-bool is_signed(DType dtype);
-
 /// Only for floating-point dtypes.
-BUSBAR_HD inline FloatFormat float_format(DType dtype) {
-  switch (dtype) {
-    case DType::half:
-      return {11, -14, 15, 65504.0, 5};
-    case DType::bfloat16:
-      return {8, -126, 127, 255 * 0x1p120, 8};
-    case DType::f8e4m3:  // OCP "OFP8 Formats for Deep Learning", revision 1.0: E4M3 has no infinity and one NaN
-      return {4, -6, 8, 448.0, 4};
-    case DType::f8e5m2:
-      return {3, -14, 15, 57344.0, 5};
-    case DType::float64:
-      return {53, -1022, 1023, DBL_MAX, 11};
-    default:
-      return {24, -126, 127, FLT_MAX, 8};
+constexpr const FloatFormat& float_format(DType dtype) { return element_type(dtype).format; }
+
+// A GPU has no table of dtypes. What follows is a choice between constants there, in this form: a format that comes
+// with the pattern, or a lone_nan in the format that is chosen, costs the check kernels up to 20 registers.
+
+/// Whether the bits are NaN; `as_ieee`: whether they were where all ones in the exponent is no number.
+template <std::size_t first = 0>
+BUSBAR_HD inline bool is_nan(DType dtype, std::uint64_t bits, bool as_ieee) {
+  constexpr std::uint64_t lone_nan = kElementTypes[first].format.lone_nan;
+  if (lone_nan != 0 && dtype == static_cast<DType>(first)) return (bits & lone_nan) == lone_nan;
+  if constexpr (first + 1 < kDTypeCount) return is_nan<first + 1>(dtype, bits, as_ieee);
+  return as_ieee;
+}
+
+/// Without max and lone_nan, of a floating-point dtype.
+template <std::size_t first = 0>
+BUSBAR_HD inline FloatFormat choose_float_format(DType dtype) {
+  constexpr int precision = kElementTypes[first].format.precision;
+  constexpr int min_exponent = kElementTypes[first].format.min_exponent;
+  constexpr int max_exponent = kElementTypes[first].format.max_exponent;
+  constexpr int exponent_bits = kElementTypes[first].format.exponent_bits;
+  if (precision > 0 && dtype == static_cast<DType>(first)) {
+    return {precision, min_exponent, max_exponent, 0, exponent_bits};
   }
+  if constexpr (first + 1 < kDTypeCount) return choose_float_format<first + 1>(dtype);
+  return {};
 }
 
 /// decode() of a floating-point dtype.
 BUSBAR_HD inline double decode_float(DType dtype, std::uint64_t bits) {
-  const FloatFormat format = float_format(dtype);
+  const FloatFormat format = choose_float_format(dtype);
   const int stored = format.precision - 1;
   const int top_exponent = format.max_exponent - format.min_exponent + 1;  // of finite numbers, as stored
   const double sign = (bits >> (stored + format.exponent_bits) & 1) != 0 ? -1 : 1;
   const auto exponent = static_cast<int>(bits >> stored & ((1u << format.exponent_bits) - 1));
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << stored) - 1);
-  if (dtype == DType::f8e4m3 ? (bits & 0x7F) == 0x7F : exponent > top_exponent && fraction != 0) return NAN;
+  if (is_nan(dtype, bits, exponent > top_exponent && fraction != 0)) return NAN;
   if (exponent > top_exponent) return sign * HUGE_VAL;
   const int scale = format.min_exponent - stored;
   if (exponent == 0) return sign * std::ldexp(static_cast<double>(fraction), scale);

@@ -125,7 +125,7 @@ bool avg_is_exact(DType dtype, const FloatFormat& format, double unit, int nrank
 /// As sum, scaled so that a share stays a normal number where the dtype can. Where shares are rounded, the window
 /// shrinks until a missing contribution stands out from the tolerance.
 void choose_float_avg(Pattern& pattern) {
-  const FloatFormat format = float_format(pattern.dtype);
+  const FloatFormat& format = float_format(pattern.dtype);
   const std::uint64_t limit = std::uint64_t{1} << format.precision;
   const int wanted = std::bit_width(static_cast<unsigned>(pattern.nranks) - 1) + format.min_exponent;
   const double unit = std::ldexp(1.0, std::clamp(wanted, 0, format.max_exponent - format.precision));
@@ -145,7 +145,7 @@ void choose_float_avg(Pattern& pattern) {
 }
 
 void choose_float_prod(Pattern& pattern) {
-  const FloatFormat format = float_format(pattern.dtype);
+  const FloatFormat& format = float_format(pattern.dtype);
   const int limit = std::min(-format.min_exponent, format.max_exponent);
   const int smallest = limit >= 14 ? 2 : 1;
   pattern.window = std::min(pattern.nranks, limit / smallest - 1);
@@ -187,7 +187,7 @@ void choose_max_min(Pattern& pattern) {
   pattern.window = std::min(pattern.nranks, 4);
   const bool is_max = pattern.op == Op::max;
   if (is_float(pattern.dtype)) {
-    const FloatFormat format = float_format(pattern.dtype);
+    const FloatFormat& format = float_format(pattern.dtype);
     pattern.neutral = encode(pattern.dtype, is_max ? -format.max : format.max);
     return set_powers(pattern, std::min(-format.min_exponent, format.max_exponent) - 1, format.precision);
   }

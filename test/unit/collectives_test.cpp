@@ -161,9 +161,37 @@ TEST_CASE("Names and aliases of dtypes are known in any case, others are not", "
   CHECK(parse_dtype("e5m2") == DType::f8e5m2);
   CHECK_FALSE(parse_dtype("floaty"));
   CHECK_FALSE(parse_dtype(""));
+  CHECK_FALSE(parse_dtype(" "));
+  CHECK_FALSE(parse_dtype("fp16 float16"));
+  CHECK_FALSE(parse_dtype("fp"));
   for (DType d : kAllDTypes) CHECK(parse_dtype(name(d)) == d);
   CHECK(name(DType::float32) == "float");
   CHECK(name(DType::float64) == "double");
+}
+
+TEST_CASE("The constants of the dtypes say what their bits are", "[collectives]") {
+  const std::size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  REQUIRE(kAllDTypes.size() == std::size(sizes));
+  for (std::size_t i = 0; i < std::size(sizes); ++i) {
+    INFO(name(kAllDTypes[i]));
+    CHECK(size_of(kAllDTypes[i]) == sizes[i]);
+    // Sign, exponent and the significand without its hidden bit fill the element.
+    const FloatFormat& format = element_type(kAllDTypes[i]).format;
+    if (is_float(kAllDTypes[i])) CHECK(format.precision + format.exponent_bits == static_cast<int>(8 * sizes[i]));
+    if (!is_float(kAllDTypes[i])) CHECK(format.precision == 0);
+  }
+  std::vector<std::string_view> with_sign, narrow, fp8;
+  for (const DType d : kAllDTypes) {
+    if (is_signed(d)) with_sign.push_back(name(d));
+    if (is_narrow_float(d)) narrow.push_back(name(d));
+    if (is_fp8(d)) fp8.push_back(name(d));
+  }
+  CHECK(with_sign == std::vector<std::string_view>{"int8", "int32", "int64"});
+  CHECK(narrow == std::vector<std::string_view>{"half", "bfloat16", "f8e4m3", "f8e5m2"});
+  CHECK(fp8 == std::vector<std::string_view>{"f8e4m3", "f8e5m2"});
+  CHECK(dtype_choices() ==
+        "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2 all"
+        " (also fp16 float16 fp32 float32 fp64 float64 bf16 fp8 e4m3 e5m2)");
 }
 
 TEST_CASE("Collectives and ops are found by their names", "[collectives]") {

@@ -10,26 +10,10 @@ namespace busbar {
 /// The bits of kMulsumFactor in the dtype, for libraries that take the scalar as raw memory. In the low bytes.
 constexpr std::uint64_t mulsum_scalar_bits(DType dtype) {
   static_assert(kMulsumFactor == 2, "the floating-point bits below are those of 2.0");
-  switch (dtype) {
-    case DType::int8:
-    case DType::uint8:
-    case DType::int32:
-    case DType::uint32:
-    case DType::int64:
-    case DType::uint64:
-      return kMulsumFactor;
-    case DType::half:
-    case DType::bfloat16:
-      return 0x4000;
-    case DType::float32:
-      return 0x40000000;
-    case DType::float64:
-      return 0x4000000000000000;
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-      return 0x40;
-  }
-  return 0;
+  if (!is_float(dtype)) return kMulsumFactor;
+  // 1.0 has the exponent field 1 - min_exponent and no stored significand bits.
+  const FloatFormat& format = element_type(dtype).format;
+  return static_cast<std::uint64_t>(2 - format.min_exponent) << (format.precision - 1);
 }
 
 }  // namespace busbar

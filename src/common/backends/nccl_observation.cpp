@@ -94,8 +94,7 @@ std::optional<double> predicted_s(const Operation& op, const Observed& observed,
   const auto protocol = tuner_protocol(task.protocol);
   if (!function || !algorithm || !protocol) return std::nullopt;
   // NCCL multiplies its times of fp8 rings beyond 8 ranks by 1024, to choose them last.
-  const bool fp8 = op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2;
-  if (fp8 && op.problem.nranks > 8 && *algorithm == TunerAlgorithm::ring) return std::nullopt;
+  if (is_fp8(op.dtype) && op.problem.nranks > 8 && *algorithm == TunerAlgorithm::ring) return std::nullopt;
   std::optional<double> slowest;
   for (const PredictedTimes& p : observed.predictions) {
     const std::size_t at = static_cast<std::size_t>(*algorithm) * p.nprotocols + static_cast<std::size_t>(*protocol);

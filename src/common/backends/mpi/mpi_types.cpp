@@ -19,28 +19,37 @@ void reduce_in_mpi(void* in, void* inout, int* length, MPI_Datatype*) {
 
 template <DType D>
 MPI_User_function* user_function(Op op) {
-  switch (op) {
-    case Op::sum:
-      return reduce_in_mpi<D, Op::sum>;
-    case Op::prod:
-      return reduce_in_mpi<D, Op::prod>;
-    case Op::max:
-      return reduce_in_mpi<D, Op::max>;
-    case Op::min:
-      return reduce_in_mpi<D, Op::min>;
-    case Op::avg:
-    case Op::mulsum:
-      break;
+  if constexpr (is_narrow_float(D)) {
+    switch (op) {
+      case Op::sum:
+        return reduce_in_mpi<D, Op::sum>;
+      case Op::prod:
+        return reduce_in_mpi<D, Op::prod>;
+      case Op::max:
+        return reduce_in_mpi<D, Op::max>;
+      case Op::min:
+        return reduce_in_mpi<D, Op::min>;
+      case Op::avg:
+      case Op::mulsum:
+        break;
+    }
   }
   return nullptr;
 }
 
-MPI_User_function* user_function(DType dtype, Op op) {
-  if (dtype == DType::half) return user_function<DType::half>(op);
-  if (dtype == DType::bfloat16) return user_function<DType::bfloat16>(op);
-  if (dtype == DType::f8e4m3) return user_function<DType::f8e4m3>(op);
-  if (dtype == DType::f8e5m2) return user_function<DType::f8e5m2>(op);
-  return nullptr;
+template <std::size_t... I>
+MPI_User_function* user_function(DType dtype, Op op, std::index_sequence<I...>) {
+  MPI_User_function* function = nullptr;
+  ((dtype == kAllDTypes[I] ? void(function = user_function<kAllDTypes[I]>(op)) : void()), ...);
+  return function;
+}
+
+MPI_Datatype signed_type(std::size_t size) {
+  return size == 1 ? MPI_INT8_T : size == 2 ? MPI_INT16_T : size == 4 ? MPI_INT32_T : MPI_INT64_T;
+}
+
+MPI_Datatype unsigned_type(std::size_t size) {
+  return size == 1 ? MPI_UINT8_T : size == 2 ? MPI_UINT16_T : size == 4 ? MPI_UINT32_T : MPI_UINT64_T;
 }
 
 /// The largest power of two, at most 2^20, that divides `count`.
@@ -77,35 +86,12 @@ void throw_mpi_error(int code, const char* call) {
 }
 
 MPI_Datatype mpi_type(DType dtype) {
-  switch (dtype) {
-    case DType::int8:
-      return MPI_INT8_T;
-    case DType::uint8:
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-      return MPI_UINT8_T;
-    case DType::int32:
-      return MPI_INT32_T;
-    case DType::uint32:
-      return MPI_UINT32_T;
-    case DType::int64:
-      return MPI_INT64_T;
-    case DType::uint64:
-      return MPI_UINT64_T;
-    case DType::half:
-    case DType::bfloat16:
-      return MPI_UINT16_T;
-    case DType::float32:
-      return MPI_FLOAT;
-    case DType::float64:
-      return MPI_DOUBLE;
-  }
-  return MPI_DATATYPE_NULL;
+  if (is_signed(dtype)) return signed_type(size_of(dtype));
+  if (!is_float(dtype) || is_narrow_float(dtype)) return unsigned_type(size_of(dtype));
+  return size_of(dtype) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
 }
 
-bool needs_user_op(DType dtype) {
-  return dtype == DType::half || dtype == DType::bfloat16 || dtype == DType::f8e4m3 || dtype == DType::f8e5m2;
-}
+bool needs_user_op(DType dtype) { return is_narrow_float(dtype); }
 
 MPI_Op predefined_op(Op op) {
   switch (op) {
@@ -125,7 +111,8 @@ MPI_Op predefined_op(Op op) {
 }
 
 UserOp::UserOp(DType dtype, Op op) {
-  check_mpi(MPI_Op_create(user_function(dtype, op), /*commute=*/1, &op_), "MPI_Op_create");
+  check_mpi(MPI_Op_create(user_function(dtype, op, std::make_index_sequence<kAllDTypes.size()>()), /*commute=*/1, &op_),
+            "MPI_Op_create");
 }
 
 UserOp::UserOp(UserOp&& other) noexcept : op_(std::exchange(other.op_, MPI_OP_NULL)) {}

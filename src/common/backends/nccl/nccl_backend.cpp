@@ -181,9 +181,8 @@ NcclBackend::InNccl::InNccl(NcclBackend& backend) : backend_(backend) {
 std::string NcclBackend::library_version() const { return "NCCL " + nccl_version_text(nccl_->version); }
 
 std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) const {
-  const bool is_fp8 = op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2;
   constexpr int kFirstWithFp8 = 90;
-  if (!op.op || !is_fp8) return std::nullopt;
+  if (!op.op || !is_fp8(op.dtype)) return std::nullopt;
   if (oldest_compute_capability_ < kFirstWithFp8) {
     return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
                        busbar::name(op.dtype), oldest_compute_capability_ / 10, oldest_compute_capability_ % 10);
