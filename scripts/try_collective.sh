@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Tries the recipe of CONTRIBUTING.md for a new collective: copies the tree, derives a twelfth collective from all_gather,
+# builds its benchmark, and sees that its data are right on 1 to 4 ranks and that a fault in them is found. By hand:
+#   scripts/try_collective.sh [FOLDER]        a new folder (build/try_collective); about as long as `make all_reduce_perf`
+# In the repository's own folder ccache knows what did not change.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly name=twelfth_gather constant=TwelfthGather
+folder=${1:-build/try_collective}
+if [[ -e $folder ]]; then
+  echo "try_collective.sh: $folder exists; remove it or name another folder" >&2
+  exit 255
+fi
+mkdir -p "$folder"
+git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create | tar --extract --directory="$folder"
+cd "$folder"
+
+# The list, which the build, the tests and the scripts read.
+sed -i "s/^  COLLECTIVE(hypercube, Hypercube)/& \\\\\n  COLLECTIVE($name, $constant)/" src/collectives/collective_list.h
+# What it means.
+sed "s/kAllGather/k$constant/; s/CollectiveId::all_gather/CollectiveId::$name/; s/\"all_gather\"/\"$name\"/" \
+  src/collectives/all_gather.cpp >"src/collectives/$name.cpp"
+# How the libraries run it: every switch that -Werror=switch would name.
+mapfile -t switches < <(grep -rl 'case CollectiveId::all_gather:' src)
+sed -i "s/^\( *\)case CollectiveId::all_gather:/&\n\1case CollectiveId::$name:/" "${switches[@]}"
+printf 'a twelfth collective: collective_list.h, %s.cpp and the switches of\n' "$name"
+printf '  %s\n' "${switches[@]}"
+
+make --no-print-directory configure BUILDDIR=build
+cmake --build build --parallel "${JOBS:-$(nproc)}" --target "${name}_perf"
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+run() { mpirun -n "$1" --oversubscribe "build/${name}_perf" --backend mpi -b 8 -e 64K -f 8 -n 2 -d all -T 60 "${@:2}" </dev/null; }
+
+for nranks in 1 2 3 4; do
+  run "$nranks" >table.txt
+  grep -q '^# Out of bounds values : 0 OK' table.txt || { cat table.txt; exit 1; }
+  echo "$nranks ranks: $(grep -cE '^ +[0-9]' table.txt) rows, 0 wrong"
+done
+got=0
+run 3 -m 1 -n 1 -w 0 --inject rank=1,op=3,kind=flip >table.txt 2>&1 || got=$?
+if ((got == 0)) || ! grep -q '^# Out of bounds values : [1-9][0-9]* FAILED' table.txt; then
+  cat table.txt
+  echo "try_collective.sh: a flipped bit was not found (exit code $got)" >&2
+  exit 1
+fi
+echo "a flipped bit: found, exit code $got"
