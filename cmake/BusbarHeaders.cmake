@@ -2,7 +2,7 @@
 
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/src" src/*.h)
 if(NOT BUSBAR_HAVE_CUDA)
-  list(FILTER headers EXCLUDE REGEX "/backends/nccl/")
+  list(FILTER headers EXCLUDE REGEX "/backends/nccl/cuda/")
 endif()
 set(header_sources "")
 foreach(header IN LISTS headers)

@@ -10,9 +10,9 @@ import sys
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
     r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/mpi)/|test/(mpi|bench|faults)/",
-    r"nccl(_.*)?\.h": r"src/common/backends/nccl/|src/plugins/|test/(gpu|fakes)/",
-    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/|test/(gpu|fakes)/",
-    r"nvtx3/.*": r"src/common/backends/nccl/|src/common/measure/",
+    r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes)/",
+    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes)/",
+    r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
     r"yaml-cpp/.*": r"src/(common/base|driver/[a-z]+)/.*\.cpp$|test/",
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
     r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",

@@ -1,7 +1,7 @@
 // The tuner inside this executable, found by NCCL under NCCL_TUNER_PLUGIN=STATIC_PLUGIN, which is set for
 // --show-prediction only: it copies NCCL's predicted times while an operation is observed and chooses nothing.
 
-#include "common/backends/nccl_observation.h"
+#include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_tuner_abi.h"
 
 namespace busbar {

@@ -1,7 +1,7 @@
 // The profiler inside this executable, found by NCCL under NCCL_PROFILER_PLUGIN=STATIC_PLUGIN. It copies what ran and
 // keeps no event: no handle, so no further call for it, and no context, since events name their rank.
 
-#include "common/backends/nccl_observation.h"
+#include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_profiler_abi.h"
 
 #include <utility>

@@ -2,9 +2,9 @@
 // taken from the wrong entry or where NCCL's number means something else, and a plugin or log of the user's pushed
 // aside.
 
-#include "common/backends/nccl_observation.h"
+#include "common/backends/nccl/nccl_observation.h"
 
-#include "common/backends/observation_setup.h"
+#include "common/backends/nccl/observation_setup.h"
 
 #include <catch2/catch.hpp>
 

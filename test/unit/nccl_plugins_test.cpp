@@ -1,7 +1,7 @@
 // Catches: a plugin structure laid out otherwise than NCCL's (offsets measured against NCCL 2.28.9), a symbol that NCCL
 // would not find, an event kept or misread, and a tuner that touches what it must not.
 
-#include "common/backends/nccl_observation.h"
+#include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_profiler_abi.h"
 #include "plugins/nccl_tuner_abi.h"
 #include "temp_dir.h"

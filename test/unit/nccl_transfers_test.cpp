@@ -2,7 +2,7 @@
 // hypercube step that forwards what has not arrived. Ranks are simulated on host memory, so no GPU is needed to see it.
 
 #include "collectives/collective.h"
-#include "common/backends/transfers.h"
+#include "common/backends/nccl/transfers.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
-#include "common/backends/nccl_fields.h"
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/base/config.h"
 #include "common/mpi/comm.h"
 

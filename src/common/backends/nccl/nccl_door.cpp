@@ -2,11 +2,11 @@
 
 #if BUSBAR_HAVE_CUDA
 
-#include "common/backends/nccl/devices.h"
-#include "common/backends/nccl/nccl_backend.h"
-#include "common/backends/nccl/nccl_library.h"
-#include "common/backends/observation_setup.h"
-#include "common/backends/ranks_per_gpu.h"
+#include "common/backends/nccl/cuda/devices.h"
+#include "common/backends/nccl/cuda/nccl_backend.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
+#include "common/backends/nccl/observation_setup.h"
+#include "common/backends/nccl/ranks_per_gpu.h"
 #include "common/base/records.h"
 #include "common/mpi/collectively.h"
 

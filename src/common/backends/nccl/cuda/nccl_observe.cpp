@@ -1,5 +1,5 @@
-#include "common/backends/nccl/nccl_backend_class.h"
-#include "common/backends/nccl_observation.h"
+#include "common/backends/nccl/cuda/nccl_backend_class.h"
+#include "common/backends/nccl/nccl_observation.h"
 
 #include <algorithm>
 

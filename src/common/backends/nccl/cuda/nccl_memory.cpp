@@ -1,6 +1,6 @@
-#include "common/backends/gpu_memory.h"
-#include "common/backends/nccl/nccl_backend_class.h"
-#include "common/backends/nccl/nccl_group.h"
+#include "common/backends/nccl/cuda/nccl_backend_class.h"
+#include "common/backends/nccl/cuda/nccl_group.h"
+#include "common/backends/nccl/gpu_memory.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 

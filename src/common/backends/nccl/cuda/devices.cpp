@@ -1,6 +1,6 @@
-#include "common/backends/nccl/devices.h"
+#include "common/backends/nccl/cuda/devices.h"
 
-#include "common/backends/nccl/cuda_call.h"
+#include "common/backends/nccl/cuda/cuda_call.h"
 #include "common/machine/nvml.h"
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-#include "common/backends/observation_setup.h"
+#include "common/backends/nccl/observation_setup.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

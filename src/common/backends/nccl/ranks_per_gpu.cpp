@@ -1,4 +1,4 @@
-#include "common/backends/ranks_per_gpu.h"
+#include "common/backends/nccl/ranks_per_gpu.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 // Includes neither nccl.h nor CUDA, so that whoever chooses a backend needs neither.
 
 #include "common/backends/backend.h"
-#include "common/backends/nccl_fields.h"
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/base/config.h"
 #include "common/mpi/comm.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/nccl/cuda_call.h"
+#include "common/backends/nccl/cuda/cuda_call.h"
 
 #include <cstddef>
 #include <memory>

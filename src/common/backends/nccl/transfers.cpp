@@ -1,4 +1,4 @@
-#include "common/backends/transfers.h"
+#include "common/backends/nccl/transfers.h"
 
 #include <bit>
 

@@ -1,7 +1,7 @@
-#include "common/backends/nccl/tuning_log.h"
+#include "common/backends/nccl/cuda/tuning_log.h"
 
-#include "common/backends/nccl_observation.h"
-#include "common/backends/observation_setup.h"
+#include "common/backends/nccl/nccl_observation.h"
+#include "common/backends/nccl/observation_setup.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

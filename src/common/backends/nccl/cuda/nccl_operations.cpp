@@ -1,6 +1,6 @@
-#include "common/backends/mulsum_scalar.h"
-#include "common/backends/nccl/nccl_backend_class.h"
-#include "common/backends/nccl/nccl_group.h"
+#include "common/backends/nccl/cuda/nccl_backend_class.h"
+#include "common/backends/nccl/cuda/nccl_group.h"
+#include "common/backends/nccl/mulsum_scalar.h"
 #include "common/base/error.h"
 
 #include <cuda_runtime_api.h>

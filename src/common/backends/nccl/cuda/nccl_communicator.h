@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/backends/nccl/nccl_library.h"
-#include "common/backends/nccl_fields.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
+#include "common/backends/nccl/nccl_fields.h"
 
 #include <nccl.h>
 

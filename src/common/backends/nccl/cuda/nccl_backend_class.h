@@ -1,11 +1,11 @@
 #pragma once
 
 #include "common/backends/backend.h"
-#include "common/backends/nccl/cuda_handles.h"
-#include "common/backends/nccl/nccl_backend.h"
-#include "common/backends/nccl/nccl_library.h"
-#include "common/backends/nccl/tuning_log.h"
-#include "common/backends/transfers.h"
+#include "common/backends/nccl/cuda/cuda_handles.h"
+#include "common/backends/nccl/cuda/nccl_backend.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
+#include "common/backends/nccl/cuda/tuning_log.h"
+#include "common/backends/nccl/transfers.h"
 #include "common/base/config.h"
 
 #include <nccl.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/ranks_per_gpu.h"
+#include "common/backends/nccl/ranks_per_gpu.h"
 #include "common/base/config.h"
 
 #include <functional>

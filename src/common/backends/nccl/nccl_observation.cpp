@@ -1,4 +1,4 @@
-#include "common/backends/nccl_observation.h"
+#include "common/backends/nccl/nccl_observation.h"
 
 #include "common/base/tuner_table.h"
 

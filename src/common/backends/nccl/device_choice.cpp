@@ -1,4 +1,4 @@
-#include "common/backends/device_choice.h"
+#include "common/backends/nccl/device_choice.h"
 
 #include "common/base/error.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/nccl/nccl_library.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
 
 namespace busbar {
 

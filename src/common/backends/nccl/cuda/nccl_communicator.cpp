@@ -1,7 +1,7 @@
-#include "common/backends/nccl/nccl_communicator.h"
+#include "common/backends/nccl/cuda/nccl_communicator.h"
 
-#include "common/backends/nccl/cuda_call.h"
-#include "common/backends/nccl/nccl_group.h"
+#include "common/backends/nccl/cuda/cuda_call.h"
+#include "common/backends/nccl/cuda/nccl_group.h"
 #include "common/base/error.h"
 
 #include <fmt/format.h>

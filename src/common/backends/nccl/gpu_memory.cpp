@@ -1,4 +1,4 @@
-#include "common/backends/gpu_memory.h"
+#include "common/backends/nccl/gpu_memory.h"
 
 #include "common/base/units.h"
 

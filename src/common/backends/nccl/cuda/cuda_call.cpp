@@ -1,4 +1,4 @@
-#include "common/backends/nccl/cuda_call.h"
+#include "common/backends/nccl/cuda/cuda_call.h"
 
 #include "common/base/error.h"
 

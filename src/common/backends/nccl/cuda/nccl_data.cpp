@@ -1,4 +1,4 @@
-#include "common/backends/nccl/nccl_backend_class.h"
+#include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "kernels/device.h"
 
 #include <cuda_runtime_api.h>
