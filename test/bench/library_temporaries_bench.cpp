@@ -7,7 +7,7 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
-#include "common/machine/resident.h"
+#include "common/machine/memory.h"
 #include "common/measure/workload.h"
 #include "common/mpi/session.h"
 

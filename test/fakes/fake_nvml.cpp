@@ -2,7 +2,7 @@
 // driver. Two GPUs of an H100 board; with BUSBAR_FAKE_NVML=sick the second one has what can be wrong, with =lost it is
 // gone, with =dead the library refuses to start, with =xid the second one reports errors while somebody listens.
 
-#include "common/machine/nvml_device.h"
+#include "common/machine/nvml.h"
 
 #include <cstdio>
 #include <cstdlib>

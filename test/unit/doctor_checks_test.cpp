@@ -1,7 +1,7 @@
 // Would catch: a check that never fires, or that cries on a healthy machine, a laptop or a container.
 
-#include "common/machine/pci_path.h"
-#include "common/machine/verbs_mtu.h"
+#include "common/machine/machine_facts.h"
+#include "common/machine/network.h"
 #include "doctor_fixture.h"
 #include "driver/doctor/checks.h"
 

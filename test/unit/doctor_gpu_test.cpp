@@ -1,11 +1,9 @@
 // Would catch: a sick GPU that passes, a healthy one that is blamed, a structure that is not laid out as the driver's.
 
-#include "common/machine/ask_cuda.h"
-#include "common/machine/gpu_facts.h"
-#include "common/machine/nvml_device.h"
+#include "common/machine/gpus.h"
+#include "common/machine/nvml.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/judge_gpus.h"
-#include "driver/doctor/xid_listener.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,6 @@
 // Would catch: a host whose GPU driver is dead taken for one without GPUs, or a GPU's bridge or sound device counted.
 
-#include "common/machine/gpus_on_bus.h"
-
+#include "common/machine/machine_facts.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

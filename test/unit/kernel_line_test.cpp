@@ -1,7 +1,7 @@
 // Would catch: a form of kernel log that is not read, a program's talk of links taken for the kernel's, PCIe errors
 // that were corrected taken for faults.
 
-#include "common/machine/kernel_line.h"
+#include "common/machine/kernel_log.h"
 
 #include <catch2/catch.hpp>
 

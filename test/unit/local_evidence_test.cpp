@@ -4,7 +4,8 @@
 
 #include "common/watch/local_evidence.h"
 
-#include "common/machine/host_counters.h"
+#include "common/machine/error_counters.h"
+#include "common/machine/network.h"
 #include "common/watch/gpu_troubles.h"
 #include "fake_root.h"
 
@@ -287,10 +288,10 @@ TEST_CASE("this machine can be looked at", "[local_evidence]") {
 }
 
 TEST_CASE("a GPU that is lost is a fault; one that is hot or had errors once is a remark", "[local_evidence][gpu]") {
-  GpusHealth health;
+  HostGpus health;
   health.gpus.resize(3);
   for (int g = 0; g < 3; ++g) {
-    GpuHealth& gpu = health.gpus[static_cast<std::size_t>(g)];
+    GpuFacts& gpu = health.gpus[static_cast<std::size_t>(g)];
     gpu.index = g;
     gpu.bus_id = "00000000:1" + std::to_string(g) + ":00.0";
     gpu.power_w = 118 + g;
@@ -298,14 +299,13 @@ TEST_CASE("a GPU that is lost is a fault; one that is hot or had errors once is 
     gpu.temperature_c = 40;
     gpu.busy_percent = 100;
     gpu.ecc_uncorrected = 0;
-    gpu.nvlinks_up = 18;
+    gpu.nvlinks.assign(18, {.active = true});
   }
   CHECK(texts(gpu_troubles(health), Kind::hardware) == Texts{});
   CHECK(texts(gpu_troubles(health), Kind::notice) == Texts{"3 GPUs: 100 % busy, 118 to 120 W of 700, 40 C"});
-  health.gpus[1].slowed_by = slowdown_words(0x40 | 0x80 | 0x08 | 0x01);
+  health.gpus[1].clock_reasons = 0x40 | 0x80 | 0x08 | 0x01;
   health.gpus[1].ecc_uncorrected = 2;
-  health.gpus[1].nvlinks_down = 1;
-  health.gpus[1].nvlinks_up = 17;
+  health.gpus[1].nvlinks[4].active = false;
   CHECK(texts(gpu_troubles(health), Kind::hardware) == Texts{});
   CHECK(texts(gpu_troubles(health), Kind::notice) ==
         Texts{"GPU 1 (00000000:11:00.0): 2 uncorrected memory errors since the driver was loaded",
@@ -326,8 +326,8 @@ TEST_CASE("idle GPUs and those at their power limit are not slowed down by force
 }
 
 TEST_CASE("where there is no NVML there is no word about GPUs", "[local_evidence][gpu]") {
-  const GpusHealth none = ask_gpu_health("libno-such-nvml.so.1");
+  const HostGpus none = read_gpu_health("libno-such-nvml.so.1");
   CHECK(none.gpus.empty());
   CHECK(none.problem.empty());
-  CHECK(ask_gpu_health("libc.so.6").gpus.empty());
+  CHECK(read_gpu_health("libc.so.6").gpus.empty());
 }

@@ -1,7 +1,7 @@
 // The bug these catch: a crash or a made-up answer where the driver is missing, broken, or another library takes its
 // name.
 
-#include "common/machine/nvml.h"
+#include "common/machine/gpus.h"
 
 #include <catch2/catch.hpp>
 

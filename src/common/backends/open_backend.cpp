@@ -3,7 +3,7 @@
 #include "common/backends/backend_door.h"
 #include "common/backends/choose.h"
 #include "common/base/records.h"
-#include "common/machine/gpus_on_bus.h"
+#include "common/machine/machine_facts.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/session.h"
 

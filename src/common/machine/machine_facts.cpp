@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 namespace busbar {
 namespace {
@@ -26,8 +27,8 @@ std::vector<PciFunction> gpu_functions(const Probe& probe) {
   for (const std::string& address : probe.list(kPci)) {
     if (probe.read(kPci + address + "/vendor") != "0x10de") continue;
     const std::string kind = probe.read(kPci + address + "/class").value_or("");
-    // Display controllers: 0x030000 with a screen, 0x030200 without.
-    if (!kind.starts_with("0x03")) continue;
+    // VGA controllers (0300) and 3D controllers (0302); NVIDIA's bridges, switches and audio are other classes.
+    if (!kind.starts_with("0x0300") && !kind.starts_with("0x0302")) continue;
     if (const auto path = probe.resolve(kPci + address)) found.push_back(function_at(probe, *path));
   }
   return found;
@@ -38,6 +39,12 @@ std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string
   if (!path || !probe.exists(*path + "/vendor")) return std::nullopt;
   // Of virtio the device is one step below the PCI function.
   return function_at(probe, *path);
+}
+
+std::vector<std::string> gpus_on_bus(const std::filesystem::path& root) {
+  std::vector<std::string> addresses;
+  for (PciFunction& gpu : gpu_functions(probe_files(root))) addresses.push_back(std::move(gpu.address));
+  return addresses;
 }
 
 bool has_gpus(const Probe& probe) { return !gpu_functions(probe).empty(); }
@@ -71,6 +78,15 @@ bool is_virtual(const Probe& probe) {
     return std::find(words.begin(), words.end(), "hypervisor") != words.end();
   }
   return probe.exists("/sys/hypervisor/type");
+}
+
+bool has_capability(const Probe& probe, int bit) {
+  const std::string status = probe.read("/proc/self/status").value_or("");
+  std::uint64_t bits = 0;
+  if (const auto field = field_of(status, "CapEff")) {
+    std::from_chars(field->data(), field->data() + field->size(), bits, 16);
+  }
+  return ((bits >> bit) & 1) != 0;
 }
 
 std::vector<std::string_view> lines_of_text(std::string_view text) {
@@ -115,6 +131,38 @@ std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_vie
   const auto parsed = std::from_chars(field->data(), field->data() + field->size(), value);
   if (parsed.ec != std::errc()) return std::nullopt;
   return value * 1024;
+}
+
+namespace {
+
+/// "pci0000:15", "0000:15:01.0", ...: the host bridge, what is below it, and the function itself last.
+std::vector<std::string_view> steps_of(const std::string& path) {
+  constexpr std::string_view kDevices = "/sys/devices/";
+  std::vector<std::string_view> steps;
+  std::string_view rest = path;
+  if (rest.starts_with(kDevices)) rest.remove_prefix(kDevices.size());
+  while (!rest.empty()) {
+    steps.push_back(rest.substr(0, rest.find('/')));
+    rest.remove_prefix(std::min(rest.size(), steps.back().size() + 1));
+  }
+  return steps;
+}
+
+}  // namespace
+
+PciPath pci_path(const PciFunction& a, const PciFunction& b) {
+  const auto one = steps_of(a.path);
+  const auto two = steps_of(b.path);
+  const auto common =
+      static_cast<std::size_t>(std::mismatch(one.begin(), one.end(), two.begin(), two.end()).first - one.begin());
+  // Only the host bridge in common is no switch.
+  if (common >= 2) {
+    // Below the last common bridge: a switch's port, and the function. More is another switch.
+    const bool near = one.size() - common <= 2 && two.size() - common <= 2;
+    return near ? PciPath::pix : PciPath::pxb;
+  }
+  const bool one_bridge = common == 1 && one[0] == two[0];
+  return one_bridge || a.numa_node == b.numa_node ? PciPath::phb : PciPath::sys;
 }
 
 }  // namespace busbar

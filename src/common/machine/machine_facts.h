@@ -3,6 +3,7 @@
 #include "common/machine/probe.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,11 +21,31 @@ struct PciFunction {
   std::string local_cpus;
 };
 
-/// NVIDIA's GPUs on the bus, in the order of their addresses; needs no driver.
+/// NVIDIA's GPUs on the bus, in the order of their addresses. Needs no driver, so it tells a host without GPUs from one
+/// whose driver is dead; empty where the bus is not visible.
 std::vector<PciFunction> gpu_functions(const Probe& probe);
+
+/// The addresses of these ("0000:18:00.0"). `root` is where /sys is looked for.
+std::vector<std::string> gpus_on_bus(const std::filesystem::path& root = "/");
 
 /// What stands behind `folder`/device, a PCI function; nothing for virtual devices.
 std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string& folder);
+
+/// How two functions reach each other, in NCCL's and nvidia-smi's words, the nearest first.
+enum class PciPath : std::uint8_t {
+  pix,  ///< one switch, or less
+  pxb,  ///< several switches
+  phb,  ///< through the CPU of one NUMA node
+  sys,  ///< from one NUMA node to another
+};
+
+constexpr std::string_view name(PciPath path) {
+  constexpr std::string_view kNames[] = {"PIX", "PXB", "PHB", "SYS"};
+  return kNames[static_cast<int>(path)];
+}
+
+/// From their places in sysfs' tree of devices. Pure.
+PciPath pci_path(const PciFunction& a, const PciFunction& b);
 
 /// Whether the node has hardware for which limits and memory matter: elsewhere few of them are worth a word.
 bool has_gpus(const Probe& probe);
@@ -41,6 +62,9 @@ int online_cpus(const Probe& probe);
 
 /// Whether a hypervisor says that it is one.
 bool is_virtual(const Probe& probe);
+
+/// Whether this process has a capability; `bit` as linux/capability.h has it.
+bool has_capability(const Probe& probe, int bit);
 
 std::vector<std::string_view> lines_of_text(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view line);

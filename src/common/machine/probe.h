@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,6 +57,9 @@ struct Probe {
   bool usable(const std::string& path) const;
   bool exists(const std::string& path) const;
 };
+
+/// Files below `root` and nothing else of a machine.
+Probe probe_files(const std::filesystem::path& root = "/");
 
 /// This machine, as this process sees it.
 Probe probe_this_machine();

@@ -1,6 +1,16 @@
 #include "common/machine/recorded_files.h"
 
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/machine/cores.h"
+#include "common/machine/probe.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -53,6 +63,146 @@ void RecordedFiles::remove(const std::string& path) {
   remove_from(statuses, path);
   remove_from(folders, path);
   remove_from(denied, path);
+}
+
+namespace {
+
+/// Takes the first word off; the rest stands behind one space, as it is.
+std::string_view take_word(std::string_view& rest) {
+  const std::string_view word = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  return word;
+}
+
+template <class Number>
+Number number(std::string_view word) {
+  Number value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) {
+    throw Error(ExitCode::bad_config, fmt::format("{} is no number", in_quotes(word)));
+  }
+  return value;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      plain += text[i];
+      continue;
+    }
+    ++i;
+    unsigned byte = 0;
+    const char* const hex = text.data() + i + 1;
+    if (text[i] == 'x' && i + 2 < text.size() && std::from_chars(hex, hex + 2, byte, 16).ptr == hex + 2) {
+      plain += static_cast<char>(byte);
+      i += 2;
+    } else {
+      plain += text[i] == 'n' ? '\n' : text[i] == 't' ? '\t' : text[i];
+    }
+  }
+  return plain;
+}
+
+std::string absolute(std::string_view path) {
+  if (!path.starts_with('/')) {
+    throw Error(ExitCode::bad_config, fmt::format("{} is no absolute path", in_quotes(path)));
+  }
+  return std::string(path);
+}
+
+/// Where the entry itself is: links are followed in the folders above it, not in its own name.
+std::string place(const RecordedFiles& files, std::string_view path) {
+  const std::string text = absolute(path);
+  const std::size_t slash = text.rfind('/');
+  const auto folder = follow_links(text.substr(0, slash), [&](const std::string& at) -> std::optional<std::string> {
+    const auto found = files.links.find(at);
+    if (found == files.links.end()) return std::nullopt;
+    return found->second;
+  });
+  if (!folder) throw Error(ExitCode::bad_config, fmt::format("the links of {} go in circles", in_quotes(path)));
+  return (*folder == "/" ? "" : *folder) + text.substr(slash);
+}
+
+/// Whether the line is about a file, which then is noted.
+bool add_file_line(std::string_view key, std::string_view rest, RecordedFiles& files) {
+  constexpr std::array<std::string_view, 6> kKeys = {"file", "link", "folder", "gone", "status", "denied"};
+  if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) return false;
+  const std::string path = place(files, take_word(rest));
+  if (key == "file") files.files[path] = unescaped(rest);
+  if (key == "link") files.links[path] = rest;
+  if (key == "folder") files.folders.insert(path);
+  if (key == "gone") files.remove(path);
+  if (key == "denied") files.denied.insert(path);
+  if (key == "status") {
+    Probe::Status status;
+    status.uid = number<unsigned>(take_word(rest));
+    status.nbytes = number<std::uint64_t>(take_word(rest));
+    status.modified_s = number<double>(take_word(rest));
+    files.statuses[path] = status;
+  }
+  return true;
+}
+
+void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
+  std::string_view rest = line;
+  const std::string_view key = take_word(rest);
+  if (add_file_line(key, rest, files)) return;
+  if (key == "env") {
+    const std::size_t equals = rest.find('=');
+    if (equals == std::string_view::npos) throw Error(ExitCode::bad_config, "env wants NAME=VALUE");
+    probe.environment[std::string(rest.substr(0, equals))] = unescaped(rest.substr(equals + 1));
+  } else if (key == "limit") {
+    const std::string name(take_word(rest));
+    probe.limits[name] = rest == "unlimited" ? Probe::Limit() : number<std::uint64_t>(rest);
+  } else if (key == "mount") {
+    Probe::Mount& mount = probe.mounts[std::string(take_word(rest))];
+    mount.nbytes = number<std::uint64_t>(take_word(rest));
+    mount.free_bytes = number<std::uint64_t>(rest);
+  } else if (key == "cpus") {
+    const std::set<int> cpus = parse_cpu_list(rest);
+    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is no list of CPUs", in_quotes(rest)));
+    probe.cpus.assign(cpus.begin(), cpus.end());
+  } else if (key == "uid") {
+    probe.uid = number<unsigned>(rest);
+  } else if (key == "host") {
+    probe.host = rest;
+  } else if (key == "kernel") {
+    probe.kernel = rest;
+  } else if (key == "now") {
+    probe.now_s = number<double>(rest);
+  } else if (key == "note") {
+    const std::string name(take_word(rest));
+    probe.notes[name] = rest;
+  } else if (key == "kmsg") {
+    if (!probe.kernel_log) probe.kernel_log.emplace();
+    if (!rest.empty()) probe.kernel_log->push_back(unescaped(rest));
+  } else {
+    throw Error(ExitCode::bad_config,
+                fmt::format("{} is none of file, link, folder, gone, status, denied, env, limit, mount, cpus, uid, "
+                            "host, kernel, now, note, kmsg",
+                            in_quotes(key)));
+  }
+}
+
+}  // namespace
+
+Probe probe_recorded(std::string_view text, const std::string& name) {
+  Probe probe;
+  auto files = std::make_shared<RecordedFiles>();
+  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with('#')) continue;
+    try {
+      add_line(line, probe, *files);
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("{}, line {}: {}", name, line_number, e.what()));
+    }
+  }
+  probe.recorded = std::move(files);
+  return probe;
 }
 
 }  // namespace busbar

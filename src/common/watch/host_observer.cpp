@@ -1,6 +1,7 @@
 #include "common/watch/host_observer.h"
 
-#include "common/machine/host_counters.h"
+#include "common/machine/error_counters.h"
+#include "common/machine/network.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_address.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/machine/gpu_facts.h"
+#include "common/machine/gpus.h"
 #include "common/machine/probe.h"
 #include "common/mpi/comm.h"
 

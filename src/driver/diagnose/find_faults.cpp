@@ -1,4 +1,4 @@
-#include "common/machine/kernel_line.h"
+#include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
 #include "driver/diagnose/log_findings.h"
 

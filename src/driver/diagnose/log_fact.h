@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/machine/kernel_line.h"
+#include "common/machine/kernel_log.h"
 
 #include <array>
 #include <cstdint>

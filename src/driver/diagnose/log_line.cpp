@@ -1,6 +1,6 @@
 #include "driver/diagnose/log_line.h"
 
-#include "common/machine/kernel_line.h"
+#include "common/machine/kernel_log.h"
 #include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/log_prefix.h"
 #include "driver/diagnose/log_scan.h"

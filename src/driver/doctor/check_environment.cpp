@@ -1,7 +1,7 @@
+#include "common/machine/network.h"
 #include "driver/diagnose/setting_rules.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/nccl_settings.h"
-#include "driver/doctor/network_parts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "common/machine/kernel_line.h"
+#include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
 #include "driver/doctor/checks.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kNone = std::string_view::npos;
 
 /// What one line says; equal ones are counted together.
-struct Trouble {
+struct KernelTrouble {
   std::string check;
   std::string subject;
   std::string what;  // "XID 79"; empty where the check says it
@@ -29,7 +29,7 @@ struct Trouble {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
 
-Trouble of_event(const KernelEvent& event) {
+KernelTrouble of_event(const KernelEvent& event) {
   const std::string device(event.device);
   switch (event.what) {
     case KernelEvent::What::xid: {
@@ -64,7 +64,7 @@ Trouble of_event(const KernelEvent& event) {
 }
 
 /// "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 61 ..."
-std::optional<Trouble> read_switch(std::string_view line) {
+std::optional<KernelTrouble> read_switch(std::string_view line) {
   const std::size_t at = line.find("SXid (PCI:");
   if (at == kNone) return std::nullopt;
   const std::string_view rest = line.substr(at + 10);
@@ -72,12 +72,12 @@ std::optional<Trouble> read_switch(std::string_view line) {
   if (close == kNone) return std::nullopt;
   const std::string_view said = rest.substr(close + 3);
   const bool fatal = has(said, "Fatal") && !has(said, "Non-fatal");
-  return Trouble{"kernel.sxid",
-                 fmt::format("NVSwitch {}", rest.substr(0, close)),
-                 fmt::format("SXid {}", said.substr(0, said.find(','))),
-                 fatal ? Outcome::fail : Outcome::warn,
-                 fatal ? "a fatal error of the NVSwitch" : "an error of the NVSwitch that was not fatal",
-                 "systemctl status nvidia-fabricmanager; reset all GPUs; the host's board if it comes again"};
+  return KernelTrouble{"kernel.sxid",
+                       fmt::format("NVSwitch {}", rest.substr(0, close)),
+                       fmt::format("SXid {}", said.substr(0, said.find(','))),
+                       fatal ? Outcome::fail : Outcome::warn,
+                       fatal ? "a fatal error of the NVSwitch" : "an error of the NVSwitch that was not fatal",
+                       "systemctl status nvidia-fabricmanager; reset all GPUs; the host's board if it comes again"};
 }
 
 /// Lines of drivers by what stands in them.
@@ -90,7 +90,7 @@ struct Words {
   std::string_view remedy;
 };
 
-constexpr auto kWords = std::to_array<Words>({
+constexpr auto kDriverLines = std::to_array<Words>({
     {"NVRM: ", "RmInitAdapter failed", Outcome::fail, "kernel.gpu", "the driver could not start the GPU",
      "reboot; nvidia-bug-report.sh; the board's seating and power"},
     {"DMAR: ", "fault", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
@@ -127,17 +127,17 @@ std::string pci_device(std::string_view line) {
   return {};
 }
 
-std::optional<Trouble> read_words(std::string_view line) {
-  for (const Words& one : kWords) {
+std::optional<KernelTrouble> read_words(std::string_view line) {
+  for (const Words& one : kDriverLines) {
     const std::size_t at = line.find(one.driver);
     if (at == kNone || !has(line.substr(at), one.words)) continue;
-    return Trouble{std::string(one.check),  pci_device(line),       "", one.outcome,
-                   std::string(one.reason), std::string(one.remedy)};
+    return KernelTrouble{std::string(one.check),  pci_device(line),       "", one.outcome,
+                         std::string(one.reason), std::string(one.remedy)};
   }
   return std::nullopt;
 }
 
-std::optional<Trouble> read_trouble(const std::string& line) {
+std::optional<KernelTrouble> read_trouble(const std::string& line) {
   if (auto trouble = read_switch(line)) return trouble;
   // The log's own records have no prefix, and without one a line is taken for a program's.
   const std::string prefixed = line.starts_with('[') || line.starts_with('<') ? line : "[0.0] " + line;
@@ -154,7 +154,7 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
     return;
   }
   struct Group {
-    Trouble trouble;
+    KernelTrouble trouble;
     int times = 0;
   };
   std::map<std::tuple<std::string, std::string, std::string, Outcome>, Group> groups;
@@ -167,7 +167,7 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
   }
   bool quiet = true;
   for (const auto& [key, group] : groups) {
-    const Trouble& t = group.trouble;
+    const KernelTrouble& t = group.trouble;
     const std::string times = group.times == 1 ? "once" : fmt::format("{} times", group.times);
     const std::string value = t.what.empty() ? times : fmt::format("{}, {}", t.what, times);
     quiet = quiet && t.outcome == Outcome::pass;
@@ -175,6 +175,24 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
                                               : bad_row(t.outcome, t.check, t.subject, value, t.reason, t.remedy));
   }
   if (quiet) rows.push_back(ok_row("kernel.log", "", "no faults"));
+}
+
+std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
+  std::map<std::pair<std::string, int>, int> times;
+  for (const XidEvent& event : events) ++times[{event.gpu, event.xid}];
+  std::vector<DoctorRow> rows;
+  for (const auto& [key, count] : times) {
+    const auto& [subject, number] = key;
+    const XidMeaning& xid = xid_meaning(number);
+    const std::string value = fmt::format("XID {}, {}", number, count == 1 ? "once" : fmt::format("{} times", count));
+    const Outcome outcome = xid_outcome(xid, "");
+    rows.push_back(outcome == Outcome::pass ? ok_row("gpu.xid", subject, value)
+                                            : bad_row(outcome, "gpu.xid", subject, value, std::string(xid.meaning),
+                                                      std::string(xid.advice)));
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
+  return rows;
 }
 
 }  // namespace busbar

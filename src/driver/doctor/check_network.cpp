@@ -1,6 +1,6 @@
 #include "common/machine/machine_facts.h"
+#include "common/machine/network.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/network_parts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,15 +12,15 @@
 namespace busbar {
 namespace {
 
-std::string text_of(const Probe& probe, const NetCard& card, const char* name) {
+std::string text_of(const Probe& probe, const NetInterface& card, const char* name) {
   return card.path.empty() ? "" : probe.read(fmt::format("{}/{}", card.path, name)).value_or("");
 }
 
 /// The interfaces over which a job's processes can find each other.
-void check_bootstrap(const Probe& probe, const std::vector<NetCard>& cards, Rows& rows) {
+void check_bootstrap(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
   constexpr const char* kCheck = "net.bootstrap";
   std::vector<std::string> names;
-  for (const NetCard& card : cards) {
+  for (const NetInterface& card : cards) {
     if (card.routed && !card.of_no_use) names.push_back(card.name);
   }
   if (names.empty()) {
@@ -42,7 +42,7 @@ void check_bootstrap(const Probe& probe, const std::vector<NetCard>& cards, Rows
 }
 
 /// `subject`: empty where the node has one such interface: equal nodes may call it differently.
-void check_link(const Probe& probe, const NetCard& card, const std::string& subject, Rows& rows) {
+void check_link(const Probe& probe, const NetInterface& card, const std::string& subject, Rows& rows) {
   const std::string state = text_of(probe, card, "operstate");
   const bool down = state == "down" || state == "lowerlayerdown";
   if (down) {
@@ -73,8 +73,8 @@ void check_link(const Probe& probe, const NetCard& card, const std::string& subj
 }
 
 /// A bond hides that one of its cables is gone.
-void check_bonds(const Probe& probe, const std::vector<NetCard>& cards, Rows& rows) {
-  for (const NetCard& card : cards) {
+void check_bonds(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
+  for (const NetInterface& card : cards) {
     const std::string status = text_of(probe, card, "bonding_slave/mii_status");
     if (status.empty()) continue;
     if (status == "up") {
@@ -86,11 +86,11 @@ void check_bonds(const Probe& probe, const std::vector<NetCard>& cards, Rows& ro
   }
 }
 
-void check_interfaces(const Probe& probe, const std::vector<NetCard>& cards, Rows& rows) {
+void check_interfaces(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
   check_bootstrap(probe, cards, rows);
-  const auto useful = [](const NetCard& card) { return card.routed && !card.of_no_use; };
+  const auto useful = [](const NetInterface& card) { return card.routed && !card.of_no_use; };
   const bool one = std::count_if(cards.begin(), cards.end(), useful) == 1;
-  for (const NetCard& card : cards) {
+  for (const NetInterface& card : cards) {
     if (useful(card)) check_link(probe, card, one ? "" : card.name, rows);
   }
   check_bonds(probe, cards, rows);
@@ -174,7 +174,7 @@ void check_sockets(const Probe& probe, Rows& rows) {
 }  // namespace
 
 void check_network(const Probe& probe, Rows& rows) {
-  check_interfaces(probe, net_cards(probe), rows);
+  check_interfaces(probe, net_interfaces(probe), rows);
   check_sockets(probe, rows);
 }
 

@@ -1,7 +1,7 @@
 #include "common/base/compress_list.h"
 #include "common/machine/machine_facts.h"
+#include "common/machine/network.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/network_parts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

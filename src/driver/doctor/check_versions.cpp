@@ -1,8 +1,8 @@
 #include "common/base/compress_list.h"
 #include "common/machine/machine_facts.h"
+#include "common/machine/network.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/library_search.h"
-#include "driver/doctor/network_parts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/machine/gpus.h"
 #include "common/machine/probe.h"
 #include "common/record/node_report.h"
 
@@ -80,6 +81,9 @@ void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts,
 /// What CUDA shows a process of `ngpus` GPUs under a value of CUDA_VISIBLE_DEVICES: numbers as "2", and UUIDs as they
 /// are; it stops at the first entry that is neither. Pure.
 std::vector<std::string> visible_gpus(const std::string& value, std::size_t ngpus);
+
+/// A row "gpu.xid" per GPU and XID, judged as those of the kernel's log; the worst first. Pure.
+std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events);
 
 /// The node's GPUs through NVML; a SKIP where there is none. Not pure.
 void check_gpus(Rows& rows);

@@ -1,9 +1,7 @@
 #include "driver/doctor/judge_gpus.h"
 
 #include "common/machine/answer_within.h"
-#include "common/machine/ask_cuda.h"
-#include "common/machine/gpu_facts.h"
-#include "common/machine/nvml_gpus.h"
+#include "common/machine/gpus.h"
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
@@ -301,10 +299,6 @@ void add_cuda(HostGpus& host) {
 }
 
 }  // namespace
-
-std::string gpu_subject(const GpuFacts& gpu) {
-  return gpu.bus_id.empty() ? fmt::format("GPU {}", gpu.index) : fmt::format("GPU {} {}", gpu.index, gpu.bus_id);
-}
 
 void judge_gpus(const HostGpus& host, Rows& rows) {
   constexpr const char* kCheck = "gpu.count";

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/machine/gpu_facts.h"
+#include "common/machine/gpus.h"
 #include "driver/doctor/checks.h"
 
 #include <string>
@@ -13,9 +13,6 @@ void judge_gpus(const HostGpus& host, Rows& rows);
 
 /// Its part about what joins GPUs: NVLink, fabric, P2P, PCIe.
 void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows);
-
-/// "GPU 2 0000:18:00.0".
-std::string gpu_subject(const GpuFacts& gpu);
 
 /// How many NVLinks a model of this name has where it sits on NVSwitch, and their speed in MB/s one way; 0: not known.
 struct NvLinkModel {

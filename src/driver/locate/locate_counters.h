@@ -1,8 +1,8 @@
 #pragma once
 
+#include "common/machine/gpus.h"
 #include "common/mpi/comm.h"
 #include "common/record/node_report.h"
-#include "driver/doctor/xid_listener.h"
 
 #include <chrono>
 #include <optional>

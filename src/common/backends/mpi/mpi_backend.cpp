@@ -5,7 +5,6 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 #include "common/machine/memory.h"
-#include "common/machine/resident.h"
 #include "common/mpi/session.h"
 #include "common/mpi/topology.h"
 

@@ -1,7 +1,7 @@
 #include "common/backends/nccl/cuda/devices.h"
 
 #include "common/backends/nccl/cuda/cuda_call.h"
-#include "common/machine/nvml.h"
+#include "common/machine/gpus.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -1,10 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace busbar {
+
+/// A record of the kernel's log, /dev/kmsg.
+struct KernelLine {
+  std::uint64_t sequence = 0;
+  std::string text;
+};
+
+/// The newest of them from sequence number `from` on, at most 4096; empty where the log may not be read. `root` is
+/// where /dev is looked for.
+std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::path& root = "/");
 
 /// What a kernel's line tells: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
 struct KernelEvent {

@@ -2,6 +2,8 @@
 
 #include "common/machine/probe.h"
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,16 +34,38 @@ struct RdmaPort {
 /// All of them, by device (mlx5_2 before mlx5_10) and port.
 std::vector<RdmaPort> rdma_ports(const Probe& probe);
 
+/// Only device, port and path of each, in the order of their names; no driver is asked.
+std::vector<RdmaPort> list_rdma_ports(const Probe& probe);
+
+/// What one port of an RDMA device agreed on with its neighbour, which sysfs does not tell.
+struct VerbsMtu {
+  std::string device;  ///< "mlx5_3"
+  int port = 1;
+  int active_nbytes = 0;
+  int most_nbytes = 0;  ///< that the port could have
+};
+
+/// Asks libibverbs, loaded and not linked, of every device that this user may open; empty where it is not installed.
+/// Never throws; may take long where a driver is sick.
+std::vector<VerbsMtu> ask_active_mtus(const std::string& library = "libibverbs.so.1");
+
 /// A network interface of this process's network namespace.
-struct NetCard {
+struct NetInterface {
   std::string name;
-  std::string path;        ///< in sysfs; empty where /sys shows another namespace's
+  std::string path;            ///< in sysfs; empty where /sys shows another namespace's
+  std::uint64_t rx_bytes = 0;  ///< so far
+  std::uint64_t tx_bytes = 0;
   bool loopback = false;   ///< lo
   bool of_no_use = false;  ///< of containers, virtual machines, VPNs, Wi-Fi: no link between nodes of a cluster
   bool routed = false;     ///< has an address with a network behind it
 };
 
-std::vector<NetCard> net_cards(const Probe& probe);
+/// All of them, eth2 before eth10. From /proc/net/dev: unlike a /sys mounted elsewhere it always shows the namespace of
+/// the reader.
+std::vector<NetInterface> net_interfaces(const Probe& probe);
+
+/// Bytes in and out of the host's interfaces and InfiniBand ports so far, loopback left out.
+std::uint64_t network_bytes(const std::filesystem::path& root = "/");
 
 /// Whether an interface has the name of one that never leads to another host: loopback, of containers, tunnels, Wi-Fi.
 bool leads_nowhere(std::string_view name);

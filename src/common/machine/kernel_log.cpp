@@ -1,10 +1,16 @@
-#include "common/machine/kernel_line.h"
+#include "common/machine/kernel_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <deque>
+#include <sstream>
 
 namespace busbar {
 namespace {
@@ -146,6 +152,40 @@ bool read_out_of_memory(std::string_view text, KernelEvent& event) {
 }
 
 }  // namespace
+
+std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::path& root) {
+  // One read, one record: "priority,sequence,microseconds,flags;text" (Documentation/ABI/testing/dev-kmsg). A file that
+  // stands for it holds one per line. Non-blocking, because at the end of the log a read would wait.
+  constexpr std::size_t kMost = 4096;
+  const int fd = ::open((root / "dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::deque<KernelLine> kept;
+  std::array<char, 8192> buffer{};
+  std::string rest;
+  for (int reads = 0; reads < 200000; ++reads) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EPIPE) continue;  // overwritten while it was read; the next one is there
+    if (n <= 0) break;
+    std::istringstream lines(rest + std::string(buffer.data(), static_cast<std::size_t>(n)));
+    rest.clear();
+    for (std::string line; std::getline(lines, line);) {
+      if (lines.eof()) {
+        rest = line;  // a record ends with a line feed; what does not goes on with the next read
+        break;
+      }
+      const std::size_t first = line.find(','), semicolon = line.find(';');
+      if (line.empty() || line.front() == ' ' || first == std::string::npos || semicolon == std::string::npos) continue;
+      KernelLine record;
+      const auto [stop, failure] = std::from_chars(line.data() + first + 1, line.data() + line.size(), record.sequence);
+      if (failure != std::errc{} || record.sequence < from) continue;
+      record.text = line.substr(semicolon + 1);
+      kept.push_back(std::move(record));
+      if (kept.size() > kMost) kept.pop_front();
+    }
+  }
+  ::close(fd);
+  return {kept.begin(), kept.end()};
+}
 
 std::optional<KernelMessage> parse_kernel_line(std::string_view line) {
   KernelMessage message;
