@@ -33,12 +33,7 @@ bool sys_is_read_only(const Probe& probe) {
 void check_container(const Probe& probe, Rows& rows) {
   constexpr const char* kCheck = "host.container";
   if (!in_container(probe)) return rows.push_back(ok_row(kCheck, "", "none"));
-  const std::string status = probe.read("/proc/self/status").value_or("");
-  std::uint64_t bits = 0;
-  if (const auto field = field_of(status, "CapEff")) {
-    std::from_chars(field->data(), field->data() + field->size(), bits, 16);
-  }
-  const bool nice = ((bits >> kCapSysNice) & 1) != 0;
+  const bool nice = has_capability(probe, kCapSysNice);
   const std::string value =
       fmt::format("yes{}{}", nice ? "" : ", without CAP_SYS_NICE", sys_is_read_only(probe) ? ", /sys read-only" : "");
   if (nice || !has_gpus(probe)) return rows.push_back(ok_row(kCheck, "", value));

@@ -34,16 +34,11 @@ std::string those_there(const std::vector<std::string>& names) {
 }
 
 /// The rate of a device's fastest active port in Gb/s; 0: none is active; nothing: its ports are not told.
-std::optional<double> best_rate(const Probe& probe, const std::string& device) {
+std::optional<double> best_rate(const std::vector<RdmaPort>& ports, const std::string& device) {
   std::optional<double> best;
-  const std::string folder = "/sys/class/infiniband/" + device + "/ports";
-  for (const std::string& port : probe.list(folder)) {
-    const auto state = probe.read(folder + "/" + port + "/state");
-    if (!state) continue;
-    if (!best) best = 0;
-    if (state->find("ACTIVE") == std::string::npos) continue;
-    const std::string rate = probe.read(folder + "/" + port + "/rate").value_or("");
-    best = std::max(*best, std::strtod(rate.c_str(), nullptr));  // "400 Gb/sec (4X NDR)"
+  for (const RdmaPort& port : ports) {
+    if (port.device != device || port.state.empty()) continue;
+    best = std::max(best.value_or(0), port.active() ? port.gbit_per_s() : 0);
   }
   return best;
 }
@@ -51,15 +46,16 @@ std::optional<double> best_rate(const Probe& probe, const std::string& device) {
 /// NCCL takes all usable devices: slow ones for storage or management hold the others up.
 void judge_ports(const Probe& probe, const std::vector<std::string>& taken, DoctorRow& row) {
   std::vector<std::string> slow;
+  const std::vector<RdmaPort> ports = rdma_ports(probe);
   double most = 0;
   bool told = false;
   for (const std::string& device : taken) {
-    const auto rate = best_rate(probe, device);
+    const auto rate = best_rate(ports, device);
     told = told || rate;
     most = std::max(most, rate.value_or(0));
   }
   for (const std::string& device : taken) {
-    const auto rate = best_rate(probe, device);
+    const auto rate = best_rate(ports, device);
     if (rate && *rate > 0 && *rate < most) slow.push_back(device);
   }
   if (told && most <= 0) {

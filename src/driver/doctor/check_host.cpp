@@ -19,14 +19,6 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 /// linux/capability.h: whoever has it may lock any amount.
 constexpr int kCapIpcLock = 14;
 
-bool may_lock_all(const Probe& probe) {
-  const std::string status = probe.read("/proc/self/status").value_or("");
-  const auto field = field_of(status, "CapEff");
-  std::uint64_t bits = 0;
-  if (field) std::from_chars(field->data(), field->data() + field->size(), bits, 16);
-  return ((bits >> kCapIpcLock) & 1) != 0;
-}
-
 DoctorRow limit_row(const std::string& check, std::string value) {
   return equal_row(check, "", std::move(value), Outcome::warn,
                    "give the ranks the same limit on every node (the launcher's daemon hands its own on)");
@@ -39,7 +31,7 @@ void check_memlock(const Probe& probe, Rows& rows) {
   if (!found->second) return rows.push_back(limit_row(kCheck, "unlimited"));
   const std::uint64_t nbytes = *found->second;
   DoctorRow row = limit_row(kCheck, format_bytes(nbytes));
-  if (may_lock_all(probe)) {
+  if (has_capability(probe, kCapIpcLock)) {
     row.value += " (not applied: CAP_IPC_LOCK)";
   } else if (has_rdma(probe) && nbytes < 16 * kGiB) {
     // AWS asks for 16 GiB; below 64 MiB not even the queues of one rank's peers fit.

@@ -61,14 +61,7 @@ void check_plugin(const Probe& probe, const std::vector<std::string>& folders, c
 
 /// Two libncclX in one process have two sets of everything: communicators of one are nothing to the other.
 void check_mapped(const Probe& probe, Rows& rows) {
-  const std::string maps = probe.read("/proc/self/maps").value_or("");
-  std::set<std::string> files;
-  for (const std::string_view line : lines_of_text(maps)) {
-    const std::size_t slash = line.find('/');
-    if (slash == std::string_view::npos) continue;
-    const std::string_view path = line.substr(slash);
-    if (path.substr(path.rfind('/') + 1).starts_with("libnccl.so")) files.emplace(path);
-  }
+  const std::set<std::string> files = mapped_files(probe.read("/proc/self/maps").value_or(""), "libnccl.so");
   if (files.size() < 2) return;
   rows.push_back(bad_row(Outcome::fail, "plugin.libnccl", "", fmt::format("{}", fmt::join(files, ", ")),
                          "more than one libnccl in this process",

@@ -17,6 +17,13 @@ namespace {
 
 constexpr const char* kRankGpus = "rank.gpu";
 
+Launch launch_of(const Probe& probe) {
+  return detect_launch([&](const char* name) -> const char* {
+    const auto found = probe.environment.find(name);
+    return found == probe.environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -41,10 +48,7 @@ std::vector<std::string> visible_gpus(const std::string& value, std::size_t ngpu
 
 void check_own_gpu(const Probe& probe, Rows& rows) {
   const std::size_t ngpus = gpu_functions(probe).size();
-  const Launch launch = detect_launch([&](const char* name) -> const char* {
-    const auto found = probe.environment.find(name);
-    return found == probe.environment.end() ? nullptr : found->second.c_str();
-  });
+  const Launch launch = launch_of(probe);
   if (ngpus == 0 || launch.local_rank < 0) return;
   std::vector<std::string> seen;
   const auto set = probe.environment.find("CUDA_VISIBLE_DEVICES");
@@ -110,18 +114,13 @@ constexpr const char* kOwnCpus = "rank.cpus";
 /// one. Nothing where that cannot be told.
 std::optional<PciFunction> own_gpu(const Probe& probe) {
   const std::vector<PciFunction> gpus = gpu_functions(probe);
-  const Launch launch = detect_launch([&](const char* name) -> const char* {
-    const auto found = probe.environment.find(name);
-    return found == probe.environment.end() ? nullptr : found->second.c_str();
-  });
+  const Launch launch = launch_of(probe);
   if (launch.local_rank < 0) return std::nullopt;
   auto index = static_cast<std::size_t>(launch.local_rank);
   const auto visible = probe.environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != probe.environment.end()) {
     // Only one plain number is beyond doubt: lists and names of MIG slices are not.
-    if (visible->second.empty() || visible->second.find_first_not_of("0123456789") != std::string::npos) {
-      return std::nullopt;
-    }
+    if (!is_number(visible->second)) return std::nullopt;
     index = std::strtoul(visible->second.c_str(), nullptr, 10);
   }
   if (index >= gpus.size()) return std::nullopt;
@@ -152,9 +151,8 @@ void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts,
   for (const NodeReport& part : parts) {
     nranks += static_cast<int>(part.ranks.size());
     for (const DoctorRow& row : part.rows) {
-      const bool one =
-          row.check == kOwnCpus && !row.value.empty() && row.value.find_first_not_of("0123456789") == std::string::npos;
-      if (one) ranks_on[row.value].insert(ranks_on[row.value].end(), part.ranks.begin(), part.ranks.end());
+      if (row.check == kOwnCpus && is_number(row.value))
+        ranks_on[row.value].insert(ranks_on[row.value].end(), part.ranks.begin(), part.ranks.end());
     }
   }
   const int cpus = online_cpus(probe);

@@ -75,18 +75,6 @@ std::string version_in(const std::string& file) {
   return so == std::string::npos ? "" : file.substr(so + 4);
 }
 
-/// Paths of a library in lines of /proc/self/maps.
-std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
-  std::set<std::string> files;
-  for (const std::string_view line : lines_of_text(maps)) {
-    const std::size_t slash = line.find('/');
-    if (slash == std::string_view::npos) continue;
-    const std::string_view path = line.substr(slash);
-    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
-  }
-  return files;
-}
-
 /// Python packages install libnccl.so.2 without a version in the name: then its size stands for it.
 std::string version_or_size(const Probe& probe, const std::string& file) {
   const std::string resolved = probe.resolve(file).value_or(file);

@@ -1,7 +1,8 @@
 #include "driver/doctor/library_search.h"
 
+#include "common/machine/machine_facts.h"
+
 #include <algorithm>
-#include <string_view>
 
 namespace busbar {
 namespace {
@@ -43,6 +44,17 @@ std::vector<std::string> library_folders(const Probe& probe) {
     add_folder(folders, folder);
   }
   return folders;
+}
+
+std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
+  std::set<std::string> files;
+  for (const std::string_view line : lines_of_text(maps)) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
+  }
+  return files;
 }
 
 std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name) {
