@@ -1,5 +1,6 @@
 #include "common/machine/machine_facts.h"
 
+#include "common/base/split_text.h"
 #include "common/machine/cores.h"
 
 #include <algorithm>
@@ -89,15 +90,7 @@ bool has_capability(const Probe& probe, int bit) {
   return ((bits >> bit) & 1) != 0;
 }
 
-std::vector<std::string_view> lines_of_text(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    lines.push_back(line);
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
-  return lines;
-}
+std::vector<std::string_view> lines_of_text(std::string_view text) { return split_text(text, '\n'); }
 
 std::vector<std::string_view> words_of(std::string_view line) {
   constexpr std::string_view kSpace = " \t";
@@ -138,14 +131,9 @@ namespace {
 /// "pci0000:15", "0000:15:01.0", ...: the host bridge, what is below it, and the function itself last.
 std::vector<std::string_view> steps_of(const std::string& path) {
   constexpr std::string_view kDevices = "/sys/devices/";
-  std::vector<std::string_view> steps;
   std::string_view rest = path;
   if (rest.starts_with(kDevices)) rest.remove_prefix(kDevices.size());
-  while (!rest.empty()) {
-    steps.push_back(rest.substr(0, rest.find('/')));
-    rest.remove_prefix(std::min(rest.size(), steps.back().size() + 1));
-  }
-  return steps;
+  return split_text(rest, '/');
 }
 
 }  // namespace

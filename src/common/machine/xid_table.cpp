@@ -4,24 +4,18 @@
 #include <array>
 
 namespace busbar {
+namespace {
 
-static constexpr std::string_view kReset =
-    "drain the host, reset the GPU or reboot; return the board if it comes "
-    "again";
-static constexpr std::string_view kProgram =
-    "compute-sanitizer on the program; the host only if other programs fail "
-    "there";
-static constexpr std::string_view kLink =
-    "nvidia-smi nvlink -e; reseat or replace; systemctl status "
-    "nvidia-fabricmanager";
-static constexpr std::string_view kPower =
-    "power and PCIe seating of the board, temperature; reboot; return it if it "
-    "comes again";
+constexpr std::string_view kReset = "drain the host, reset the GPU or reboot; return the board if it comes again";
+constexpr std::string_view kProgram = "compute-sanitizer on the program; the host only if other programs fail there";
+constexpr std::string_view kLink = "nvidia-smi nvlink -e; reseat or replace; systemctl status nvidia-fabricmanager";
+constexpr std::string_view kPower =
+    "power and PCIe seating of the board, temperature; reboot; return it if it comes again";
 
-static constexpr std::string_view kReboot = "reboot the host; nvidia-bug-report.sh if it comes again";
-static constexpr std::string_view kVendor = "nvidia-bug-report.sh, and the vendor";
+constexpr std::string_view kReboot = "reboot the host; nvidia-bug-report.sh if it comes again";
+constexpr std::string_view kVendor = "nvidia-bug-report.sh, and the vendor";
 
-static constexpr auto kXids = std::to_array<XidMeaning>({
+constexpr auto kXids = std::to_array<XidMeaning>({
     {8, "GPU stopped processing", kReset, XidAction::monitor},
     {13, "graphics engine exception: a kernel accessed memory wrongly, rarely hardware", kProgram, XidAction::restart},
     {31, "GPU memory page fault: a program accessed an address that is not mapped", kProgram, XidAction::restart},
@@ -79,21 +73,23 @@ static constexpr auto kXids = std::to_array<XidMeaning>({
     {168, "not described by NVIDIA; AWS reboots for it", kReboot, XidAction::reboot},
 });
 
-static constexpr XidMeaning kUnknownXid{-1, "not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
+constexpr XidMeaning kUnknownXid{-1, "not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
+
+/// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
+/// Required)".
+Outcome outcome_of_told(std::string_view text) {
+  if (text.empty()) return Outcome::warn;
+  const std::size_t to = text.rfind(" to ");
+  const bool none = to != std::string_view::npos && text.find("(None)", to) != std::string_view::npos;
+  return none ? Outcome::pass : Outcome::fail;
+}
+
+}  // namespace
 
 const XidMeaning& xid_meaning(int number) {
   const auto found =
       std::find_if(kXids.begin(), kXids.end(), [&](const XidMeaning& one) { return one.number == number; });
   return found == kXids.end() ? kUnknownXid : *found;
-}
-
-/// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
-/// Required)".
-static Outcome outcome_of_told(std::string_view text) {
-  if (text.empty()) return Outcome::warn;
-  const std::size_t to = text.rfind(" to ");
-  const bool none = to != std::string_view::npos && text.find("(None)", to) != std::string_view::npos;
-  return none ? Outcome::pass : Outcome::fail;
 }
 
 Outcome xid_outcome(const XidMeaning& xid, std::string_view text) {

@@ -1,4 +1,5 @@
 #include "common/base/error.h"
+#include "common/base/split_text.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_socket.h"
 
@@ -55,9 +56,7 @@ std::string choices(const Addresses& addresses) {
 
 std::vector<std::string> comma_list(std::string_view text) {
   std::vector<std::string> items;
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
+  for (const std::string_view item : split_text(text, ',')) {
     if (!item.empty()) items.emplace_back(item);
   }
   return items;
@@ -191,9 +190,7 @@ std::string choose_address(const Addresses& addresses, const Get& get,
 
 std::vector<std::string> uri_addresses(std::string_view uri) {
   std::vector<std::string> addresses;
-  while (!uri.empty()) {
-    std::string_view part = uri.substr(0, uri.find(';'));
-    uri.remove_prefix(std::min(uri.size(), part.size() + 1));
+  for (std::string_view part : split_text(uri, ';')) {
     const std::size_t scheme = part.find("://");
     if (!part.starts_with("tcp") || scheme == std::string_view::npos) continue;
     part.remove_prefix(scheme + 3);

@@ -1,3 +1,4 @@
+#include "common/base/split_text.h"
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/library_search.h"
@@ -23,9 +24,7 @@ struct Plugin {
 
 std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> names;
-  while (!list.empty()) {
-    const std::string_view one = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), one.size() + 1));
+  for (const std::string_view one : split_text(list, ',')) {
     if (!one.empty()) names.emplace_back(one);
   }
   return names;

@@ -1,4 +1,5 @@
 #include "common/base/compress_list.h"
+#include "common/base/split_text.h"
 #include "common/machine/cores.h"
 #include "common/machine/machine_facts.h"
 #include "common/mpi/launcher.h"
@@ -32,10 +33,8 @@ bool is_number(const std::string& text) {
 
 std::vector<std::string> visible_gpus(const std::string& value, std::size_t ngpus) {
   std::vector<std::string> seen;
-  std::string_view rest = value;
-  while (!rest.empty()) {
-    std::string one(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  for (const std::string_view part : split_text(value, ',')) {
+    std::string one(part);
     one.erase(0, one.find_first_not_of(' '));
     one.erase(one.find_last_not_of(' ') + 1);
     const bool number = is_number(one) && one.size() < 5 && std::strtoul(one.c_str(), nullptr, 10) < ngpus;

@@ -1,5 +1,6 @@
 #include "driver/doctor/library_search.h"
 
+#include "common/base/split_text.h"
 #include "common/machine/machine_facts.h"
 
 #include <algorithm>
@@ -13,18 +14,9 @@ void add_folder(std::vector<std::string>& folders, std::string_view folder) {
   if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.emplace_back(folder);
 }
 
-template <class Work>
-void for_each_part(std::string_view text, char separator, Work work) {
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(separator));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    work(part);
-  }
-}
-
 void add_lines(const Probe& probe, std::vector<std::string>& folders, const std::string& file) {
   const std::string text = probe.read(file).value_or("");
-  for_each_part(text, '\n', [&](std::string_view line) { add_folder(folders, line); });
+  for (const std::string_view line : lines_of_text(text)) add_folder(folders, line);
 }
 
 }  // namespace
@@ -32,7 +24,7 @@ void add_lines(const Probe& probe, std::vector<std::string>& folders, const std:
 std::vector<std::string> library_folders(const Probe& probe) {
   std::vector<std::string> folders;
   if (const auto path = probe.environment.find("LD_LIBRARY_PATH"); path != probe.environment.end()) {
-    for_each_part(path->second, ':', [&](std::string_view part) { add_folder(folders, part); });
+    for (const std::string_view part : split_text(path->second, ':')) add_folder(folders, part);
   }
   // Every distribution's ld.so.conf includes this folder.
   for (const std::string& name : probe.list("/etc/ld.so.conf.d"))

@@ -1,5 +1,6 @@
 #include "driver/doctor/nccl_settings.h"
 
+#include "common/base/split_text.h"
 #include "common/base/suggest.h"
 #include "driver/diagnose/setting_rules.h"
 
@@ -19,9 +20,9 @@ namespace busbar {
 
 std::vector<ConfLine> parse_nccl_conf(std::string_view text) {
   std::vector<ConfLine> lines;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  int number = 0;
+  for (const std::string_view line : split_text(text, '\n')) {
+    ++number;
     const std::size_t equals = line.find('=');
     if (line.starts_with('#') || equals == std::string_view::npos) continue;
     lines.push_back({number, std::string(line.substr(0, equals)), std::string(line.substr(equals + 1))});
@@ -428,9 +429,7 @@ std::vector<std::string> taken_by_list(std::string_view list, const std::vector<
   const bool whole = list.starts_with('=');
   if (whole) list.remove_prefix(1);
   std::vector<std::string_view> named;
-  while (!list.empty()) {
-    std::string_view one = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), one.size() + 1));
+  for (std::string_view one : split_text(list, ',')) {
     one = one.substr(0, one.find(':'));
     if (!one.empty()) named.push_back(one);
   }
