@@ -1,11 +1,18 @@
 // Would catch: an interrupted acceptance that counts half a step as measured, measures a finished one again, or mixes
-// launches that want different environments; hours of repetitions that forget what only one of them found.
+// launches that want different environments; hours of repetitions that forget what only one of them found, or that go
+// round with nothing to measure or with max-time over; a process that decides by what it alone knows, which hangs the
+// job.
+
+#include "driver/accept/accept_engine.h"
 
 #include "driver/accept/accept_merge.h"
-#include "driver/accept/accept_steps.h"
 #include "driver/accept/read_accept_plan.h"
+#include "temp_dir.h"
 
 #include <catch2/catch.hpp>
+
+#include <deque>
+#include <optional>
 
 using namespace busbar;
 
@@ -47,6 +54,78 @@ MeasuredCell cell(const std::string& name, Stage stage, double median_s) {
   m.nbytes = 8;
   m.median_s = median_s;
   return m;
+}
+
+AcceptPlan plan_of_two(const std::string& more) {
+  return read_accept_plan("schema: 1\nstages: [doctor, whole]\n" + more + R"(
+cells:
+  - name: small
+    collective: all_reduce
+    stages: [whole]
+    sizes: [8]
+  - name: large
+    collective: all_reduce
+    stages: [whole]
+    sizes: [1M]
+)",
+                          "plan.yaml");
+}
+
+/// Measures every step at once; says what it was asked, and the answers that were agreed.
+class FakeRunner : public StepRunner {
+ public:
+  /// `answers`: of the process that writes, for another one; without them this one writes.
+  explicit FakeRunner(std::optional<std::deque<double>> answers = std::nullopt) : answers_(std::move(answers)) {}
+
+  double agree(double mine) const override {
+    if (answers_) {
+      REQUIRE_FALSE(answers_->empty());
+      mine = answers_->front();
+      answers_->pop_front();
+    }
+    agreed.push_back(mine);
+    calls.emplace_back("agree");
+    return mine;
+  }
+  void on_root(const std::function<void()>& work) const override {
+    calls.emplace_back("on_root");
+    if (!answers_) work();
+  }
+  std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
+                               double /*left_s*/) override {
+    const AcceptStep& step = pending.front();
+    calls.push_back(step.id + " " + std::to_string(repetition));
+    if (!answers_ && step.cell >= 0 && repetition <= last_that_measures) {
+      MeasuredCell cell;
+      cell.cell = result.plan.cells.at(static_cast<std::size_t>(step.cell)).name;
+      cell.stage = step.stage;
+      cell.repetition = repetition;
+      result.cells.push_back(cell);
+    }
+    if (!answers_ && repetition == 0) result.done.push_back(step.id);
+    return {step.id};
+  }
+  bool can_locate(const AcceptResult& /*result*/) const override { return true; }
+  void locate(AcceptResult& /*result*/) override { calls.emplace_back("locate"); }
+
+  std::vector<std::string> steps() const {
+    std::vector<std::string> steps = calls;
+    std::erase_if(steps, [](const std::string& call) { return call == "agree" || call == "on_root"; });
+    return steps;
+  }
+
+  int last_that_measures = 0;
+  mutable std::vector<std::string> calls;
+  mutable std::deque<double> agreed;
+
+ private:
+  mutable std::optional<std::deque<double>> answers_;
+};
+
+ExitCode accept_in(const TempDir& folder, const AcceptPlan& plan, StepRunner& runner) {
+  AcceptOptions options;
+  options.results = folder.path() + "/results.json";
+  return run_acceptance({}, options, plan, runner);
 }
 
 }  // namespace
@@ -154,4 +233,34 @@ TEST_CASE("Of several looks at the pairs the worst finding stands, with all culp
   add_located(other, look(Outcome::pass, -1));
   CHECK(other.located->slow_ranks.size() == 1);
   CHECK(other.located->failed == 1);
+}
+
+TEST_CASE("A repetition that measures nothing is the last", "[accept]") {
+  const TempDir folder;
+  FakeRunner runner;
+  runner.last_that_measures = 2;
+  accept_in(folder, plan_of_two("repeat-for: 10h"), runner);
+  CHECK(runner.steps() == std::vector<std::string>{"doctor 0", "whole/small 0", "whole/large 0", "whole/small 1",
+                                                   "whole/large 1", "whole/small 2", "whole/large 2", "whole/small 3",
+                                                   "whole/large 3"});
+}
+
+TEST_CASE("Repetitions end with max-time", "[accept]") {
+  const TempDir folder;
+  FakeRunner runner;
+  AcceptPlan plan = plan_of_two("repeat-for: 10h");
+  plan.max_time_s = 1e-9;
+  accept_in(folder, plan, runner);
+  CHECK(runner.steps().empty());
+}
+
+TEST_CASE("A process that knows nothing but agreed answers takes the same way", "[accept]") {
+  const TempDir folder;
+  FakeRunner root;
+  root.last_that_measures = 3;
+  const AcceptPlan plan = plan_of_two("repeat-for: 10h\nmax-time: 10h");
+  const ExitCode code = accept_in(folder, plan, root);
+  FakeRunner other(root.agreed);
+  CHECK(accept_in(folder, plan, other) == code);
+  CHECK(other.calls == root.calls);
 }

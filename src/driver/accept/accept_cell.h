@@ -12,7 +12,6 @@ namespace busbar {
 /// What measuring needs of the job.
 struct AcceptJobContext {
   Job& job;
-  const AcceptPlan& plan;
   const AcceptOptions& options;
   bool environment_is_set;  ///< by the launch: nothing to set per communicator
 };

@@ -3,10 +3,8 @@
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/mpi/child.h"
-#include "driver/accept/accept_job.h"
-#include "driver/accept/accept_launches.h"
+#include "driver/accept/accept_engine.h"
 #include "driver/accept/accept_options.h"
-#include "driver/accept/accept_steps.h"
 
 #include <fmt/format.h>
 

@@ -102,7 +102,9 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
   return parts;
 }
 
-std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<std::string>& ids) {
+std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late) {
+  std::vector<std::string> ids;
+  for (const AcceptStep& step : late) ids.push_back(step.id);
   return fmt::format("max-time {} was over before {}: raise it, or ask for fewer sizes",
                      format_duration(plan.max_time_s), fmt::join(ids, ", "));
 }

@@ -33,7 +33,7 @@ struct AcceptPart {
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps);
 
 /// What a reader must know where max-time was over before these steps.
-std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<std::string>& ids);
+std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late);
 
 /// What --dry-run prints: steps, criteria, time.
 std::string accept_dry_run(const AcceptPlan& plan, bool launches);
