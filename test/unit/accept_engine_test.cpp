@@ -1,16 +1,19 @@
 // Would catch: an interrupted acceptance that counts half a step as measured, measures a finished one again, or mixes
 // launches that want different environments; hours of repetitions that forget what only one of them found, or that go
 // round with nothing to measure or with max-time over; a process that decides by what it alone knows, which hangs the
-// job.
+// job; a baseline none of whose rows are found.
 
 #include "driver/accept/accept_engine.h"
 
+#include "common/base/read_file.h"
+#include "common/record/accept_json.h"
 #include "driver/accept/accept_merge.h"
 #include "driver/accept/read_accept_plan.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -124,7 +127,7 @@ class FakeRunner : public StepRunner {
 
 ExitCode accept_in(const TempDir& folder, const AcceptPlan& plan, StepRunner& runner) {
   AcceptOptions options;
-  options.results = folder.path() + "/results.json";
+  options.results = folder.file("results.json");
   return run_acceptance({}, options, plan, runner);
 }
 
@@ -263,4 +266,20 @@ TEST_CASE("A process that knows nothing but agreed answers takes the same way", 
   FakeRunner other(root.agreed);
   CHECK(accept_in(folder, plan, other) == code);
   CHECK(other.calls == root.calls);
+}
+
+TEST_CASE("The rows of an earlier run are found in its file", "[accept]") {
+  const TempDir folder;
+  FakeRunner first;
+  accept_in(folder, plan_of_two(""), first);
+  FakeRunner again;
+  AcceptOptions options;
+  options.results = folder.file("again.json");
+  options.baseline = folder.file("results.json");
+  run_acceptance({}, options, plan_of_two(""), again);
+  const AcceptResult result = read_accept_json(read_file(options.results, "results"), options.results);
+  const auto whole = std::find_if(result.criteria.begin(), result.criteria.end(),
+                                  [](const CriterionResult& c) { return c.criterion == "baseline" && c.cell.empty(); });
+  REQUIRE(whole != result.criteria.end());
+  CHECK(whole->found.starts_with("2 of 2 rows"));
 }
