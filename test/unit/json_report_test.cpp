@@ -26,7 +26,7 @@ Row wrong_row() {
   row.out_of_place.wrong = 4096;
   row.in_place.supported = false;
   row.wrong = {sample_wrong(3), sample_wrong(4)};
-  row.wrong[1].buffer = "in-place";
+  row.wrong[1].in_place = true;
   row.wrong[1].suspect_rank = -1;
   return row;
 }
@@ -165,12 +165,14 @@ TEST_CASE("Wrong data names its row and its rank", "[json_report][unit]") {
 TEST_CASE("Guard bands belong to the placement that has their buffer", "[json_report][unit]") {
   JsonReport report(sample_run(), sample_plan());
   Row row = wrong_row();
-  row.wrong[0].buffer = "guard after recv";
-  row.wrong[1].buffer = "guard before buffer";
+  row.wrong[0].part = WrongPart::guard_after_recv;
+  row.wrong[1].part = WrongPart::guard_before_recv;
   report.add(row);
   const json wrong = parsed(report)["busbar"]["wrong"];
   CHECK(wrong[0]["placement"] == "out");
+  CHECK(wrong[0]["buffer"] == "guard after recv");
   CHECK(wrong[1]["placement"] == "in");
+  CHECK(wrong[1]["buffer"] == "guard before buffer");
 }
 
 TEST_CASE("A whole environment may be handed over, and no secret reaches the file", "[json_report][unit]") {

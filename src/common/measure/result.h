@@ -86,12 +86,26 @@ struct HalfResult {
   std::optional<CellStats> stats;  ///< --stat
 };
 
+/// What of a rank's memory was looked at. In place both buffers are one: its guards are those of recv.
+enum class WrongPart : std::uint8_t {
+  timed_data,  ///< what the timed loop left
+  checked_data,
+  guard_before_recv,
+  guard_after_recv,
+  guard_before_send,
+  guard_after_send,
+};
+
+/// Whether it lies outside the elements, so that "of N elements" would mislead.
+constexpr bool is_guard(WrongPart part) { return part >= WrongPart::guard_before_recv; }
+
 /// What one rank held where it should have held something else.
 struct WrongRank {
   int rank = 0;
   std::string host;
-  std::string device;  ///< "device 0 [core 3] host memory"
-  std::string buffer;  ///< "out-of-place recv", "in-place", "... (timed loop)", "guard after recv"
+  std::string device;     ///< "device 0 [core 3] host memory"
+  bool in_place = false;  ///< the placement in which it was found, guards included
+  WrongPart part = WrongPart::checked_data;
   std::uint64_t count = 0;
   std::uint64_t first = 0;  ///< element index in the receive part
   std::uint64_t last = 0;
@@ -101,6 +115,10 @@ struct WrongRank {
   int suspect_rank = -1;
   std::string explanation;  ///< one phrase for people
 };
+
+/// "out-of-place recv (check)", "in-place (timed loop)", "guard after recv", "guard after buffer" in place. For people:
+/// nothing decides by it.
+std::string buffer_words(bool in_place, WrongPart part);
 
 /// One finished row of the table.
 struct Row {

@@ -66,7 +66,7 @@ std::vector<WrongRank> Verifier::check_timed(const Workload& workload) {
   std::vector<WrongRank> found;
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
     for (std::size_t slot = 0; slot < workload.slots(); ++slot) {
-      check_slot(workload, slot, slot_seed(timed_seed_, slot), static_cast<int>(local), "timed loop", found);
+      check_slot(workload, slot, slot_seed(timed_seed_, slot), static_cast<int>(local), WrongPart::timed_data, found);
     }
   }
   remember(slot_seed(timed_seed_, workload.slots() - 1));
@@ -92,7 +92,7 @@ std::vector<WrongRank> Verifier::verify_once(const Workload& workload, bool thro
 
   std::vector<WrongRank> found;
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    check_slot(workload, 0, seed, static_cast<int>(local), "check", found);
+    check_slot(workload, 0, seed, static_cast<int>(local), WrongPart::checked_data, found);
     check_guards(workload, static_cast<int>(local), found);
   }
   remember(seed);

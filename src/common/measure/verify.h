@@ -32,7 +32,7 @@ class Verifier {
   void remember(std::uint64_t seed);
   void prepare_slot(const Workload& workload, std::size_t slot, std::uint64_t seed);
   void set_guards(const Workload& workload, int local);
-  void check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local, const std::string& round,
+  void check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local, WrongPart part,
                   std::vector<WrongRank>& found);
   void check_guards(const Workload& workload, int local, std::vector<WrongRank>& found);
   WrongRank record_of(int local) const;

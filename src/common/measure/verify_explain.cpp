@@ -29,7 +29,7 @@ std::uint64_t wanted_bits(const Pattern& pattern, const std::vector<Block>& bloc
 /// One record per rank and buffer: later findings only add to the count.
 void add(std::vector<WrongRank>& found, WrongRank record) {
   for (WrongRank& known : found) {
-    if (known.rank == record.rank && known.buffer == record.buffer) {
+    if (known.rank == record.rank && known.in_place == record.in_place && known.part == record.part) {
       known.count += record.count;
       return;
     }
@@ -37,10 +37,9 @@ void add(std::vector<WrongRank>& found, WrongRank record) {
   found.push_back(std::move(record));
 }
 
-/// A guard band and what it is called in messages.
 struct Guard {
   std::byte* at;
-  const char* name;
+  WrongPart part;
 };
 
 std::vector<Guard> guards_of(const Backend& backend, const Workload& workload, int local) {
@@ -48,14 +47,15 @@ std::vector<Guard> guards_of(const Backend& backend, const Workload& workload, i
   const std::size_t w = op.problem.elem_size;
   std::byte* const recv = workload.recv_base(local);
   if (op.in_place) {
-    return {{recv - kGuardBytes, "guard before buffer"}, {recv + workload.message_bytes(), "guard after buffer"}};
+    return {{recv - kGuardBytes, WrongPart::guard_before_recv},
+            {recv + workload.message_bytes(), WrongPart::guard_after_recv}};
   }
   const Extents e = local_extents(backend, op, backend.local_ranks()[local]);
   std::byte* const send = workload.send_base(local);
-  return {{recv - kGuardBytes, "guard before recv"},
-          {recv + e.recv * w, "guard after recv"},
-          {send - kGuardBytes, "guard before send"},
-          {send + e.send * w, "guard after send"}};
+  return {{recv - kGuardBytes, WrongPart::guard_before_recv},
+          {recv + e.recv * w, WrongPart::guard_after_recv},
+          {send - kGuardBytes, WrongPart::guard_before_send},
+          {send + e.send * w, WrongPart::guard_after_send}};
 }
 
 }  // namespace
@@ -82,21 +82,22 @@ void Verifier::check_guards(const Workload& workload, int local, std::vector<Wro
     const CheckResult result = check_bytes(bytes.data(), bytes.size(), kGuardByte);
     if (result.wrong == 0) continue;
     WrongRank record = record_of(local);
-    record.buffer = guard.name;
+    record.in_place = workload.operation().in_place;
+    record.part = guard.part;
     record.first = result.first / w;
     record.last = result.last / w;
     record.count = record.last - record.first + 1;
     record.got = fmt::format("byte 0x{:02x} at byte {}", bytes[result.first], result.first);
     record.want = fmt::format("byte 0x{:02x}", kGuardByte);
     record.cause = name(Cause::guard_overwritten);
-    record.explanation =
-        fmt::format("{} overwritten: {} bytes outside the buffer were written", guard.name, result.wrong);
+    record.explanation = fmt::format("{} overwritten: {} bytes outside the buffer were written",
+                                     buffer_words(record.in_place, record.part), result.wrong);
     add(found, std::move(record));
   }
 }
 
-void Verifier::check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local,
-                          const std::string& round, std::vector<WrongRank>& found) {
+void Verifier::check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local, WrongPart part,
+                          std::vector<WrongRank>& found) {
   const Operation& op = workload.operation();
   const std::vector<Block> blocks = backend_.expected(op, backend_.local_ranks()[local]);
   if (blocks.empty()) return;
@@ -105,7 +106,8 @@ void Verifier::check_slot(const Workload& workload, std::size_t slot, std::uint6
   const CheckResult result = backend_.check(local, data, blocks, recv);
   if (result.wrong == 0) return;
   WrongRank record = explain(op, data, blocks, static_cast<const std::byte*>(recv), result, local);
-  record.buffer = fmt::format("{} ({})", op.in_place ? "in-place" : "out-of-place recv", round);
+  record.in_place = op.in_place;
+  record.part = part;
   add(found, std::move(record));
 }
 

@@ -8,24 +8,25 @@ namespace busbar {
 namespace {
 
 std::string pack(const WrongRank& r) {
-  return pack_record({std::to_string(r.rank), r.host, r.device, r.buffer, std::to_string(r.count),
-                      std::to_string(r.first), std::to_string(r.last), r.got, r.want, r.cause,
-                      std::to_string(r.suspect_rank), r.explanation});
+  return pack_record({std::to_string(r.rank), r.host, r.device, std::to_string(static_cast<int>(r.in_place)),
+                      std::to_string(static_cast<int>(r.part)), std::to_string(r.count), std::to_string(r.first),
+                      std::to_string(r.last), r.got, r.want, r.cause, std::to_string(r.suspect_rank), r.explanation});
 }
 
 WrongRank unpack(const std::vector<std::string>& f) {
   return {.rank = std::stoi(f.at(0)),
           .host = f.at(1),
           .device = f.at(2),
-          .buffer = f.at(3),
-          .count = std::stoull(f.at(4)),
-          .first = std::stoull(f.at(5)),
-          .last = std::stoull(f.at(6)),
-          .got = f.at(7),
-          .want = f.at(8),
-          .cause = f.at(9),
-          .suspect_rank = std::stoi(f.at(10)),
-          .explanation = f.at(11)};
+          .in_place = f.at(3) == "1",
+          .part = static_cast<WrongPart>(std::stoi(f.at(4))),
+          .count = std::stoull(f.at(5)),
+          .first = std::stoull(f.at(6)),
+          .last = std::stoull(f.at(7)),
+          .got = f.at(8),
+          .want = f.at(9),
+          .cause = f.at(10),
+          .suspect_rank = std::stoi(f.at(11)),
+          .explanation = f.at(12)};
 }
 
 }  // namespace

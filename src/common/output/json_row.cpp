@@ -84,12 +84,10 @@ Json json_row(const Config& config, const Collective& collective, const Row& row
 
 Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRank& w) {
   const Case& c = row.row_case;
-  // Only an in-place call has one buffer: its guards are named "before buffer" and "after buffer".
-  const bool in_place = w.buffer.find("in-place") != std::string::npos || w.buffer.find("buffer") != std::string::npos;
   return {{"rank", w.rank},
           {"host", w.host},
           {"device", w.device},
-          {"buffer", w.buffer},
+          {"buffer", buffer_words(w.in_place, w.part)},
           {"count", w.count},
           {"first", w.first},
           {"last", w.last},
@@ -102,7 +100,7 @@ Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRa
           {"type", name(c.dtype)},
           {"redop", redop_text(c.op)},
           {"root", shown_root(collective, c.root)},
-          {"placement", in_place ? "in" : "out"},
+          {"placement", w.in_place ? "in" : "out"},
           {"cycle", row.cycle}};
 }
 

@@ -10,12 +10,10 @@ namespace busbar {
 namespace {
 
 std::string rank_line(std::size_t elements, const WrongRank& w) {
-  // Guard bands lie outside the elements, so that "of N" would mislead.
-  const bool guard = w.buffer.find("guard") != std::string::npos;
-  const std::string amount = guard ? fmt::format("{} elements overwritten", w.count)
-                                   : fmt::format("{} of {} elements wrong", w.count, elements);
-  std::string text = fmt::format("# wrong: rank {} {} {}: {}: {}, first {} last {}", w.rank, w.host, w.device, w.buffer,
-                                 amount, w.first, w.last);
+  const std::string amount = is_guard(w.part) ? fmt::format("{} elements overwritten", w.count)
+                                              : fmt::format("{} of {} elements wrong", w.count, elements);
+  std::string text = fmt::format("# wrong: rank {} {} {}: {}: {}, first {} last {}", w.rank, w.host, w.device,
+                                 buffer_words(w.in_place, w.part), amount, w.first, w.last);
   if (!w.got.empty() || !w.want.empty()) text += fmt::format(", got {} want {}", w.got, w.want);
   const std::string& cause = w.explanation.empty() ? w.cause : w.explanation;
   return text + fmt::format(", suspected: {}\n", cause.empty() ? "undetermined" : cause);

@@ -100,26 +100,6 @@ MeasuredCell describe_half(const PlanCell& cell, Stage stage, const CellGroup& g
   return m;
 }
 
-/// "out-of-place recv", "in-place (timed loop)", "guard after recv": whether a wrong buffer is of this placement.
-bool is_of_half(const WrongRank& wrong, bool in_place) { return wrong.buffer.starts_with("in-place") == in_place; }
-
-void add_wrong(const CellGroup& group, const Row& row, bool in_place, MeasuredCell& m) {
-  for (const WrongRank& wrong : row.wrong) {
-    if (!is_of_half(wrong, in_place)) continue;
-    std::string text = fmt::format("rank {} on {}: {}: {} elements wrong, first {} last {}", wrong.rank, wrong.host,
-                                   wrong.buffer, wrong.count, wrong.first, wrong.last);
-    if (!wrong.got.empty()) text += fmt::format(", got {} want {}", wrong.got, wrong.want);
-    text += fmt::format(", suspected: {}", wrong.explanation.empty() ? "undetermined" : wrong.explanation);
-    if (m.wrong_texts.size() < kMaxExplainedRanks) m.wrong_texts.push_back(std::move(text));
-    const auto suspect = static_cast<std::size_t>(std::max(wrong.suspect_rank, 0));
-    const bool known = wrong.suspect_rank >= 0 && suspect < group.world_ranks.size();
-    const int blamed = known ? group.world_ranks[suspect] : wrong.rank;
-    if (std::find(m.wrong_ranks.begin(), m.wrong_ranks.end(), blamed) == m.wrong_ranks.end()) {
-      m.wrong_ranks.push_back(blamed);
-    }
-  }
-}
-
 /// Waiting for cores from its making on.
 class CoreWait {
  public:
@@ -162,6 +142,23 @@ CellResults gather(const Comm& world, const CellResults& mine, bool speaks) {
 
 }  // namespace
 
+void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, MeasuredCell& m) {
+  for (const WrongRank& wrong : row.wrong) {
+    if (wrong.in_place != in_place) continue;
+    std::string text = fmt::format("rank {} on {}: {}: {} elements wrong, first {} last {}", wrong.rank, wrong.host,
+                                   buffer_words(wrong.in_place, wrong.part), wrong.count, wrong.first, wrong.last);
+    if (!wrong.got.empty()) text += fmt::format(", got {} want {}", wrong.got, wrong.want);
+    text += fmt::format(", suspected: {}", wrong.explanation.empty() ? "undetermined" : wrong.explanation);
+    if (m.wrong_texts.size() < kMaxExplainedRanks) m.wrong_texts.push_back(std::move(text));
+    const auto suspect = static_cast<std::size_t>(std::max(wrong.suspect_rank, 0));
+    const bool known = wrong.suspect_rank >= 0 && suspect < group_ranks.size();
+    const int blamed = known ? group_ranks[suspect] : wrong.rank;
+    if (std::find(m.wrong_ranks.begin(), m.wrong_ranks.end(), blamed) == m.wrong_ranks.end()) {
+      m.wrong_ranks.push_back(blamed);
+    }
+  }
+}
+
 CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition,
                          double left_s) {
   Job& job = context.job;
@@ -190,7 +187,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
       MeasuredCell m = describe_half(cell, stage, group, row, in_place, *half);
       m.repetition = repetition;
       m.shared_cores = !job.oversubscribed().empty();
-      add_wrong(group, row, in_place, m);
+      add_wrong(row, in_place, group.world_ranks, m);
       results.cells.push_back(std::move(m));
     }
   };
