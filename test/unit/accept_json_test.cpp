@@ -84,7 +84,7 @@ AcceptResult everything() {
   r.done = {"doctor", "whole/a"};
   r.elapsed_s = 90;
   CriterionResult& k = r.criteria.emplace_back();
-  k.criterion = "busbw";
+  k.criterion = Criterion::busbw;
   k.cell = "a";
   k.scope = "all";
   k.nbytes = 1 << 20;

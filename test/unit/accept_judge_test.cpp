@@ -16,14 +16,14 @@ using Catch::Contains;
 
 namespace {
 
-const CriterionResult* find(const AcceptResult& r, const std::string& criterion) {
+const CriterionResult* find(const AcceptResult& r, Criterion criterion) {
   const auto found = std::find_if(r.criteria.begin(), r.criteria.end(),
                                   [&](const CriterionResult& c) { return c.criterion == criterion; });
   return found == r.criteria.end() ? nullptr : &*found;
 }
 
 /// The worst of a criterion's rows.
-CriterionResult judged(AcceptResult r, const std::string& criterion, const std::vector<Platform>& platforms = {},
+CriterionResult judged(AcceptResult r, Criterion criterion, const std::vector<Platform>& platforms = {},
                        const AcceptResult* baseline = nullptr) {
   judge_acceptance(r, platforms, baseline);
   REQUIRE(find(r, criterion) != nullptr);
@@ -35,7 +35,7 @@ CriterionResult judged(AcceptResult r, const std::string& criterion, const std::
   return worst;
 }
 
-Outcome outcome(AcceptResult r, const std::string& criterion) { return judged(std::move(r), criterion).outcome; }
+Outcome outcome(AcceptResult r, Criterion criterion) { return judged(std::move(r), criterion).outcome; }
 
 AcceptResult with(const std::string& criteria, MeasuredCell cell) {
   AcceptResult r = accept_result(criteria);
@@ -126,20 +126,20 @@ TEST_CASE("a healthy run passes", "[accept][judge]") {
   judge_acceptance(r, {}, nullptr);
   CHECK(r.outcome == Outcome::pass);
   for (const CriterionResult& c : r.criteria) {
-    INFO(c.criterion << " " << c.reason);
-    CHECK((c.outcome == Outcome::pass || c.criterion == "platform"));
+    INFO(name(c.criterion) << " " << c.reason);
+    CHECK((c.outcome == Outcome::pass || c.criterion == Criterion::platform));
   }
 }
 
 TEST_CASE("busbw and latency are judged by the interval of each size", "[accept][judge]") {
   const MeasuredCell good = measured_cell("a");  // 1 GB/s, 1 ms
-  CHECK(outcome(with("{busbw: 0.8}", good), "busbw") == Outcome::pass);
-  CHECK(outcome(with("{busbw: 1.2}", good), "busbw") == Outcome::fail);
-  CHECK(outcome(with("{busbw: {warn: 1.2, fail: 0.8}}", good), "busbw") == Outcome::warn);
-  CHECK(outcome(with("{busbw: 0.9}", noisy(good, 0.8, 1.3)), "busbw") == Outcome::inconclusive);
-  CHECK(outcome(with("{latency: 2ms}", good), "latency") == Outcome::pass);
-  CHECK(outcome(with("{latency: 500us}", good), "latency") == Outcome::fail);
-  CHECK(outcome(with("{latency: 900us}", noisy(good, 0.8, 1.3)), "latency") == Outcome::inconclusive);
+  CHECK(outcome(with("{busbw: 0.8}", good), Criterion::busbw) == Outcome::pass);
+  CHECK(outcome(with("{busbw: 1.2}", good), Criterion::busbw) == Outcome::fail);
+  CHECK(outcome(with("{busbw: {warn: 1.2, fail: 0.8}}", good), Criterion::busbw) == Outcome::warn);
+  CHECK(outcome(with("{busbw: 0.9}", noisy(good, 0.8, 1.3)), Criterion::busbw) == Outcome::inconclusive);
+  CHECK(outcome(with("{latency: 2ms}", good), Criterion::latency) == Outcome::pass);
+  CHECK(outcome(with("{latency: 500us}", good), Criterion::latency) == Outcome::fail);
+  CHECK(outcome(with("{latency: 900us}", noisy(good, 0.8, 1.3)), Criterion::latency) == Outcome::inconclusive);
 
   // One bad size among good ones fails although the mean is fine.
   AcceptResult r = accept_result("{busbw: 0.8}");
@@ -148,7 +148,7 @@ TEST_CASE("busbw and latency are judged by the interval of each size", "[accept]
     m.nbytes <<= i;
     r.cells.push_back(m);
   }
-  const CriterionResult bad = judged(r, "busbw");
+  const CriterionResult bad = judged(r, Criterion::busbw);
   CHECK(bad.outcome == Outcome::fail);
   CHECK(bad.nbytes == 1 << 25);
   CHECK(*bad.wanted_busbw == Approx(0.8));
@@ -159,7 +159,7 @@ TEST_CASE("busbw and latency are judged by the interval of each size", "[accept]
   MeasuredCell alone = good;
   alone.nranks = 1;
   alone.busbw = 0;
-  CHECK(outcome(with("{busbw: 0.8}", alone), "busbw") == Outcome::skip);
+  CHECK(outcome(with("{busbw: 0.8}", alone), Criterion::busbw) == Outcome::skip);
 }
 
 TEST_CASE("wrong elements fail with rank and host, unchecked ones never pass", "[accept][judge]") {
@@ -167,29 +167,29 @@ TEST_CASE("wrong elements fail with rank and host, unchecked ones never pass", "
   m.wrong = 7;
   m.wrong_texts = {"rank 3 on node1: got 1, want 2"};
   m.wrong_ranks = {3};
-  const CriterionResult c = judged(with("{}", m), "wrong");
+  const CriterionResult c = judged(with("{}", m), Criterion::wrong);
   CHECK(c.outcome == Outcome::fail);
   CHECK(c.hosts == std::vector<std::string>{"node1"});
   CHECK_THAT(c.found + c.reason, Contains("7 wrong") && Contains("rank 3"));
   m.wrong.reset();
-  CHECK(outcome(with("{}", m), "wrong") == Outcome::inconclusive);
+  CHECK(outcome(with("{}", m), Criterion::wrong) == Outcome::inconclusive);
   AcceptResult off = with("{}", m);
   off.plan.cells[0].config.check = 0;
-  CHECK(outcome(off, "wrong") == Outcome::skip);
-  CHECK(outcome(with("{}", measured_cell("a")), "wrong") == Outcome::pass);
+  CHECK(outcome(off, Criterion::wrong) == Outcome::skip);
+  CHECK(outcome(with("{}", measured_cell("a")), Criterion::wrong) == Outcome::pass);
 }
 
 TEST_CASE("spread over time is that of the epochs", "[accept][judge]") {
   MeasuredCell m = measured_cell("a");
   for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
   // Median 1 ms, every deviation 0.3 ms: 1.4826 x 0.3 = 44.5 %; with 20 epochs +- 52 % of that: 21 to 68 %.
-  CHECK(outcome(with("{time-spread: 20%}", m), "time-spread") == Outcome::fail);
-  CHECK(outcome(with("{time-spread: 30%}", m), "time-spread") == Outcome::inconclusive);
-  CHECK(outcome(with("{time-spread: {warn: 40%, fail: 80%}}", m), "time-spread") == Outcome::warn);
-  CHECK(outcome(with("{time-spread: {warn: 50%}}", m), "time-spread") == Outcome::pass);
-  CHECK(outcome(with("{time-spread: 5%}", measured_cell("a")), "time-spread") == Outcome::pass);
+  CHECK(outcome(with("{time-spread: 20%}", m), Criterion::time_spread) == Outcome::fail);
+  CHECK(outcome(with("{time-spread: 30%}", m), Criterion::time_spread) == Outcome::inconclusive);
+  CHECK(outcome(with("{time-spread: {warn: 40%, fail: 80%}}", m), Criterion::time_spread) == Outcome::warn);
+  CHECK(outcome(with("{time-spread: {warn: 50%}}", m), Criterion::time_spread) == Outcome::pass);
+  CHECK(outcome(with("{time-spread: 5%}", measured_cell("a")), Criterion::time_spread) == Outcome::pass);
   m.epoch_medians_s.resize(5);
-  CHECK(outcome(with("{time-spread: 5%}", m), "time-spread") == Outcome::skip);
+  CHECK(outcome(with("{time-spread: 5%}", m), Criterion::time_spread) == Outcome::skip);
 }
 
 TEST_CASE("dips are seen where the median does not move", "[accept][judge]") {
@@ -197,12 +197,12 @@ TEST_CASE("dips are seen where the median does not move", "[accept][judge]") {
   m.epoch_medians_s.assign(100, 1e-3);
   for (std::size_t i = 0; i < 100; i += 10) m.epoch_medians_s[i] = 5e-3;
   // 10 of 100: Wilson's interval is 5.5 to 17.4 %.
-  CHECK(outcome(with("{dips: 5%}", m), "dips") == Outcome::fail);
-  CHECK(outcome(with("{dips: 8%}", m), "dips") == Outcome::inconclusive);
-  CHECK(outcome(with("{dips: 12%}", m), "dips") == Outcome::pass);
-  CHECK(outcome(with("{dips: {warn: 8%, fail: 20%}}", m), "dips") == Outcome::warn);
-  CHECK(outcome(with("{dips: 20%}", m), "dips") == Outcome::pass);
-  CHECK(outcome(with("{time-spread: 5%}", m), "time-spread") == Outcome::pass);
+  CHECK(outcome(with("{dips: 5%}", m), Criterion::dips) == Outcome::fail);
+  CHECK(outcome(with("{dips: 8%}", m), Criterion::dips) == Outcome::inconclusive);
+  CHECK(outcome(with("{dips: 12%}", m), Criterion::dips) == Outcome::pass);
+  CHECK(outcome(with("{dips: {warn: 8%, fail: 20%}}", m), Criterion::dips) == Outcome::warn);
+  CHECK(outcome(with("{dips: 20%}", m), Criterion::dips) == Outcome::pass);
+  CHECK(outcome(with("{time-spread: 5%}", m), Criterion::time_spread) == Outcome::pass);
 }
 
 TEST_CASE("a repetition that is slow as a whole is a dip, and few epochs do not hide it", "[accept][judge]") {
@@ -212,16 +212,16 @@ TEST_CASE("a repetition that is slow as a whole is a dip, and few epochs do not 
     r.cells.push_back(slower(measured_cell("a"), i == 7 ? 2 : 1));
     r.cells.back().repetition = i;
   }
-  const CriterionResult c = judged(r, "dips");
+  const CriterionResult c = judged(r, Criterion::dips);
   CHECK(c.outcome == Outcome::fail);
   CHECK_THAT(c.reason, Contains("1 of 20 repetitions") && Contains("number 8"));
   // So slow that only three epochs fitted: 3 of 3 are at least 44 % by Wilson's interval.
   r.cells[7].epoch_medians_s.resize(3);
-  CHECK(outcome(r, "dips") == Outcome::fail);
+  CHECK(outcome(r, Criterion::dips) == Outcome::fail);
   r.cells[7].core_wait = 0.5;
-  CHECK(outcome(r, "dips") == Outcome::pass);  // 1 of 20 cannot tell
+  CHECK(outcome(r, Criterion::dips) == Outcome::pass);  // 1 of 20 cannot tell
   for (MeasuredCell& m : r.cells) m.epoch_medians_s.resize(3);
-  CHECK(outcome(r, "dips") == Outcome::skip);
+  CHECK(outcome(r, Criterion::dips) == Outcome::skip);
 }
 
 TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
@@ -240,20 +240,20 @@ TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
     }
     return copy;
   };
-  CHECK(outcome(repeated(1), "drift") == Outcome::pass);
-  CHECK(outcome(repeated(1.3), "drift") == Outcome::fail);
-  CHECK(outcome(repeated(1.1), "drift") == Outcome::warn);
+  CHECK(outcome(repeated(1), Criterion::drift) == Outcome::pass);
+  CHECK(outcome(repeated(1.3), Criterion::drift) == Outcome::fail);
+  CHECK(outcome(repeated(1.1), Criterion::drift) == Outcome::warn);
   // Others came to the cores at the end.
   AcceptResult busy = repeated(1.3);
   for (std::size_t i = 14; i < 20; ++i) busy.cells[i].core_wait = 0.5;
-  CHECK(outcome(busy, "drift") == Outcome::inconclusive);
+  CHECK(outcome(busy, Criterion::drift) == Outcome::inconclusive);
   // The same values in another order are noise.
   AcceptResult shuffled = repeated(1.3);
   for (MeasuredCell& m : shuffled.cells) m.repetition = (m.repetition * 7) % 20;
-  CHECK(outcome(shuffled, "drift") == Outcome::pass);
+  CHECK(outcome(shuffled, Criterion::drift) == Outcome::pass);
   AcceptResult few = repeated(1.3);
   few.cells.resize(5);
-  CHECK(outcome(few, "drift") == Outcome::skip);
+  CHECK(outcome(few, Criterion::drift) == Outcome::skip);
 }
 
 TEST_CASE("one bad repetition of many fails, and is counted", "[accept][judge]") {
@@ -263,47 +263,47 @@ TEST_CASE("one bad repetition of many fails, and is counted", "[accept][judge]")
     r.cells.push_back(slower(measured_cell("a"), i == 20 ? 4 : 1));
     r.cells.back().repetition = i;
   }
-  CriterionResult c = judged(r, "latency");
+  CriterionResult c = judged(r, Criterion::latency);
   CHECK(c.outcome == Outcome::fail);
   CHECK_THAT(c.reason, Contains("1 of 50 repetitions") && Contains("number 21"));
   // A few that cannot be told do not make all of them inconclusive.
   r.cells[20] = noisy(slower(measured_cell("a"), 2), 0.9, 1.1);
-  CHECK(outcome(r, "latency") == Outcome::pass);
+  CHECK(outcome(r, Criterion::latency) == Outcome::pass);
 }
 
 TEST_CASE("the slow host is named among its likes", "[accept][judge]") {
-  CHECK(outcome(per_host(8), "host-spread") == Outcome::pass);
+  CHECK(outcome(per_host(8), Criterion::host_spread) == Outcome::pass);
   AcceptResult r = per_host(8);
   r.cells[5] = slower(r.cells[5], 1.5);
-  CriterionResult c = judged(r, "host-spread");
+  CriterionResult c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::fail);
   CHECK(c.hosts == std::vector<std::string>{"node5"});
   CHECK_THAT(c.found, Contains("node5") && Contains("median of 8 hosts"));
 
   r = per_host(8);
   r.cells[5] = slower(r.cells[5], 1.18);
-  c = judged(r, "host-spread");
+  c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::warn);
   CHECK(c.hosts == std::vector<std::string>{"node5"});
 
   // Three hosts are enough.
   r = per_host(3);
   r.cells[1] = slower(r.cells[1], 2);
-  CHECK(judged(r, "host-spread").hosts == std::vector<std::string>{"node1"});
+  CHECK(judged(r, Criterion::host_spread).hosts == std::vector<std::string>{"node1"});
 
   // Of two, the slower one, with the doubt said.
   r = per_host(2);
   r.cells[0] = slower(r.cells[0], 2);
-  c = judged(r, "host-spread");
+  c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::fail);
   CHECK_THAT(c.reason, Contains("of two hosts"));
-  CHECK(outcome(per_host(1), "host-spread") == Outcome::skip);
+  CHECK(outcome(per_host(1), Criterion::host_spread) == Outcome::skip);
 }
 
 TEST_CASE("hosts that all differ have no outlier", "[accept][judge]") {
   AcceptResult r = per_host(8);
   for (std::size_t i = 0; i < 8; ++i) r.cells[i] = slower(r.cells[i], 1 + 0.15 * static_cast<double>(i));
-  const CriterionResult c = judged(r, "host-spread");
+  const CriterionResult c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK(c.hosts.empty());
 }
@@ -312,15 +312,15 @@ TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits 
   AcceptResult r = per_host(8);
   r.cells[5] = slower(r.cells[5], 3);
   for (MeasuredCell& m : r.cells) m.core_wait = 0.4;
-  CriterionResult c = judged(r, "host-spread");
+  CriterionResult c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK(c.hosts.empty());
   CHECK_THAT(c.reason, Contains("waited for a core 40 % of the time"));
   // As little as this is not what makes it slow.
   for (MeasuredCell& m : r.cells) m.core_wait = 0.1;
-  CHECK(judged(r, "host-spread").hosts == std::vector<std::string>{"node5"});
+  CHECK(judged(r, Criterion::host_spread).hosts == std::vector<std::string>{"node5"});
   r.cells[5].core_wait = 0.6;
-  c = judged(r, "host-spread");
+  c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::fail);
   CHECK(c.hosts == std::vector<std::string>{"node5"});
   CHECK_THAT(c.reason, Contains("there ranks waited for a core 60 %"));
@@ -328,76 +328,76 @@ TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits 
   r = per_host(8);
   r.cells[5] = slower(r.cells[5], 1.18);
   for (MeasuredCell& m : r.cells) m.core_wait = 0.4;
-  c = judged(r, "host-spread");
+  c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::warn);
   CHECK(c.hosts.empty());
-  CHECK(outcome(per_host(8), "host-spread") == Outcome::pass);
+  CHECK(outcome(per_host(8), Criterion::host_spread) == Outcome::pass);
   // Of two hosts that of the faster one counts.
   r = per_host(2);
   r.cells[0] = slower(r.cells[0], 3);
   r.cells[0].core_wait = 0.6;
   r.cells[1].core_wait = 0.0;
-  CHECK(judged(r, "host-spread").hosts == std::vector<std::string>{"node0"});
+  CHECK(judged(r, Criterion::host_spread).hosts == std::vector<std::string>{"node0"});
   r.cells[1].core_wait = 0.3;
-  CHECK(outcome(r, "host-spread") == Outcome::inconclusive);
+  CHECK(outcome(r, Criterion::host_spread) == Outcome::inconclusive);
 }
 
 TEST_CASE("spread over time is no failure where ranks take turns on cores", "[accept][judge]") {
   MeasuredCell m = measured_cell("a");
   for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
-  REQUIRE(outcome(with("{time-spread: 20%}", m), "time-spread") == Outcome::fail);
+  REQUIRE(outcome(with("{time-spread: 20%}", m), Criterion::time_spread) == Outcome::fail);
   m.core_wait = 0.3;
-  const CriterionResult c = judged(with("{time-spread: 20%}", m), "time-spread");
+  const CriterionResult c = judged(with("{time-spread: 20%}", m), Criterion::time_spread);
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK_THAT(c.reason, Contains("waited for a core"));
   // What is asked as a number stays asked.
-  CHECK(outcome(with("{latency: 500us}", m), "latency") == Outcome::fail);
+  CHECK(outcome(with("{latency: 500us}", m), Criterion::latency) == Outcome::fail);
 }
 
 TEST_CASE("the late rank is named, not those that wait for it", "[accept][judge]") {
   MeasuredCell m = measured_cell("a");
   for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.05});
-  CHECK(outcome(with("{rank-spread: {warn: 10%, fail: 20%}}", m), "rank-spread") == Outcome::pass);
+  CHECK(outcome(with("{rank-spread: {warn: 10%, fail: 20%}}", m), Criterion::rank_spread) == Outcome::pass);
   m.ranks[2].own_median_s = 0.5e-3;
   m.ranks[2].late_median_s = 0.5e-3;
   m.ranks[2].last_share = 0.9;
-  const CriterionResult c = judged(with("{rank-spread: {warn: 10%, fail: 20%}}", m), "rank-spread");
+  const CriterionResult c = judged(with("{rank-spread: {warn: 10%, fail: 20%}}", m), Criterion::rank_spread);
   CHECK(c.outcome == Outcome::fail);
   CHECK(c.hosts == std::vector<std::string>{"node1"});
   CHECK_THAT(c.found, Contains("rank 2 on node1"));
   m.ranks[2].last_share = 0.3;
-  CHECK(outcome(with("{rank-spread: 20%}", m), "rank-spread") == Outcome::inconclusive);
+  CHECK(outcome(with("{rank-spread: 20%}", m), Criterion::rank_spread) == Outcome::inconclusive);
   m.shared_cores = true;
-  CHECK(outcome(with("{rank-spread: 20%}", m), "rank-spread") == Outcome::skip);
+  CHECK(outcome(with("{rank-spread: 20%}", m), Criterion::rank_spread) == Outcome::skip);
 }
 
 TEST_CASE("what was not measured is no pass", "[accept][judge]") {
   AcceptResult r = accept_result();
   r.cells.clear();
-  CriterionResult c = judged(r, "completed");
+  CriterionResult c = judged(r, Criterion::completed);
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK_THAT(c.reason, Contains("not measured"));
   // Skipped with a reason: no failure, but nothing was judged either.
   r.skipped = {{"a", Stage::whole, "all", "float", "sum", "no such thing here"}};
   r.counters_read = false;
   judge_acceptance(r, {}, nullptr);
-  CHECK(find(r, "completed")->outcome == Outcome::skip);
+  CHECK(find(r, Criterion::completed)->outcome == Outcome::skip);
   CHECK(r.outcome == Outcome::inconclusive);
   // Of four hosts one has no numbers.
   r = per_host(4);
   r.cells.pop_back();
-  c = judged(r, "completed");
+  c = judged(r, Criterion::completed);
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK(c.scope == "node3");
   // The engine wrote down what is complete, and this is not among it.
   r = accept_result();
   r.done = {"doctor"};
-  CHECK(outcome(r, "completed") == Outcome::inconclusive);
+  CHECK(outcome(r, Criterion::completed) == Outcome::inconclusive);
   r.done = {"whole/a"};
-  CHECK(outcome(r, "completed") == Outcome::pass);
+  CHECK(outcome(r, Criterion::completed) == Outcome::pass);
   // A cell for GPUs is none of host memory's.
   r.plan.cells[0].memory = CellMemory::gpu;
-  CHECK(outcome(r, "completed") == Outcome::skip);
+  CHECK(outcome(r, Criterion::completed) == Outcome::skip);
 }
 
 TEST_CASE("a hang or a crash is a failure with its culprit", "[accept][judge]") {
@@ -406,7 +406,7 @@ TEST_CASE("a hang or a crash is a failure with its culprit", "[accept][judge]") 
   r.cells.clear();
   judge_acceptance(r, {}, nullptr);
   CHECK(r.outcome == Outcome::fail);
-  const CriterionResult& c = *find(r, "completed");
+  const CriterionResult& c = *find(r, Criterion::completed);
   CHECK(c.hosts == std::vector<std::string>{"node1"});
   CHECK_THAT(c.found + c.reason, Contains("PROCESS_STOPPED") && Contains("rank 3") && Contains("exit code 4"));
   const auto missing = std::find_if(r.criteria.begin(), r.criteria.end(),
@@ -417,23 +417,23 @@ TEST_CASE("a hang or a crash is a failure with its culprit", "[accept][judge]") 
 
 TEST_CASE("a plan that expects GPUs fails on host memory", "[accept][judge]") {
   AcceptResult r = accept_result();
-  CHECK(outcome(r, "platform") == Outcome::pass);
+  CHECK(outcome(r, Criterion::platform) == Outcome::pass);
   r.plan.needs_gpus = true;
-  CHECK(judged(r, "platform").outcome == Outcome::fail);
+  CHECK(judged(r, Criterion::platform).outcome == Outcome::fail);
   r.plan.needs_gpus = false;
   r.plan.platform = "h200";
-  CHECK_THAT(judged(r, "platform").reason, Contains("host memory"));
+  CHECK_THAT(judged(r, Criterion::platform).reason, Contains("host memory"));
   r = on_h200(470, "NVLS");
   r.plan.platform = "h100";
-  CHECK(judged(r, "platform", {h200()}).outcome == Outcome::fail);
+  CHECK(judged(r, Criterion::platform, {h200()}).outcome == Outcome::fail);
   r.plan.platform = "h200";
-  CHECK(judged(r, "platform", {h200()}).outcome == Outcome::pass);
+  CHECK(judged(r, Criterion::platform, {h200()}).outcome == Outcome::pass);
   r.hosts = {{"node0", {0}, "NVIDIA H200 x 8"}, {"node1", {8}, "NVIDIA H200 x 8"}, {"node2", {16}, "NVIDIA H200 x 7"}};
-  const CriterionResult c = judged(r, "platform", {h200()});
+  const CriterionResult c = judged(r, Criterion::platform, {h200()});
   CHECK(c.outcome == Outcome::fail);
   CHECK(c.hosts == std::vector<std::string>{"node2"});
   r.plan.platform = "auto";
-  CHECK(judged(r, "platform", {h200()}).outcome == Outcome::warn);
+  CHECK(judged(r, Criterion::platform, {h200()}).outcome == Outcome::warn);
 }
 
 TEST_CASE("a platform is recognised by whole words of the device's name", "[accept][platform]") {
@@ -461,50 +461,50 @@ TEST_CASE("a platform is recognised by whole words of the device's name", "[acce
 
 TEST_CASE("expected busbw is that of the algorithm that ran", "[accept][platform]") {
   const std::vector<Platform> all{h200()};
-  CHECK(judged(on_h200(470, "NVLS"), "busbw", all).outcome == Outcome::pass);
-  CHECK(judged(on_h200(400, "NVLS"), "busbw", all).outcome == Outcome::warn);  // 0.85 of 473
-  const CriterionResult slow = judged(on_h200(300, "NVLS"), "busbw", all);
+  CHECK(judged(on_h200(470, "NVLS"), Criterion::busbw, all).outcome == Outcome::pass);
+  CHECK(judged(on_h200(400, "NVLS"), Criterion::busbw, all).outcome == Outcome::warn);  // 0.85 of 473
+  const CriterionResult slow = judged(on_h200(300, "NVLS"), Criterion::busbw, all);
   CHECK(slow.outcome == Outcome::fail);
   CHECK_THAT(slow.source, Contains("measured 473 GB/s, A"));
   // Ring at its own best, although NVLS would reach more: no failure, but worth a word.
-  const CriterionResult ring = judged(on_h200(365, "RING"), "busbw", all);
+  const CriterionResult ring = judged(on_h200(365, "RING"), Criterion::busbw, all);
   CHECK(ring.outcome == Outcome::warn);
   CHECK_THAT(ring.reason, Contains("NVLS reaches 473 GB/s"));
   AcceptResult forced = on_h200(365, "RING");
   forced.plan.cells[0].environment = {{"NCCL_ALGO", "Ring"}};
-  CHECK(judged(forced, "busbw", all).outcome == Outcome::pass);
+  CHECK(judged(forced, Criterion::busbw, all).outcome == Outcome::pass);
   // Nobody's number: skipped, and said why.
-  CHECK(judged(on_h200(365, "TREE"), "busbw", all).outcome == Outcome::skip);
-  CHECK_THAT(judged(on_h200(365, "default"), "busbw", all).reason, Contains("not known"));
+  CHECK(judged(on_h200(365, "TREE"), Criterion::busbw, all).outcome == Outcome::skip);
+  CHECK_THAT(judged(on_h200(365, "default"), Criterion::busbw, all).reason, Contains("not known"));
   AcceptResult small = on_h200(365, "NVLS");
   small.cells[0].nbytes = 1 << 20;
-  CHECK_THAT(judged(small, "busbw", all).reason, Contains("no number"));
+  CHECK_THAT(judged(small, Criterion::busbw, all).reason, Contains("no number"));
   AcceptResult four = on_h200(365, "NVLS");
   four.cells[0].nranks = 4;
-  CHECK(judged(four, "busbw", all).outcome == Outcome::skip);
+  CHECK(judged(four, Criterion::busbw, all).outcome == Outcome::skip);
   // A vendor's threshold has no margin, and any algorithm will do.
   AcceptResult threshold = on_h200(425, "TREE");
   threshold.cells[0].nbytes = 16ull << 30;
-  CHECK(judged(threshold, "busbw", all).outcome == Outcome::fail);
+  CHECK(judged(threshold, Criterion::busbw, all).outcome == Outcome::fail);
   // Two nodes: only over the network that the number is about.
   AcceptResult two = on_h200(290, "RING");
   two.cells[0].nhosts = 2;
   two.cells[0].nranks = 16;
-  CHECK(judged(two, "busbw", all).outcome == Outcome::skip);
+  CHECK(judged(two, Criterion::busbw, all).outcome == Outcome::skip);
   two.network = "ib";
-  CHECK(judged(two, "busbw", all).outcome == Outcome::pass);
+  CHECK(judged(two, Criterion::busbw, all).outcome == Outcome::pass);
 }
 
 TEST_CASE("a ceiling is that of the links and the algorithm", "[accept][platform]") {
   const std::vector<Platform> all{h200()};
   const std::string asked = "{ceiling: {warn: 95%, fail: 80%}}";
-  CHECK(judged(on_h200(360, "RING", asked), "ceiling", all).outcome == Outcome::pass);
-  CHECK(judged(on_h200(280, "RING", asked), "ceiling", all).outcome == Outcome::fail);
-  CHECK(judged(on_h200(360, "NVLS", asked), "ceiling", all).outcome == Outcome::skip);
-  CHECK_THAT(judged(on_h200(360, "unknown", asked), "ceiling", all).reason, Contains("not known"));
+  CHECK(judged(on_h200(360, "RING", asked), Criterion::ceiling, all).outcome == Outcome::pass);
+  CHECK(judged(on_h200(280, "RING", asked), Criterion::ceiling, all).outcome == Outcome::fail);
+  CHECK(judged(on_h200(360, "NVLS", asked), Criterion::ceiling, all).outcome == Outcome::skip);
+  CHECK_THAT(judged(on_h200(360, "unknown", asked), Criterion::ceiling, all).reason, Contains("not known"));
   // The plan may say it, on any machine.
-  CHECK(outcome(with("{ceiling: {fail: 80%, of: 1.5}}", measured_cell("a")), "ceiling") == Outcome::fail);
-  CHECK(outcome(with("{ceiling: {fail: 80%, of: 1.1}}", measured_cell("a")), "ceiling") == Outcome::pass);
+  CHECK(outcome(with("{ceiling: {fail: 80%, of: 1.5}}", measured_cell("a")), Criterion::ceiling) == Outcome::fail);
+  CHECK(outcome(with("{ceiling: {fail: 80%, of: 1.1}}", measured_cell("a")), Criterion::ceiling) == Outcome::pass);
 }
 
 TEST_CASE("every number that is shipped has a source", "[accept][platform]") {
@@ -524,24 +524,24 @@ TEST_CASE("every number that is shipped has a source", "[accept][platform]") {
 
 TEST_CASE("counters that moved and sick nodes are criteria", "[accept][judge]") {
   AcceptResult r = accept_result();
-  CHECK(outcome(r, "counters") == Outcome::pass);
+  CHECK(outcome(r, Criterion::counters) == Outcome::pass);
   r.counters.push_back(
       {.check = "ib.symbol_error", .subject = "node1 mlx5_3/1", .outcome = Outcome::fail, .value = "+812"});
-  const CriterionResult c = judged(r, "counters");
+  const CriterionResult c = judged(r, Criterion::counters);
   CHECK(c.outcome == Outcome::fail);
   CHECK(c.hosts == std::vector<std::string>{"node1"});
   r.counters_read = false;
-  CHECK(outcome(r, "counters") == Outcome::skip);
+  CHECK(outcome(r, Criterion::counters) == Outcome::skip);
 
   r = accept_result();
   r.plan.stages.insert(r.plan.stages.begin(), Stage::doctor);
-  CHECK(outcome(r, "doctor") == Outcome::inconclusive);
+  CHECK(outcome(r, Criterion::doctor) == Outcome::inconclusive);
   r.doctor.resize(2);
   r.doctor[0].host = "node0";
   r.doctor[1].host = "node1";
   r.doctor[0].rows.push_back({.check = "host.shm", .outcome = Outcome::pass, .value = "8 GB"});
   r.doctor[1].rows.push_back({.check = "host.shm", .outcome = Outcome::fail, .value = "64 MB", .reason = "too small"});
-  const CriterionResult d = judged(r, "doctor");
+  const CriterionResult d = judged(r, Criterion::doctor);
   CHECK(d.outcome == Outcome::fail);
   CHECK(d.hosts == std::vector<std::string>{"node1"});
 }
@@ -549,11 +549,11 @@ TEST_CASE("counters that moved and sick nodes are criteria", "[accept][judge]") 
 TEST_CASE("what was located is a criterion", "[accept][judge]") {
   AcceptResult r = accept_result();
   r.plan.stages.push_back(Stage::pairs);
-  CHECK(outcome(r, "pairs") == Outcome::inconclusive);
+  CHECK(outcome(r, Criterion::pairs) == Outcome::inconclusive);
   AcceptResult::Located& l = r.located.emplace();
   l.unit = "host";
   l.units = {"node0", "node1"};
-  CHECK(outcome(r, "pairs") == Outcome::pass);
+  CHECK(outcome(r, Criterion::pairs) == Outcome::pass);
   l.finding.outcome = Outcome::fail;
   Culprit culprit;
   culprit.units = {1};
@@ -561,7 +561,7 @@ TEST_CASE("what was located is a criterion", "[accept][judge]") {
   judge_acceptance(r, {}, nullptr);
   CHECK(r.outcome == Outcome::fail);
   CHECK(std::any_of(r.criteria.begin(), r.criteria.end(), [](const CriterionResult& c) {
-    return c.criterion == "pairs" && c.hosts == std::vector<std::string>{"node1"};
+    return c.criterion == Criterion::pairs && c.hosts == std::vector<std::string>{"node1"};
   }));
 }
 
@@ -574,23 +574,23 @@ TEST_CASE("of many looks at the pairs one finding stands, and half that could no
   l.units = {"node0", "node1"};
   l.looks = 4;
   l.unclear = 1;
-  CHECK(outcome(r, "pairs") == Outcome::pass);
+  CHECK(outcome(r, Criterion::pairs) == Outcome::pass);
   l.unclear = 2;
-  CHECK_THAT(judged(r, "pairs").reason, Contains("2 of 4 looks could not tell"));
+  CHECK_THAT(judged(r, Criterion::pairs).reason, Contains("2 of 4 looks could not tell"));
   l.failed = 1;
   l.finding.outcome = Outcome::fail;
   l.slow_ranks = {{3, "node1", Outcome::fail, "late"}};
-  CHECK(judged(r, "pairs").outcome == Outcome::warn);
-  CHECK_THAT(judged(r, "pairs").reason, Contains("1 of 4 looks") && Contains("chance"));
+  CHECK(judged(r, Criterion::pairs).outcome == Outcome::warn);
+  CHECK_THAT(judged(r, Criterion::pairs).reason, Contains("1 of 4 looks") && Contains("chance"));
   l.failed = 2;
-  CHECK(judged(r, "pairs").outcome == Outcome::fail);
-  CHECK_THAT(judged(r, "pairs").reason, Contains("2 of 4 looks"));
+  CHECK(judged(r, Criterion::pairs).outcome == Outcome::fail);
+  CHECK_THAT(judged(r, Criterion::pairs).reason, Contains("2 of 4 looks"));
 }
 
 TEST_CASE("a baseline is compared by intervals, with room for what launches differ by", "[accept][judge]") {
   const AcceptResult then = accept_result();
   const auto now = [](double factor) { return with("{}", slower(measured_cell("a"), factor)); };
-  const auto against = [&](const AcceptResult& r) { return judged(r, "baseline", {}, &then); };
+  const auto against = [&](const AcceptResult& r) { return judged(r, Criterion::baseline, {}, &then); };
   CHECK(against(now(1)).outcome == Outcome::pass);
   CHECK(against(now(0.5)).outcome == Outcome::pass);
   CHECK(against(now(1.07)).outcome == Outcome::warn);  // 5 % warns, 10 % fails
@@ -607,7 +607,7 @@ TEST_CASE("a baseline is compared by intervals, with room for what launches diff
   AcceptResult copy = other;
   judge_acceptance(copy, {}, &then);
   const auto skipped = std::find_if(copy.criteria.begin(), copy.criteria.end(), [](const auto& c) {
-    return c.criterion == "baseline" && c.outcome == Outcome::skip;
+    return c.criterion == Criterion::baseline && c.outcome == Outcome::skip;
   });
   REQUIRE(skipped != copy.criteria.end());
   CHECK_THAT(skipped->reason, Contains("4 ranks, not 8"));
@@ -621,7 +621,7 @@ TEST_CASE("a baseline is compared by intervals, with room for what launches diff
   }));
   AcceptResult unread = now(1);
   unread.plan.baseline = "old.json";
-  CHECK(outcome(unread, "baseline") == Outcome::inconclusive);
+  CHECK(outcome(unread, Criterion::baseline) == Outcome::inconclusive);
 }
 
 TEST_CASE("numbers that are none do not pass", "[accept][judge]") {
@@ -633,7 +633,8 @@ TEST_CASE("numbers that are none do not pass", "[accept][judge]") {
   const AcceptResult same = r;
   judge_acceptance(r, {}, &same);
   for (const CriterionResult& c : r.criteria) {
-    INFO(c.criterion);
-    if (c.cell == "a" && c.criterion != "wrong" && c.criterion != "completed") CHECK(c.outcome != Outcome::pass);
+    INFO(name(c.criterion));
+    if (c.cell == "a" && c.criterion != Criterion::wrong && c.criterion != Criterion::completed)
+      CHECK(c.outcome != Outcome::pass);
   }
 }

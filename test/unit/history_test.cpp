@@ -147,6 +147,25 @@ TEST_CASE("A run comes back as it was added", "[history][unit]") {
   CHECK(back.cells.empty());
 }
 
+TEST_CASE("What locate used to call counter is counters; what nobody knows is refused", "[history][unit]") {
+  const TempDir dir;
+  const std::string path = dir.file("h.db");
+  HistoryRun run = history_run(1);
+  run.criteria = output_result().criteria;
+  REQUIRE(History(path, History::Mode::add).add(run) == 1);
+  sqlite(path, "UPDATE criteria SET criterion='counter' WHERE criterion='counters'");
+  {
+    History history(path, History::Mode::read);
+    HistoryRun back = history.runs().at(0);
+    history.read_criteria(back);
+    CHECK(back.criteria.at(4).criterion == Criterion::counters);
+  }
+  sqlite(path, "UPDATE criteria SET criterion='beauty'");
+  History history(path, History::Mode::read);
+  HistoryRun back = history.runs().at(0);
+  CHECK_THROWS_WITH(history.read_criteria(back), Catch::Contains("'beauty', which is not a criterion"));
+}
+
 TEST_CASE("Eight processes that write at once lose nothing", "[history][unit]") {
   const TempDir dir;
   const std::string path = dir.file("h.db");

@@ -30,8 +30,8 @@ TEST_CASE("What did not end, or was not judged, is an error and never passes", "
 
 TEST_CASE("Names are the same whatever was measured, and unlike within a suite", "[junit][unit]") {
   AcceptResult result = output_result();
-  result.criteria = {output_criterion("doctor", Stage::doctor, "all", 0, Outcome::pass),
-                     output_criterion("doctor", Stage::doctor, "all", 0, Outcome::fail)};
+  result.criteria = {output_criterion(Criterion::doctor, Stage::doctor, "all", 0, Outcome::pass),
+                     output_criterion(Criterion::doctor, Stage::doctor, "all", 0, Outcome::fail)};
   result.criteria[1].found = "17 of 99";
   const std::string text = junit_xml(result, "accept");
   CHECK_THAT(text, Contains("name=\"doctor\" time"));

@@ -32,7 +32,7 @@ inline MeasuredCell output_cell(Stage stage, const std::string& scope, std::uint
   return m;
 }
 
-inline CriterionResult output_criterion(const std::string& criterion, Stage stage, const std::string& scope,
+inline CriterionResult output_criterion(Criterion criterion, Stage stage, const std::string& scope,
                                         std::uint64_t nbytes, Outcome outcome) {
   CriterionResult c;
   c.criterion = criterion;
@@ -59,23 +59,23 @@ inline AcceptResult output_result() {
              output_cell(Stage::whole, "all", 1048576, 0.001, 1.5)};
   r.cells[1].in_place = true;
   r.cells[1].wrong = 3;
-  CriterionResult fail = output_criterion("busbw", Stage::whole, "all", 1048576, Outcome::fail);
+  CriterionResult fail = output_criterion(Criterion::busbw, Stage::whole, "all", 1048576, Outcome::fail);
   fail.in_place = true;
   fail.found = "1.5 GB/s";
   fail.wanted = ">= 2 GB/s";
   fail.source = "a \\ table, \"measured\"";
   fail.reason = "slow\nhost";
   fail.hosts = {"node2"};
-  CriterionResult noisy = output_criterion("time-spread", Stage::whole, "all", 1048576, Outcome::inconclusive);
+  CriterionResult noisy = output_criterion(Criterion::time_spread, Stage::whole, "all", 1048576, Outcome::inconclusive);
   noisy.in_place = true;
   noisy.reason = "too noisy <\x01\xff>";
-  CriterionResult warned = output_criterion("doctor", Stage::doctor, "node2", 0, Outcome::warn);
+  CriterionResult warned = output_criterion(Criterion::doctor, Stage::doctor, "node2", 0, Outcome::warn);
   warned.found = "memlock @ 64 KiB";
   warned.hosts = {"node2"};
-  CriterionResult skipped = output_criterion("counters", Stage::whole, "all", 0, Outcome::skip);
+  CriterionResult skipped = output_criterion(Criterion::counters, Stage::whole, "all", 0, Outcome::skip);
   skipped.reason = "no counters here";
-  r.criteria = {warned, output_criterion("wrong", Stage::per_host, "node1.rack", 1024, Outcome::pass), fail, noisy,
-                skipped};
+  r.criteria = {warned, output_criterion(Criterion::wrong, Stage::per_host, "node1.rack", 1024, Outcome::pass), fail,
+                noisy, skipped};
   r.outcome = Outcome::fail;
   return r;
 }

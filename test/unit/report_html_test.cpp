@@ -68,9 +68,9 @@ MeasuredCell measured(Stage stage, const std::string& scope, std::uint64_t nbyte
   return cell;
 }
 
-CriterionResult criterion(Outcome outcome, const std::string& name) {
+CriterionResult criterion(Outcome outcome, Criterion criterion) {
   CriterionResult c;
-  c.criterion = name;
+  c.criterion = criterion;
   c.cell = "all_reduce";
   c.nbytes = 1024;
   c.outcome = outcome;
@@ -304,9 +304,9 @@ TEST_CASE("What accept found: verdict, all that did not pass, expected lines", "
   result.plan.text = "schema: 1\ncells: []\n";
   result.hosts = {{"n1", {0, 1}, "GPU x 2"}, {"n2", {2, 3}, "GPU x 2"}};
   result.cells = {measured(Stage::whole, "all", 1024, 300)};
-  result.criteria = {criterion(Outcome::pass, "wrong"),   criterion(Outcome::inconclusive, "latency"),
-                     criterion(Outcome::fail, "busbw"),   criterion(Outcome::pass, "counters"),
-                     criterion(Outcome::skip, "ceiling"), criterion(Outcome::skip, "ceiling")};
+  result.criteria = {criterion(Outcome::pass, Criterion::wrong),   criterion(Outcome::inconclusive, Criterion::latency),
+                     criterion(Outcome::fail, Criterion::busbw),   criterion(Outcome::pass, Criterion::counters),
+                     criterion(Outcome::skip, Criterion::ceiling), criterion(Outcome::skip, Criterion::ceiling)};
   result.criteria[2].wanted_busbw = 380;
   result.environment = {"HOME=/root", "NCCL_API_KEY=geheim"};
   ReportData data;

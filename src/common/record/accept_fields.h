@@ -17,6 +17,7 @@ inline constexpr std::array<std::string_view, 4> kCulpritWords{"unit", "link", "
 inline constexpr std::array<std::string_view, 4> kSideWords{"unknown", "both", "transmit", "receive"};
 
 constexpr const auto& words_of(Stage) { return kStageWords; }
+constexpr const auto& words_of(Criterion) { return kCriterionWords; }
 constexpr const auto& words_of(Outcome) { return kOutcomeWords; }
 constexpr const auto& words_of(Culprit::What) { return kCulpritWords; }
 constexpr const auto& words_of(Culprit::Side) { return kSideWords; }

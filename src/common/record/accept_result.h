@@ -2,6 +2,7 @@
 
 #include "common/base/outcome.h"
 #include "common/record/accept_plan.h"
+#include "common/record/criterion.h"
 #include "common/record/culprit.h"
 #include "common/record/node_report.h"
 #include "common/statistics/interval.h"
@@ -81,8 +82,7 @@ struct Expectation {
 
 /// One criterion on one cell and size (or on a node, or on the counters), judged.
 struct CriterionResult {
-  std::string criterion;  ///< "busbw", "ceiling", "latency", "wrong", "time-spread", "dips", "drift", "host-spread",
-                          ///< "rank-spread", "counters", "doctor", "pairs", "completed", "platform", "baseline"
+  Criterion criterion = Criterion::completed;
   Stage stage = Stage::whole;
   std::string cell;
   std::string scope;

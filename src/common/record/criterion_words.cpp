@@ -18,7 +18,7 @@ std::string criterion_name(const CriterionResult& c) {
   std::string text;
   if (!c.cell.empty()) text += c.cell + ' ';
   if (c.nbytes > 0) text += fmt::format("{} {} ", c.nbytes, place(c.in_place));
-  return text + c.criterion;
+  return text.append(name(c.criterion));
 }
 
 std::string criterion_words(const CriterionResult& c) {

@@ -1,11 +1,7 @@
 #pragma once
 
+#include "common/base/enum_words.h"
 #include "common/watch/hang_evidence.h"
-
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <string_view>
 
 namespace busbar {
 
@@ -25,19 +21,5 @@ static_assert(kProbeWords.size() == static_cast<std::size_t>(PeerProbe::Result::
 static_assert(kTroubleWords.size() == static_cast<std::size_t>(Trouble::Kind::notice) + 1);
 static_assert(kLifeWords.size() == static_cast<std::size_t>(ProcessState::Life::gone) + 1);
 static_assert(kOccasionWords.size() == static_cast<std::size_t>(HangEvidence::Occasion::files) + 1);
-
-template <std::size_t n, class Enum>
-std::string_view word(const std::array<std::string_view, n>& words, Enum value) {
-  const auto at = static_cast<std::size_t>(value);
-  return at < n ? words[at] : std::string_view("unknown");
-}
-
-template <class Enum, std::size_t n>
-std::optional<Enum> from_word(const std::array<std::string_view, n>& words, std::string_view text) {
-  for (std::size_t i = 0; i < n; ++i) {
-    if (words[i] == text) return static_cast<Enum>(i);
-  }
-  return std::nullopt;
-}
 
 }  // namespace busbar

@@ -25,8 +25,9 @@ std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const Accep
     for (const std::string& host : c.hosts) {
       auto& [rows, kinds] = by_host[host];
       ++rows;
-      add_once(kinds, c.criterion == "doctor" || c.criterion == "counters" ? fmt::format("{} ({})", c.criterion, c.cell)
-                                                                           : c.criterion);
+      add_once(kinds, c.criterion == Criterion::doctor || c.criterion == Criterion::counters
+                         ? fmt::format("{} ({})", name(c.criterion), c.cell)
+                         : std::string(name(c.criterion)));
     }
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> list;
@@ -36,7 +37,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const Accep
   return list;
 }
 
-bool failed(const AcceptResult& result, const char* criterion) {
+bool failed(const AcceptResult& result, Criterion criterion) {
   return std::any_of(result.criteria.begin(), result.criteria.end(),
                      [&](const CriterionResult& c) { return c.outcome == Outcome::fail && c.criterion == criterion; });
 }
@@ -88,12 +89,12 @@ std::string next_step(const AcceptResult& result) {
     case Outcome::fail:
       break;
   }
-  if (failed(result, "platform")) return "see why the GPUs are not those that the plan expects: busbar doctor";
-  if (failed(result, "wrong")) {
+  if (failed(result, Criterion::platform)) return "see why the GPUs are not those that the plan expects: busbar doctor";
+  if (failed(result, Criterion::wrong)) {
     return culprit.empty() ? "run the collective that failed alone with -c 10 to see which rank is always wrong"
                            : fmt::format("take {} out and run again: data that pass without it prove it", culprit);
   }
-  if (failed(result, "doctor") || failed(result, "counters"))
+  if (failed(result, Criterion::doctor) || failed(result, Criterion::counters))
     return "what to do stands beside each finding below; busbar doctor looks again in seconds";
   if (!culprit.empty()) {
     return fmt::format("busbar doctor --local on {0}, then run again without {0}{1}", culprit,

@@ -46,7 +46,9 @@ std::string headline(const AcceptResult& result) {
 
 std::string where(const CriterionResult& c) {
   // Doctor's checks and the pairs are what their stage is.
-  const bool is_stage = c.criterion == name(c.stage) || c.criterion == "counters" || c.criterion == "platform";
+  const bool is_stage = (c.criterion == Criterion::doctor && c.stage == Stage::doctor) ||
+                        (c.criterion == Criterion::pairs && c.stage == Stage::pairs) ||
+                        c.criterion == Criterion::counters || c.criterion == Criterion::platform;
   std::string text = is_stage ? "" : name(c.stage);
   if (!c.cell.empty()) text += (text.empty() ? "" : "/") + c.cell;
   if (c.nbytes > 0) text += " " + format_bytes(c.nbytes);
@@ -64,7 +66,7 @@ struct Group {
 
 std::vector<Group> groups_of(const AcceptResult& result, Outcome outcome) {
   std::vector<Group> groups;
-  std::map<std::tuple<std::string, Stage, std::string, std::uint64_t, bool>, std::size_t> at;
+  std::map<std::tuple<Criterion, Stage, std::string, std::uint64_t, bool>, std::size_t> at;
   for (const CriterionResult& c : result.criteria) {
     if (c.outcome != outcome) continue;
     const bool per_host = c.stage == Stage::per_host;
@@ -86,7 +88,7 @@ std::string group_text(const Group& group) {
   const std::string outcome = name(c.outcome);
   std::string place = where(c);
   if (!place.empty()) place.insert(0, ", ");
-  std::string text = wrapped(fmt::format("{}{}{}{}", c.criterion, place, scope.empty() ? "" : ", " + scope,
+  std::string text = wrapped(fmt::format("{}{}{}{}", name(c.criterion), place, scope.empty() ? "" : ", " + scope,
                                          group.hosts.empty() ? "" : " -> " + compress_hosts(group.hosts)),
                              16, 16);
   text.replace(2, outcome.size(), outcome);
@@ -156,7 +158,8 @@ std::string skips_text(const AcceptResult& result) {
   std::vector<std::pair<std::string, std::size_t>> reasons;
   for (const CriterionResult& c : result.criteria) {
     if (c.outcome != Outcome::skip) continue;
-    const std::string reason = fmt::format("{}: {}", c.criterion == "doctor" ? c.cell : c.criterion, c.reason);
+    const std::string reason =
+        fmt::format("{}: {}", c.criterion == Criterion::doctor ? c.cell : std::string(name(c.criterion)), c.reason);
     const auto found = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
     if (found == reasons.end()) {
       reasons.emplace_back(reason, 1);

@@ -10,7 +10,7 @@ namespace {
 /// That something ran, and on what, is no judgement of it.
 bool is_judgement(const CriterionResult& c) {
   return c.outcome != Outcome::skip &&
-         (c.outcome != Outcome::pass || (c.criterion != "completed" && c.criterion != "platform"));
+         (c.outcome != Outcome::pass || (c.criterion != Criterion::completed && c.criterion != Criterion::platform));
 }
 
 Outcome outcome_of(const CriterionResults& criteria) {

@@ -55,7 +55,7 @@ Estimate slowdown(const Estimate& now, const Estimate& then) {
 
 CriterionResult compare_series(const CellSeries& now, const CellSeries* then, const Bound& margin,
                                const std::string& source) {
-  CriterionResult c = criterion_for(now, "baseline");
+  CriterionResult c = criterion_for(now, Criterion::baseline);
   c.source = source;
   const auto skip = [&](std::string reason) {
     c.outcome = Outcome::skip;
@@ -88,7 +88,7 @@ void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& a
                     CriterionResults& criteria) {
   if (baseline == nullptr && result.plan.baseline.empty()) return;
   CriterionResult whole;
-  whole.criterion = "baseline";
+  whole.criterion = Criterion::baseline;
   whole.scope = "all";
   if (baseline == nullptr) {
     whole.outcome = Outcome::inconclusive;

@@ -13,7 +13,7 @@ namespace {
 
 /// What is asked of the measured values of one criterion.
 struct Asked {
-  const char* criterion;
+  Criterion criterion;
   Bound bound;
   bool larger_is_better;
   std::string (*text)(double);
@@ -56,7 +56,7 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
 Estimate busbw_of(const MeasuredCell& m) { return {m.busbw, m.busbw_interval, m.stop == "ci"}; }
 Estimate latency_of(const MeasuredCell& m) { return {m.median_s, m.interval_s, m.stop == "ci"}; }
 
-CriterionResult skipped(const CellSeries& series, const char* criterion, std::string reason) {
+CriterionResult skipped(const CellSeries& series, Criterion criterion, std::string reason) {
   CriterionResult c = criterion_for(series, criterion);
   c.outcome = Outcome::skip;
   c.reason = std::move(reason);
@@ -66,8 +66,8 @@ CriterionResult skipped(const CellSeries& series, const char* criterion, std::st
 constexpr const char* kOneRank = "one rank by itself sends nothing over a bus";
 
 CriterionResult judge_busbw(const CellSeries& series, const Bound& bound, std::string source) {
-  if (series.first().nranks < 2) return skipped(series, "busbw", kOneRank);
-  CriterionResult c = judge(series, {"busbw", bound, true, busbw_text, busbw_of});
+  if (series.first().nranks < 2) return skipped(series, Criterion::busbw, kOneRank);
+  CriterionResult c = judge(series, {Criterion::busbw, bound, true, busbw_text, busbw_of});
   c.wanted_busbw = bound.fail ? bound.fail : bound.warn;
   c.source = std::move(source);
   return c;
@@ -89,10 +89,10 @@ void warn_of_better(CriterionResult& c, const Expected& expected, const Measured
 
 CriterionResult judge_expected(const AcceptResult& result, const PlatformView& view, const CellSeries& series) {
   const MeasuredCell& m = series.first();
-  if (m.nranks < 2) return skipped(series, "busbw", kOneRank);
-  if (view.platform == nullptr) return skipped(series, "busbw", view.reason);
+  if (m.nranks < 2) return skipped(series, Criterion::busbw, kOneRank);
+  if (view.platform == nullptr) return skipped(series, Criterion::busbw, view.reason);
   const Expected expected = expected_busbw(*view.platform, result.network, m);
-  if (!expected.expectation) return skipped(series, "busbw", expected.reason);
+  if (!expected.expectation) return skipped(series, Criterion::busbw, expected.reason);
   const Expectation& e = *expected.expectation;
   CriterionResult c = judge_busbw(series, bound_of(e), fmt::format("{} {}, {}", e.kind, busbw_text(e.busbw), e.source));
   const auto& settings = series.plan->environment;
@@ -105,12 +105,12 @@ CriterionResult judge_expected(const AcceptResult& result, const PlatformView& v
 CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& view, const CellSeries& series) {
   const Criteria& asked = series.plan->criteria;
   const MeasuredCell& m = series.first();
-  if (m.nranks < 2) return skipped(series, "ceiling", kOneRank);
+  if (m.nranks < 2) return skipped(series, Criterion::ceiling, kOneRank);
   Ceiling ceiling{asked.ceiling_busbw, "the plan", {}};
   if (ceiling.busbw <= 0) {
-    if (view.platform == nullptr) return skipped(series, "ceiling", view.reason);
+    if (view.platform == nullptr) return skipped(series, Criterion::ceiling, view.reason);
     ceiling = ceiling_busbw(*view.platform, result.network, m);
-    if (ceiling.busbw <= 0) return skipped(series, "ceiling", ceiling.reason);
+    if (ceiling.busbw <= 0) return skipped(series, Criterion::ceiling, ceiling.reason);
   }
   const auto share_of = [&](const MeasuredCell& measured) {
     Estimate e = busbw_of(measured);
@@ -118,7 +118,7 @@ CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& vi
     if (e.interval) e.interval = Interval{e.interval->low / ceiling.busbw, e.interval->high / ceiling.busbw};
     return e;
   };
-  CriterionResult c = judge(series, {"ceiling", *asked.of_ceiling, true, share_text, share_of});
+  CriterionResult c = judge(series, {Criterion::ceiling, *asked.of_ceiling, true, share_text, share_of});
   c.wanted += fmt::format(" of {}", busbw_text(ceiling.busbw));
   const Bound& bound = *asked.of_ceiling;
   c.wanted_busbw = ceiling.busbw * (bound.fail ? *bound.fail : *bound.warn);
@@ -127,7 +127,7 @@ CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& vi
 }
 
 CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series) {
-  CriterionResult c = criterion_for(series, "wrong");
+  CriterionResult c = criterion_for(series, Criterion::wrong);
   c.wanted = "0";
   std::int64_t wrong = 0;
   std::size_t unchecked = 0;
@@ -171,7 +171,7 @@ double usual_time(const CellSeries& series) {
   return medians.empty() ? std::nan("") : median(medians);
 }
 
-CriterionResult judge_spread(const CellSeries& series, const char* criterion, const Bound& bound,
+CriterionResult judge_spread(const CellSeries& series, Criterion criterion, const Bound& bound,
                              const std::function<Estimate(std::span<const double>)>& estimate) {
   constexpr std::size_t kFewest = 8;
   const auto too_few = [](const MeasuredCell* m) { return m->epoch_medians_s.size() < kFewest; };
@@ -194,15 +194,15 @@ void judge_cell(const AcceptResult& result, const PlatformView& view, const Cell
   if (asked.busbw_expected) criteria.push_back(judge_expected(result, view, series));
   if (asked.of_ceiling) criteria.push_back(judge_ceiling(result, view, series));
   if (asked.latency) {
-    criteria.push_back(judge(series, {"latency", *asked.latency, false, time_text, latency_of}));
+    criteria.push_back(judge(series, {Criterion::latency, *asked.latency, false, time_text, latency_of}));
     criteria.back().source = "the plan";
   }
   if (asked.time_spread) {
-    criteria.push_back(judge_spread(series, "time-spread", *asked.time_spread, robust_spread));
+    criteria.push_back(judge_spread(series, Criterion::time_spread, *asked.time_spread, robust_spread));
   }
   if (asked.dips) {
     const double usual = usual_time(series);
-    criteria.push_back(judge_spread(series, "dips", *asked.dips,
+    criteria.push_back(judge_spread(series, Criterion::dips, *asked.dips,
                                     [&](std::span<const double> epochs) { return dip_share(epochs, usual); }));
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 CriterionResult completed(Stage stage, std::string cell, std::string scope, Outcome outcome) {
   CriterionResult c;
-  c.criterion = "completed";
+  c.criterion = Criterion::completed;
   c.stage = stage;
   c.cell = std::move(cell);
   c.scope = std::move(scope);

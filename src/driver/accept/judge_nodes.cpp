@@ -19,7 +19,7 @@ bool plans(const AcceptResult& result, Stage stage) {
   return std::find(result.plan.stages.begin(), result.plan.stages.end(), stage) != result.plan.stages.end();
 }
 
-CriterionResult about(const char* criterion, Stage stage, Outcome outcome) {
+CriterionResult about(Criterion criterion, Stage stage, Outcome outcome) {
   CriterionResult c;
   c.criterion = criterion;
   c.stage = stage;
@@ -31,7 +31,7 @@ CriterionResult about(const char* criterion, Stage stage, Outcome outcome) {
 void judge_doctor(const AcceptResult& result, CriterionResults& criteria) {
   if (result.doctor.empty()) {
     if (!plans(result, Stage::doctor)) return;
-    criteria.push_back(about("doctor", Stage::doctor, Outcome::inconclusive));
+    criteria.push_back(about(Criterion::doctor, Stage::doctor, Outcome::inconclusive));
     criteria.back().reason = "no node was looked at";
     return;
   }
@@ -48,7 +48,7 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   if (!result.located) {
     if (!plans(result, Stage::pairs)) return;
     const bool alone = result.hosts.size() < 2;
-    criteria.push_back(about("pairs", Stage::pairs, alone ? Outcome::skip : Outcome::inconclusive));
+    criteria.push_back(about(Criterion::pairs, Stage::pairs, alone ? Outcome::skip : Outcome::inconclusive));
     criteria.back().reason = alone ? "one host has no pairs" : "the pairs were not measured";
     return;
   }
@@ -63,11 +63,11 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   }
   // Found out by one look is found; not found by the few that could tell is not.
   if (l.looks > 1 && l.failed == 0 && l.finding.outcome < Outcome::inconclusive && 2 * l.unclear >= l.looks) {
-    criteria.push_back(about("pairs", Stage::pairs, Outcome::inconclusive));
+    criteria.push_back(about(Criterion::pairs, Stage::pairs, Outcome::inconclusive));
     criteria.back().reason = fmt::format("{} of {} looks could not tell", l.unclear, l.looks);
   }
   for (const AcceptResult::Located::SlowRank& slow : l.slow_ranks) {
-    CriterionResult c = about("pairs", Stage::pairs, slow.outcome);
+    CriterionResult c = about(Criterion::pairs, Stage::pairs, slow.outcome);
     c.scope = fmt::format("rank {}", slow.rank);
     if (failed_once(l)) c.outcome = std::min(c.outcome, Outcome::warn);
     c.found = slow.text;
@@ -80,7 +80,7 @@ void judge_counters(const AcceptResult& result, CriterionResults& criteria) {
   const auto& cells = result.plan.cells;
   if (std::none_of(cells.begin(), cells.end(), [](const PlanCell& cell) { return cell.criteria.counters; })) return;
   if (!result.counters_read) {
-    criteria.push_back(about("counters", Stage::doctor, Outcome::skip));
+    criteria.push_back(about(Criterion::counters, Stage::doctor, Outcome::skip));
     criteria.back().reason = "error counters were not read before and after the run";
     return;
   }
@@ -88,7 +88,7 @@ void judge_counters(const AcceptResult& result, CriterionResults& criteria) {
   for (const DoctorRow& row : result.counters) {
     if (row.outcome == Outcome::pass || row.outcome == Outcome::skip) continue;
     ++moved;
-    CriterionResult c = about("counters", Stage::doctor, row.outcome);
+    CriterionResult c = about(Criterion::counters, Stage::doctor, row.outcome);
     c.cell = row.check;
     c.scope = row.subject;
     c.found = row.value;
@@ -98,7 +98,7 @@ void judge_counters(const AcceptResult& result, CriterionResults& criteria) {
     criteria.push_back(std::move(c));
   }
   if (moved > 0) return;
-  criteria.push_back(about("counters", Stage::doctor, Outcome::pass));
+  criteria.push_back(about(Criterion::counters, Stage::doctor, Outcome::pass));
   criteria.back().found =
       fmt::format("no error counter moved on {} host{}", result.hosts.size(), result.hosts.size() == 1 ? "" : "s");
   criteria.back().wanted = "unmoved";
@@ -110,7 +110,7 @@ void judge_platform(const AcceptResult& result, const PlatformView& view, Criter
   const std::string& asked = result.plan.platform;
   const bool named = !asked.empty() && asked != "auto";
   const bool on_gpus = traits_of(result.backend).memory == MemoryKind::gpu;
-  CriterionResult c = about("platform", Stage::doctor, Outcome::pass);
+  CriterionResult c = about(Criterion::platform, Stage::doctor, Outcome::pass);
   c.wanted = named ? asked : result.plan.needs_gpus ? "GPUs" : "";
   c.found = view.platform != nullptr ? view.platform->name : on_gpus ? view.reason : "host memory";
   std::map<std::string, std::vector<std::string>> devices;

@@ -10,7 +10,7 @@ namespace busbar {
 void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
   if (!series.plan->criteria.drift) return;
   const Bound& bound = *series.plan->criteria.drift;
-  CriterionResult c = criterion_for(series, "drift");
+  CriterionResult c = criterion_for(series, Criterion::drift);
   c.wanted = bound_text(bound, false, share_text);
   c.source = "the plan";
   std::vector<double> times;

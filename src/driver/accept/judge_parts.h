@@ -47,7 +47,7 @@ void judge_platform(const AcceptResult& result, const PlatformView& view, Criter
 void judge_nodes(const AcceptResult& result, CriterionResults& criteria);
 
 /// A result with the series' coordinates.
-CriterionResult criterion_for(const CellSeries& series, std::string criterion);
+CriterionResult criterion_for(const CellSeries& series, Criterion criterion);
 
 /// The worst of the repetitions' verdicts: FAIL where any is one, INCONCLUSIVE where at least half are, else WARN where
 /// any is one; the reason tells how many.

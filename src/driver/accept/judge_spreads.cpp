@@ -75,7 +75,7 @@ Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double o
 
 void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionResults& criteria) {
   const Bound& bound = *like.plan->criteria.host_spread;
-  CriterionResult c = criterion_for(like, "host-spread");
+  CriterionResult c = criterion_for(like, Criterion::host_spread);
   c.scope = "all";
   c.wanted = bound_text(bound, false, share_text);
   c.source = "the plan";
@@ -127,7 +127,7 @@ void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
   const MeasuredCell& m = *series.repetitions.back();
   if (!series.plan->criteria.rank_spread) return;
   const Bound& bound = *series.plan->criteria.rank_spread;
-  CriterionResult c = criterion_for(series, "rank-spread");
+  CriterionResult c = criterion_for(series, Criterion::rank_spread);
   c.wanted = bound_text(bound, false, share_text);
   c.source = "the plan";
   const auto skip = [&](const char* why) {

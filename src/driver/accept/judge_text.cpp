@@ -24,10 +24,10 @@ std::string bound_text(const Bound& bound, bool larger_is_better, std::string (*
   return fmt::format("{} {} (warn {})", sign, text(*bound.fail), text(*bound.warn));
 }
 
-CriterionResult criterion_for(const CellSeries& series, std::string criterion) {
+CriterionResult criterion_for(const CellSeries& series, Criterion criterion) {
   const MeasuredCell& m = series.first();
   CriterionResult c;
-  c.criterion = std::move(criterion);
+  c.criterion = criterion;
   c.stage = m.stage;
   c.cell = m.cell;
   c.scope = m.scope;

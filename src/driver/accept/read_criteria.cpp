@@ -70,7 +70,7 @@ void read_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node
 
 using Read = std::function<void(const YAML::Mark& mark, const YAML::Node& node)>;
 
-struct Criterion {
+struct CriterionKey {
   std::string_view name;
   Read read;
 };
@@ -116,7 +116,7 @@ Read latency(const YamlPlace& place, Criteria& c) {
   };
 }
 
-std::vector<Criterion> all_criteria(const YamlPlace& place, Criteria& c) {
+std::vector<CriterionKey> all_criteria(const YamlPlace& place, Criteria& c) {
   return {{"busbw", busbw(place, c)},
           {"ceiling", ceiling(place, c)},
           {"latency", latency(place, c)},
@@ -138,14 +138,14 @@ Bound read_share_bound(const YamlPlace& place, const YAML::Mark& mark, const YAM
 }
 
 void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& criteria) {
-  const std::vector<Criterion> known = all_criteria(place, criteria);
+  const std::vector<CriterionKey> known = all_criteria(place, criteria);
   for_each_key(place, mark, node, "criteria",
                [&](const std::string& key, const YAML::Mark& where, const YAML::Node& value) {
-                 for (const Criterion& criterion : known) {
+                 for (const CriterionKey& criterion : known) {
                    if (criterion.name == canonical_key(key)) return criterion.read(where, value);
                  }
                  std::vector<std::string> valid;
-                 for (const Criterion& criterion : known) valid.emplace_back(criterion.name);
+                 for (const CriterionKey& criterion : known) valid.emplace_back(criterion.name);
                  place.fail_unknown(where, "criterion", key, valid);
                });
 }

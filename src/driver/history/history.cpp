@@ -89,6 +89,14 @@ Stage stage_of(const std::string& text) {
   return Stage::whole;
 }
 
+/// Runs of locate up to version 0.1.0 call the counters "counter".
+Criterion criterion_of(const std::string& text) {
+  const auto criterion = from_word<Criterion>(kCriterionWords, text == "counter" ? "counters" : text);
+  if (!criterion)
+    throw Error(ExitCode::bad_config, fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
+  return *criterion;
+}
+
 void add_cells(Database& database, std::int64_t id, const std::vector<HistoryCell>& cells) {
   Statement insert(database, "INSERT INTO cells VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const HistoryCell& c : cells) {
@@ -106,7 +114,7 @@ void add_criteria(Database& database, std::int64_t id, const std::vector<Criteri
   Statement insert(database, "INSERT INTO criteria VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const CriterionResult& c : criteria) {
     insert.bind(id).bind(name(c.stage)).bind(c.cell).bind(c.scope).bind(static_cast<std::int64_t>(c.nbytes));
-    insert.bind(c.in_place).bind(c.criterion).bind(name(c.outcome)).bind(c.found).bind(c.wanted).bind(c.source);
+    insert.bind(c.in_place).bind(name(c.criterion)).bind(name(c.outcome)).bind(c.found).bind(c.wanted).bind(c.source);
     insert.bind(c.reason).bind(lines(c.hosts)).step();
   }
 }
@@ -244,7 +252,7 @@ void History::read_criteria(HistoryRun& run) {
     c.scope = select.text();
     c.nbytes = static_cast<std::uint64_t>(select.whole());
     c.in_place = select.whole() != 0;
-    c.criterion = select.text();
+    c.criterion = criterion_of(select.text());
     c.outcome = outcome_of(select.text());
     c.found = select.text();
     c.wanted = select.text();

@@ -43,7 +43,7 @@ Json criterion_json(const CriterionResult& c) {
           {"scope", c.scope},
           {"size", c.nbytes},
           {"placement", place(c.in_place)},
-          {"criterion", c.criterion},
+          {"criterion", name(c.criterion)},
           {"outcome", name(c.outcome)},
           {"found", c.found},
           {"wanted", c.wanted},

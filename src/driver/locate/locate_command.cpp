@@ -104,49 +104,6 @@ RunInfo describe_locate(std::span<char*> args, const Config& config, const Backe
   return info;
 }
 
-/// As accept and doctor tell what they found, for the files that all three write.
-AcceptResult result_of(const RunInfo& info, const LocateRun& run) {
-  const AcceptResult::Located& located = run.located;
-  AcceptResult result = result_of_locate(located.unit, located.units, located.finding, located.matrix);
-  for (const SlowRank& slow : run.ranks.slow) {
-    CriterionResult criterion;
-    criterion.criterion = "slow-rank";
-    criterion.stage = Stage::pairs;
-    criterion.scope = fmt::format("rank {}", slow.rank);
-    criterion.outcome = slow.outcome;
-    criterion.found = describe(slow);
-    criterion.hosts = {slow.host};
-    result.criteria.push_back(std::move(criterion));
-  }
-  for (const DoctorRow& row : run.counters) {
-    CriterionResult criterion;
-    criterion.criterion = "counter";
-    criterion.stage = Stage::pairs;
-    criterion.scope = row.subject;
-    criterion.outcome = row.outcome;
-    criterion.found = fmt::format("{} {}: {}", row.check, row.value, row.reason);
-    criterion.hosts = {row.subject.substr(0, row.subject.find(' '))};
-    result.criteria.push_back(std::move(criterion));
-  }
-  result.version = info.version;
-  result.start_time = info.start_time;
-  result.command = info.args;
-  result.backend = info.backend;
-  result.library = info.library_version;
-  for (const RankInfo& rank : info.ranks) {
-    const auto same = [&](const AcceptResult::Host& host) { return host.name == rank.hostname; };
-    auto host = std::find_if(result.hosts.begin(), result.hosts.end(), same);
-    if (host == result.hosts.end()) {
-      host = result.hosts.insert(host, AcceptResult::Host{});
-      host->name = rank.hostname;
-      host->device = rank.device.name;
-    }
-    host->ranks.push_back(rank.rank);
-  }
-  result.outcome = run.outcome;
-  return result;
-}
-
 std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
   const Search search(units.count(), run.options.search);
   const double seconds = search.planned_rounds() * run.options.round_s + run.options.search.soak_s;
@@ -173,13 +130,13 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     return ExitCode::good;
   }
   Reports reports(info, arguments.output);
-  on_process0(world, [&] { reports.open(run, result_of(info, run)); });
+  on_process0(world, [&] { reports.open(run, result_of_run(info, run)); });
   run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) { reports.progress(text); });
   const ExitCode code = exit_code(run.outcome);
   job.watchdog().begin(Phase::output, "writing the results");
   bool complete = true;
   on_process0(world, [&] {
-    AcceptResult result = result_of(info, run);
+    AcceptResult result = result_of_run(info, run);
     result.end_time = local_timestamp();
     complete = reports.end(run, result, code);
   });
@@ -200,6 +157,48 @@ int run(const Launch& launch, int argc, char** argv) {
 }
 
 }  // namespace
+
+AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
+  const AcceptResult::Located& located = run.located;
+  AcceptResult result = result_of_locate(located.unit, located.units, located.finding, located.matrix);
+  for (const SlowRank& slow : run.ranks.slow) {
+    CriterionResult criterion;
+    criterion.criterion = Criterion::slow_rank;
+    criterion.stage = Stage::pairs;
+    criterion.scope = fmt::format("rank {}", slow.rank);
+    criterion.outcome = slow.outcome;
+    criterion.found = describe(slow);
+    criterion.hosts = {slow.host};
+    result.criteria.push_back(std::move(criterion));
+  }
+  for (const DoctorRow& row : run.counters) {
+    CriterionResult criterion;
+    criterion.criterion = Criterion::counters;
+    criterion.stage = Stage::pairs;
+    criterion.scope = row.subject;
+    criterion.outcome = row.outcome;
+    criterion.found = fmt::format("{} {}: {}", row.check, row.value, row.reason);
+    criterion.hosts = {row.subject.substr(0, row.subject.find(' '))};
+    result.criteria.push_back(std::move(criterion));
+  }
+  result.version = info.version;
+  result.start_time = info.start_time;
+  result.command = info.args;
+  result.backend = info.backend;
+  result.library = info.library_version;
+  for (const RankInfo& rank : info.ranks) {
+    const auto same = [&](const AcceptResult::Host& host) { return host.name == rank.hostname; };
+    auto host = std::find_if(result.hosts.begin(), result.hosts.end(), same);
+    if (host == result.hosts.end()) {
+      host = result.hosts.insert(host, AcceptResult::Host{});
+      host->name = rank.hostname;
+      host->device = rank.device.name;
+    }
+    host->ranks.push_back(rank.rank);
+  }
+  result.outcome = run.outcome;
+  return result;
+}
 
 int run_locate(int argc, char** argv) {
   const Launch launch = detect_launch();

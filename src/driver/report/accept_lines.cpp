@@ -110,7 +110,7 @@ std::map<Key, Hosts> lines_of(const AcceptResult& result, Stage stage, const std
 void add_expected(ReportData& data, const AcceptResult& result, const std::string& source) {
   std::map<std::pair<std::string, Stage>, std::map<std::uint64_t, double>> wanted;
   for (const CriterionResult& c : result.criteria) {
-    if (!c.wanted_busbw || *c.wanted_busbw <= 0 || c.criterion != "busbw" || c.nbytes == 0) continue;
+    if (!c.wanted_busbw || *c.wanted_busbw <= 0 || c.criterion != Criterion::busbw || c.nbytes == 0) continue;
     double& bound = wanted[{c.cell, c.stage}][c.nbytes];
     bound = std::max(bound, *c.wanted_busbw);
   }

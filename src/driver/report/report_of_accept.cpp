@@ -64,7 +64,8 @@ void add_skips(ReportTable& table, const std::vector<CriterionResult>& criteria)
   for (const auto& [c, times] : kinds) {
     const std::string cell = times == 1 ? c->cell : fmt::format("{} of them", times);
     table.rows.push_back(
-        {Outcome::skip, {c->criterion, cell, times == 1 ? stage_words(*c) : "", "", "", "", c->reason}});
+        {Outcome::skip,
+         {std::string(name(c->criterion)), cell, times == 1 ? stage_words(*c) : "", "", "", "", c->reason}});
   }
 }
 
@@ -78,7 +79,9 @@ ReportTable criteria_table(const AcceptResult& result, const std::string& source
       why += (why.empty() ? "" : "; ") + compress_hosts(c->hosts);
     }
     const std::string wanted = c->wanted + (c->source.empty() ? "" : " (" + c->source + ")");
-    table.rows.push_back({c->outcome, {c->criterion, c->cell, stage_words(*c), size_words(*c), c->found, wanted, why}});
+    table.rows.push_back(
+        {c->outcome,
+         {std::string(name(c->criterion)), c->cell, stage_words(*c), size_words(*c), c->found, wanted, why}});
   }
   add_skips(table, result.criteria);
   table.caption =
@@ -93,7 +96,8 @@ ReportTable passed_table(const AcceptResult& result, const std::string& source) 
   for (const CriterionResult& c : result.criteria) {
     if (c.outcome != Outcome::pass) continue;
     const std::string wanted = c.wanted + (c.source.empty() ? "" : " (" + c.source + ")");
-    table.rows.push_back({c.outcome, {c.criterion, c.cell, stage_words(c), size_words(c), c.found, wanted}});
+    table.rows.push_back(
+        {c.outcome, {std::string(name(c.criterion)), c.cell, stage_words(c), size_words(c), c.found, wanted}});
   }
   return table;
 }
@@ -162,7 +166,7 @@ ReportRun how(const AcceptResult& result, const std::string& source) {
 /// "FAIL busbw all_reduce 1 GiB: 301 GB/s, wanted >= 380 GB/s; node7".
 std::string criterion_words(const CriterionResult& c) {
   std::string line = name(c.outcome);
-  for (const std::string& word : {c.criterion, c.cell, size_words(c)}) {
+  for (const std::string& word : {std::string(name(c.criterion)), c.cell, size_words(c)}) {
     if (!word.empty()) line += " " + word;
   }
   const std::string again = std::string(name(c.outcome)) + ": ";

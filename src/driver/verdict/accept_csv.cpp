@@ -30,8 +30,8 @@ std::string cell_line(const MeasuredCell& c) {
 std::string criterion_line(const CriterionResult& c) {
   return fmt::format("criterion,{},{},{},,,,{},{},,,,,,,,,,,,,{},{},{},{},{},{},{}\n", name(c.stage),
                      text_field(c.scope), text_field(c.cell), c.nbytes > 0 ? std::to_string(c.nbytes) : "",
-                     c.nbytes > 0 ? place(c.in_place) : "", text_field(c.criterion), name(c.outcome),
-                     text_field(c.found), text_field(c.wanted), text_field(c.source), text_field(c.reason),
+                     c.nbytes > 0 ? place(c.in_place) : "", name(c.criterion), name(c.outcome), text_field(c.found),
+                     text_field(c.wanted), text_field(c.source), text_field(c.reason),
                      text_field(fmt::format("{}", fmt::join(c.hosts, " "))));
 }
 

@@ -46,7 +46,7 @@ Suite suite_of(const AcceptResult& result, Stage stage, std::string_view tool) {
   std::map<std::pair<std::string, std::string>, int> seen;
   for (const CriterionResult& c : result.criteria) {
     if (c.stage != stage) continue;
-    Test test{class_name(tool, c), criterion_name(c), c.outcome, c.criterion, criterion_words(c)};
+    Test test{class_name(tool, c), criterion_name(c), c.outcome, std::string(name(c.criterion)), criterion_words(c)};
     // A server keeps one of two tests of one name, and nobody knows which.
     const int times = ++seen[{test.classname, test.name}];
     if (times > 1) test.name += fmt::format(" ({})", times);

@@ -97,7 +97,7 @@ std::string criteria_text(const AcceptResult& result, const std::string& plan) {
                         {"cell", c.cell},
                         {"nbytes", c.nbytes > 0 ? std::to_string(c.nbytes) : ""},
                         {"placement", c.nbytes > 0 ? place(c.in_place) : ""},
-                        {"criterion", c.criterion}};
+                        {"criterion", std::string(name(c.criterion))}};
     const auto [at, fresh] = outcomes.try_emplace(labels, c.outcome);
     if (fresh) order.push_back(labels);
     at->second = worse(at->second, c.outcome);

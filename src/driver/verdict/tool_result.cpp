@@ -88,7 +88,7 @@ std::vector<std::string> names_of(const std::vector<int>& units, const std::vect
 
 CriterionResult criterion_of(const Culprit& culprit, const std::string& unit, const std::vector<std::string>& units) {
   CriterionResult c;
-  c.criterion = "pairs";
+  c.criterion = Criterion::pairs;
   c.stage = Stage::pairs;
   c.scope = who(culprit, units);
   c.outcome = culprit.outcome;
@@ -132,7 +132,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   }
   for (const CheckSum& sum : sums) {
     CriterionResult c;
-    c.criterion = "doctor";
+    c.criterion = Criterion::doctor;
     c.cell = sum.check;
     c.stage = Stage::doctor;
     c.scope = "all";
@@ -159,7 +159,7 @@ AcceptResult result_of_locate(const std::string& unit, const std::vector<std::st
   located.matrix = matrix;
   result.located = std::move(located);
   CriterionResult whole;
-  whole.criterion = "pairs";
+  whole.criterion = Criterion::pairs;
   whole.stage = Stage::pairs;
   whole.scope = "all";
   whole.outcome = finding.outcome;
