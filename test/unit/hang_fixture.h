@@ -15,6 +15,7 @@ inline HangEvidence stuck_job(int nprocs, int per_host) {
   HangEvidence job;
   job.jobid = "job1";
   job.reporter = "rank 0 on node0";
+  job.reporter_host = "node0";
   job.nprocs = nprocs;
   job.limit_s = 30;
   job.idle_s = 31;
@@ -88,8 +89,9 @@ inline void put_into(RankEvidence& rank, Phase phase, std::uint64_t entered) {
   rank.flight.step_calls = 0;
 }
 
-inline void lose_host(HangEvidence& job, std::size_t host, const std::string& why) {
+inline void lose_host(HangEvidence& job, std::size_t host, Silence silence, const std::string& why) {
   job.hosts.at(host).reached = false;
+  job.hosts.at(host).silence = silence;
   job.hosts.at(host).why_not = why;
   job.hosts.at(host).ranks.clear();
 }

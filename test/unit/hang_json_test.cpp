@@ -33,13 +33,14 @@ HangEvidence rich_job() {
   f.call->in_place = true;
   put_into(rank_of(job, 2), Phase::agreeing, 412);
   rank_of(job, 2).process = {ProcessState::Life::gone, 'Z', ""};
-  job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}, {Trouble::Kind::notice, "late"}};
+  job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}, {.kind = Trouble::Kind::notice, .text = "late", .slows = true}};
   job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost, true}};
   job.hosts[0].mtu = 9000;
   job.hosts[1].net_bytes_per_s = -1;
   job.hosts.emplace_back();
   job.hosts.back().host = "node2";
   job.hosts.back().why_not = "no route";
+  job.hosts.back().silence = Silence::no_route;
   job.ras.push_back({"node0", true, "", {"a line"}, {4001, -1}, {1, 2}});
   job.ras.push_back({"node1", false, "silent", {}, {}, {}});
   return job;
@@ -68,6 +69,10 @@ TEST_CASE("what was written is read again, all of it", "[hang_json]") {
   CHECK(back.hosts.at(0).net_bytes_per_s == 100);
   CHECK(back.hosts.at(0).mtu == 9000);
   CHECK_FALSE(back.hosts.at(2).reached);
+  CHECK(back.hosts.at(2).silence == Silence::no_route);
+  CHECK_FALSE(back.hosts.at(0).troubles.at(0).slows);
+  CHECK(back.hosts.at(0).troubles.at(1).slows);
+  CHECK(back.reporter_host == "node0");
   const FlightState& was = job.hosts[0].ranks[1].flight;
   const FlightState& is = back.hosts.at(0).ranks.at(1).flight;
   CHECK(is.pid_start == was.pid_start);
@@ -78,6 +83,26 @@ TEST_CASE("what was written is read again, all of it", "[hang_json]") {
   CHECK_FALSE(back.hosts.at(1).ranks.at(0).flight.call);
   CHECK(back.hosts.at(1).ranks.at(0).process.state == 'Z');
   CHECK(back.ras.at(0).dead_pids == std::vector<std::int64_t>{4001, -1});
+}
+
+TEST_CASE("a report of before the facts had fields of their own is judged as it was then", "[hang_json]") {
+  HangEvidence job = stuck_job(8, 2);
+  lose_host(job, 1, Silence::refused, "connection refused from rank 3 at 198.18.7.2");
+  lose_host(job, 2, Silence::mute, "connected, but no answer from rank 5 at 198.18.7.3");
+  job.hosts[3].troubles = {{.kind = Trouble::Kind::notice, .text = "CPU starved: 12 s", .slows = true},
+                           {.kind = Trouble::Kind::hardware, .text = "GPU 3 is lost", .slows = false, .on_gpu = true}};
+  const std::string now = hang_json(job, judge(job));
+  Json old = Json::parse(now);
+  old.erase("reporter_host");
+  for (Json& host : old["observed"]["hosts"]) {
+    host.erase("silence");
+    for (Json& trouble : host["troubles"]) {
+      trouble.erase("slows");
+      trouble.erase("on_gpu");
+    }
+  }
+  const HangEvidence back = read_hang_json(old.dump());
+  CHECK(hang_json(back, judge(back)) == now);
 }
 
 TEST_CASE("the file's keys are those that scripts rely on", "[hang_json]") {

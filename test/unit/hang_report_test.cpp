@@ -72,7 +72,7 @@ TEST_CASE("before the hosts are known the report does not count them", "[hang_re
 
 TEST_CASE("the report of a host that does not answer, word for word", "[hang_report]") {
   HangEvidence job = stuck_job(8, 2);
-  lose_host(job, 2, "no answer from rank 4 at 198.18.7.3");
+  lose_host(job, 2, Silence::no_answer, "no answer from rank 4 at 198.18.7.3");
   CHECK(
       report(job) ==
       "busbar: hang: HOST_UNREACHABLE: host node2 (ranks 4,5) does not answer: no answer from rank 4 at 198.18.7.3; 6 "

@@ -179,7 +179,7 @@ TEST_CASE("RAS tells of a dead process that /proc does not show", "[judge]") {
 
 TEST_CASE("a host that does not answer is blamed, its ranks are not heard from, and not called dead", "[judge]") {
   HangEvidence job = stuck_job(16, 4);
-  lose_host(job, 2, "no answer from rank 8 at 198.18.7.3");
+  lose_host(job, 2, Silence::no_answer, "no answer from rank 8 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {8, 9, 10, 11}, {"node2"});
   const HangFinding finding = judge(job);
   CHECK_THAT(finding.sentence, Contains("host node2 (ranks 8-11) does not answer: no answer from rank 8") &&
@@ -192,7 +192,7 @@ TEST_CASE("a host that does not answer is blamed, its ranks are not heard from, 
 
 TEST_CASE("who reaches nobody is itself cut off", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
-  for (std::size_t h : {1, 2, 3}) lose_host(job, h, "no answer");
+  for (std::size_t h : {1, 2, 3}) lose_host(job, h, Silence::no_answer, "no answer");
   const HangFinding finding = judge(job);
   CHECK(finding.verdict == Verdict::host_unreachable);
   CHECK(finding.hosts == Names{"node0"});
@@ -201,26 +201,26 @@ TEST_CASE("who reaches nobody is itself cut off", "[judge]") {
 
 TEST_CASE("a host whose system takes connections has stopped or starved processes, not a broken network", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
-  lose_host(job, 2, "connected, but no answer from rank 5 at 198.18.7.3");
+  lose_host(job, 2, Silence::mute, "connected, but no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   CHECK_THAT(judge(job).sentence, Contains("its network works, its processes are stopped or get no CPU"));
   CHECK(has_line(judge(job).next, "ssh node2 'ps -eo pid,stat"));
   CHECK_FALSE(has_line(judge(job).next, "ping"));
   // Who reaches their systems is not cut off itself.
-  for (std::size_t h : {1, 3}) lose_host(job, h, "connected, but no answer from somebody");
+  for (std::size_t h : {1, 3}) lose_host(job, h, Silence::mute, "connected, but no answer from somebody");
   check(job, Verdict::host_unreachable, {2, 3, 4, 5, 6, 7}, {"node1", "node2", "node3"});
 }
 
 TEST_CASE("beside a host that takes no connection, those that take them and stay mute are only busy", "[judge]") {
   HangEvidence job = stuck_job(16, 2);
-  for (std::size_t h : {1, 4}) lose_host(job, h, "connected, but no answer from rank 2 at 198.18.7.2");
-  lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
+  for (std::size_t h : {1, 4}) lose_host(job, h, Silence::mute, "connected, but no answer from rank 2 at 198.18.7.2");
+  lose_host(job, 2, Silence::no_answer, "no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   CHECK(has_line(judge(job).missing, "node4 was not reached: connected"));
 
   // Nor do they hide a rank that is surely stopped.
   job = stuck_job(16, 2);
-  for (std::size_t h : {1, 7}) lose_host(job, h, "connected, but no answer from rank 2 at 198.18.7.2");
+  for (std::size_t h : {1, 7}) lose_host(job, h, Silence::mute, "connected, but no answer from rank 2 at 198.18.7.2");
   stop_rank(rank_of(job, 13));
   check(job, Verdict::process_stopped, {13}, {"node6"});
 }
@@ -311,7 +311,7 @@ TEST_CASE("an MTU that differs blames nobody by itself but is told", "[judge]") 
 TEST_CASE("a fault of the hardware comes before everything, the rest is kept as evidence", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   job.hosts[3].troubles.push_back({Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN, it was up before"});
-  lose_host(job, 1, "no answer");
+  lose_host(job, 1, Silence::no_answer, "no answer");
   kill_rank(rank_of(job, 5), 20);
   check(job, Verdict::hw_fault, {6, 7}, {"node3"});
   const HangFinding finding = judge(job);
@@ -442,7 +442,8 @@ TEST_CASE("a rank that the others went past is behind, and what it does is told"
   CHECK(judge(job).sentence ==
         "rank 9 on node2 (pid 4009) never entered all_reduce #412, 64 MiB float sum, in which 15 ranks wait; it is "
         "inside all_reduce #411, 64 MiB float sum, timed loop, state R");
-  job.hosts[2].troubles.push_back({Trouble::Kind::notice, "CPU starved: a quota held processes back for 12 s"});
+  job.hosts[2].troubles.push_back(
+      {.kind = Trouble::Kind::notice, .text = "CPU starved: a quota held processes back for 12 s", .slows = true});
   CHECK_THAT(judge(job).sentence, Contains("node2: CPU starved"));
 }
 
@@ -540,9 +541,9 @@ TEST_CASE("a host that is too busy to answer in the haste of a job's end is not 
   };
   // As seen at a load of 29: most are gone already, one is mute, all had moved 3.2 s before.
   HangEvidence job = ended(3.2);
-  lose_host(job, 1, "connection refused from rank 3 at 198.18.7.2");
-  lose_host(job, 2, "connection refused from rank 5 at 198.18.7.3");
-  lose_host(job, 3, "connected, but no answer from rank 7 at 198.18.7.4");
+  lose_host(job, 1, Silence::refused, "connection refused from rank 3 at 198.18.7.2");
+  lose_host(job, 2, Silence::refused, "connection refused from rank 5 at 198.18.7.3");
+  lose_host(job, 3, Silence::mute, "connected, but no answer from rank 7 at 198.18.7.4");
   check(job, Verdict::unknown, {}, {});
   CHECK(judge(job).sentence ==
         "the job was ended from outside (SIGTERM) during all_reduce #412, 64 MiB float sum, timed loop; all ranks "
@@ -550,18 +551,18 @@ TEST_CASE("a host that is too busy to answer in the haste of a job's end is not 
   CHECK(has_line(judge(job).missing, "node3 was not reached: connected, but no answer"));
   // All others mute: the one that asks was quicker than they, not cut off.
   job = ended(5.3);
-  for (std::size_t h : {1, 2, 3}) lose_host(job, h, "connected, but no answer from somebody");
+  for (std::size_t h : {1, 2, 3}) lose_host(job, h, Silence::mute, "connected, but no answer from somebody");
   check(job, Verdict::unknown, {}, {});
   // A host whose processes were stopped long ago, and one that the launcher has lost.
   job = ended(12);
-  lose_host(job, 2, "connected, but no answer from rank 5 at 198.18.7.3");
+  lose_host(job, 2, Silence::mute, "connected, but no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   job = ended(4);
-  lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
+  lose_host(job, 2, Silence::no_answer, "no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   // Within a second nobody misses a host.
   job = ended(0.8);
-  lose_host(job, 2, "no answer from rank 5 at 198.18.7.3");
+  lose_host(job, 2, Silence::no_answer, "no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::unknown, {}, {});
 }
 
@@ -572,7 +573,7 @@ TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[ju
   kill_rank(rank_of(job, 5), 0.9);
   rank_of(job, 2).flight.ending = Ending::signalled;
   kill_rank(rank_of(job, 2), 0.4);
-  lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
+  lose_host(job, 3, Silence::refused, "connection refused from rank 6 at 198.18.7.4");
   check(job, Verdict::process_dead, {5}, {"node2"});
   CHECK_FALSE(has_line(judge(job).evidence, "ended from outside"));
 }
@@ -589,6 +590,21 @@ TEST_CASE("a rank that ended its job because its arguments did not match is name
   check(job, Verdict::arg_mismatch, {5}, {"node2"});
   CHECK_THAT(judge(job).sentence, Contains("count 5 instead of 16777216, as 7 ranks do"));
   CHECK_FALSE(has_line(judge(job).next, "gdb"));
+}
+
+TEST_CASE("what a host or a trouble is called decides nothing", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.hosts[1].host = "GPU-MTU-node1";
+  for (RankEvidence& r : job.hosts[1].ranks) r.flight.host = "GPU-MTU-node1";
+  job.hosts[1].troubles.push_back({Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN, it was up before"});
+  CHECK(judge(job).verdict == Verdict::hw_fault);
+  CHECK_FALSE(has_line(judge(job).next, "nvidia-smi"));
+  job.hosts[1].troubles[0].on_gpu = true;
+  CHECK(has_line(judge(job).next, "nvidia-smi"));
+  lose_host(job, 1, Silence::no_answer, "no answer");
+  CHECK(judge(job).verdict == Verdict::host_unreachable);
+  CHECK(has_line(judge(job).next, "ping"));
+  CHECK_FALSE(has_line(judge(job).next, "tracepath"));
 }
 
 TEST_CASE("a launcher's daemon that died is blamed though its ranks are well", "[judge][terminated]") {
@@ -610,7 +626,7 @@ TEST_CASE("a launcher's daemon that died is blamed though its ranks are well", "
 
 TEST_CASE("a host that refuses connections has lost its processes", "[judge][terminated]") {
   HangEvidence job = stuck_job(8, 2);
-  lose_host(job, 3, "connection refused from rank 6 at 198.18.7.4");
+  lose_host(job, 3, Silence::refused, "connection refused from rank 6 at 198.18.7.4");
   check(job, Verdict::process_dead, {6, 7}, {"node3"});
   CHECK_THAT(judge(job).sentence, Contains("no process is left on node3 (ranks 6,7): connection refused"));
 
@@ -619,7 +635,7 @@ TEST_CASE("a host that refuses connections has lost its processes", "[judge][ter
   for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.8; });
   check(job, Verdict::process_dead, {6, 7}, {"node3"});
   // Most of them are closed already: they are merely faster than this one.
-  lose_host(job, 2, "connection refused from rank 4 at 198.18.7.3");
+  lose_host(job, 2, Silence::refused, "connection refused from rank 4 at 198.18.7.3");
   CHECK(judge(job).verdict == Verdict::unknown);
 }
 

@@ -62,9 +62,10 @@ HostEvidence a_host() {
   h.why_not = "no answer from 2 ranks in 2 s";
   h.ranks = {a_rank(13), a_rank(14), RankEvidence{}};
   h.net_bytes_per_s = 1234.5;
-  h.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"}, {Trouble::Kind::notice, "äöü"}};
+  h.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"}, {.kind = Trouble::Kind::notice, .text = "äöü", .slows = true, .on_gpu = true}};
   h.probes = {{"node1", PeerProbe::Result::large_lost, true}, {"node2", PeerProbe::Result::ok, false}};
   h.mtu = 9000;
+  h.silence = Silence::no_answer;
   return h;
 }
 
@@ -96,6 +97,10 @@ TEST_CASE("evidence arrives as it was sent, every field of it", "[peers]") {
   CHECK(h.troubles[0].kind == Trouble::Kind::hardware);
   CHECK(h.troubles[0].text == "mlx5_3 port 1 is DOWN");
   CHECK(h.troubles[1].text == "äöü");
+  CHECK_FALSE(h.troubles[0].slows);
+  CHECK(h.troubles[1].slows);
+  CHECK(h.troubles[1].on_gpu);
+  CHECK(h.silence == Silence::no_answer);
   REQUIRE(h.probes.size() == 2);
   CHECK(h.probes[0].host == "node1");
   CHECK(h.probes[0].result == PeerProbe::Result::large_lost);

@@ -135,9 +135,9 @@ TEST_CASE("of a divided job at most one part believes that it is the job", "[wat
   CHECK_FALSE(reaches({false, false, true, true}));
   CHECK_FALSE(reaches({false, false, false, true}));
   // A host of which only no process speaks is in no other part: the only rank of the first of two hosts is stopped.
-  evidence.hosts[0].why_not = "connected, but no answer from rank 0 at 198.18.7.1";
+  evidence.hosts[0].silence = Silence::mute;
   CHECK(reaches({false, true, false, false}));
-  evidence.hosts[0].why_not = "no answer from rank 0 at 198.18.7.1";
+  evidence.hosts[0].silence = Silence::no_answer;
   CHECK_FALSE(reaches({false, true, false, false}));
 }
 
@@ -218,6 +218,7 @@ TEST_CASE("a collector asks a host's next rank where the first does not answer",
   const HangEvidence evidence = collect(view, observer, true, {});
   REQUIRE(evidence.hosts.size() == 4);
   CHECK(evidence.reporter == "rank 0 on a");
+  CHECK(evidence.reporter_host == "a");
   CHECK(evidence.host_of_rank == std::vector<std::string>{"a", "b", "b", "c", "d", "d"});
   CHECK(evidence.hosts[0].reached);
   REQUIRE(evidence.hosts[1].reached);

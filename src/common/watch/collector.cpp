@@ -25,17 +25,34 @@ struct Collected {
   std::vector<int> speaker;  ///< of each host: who answered last, at first its lowest rank
 };
 
-std::string_view reason(const PeerReply& reply) {
-  if (reply.connected) return kMute;
+Silence silence_of(const PeerReply& reply) {
+  if (reply.connected) return Silence::mute;
   switch (reply.result) {
     case PeerProbe::Result::ok:
-      return "an answer that cannot be read";
+      return Silence::unreadable;
     case PeerProbe::Result::refused:
-      return "connection refused";
+      return Silence::refused;
     case PeerProbe::Result::no_route:
-      return "no route";
+      return Silence::no_route;
     case PeerProbe::Result::timed_out:
     case PeerProbe::Result::large_lost:
+      return Silence::no_answer;
+  }
+  return Silence::no_answer;
+}
+
+std::string_view words(Silence silence) {
+  switch (silence) {
+    case Silence::mute:
+      return "connected, but no answer";
+    case Silence::refused:
+      return "connection refused";
+    case Silence::no_route:
+      return "no route";
+    case Silence::unreadable:
+      return "an answer that cannot be read";
+    case Silence::none:
+    case Silence::no_answer:
       return "no answer";
   }
   return "no answer";
@@ -55,6 +72,7 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
         host = decode_host(replies[i].text);
         host.reached = true;
         host.why_not.clear();
+        host.silence = Silence::none;
         all.speaker[asked[i].host] = asked[i].rank;
         continue;
       }
@@ -63,7 +81,8 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
     }
     // One process that is there and mute tells more than others that are gone, or a later silence.
     if (host.reached || is_mute(host)) continue;
-    host.why_not = fmt::format("{} from rank {} at {}", reason(replies[i]), asked[i].rank, peers[i].ip);
+    host.silence = silence_of(replies[i]);
+    host.why_not = fmt::format("{} from rank {} at {}", words(host.silence), asked[i].rank, peers[i].ip);
   }
 }
 
@@ -75,7 +94,7 @@ void ask_hosts(const JobView& view, Collected& all, milliseconds limit, const st
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
     if (h == all.own) continue;
     first.push_back({h, all.speaker[h]});
-    const bool was_silent = !all.hosts[h].why_not.empty();
+    const bool was_silent = all.hosts[h].silence != Silence::none;
     for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
       if (view.hosts[h][i] != all.speaker[h]) (was_silent ? first : others).push_back({h, view.hosts[h][i]});
     }
@@ -98,6 +117,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   evidence.nprocs = view.nprocs;
   evidence.host_of_rank = view.host_of_rank();
   evidence.reporter = fmt::format("rank {} on {}", view.rank, view.host);
+  evidence.reporter_host = view.host;
   Collected all;
   all.own = static_cast<std::size_t>(view.hosts.empty() ? 0 : view.host_index());
   all.hosts.resize(std::max<std::size_t>(view.hosts.size(), 1));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -53,22 +54,26 @@ std::vector<Trouble> gpu_troubles(const HostGpus& health) {
   if (!health.problem.empty()) troubles.push_back({Kind::notice, "NVML: " + health.problem});
   for (const GpuFacts& gpu : health.gpus) {
     const std::string name = gpu_name(gpu);
-    if (gpu.lost) troubles.push_back({Kind::hardware, name + " is lost: it does not answer the driver"});
-    if (gpu.needs_reset) troubles.push_back({Kind::hardware, name + " needs a reset"});
-    if (gpu.remap_failed)
-      troubles.push_back({Kind::hardware, name + ": a bad row of its memory could not be replaced"});
+    const auto add = [&](Kind kind, std::string text, bool slows = false) {
+      troubles.push_back({.kind = kind, .text = std::move(text), .slows = slows, .on_gpu = true});
+    };
+    if (gpu.lost) add(Kind::hardware, name + " is lost: it does not answer the driver");
+    if (gpu.needs_reset) add(Kind::hardware, name + " needs a reset");
+    if (gpu.remap_failed) add(Kind::hardware, name + ": a bad row of its memory could not be replaced");
     if (gpu.ecc_uncorrected.value_or(0) > 0) {
-      troubles.push_back({Kind::notice, fmt::format("{}: {} uncorrected memory errors since the driver was loaded",
-                                                    name, *gpu.ecc_uncorrected)});
+      add(Kind::notice,
+          fmt::format("{}: {} uncorrected memory errors since the driver was loaded", name, *gpu.ecc_uncorrected));
     }
     if (const auto words = slowdown_words(gpu.clock_reasons.value_or(0)); !words.empty()) {
-      troubles.push_back({Kind::notice, fmt::format("{} is throttled by {}, at {} C", name, fmt::join(words, " and "),
-                                                    gpu.temperature_c.value_or(-1))});
+      add(Kind::notice,
+          fmt::format("{} is throttled by {}, at {} C", name, fmt::join(words, " and "),
+                      gpu.temperature_c.value_or(-1)),
+          true);
     }
     const auto down =
         std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const NvLink& link) { return !link.active; });
     if (down > 0 && down < std::ssize(gpu.nvlinks)) {
-      troubles.push_back({Kind::notice, fmt::format("{}: {} of {} NVLinks are down", name, down, gpu.nvlinks.size())});
+      add(Kind::notice, fmt::format("{}: {} of {} NVLinks are down", name, down, gpu.nvlinks.size()));
     }
   }
   if (const std::string text = activity(health.gpus); !text.empty()) troubles.push_back({Kind::notice, text});

@@ -28,7 +28,9 @@ struct Trouble {
   /// `launcher`: the process that started the ranks there is gone.
   enum class Kind : std::uint8_t { hardware, resource, launcher, notice };
   Kind kind = Kind::notice;
-  std::string text;  ///< "mlx5_3 port 1 is DOWN"
+  std::string text;     ///< "mlx5_3 port 1 is DOWN"
+  bool slows = false;   ///< processes or GPUs of the host are held back
+  bool on_gpu = false;  ///< it is a GPU's
 };
 
 /// How one host sees another over the watchdog's own connections.
@@ -45,21 +47,30 @@ struct PeerProbe {
   bool stalled = false;  ///< the job's own data to it were sent again and again without an acknowledgement
 };
 
+/// Why nothing came from a host that was asked.
+enum class Silence : std::uint8_t {
+  none,        ///< it was reached, or never asked
+  mute,        ///< its system took a connection, so the network works, but no process of the job there speaks: all are
+               ///< stopped, or get no CPU
+  refused,     ///< the host answers, nobody listens any more
+  no_route,    ///< the network says that it cannot be reached
+  no_answer,   ///< nothing comes back
+  unreadable,  ///< an answer that cannot be read
+};
+
 struct HostEvidence {
   std::string host;
   bool reached = false;
-  std::string why_not;  ///< where not reached: "no answer from 2 ranks in 2 s"
+  std::string why_not;  ///< where not reached, for people: "no answer from 2 ranks in 2 s"
   std::vector<RankEvidence> ranks;
   double net_bytes_per_s = -1;  ///< in and out of the host while it was looked at; -1: not known
   std::vector<Trouble> troubles;
   std::vector<PeerProbe> probes;  ///< of the other hosts
   int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
+  Silence silence = Silence::none;
 };
 
-/// How `why_not` begins where the system of a host that was not reached took a connection: the network works, but no
-/// process of the job there speaks. All are stopped, or get no CPU.
-inline constexpr std::string_view kMute = "connected, but no answer";
-inline bool is_mute(const HostEvidence& host) { return !host.reached && host.why_not.starts_with(kMute); }
+inline bool is_mute(const HostEvidence& host) { return !host.reached && host.silence == Silence::mute; }
 
 /// What NCCL's RAS service says, in lines for people, and what follows from them.
 struct RasEvidence {
@@ -76,7 +87,8 @@ struct HangEvidence {
   enum class Occasion : std::uint8_t { limit, slow_limit, terminated, files };
   Occasion occasion = Occasion::limit;
   std::string jobid;
-  std::string reporter;  ///< "rank 0 on node0"
+  std::string reporter;       ///< "rank 0 on node0", for people
+  std::string reporter_host;  ///< where the evidence was collected; empty: not known
   int nprocs = 0;
   std::vector<std::string> host_of_rank;  ///< of every process; empty: not known
   double limit_s = 0;

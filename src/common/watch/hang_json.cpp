@@ -67,7 +67,10 @@ Json host_json(const HostEvidence& host) {
   Json ranks = Json::array(), troubles = Json::array(), probes = Json::array();
   for (const RankEvidence& rank : host.ranks) ranks.push_back(rank_json(rank));
   for (const Trouble& trouble : host.troubles) {
-    troubles.push_back({{"kind", word(kTroubleWords, trouble.kind)}, {"text", trouble.text}});
+    troubles.push_back({{"kind", word(kTroubleWords, trouble.kind)},
+                        {"text", trouble.text},
+                        {"slows", trouble.slows},
+                        {"on_gpu", trouble.on_gpu}});
   }
   for (const PeerProbe& probe : host.probes) {
     probes.push_back({{"host", probe.host}, {"result", word(kProbeWords, probe.result)}, {"stalled", probe.stalled}});
@@ -75,6 +78,7 @@ Json host_json(const HostEvidence& host) {
   return {{"host", host.host},
           {"reached", host.reached},
           {"why_not", json_text_or_null(host.why_not)},
+          {"silence", word(kSilenceWords, host.silence)},
           {"net_bytes_per_s", host.net_bytes_per_s < 0 ? Json(nullptr) : json_number(host.net_bytes_per_s)},
           {"troubles", std::move(troubles)},
           {"probes", std::move(probes)},
@@ -118,6 +122,7 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
                    {"occasion", word(kOccasionWords, evidence.occasion)},
                    {"jobid", evidence.jobid},
                    {"reporter", evidence.reporter},
+                   {"reporter_host", evidence.reporter_host},
                    {"nprocs", evidence.nprocs},
                    {"limit_s", json_number(evidence.limit_s)},
                    {"idle_s", json_number(evidence.idle_s)},

@@ -69,9 +69,10 @@ void look_at_counters(std::vector<Trouble>& troubles, const Counters& before, co
                                        more == 1 ? "" : "es")});
     } else if (name == kThrottledMs) {
       if (more >= 1000) {
-        troubles.push_back(
-            {Kind::notice, fmt::format("CPU starved: a quota held processes back for {:.0f} s during the job",
-                                       static_cast<double>(more) / 1e3)});
+        troubles.push_back({.kind = Kind::notice,
+                            .text = fmt::format("CPU starved: a quota held processes back for {:.0f} s during the job",
+                                                static_cast<double>(more) / 1e3),
+                            .slows = true});
       }
     } else if (name == kRetransmitted) {
       if (more >= 20)
@@ -135,7 +136,9 @@ void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, cons
         event.what == KernelEvent::What::aer || (event.what == KernelEvent::What::xid && is_hardware_xid(event.number));
     const bool memory = event.what == KernelEvent::What::out_of_memory;
     const Kind kind = hardware ? Kind::hardware : memory ? Kind::resource : Kind::notice;
-    troubles.push_back({kind, fmt::format("kernel: {}", line.text.substr(0, 200))});
+    troubles.push_back({.kind = kind,
+                        .text = fmt::format("kernel: {}", line.text.substr(0, 200)),
+                        .on_gpu = event.what == KernelEvent::What::xid});
   }
 }
 

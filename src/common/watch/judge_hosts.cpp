@@ -56,7 +56,7 @@ std::map<Pair, PeerProbe> probes(const Scene& scene) {
 }
 
 /// Who collected the evidence had a connection to every host that it came from: only its own process was busy, then.
-bool asked_by(const Scene& scene, const std::string& host) { return scene.evidence->reporter.ends_with(" on " + host); }
+bool asked_by(const Scene& scene, const std::string& host) { return scene.evidence->reporter_host == host; }
 
 /// Between hosts that both answered the collector a slow probe proves nothing: on busy cores many are. The kernel's
 /// word on the job's own connections does, and so does a network that says that there is no route. TCP needs both
@@ -91,6 +91,7 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
 Ruling about_mtu(const Scene& scene, const std::vector<Pair>& lost) {
   Ruling ruling;
   ruling.verdict = Verdict::host_unreachable;
+  ruling.about_mtu = true;
   const std::set<std::string> unlike = hosts_of_unlike_mtu(scene);
   for (const auto& [from, to] : lost) {
     for (const std::string& host : {from, to}) {
@@ -164,7 +165,8 @@ std::vector<const HostEvidence*> silent_hosts(const Scene& scene, bool mute) {
   const double still = in_haste ? still_s(scene) : std::numeric_limits<double>::infinity();
   std::vector<const HostEvidence*> silent;
   for (const HostEvidence* host : scene.unreached) {
-    if (is_mute(*host) == mute && !refuses(*host) && still >= (mute ? kStuck : kStill)) silent.push_back(host);
+    const bool empty = host->silence == Silence::refused;
+    if (is_mute(*host) == mute && !empty && still >= (mute ? kStuck : kStill)) silent.push_back(host);
   }
   return silent;
 }
@@ -223,6 +225,7 @@ std::optional<Ruling> find_hardware_fault(const Scene& scene) {
     for (const Trouble& trouble : host->troubles) {
       if (trouble.kind != Trouble::Kind::hardware) continue;
       ruling.hosts.insert(host->host);
+      if (texts.empty()) ruling.about_gpu = trouble.on_gpu;  // the one that is told first
       texts.push_back(fmt::format("{}: {}", host->host, trouble.text));
     }
   }

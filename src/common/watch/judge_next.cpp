@@ -56,7 +56,7 @@ void add_network(const Scene& scene, const Ruling& ruling, std::vector<std::stri
   const std::string& a = *ruling.hosts.begin();
   const std::string& b = *ruling.hosts.rbegin();
   const bool pair = ruling.hosts.size() == 2;
-  const bool mtu = ruling.sentence.find("MTU") != std::string::npos;
+  const bool mtu = ruling.about_mtu;
   const auto probe = [&](const std::string& to) {
     return mtu ? fmt::format("tracepath -n {}", safe_host(to)) : fmt::format("ping -c 3 {}", safe_host(to));
   };
@@ -85,7 +85,7 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
     case Verdict::hw_fault:
       there("dmesg -T | grep -iE \"xid|aer|mlx5|link\" | tail");
       there("ip -s link");
-      if (ruling.sentence.find("GPU") != std::string::npos) there("nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT");
+      if (ruling.about_gpu) there("nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT");
       break;
     case Verdict::host_unreachable:
       if (are_mute(scene, ruling.hosts)) {

@@ -45,13 +45,16 @@ constexpr std::array kSymptoms = {
     Symptom{"mismatched NCCL version", Verdict::config},
 };
 
+bool says(std::string_view error, Verdict verdict) {
+  return std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
+    return symptom.verdict == verdict && error.find(symptom.text) != std::string_view::npos;
+  });
+}
+
 Seen complaining(const Scene& scene, Verdict verdict) {
   Seen found;
   for (const SeenRank& seen : scene.ranks) {
-    const bool says = std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
-      return symptom.verdict == verdict && seen.flight->error.find(symptom.text) != std::string::npos;
-    });
-    if (says) found.push_back(&seen);
+    if (says(seen.flight->error, verdict)) found.push_back(&seen);
   }
   return found;
 }
@@ -69,7 +72,7 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
   for (const HostEvidence* host : scene.unreached) {
-    if (!refuses(*host)) continue;
+    if (host->silence != Silence::refused) continue;
     ruling.hosts.insert(host->host);
     ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
   }

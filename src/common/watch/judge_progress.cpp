@@ -47,9 +47,7 @@ std::string process_words(const SeenRank& seen) {
 std::string slowness(const Seen& ranks) {
   for (const SeenRank* seen : ranks) {
     for (const Trouble& trouble : seen->host->troubles) {
-      const bool slow =
-          trouble.text.find("CPU") != std::string::npos || trouble.text.find("throttled") != std::string::npos;
-      if (slow) return fmt::format("{}: {}", seen->host->host, trouble.text);
+      if (trouble.slows) return fmt::format("{}: {}", seen->host->host, trouble.text);
     }
   }
   constexpr double kLate = 3;

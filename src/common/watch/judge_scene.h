@@ -73,6 +73,8 @@ struct Ruling {
   std::set<int> ranks;
   std::set<std::string> hosts;
   std::vector<std::string> evidence;
+  bool about_mtu = false;  ///< the network passes small messages only
+  bool about_gpu = false;
 };
 
 using Seen = std::vector<const SeenRank*>;
@@ -112,8 +114,6 @@ std::set<std::string> hosts_of_unlike_mtu(const Scene& scene);
 /// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
 std::string mtu_words(const Scene& scene);
 
-/// Whether nobody listens any more on a host that was not reached, although the host answers.
-bool refuses(const HostEvidence& host);
 /// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
 bool inside(const FlightState& flight);
 /// The last operation that it surely left.

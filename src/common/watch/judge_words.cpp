@@ -18,8 +18,6 @@ std::string part_of_step(const FlightState& f) {
 
 }  // namespace
 
-bool refuses(const HostEvidence& host) { return host.why_not.find("refused") != std::string::npos; }
-
 bool inside(const FlightState& flight) { return flight.call && flight.entered > flight.step_first; }
 
 std::uint64_t last_finished(const FlightState& flight) { return inside(flight) ? flight.entered - 1 : flight.entered; }

@@ -19,7 +19,7 @@ namespace {
 
 // A message is lines: a title, then one line per value, in the order in which fields() below names them. Lists and
 // optional values begin with their count.
-constexpr std::string_view kTitle = "busbar host evidence 1";
+constexpr std::string_view kTitle = "busbar host evidence 2";
 constexpr std::size_t kMaxText = 1000;
 
 [[noreturn]] void reject(std::string_view why) {
@@ -30,6 +30,7 @@ constexpr Phase last_of(Phase) { return Phase::ended; }
 constexpr Ending last_of(Ending) { return Ending::signalled; }
 constexpr ProcessState::Life last_of(ProcessState::Life) { return ProcessState::Life::gone; }
 constexpr Trouble::Kind last_of(Trouble::Kind) { return Trouble::Kind::notice; }
+constexpr Silence last_of(Silence) { return Silence::unreadable; }
 constexpr PeerProbe::Result last_of(PeerProbe::Result) { return PeerProbe::Result::large_lost; }
 
 class Writer {
@@ -176,8 +177,8 @@ void fields(Io& io, T& rank) {
 template <typename Io, typename T>
 requires std::same_as<std::remove_const_t<T>, Trouble>
 void fields(Io& io, T& trouble) {
-  auto& [kind, text] = trouble;
-  io(kind, text);
+  auto& [kind, text, slows, on_gpu] = trouble;
+  io(kind, text, slows, on_gpu);
 }
 
 template <typename Io, typename T>
@@ -190,8 +191,8 @@ void fields(Io& io, T& probe) {
 template <typename Io, typename T>
 requires std::same_as<std::remove_const_t<T>, HostEvidence>
 void fields(Io& io, T& evidence) {
-  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu] = evidence;
-  io(host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu);
+  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu, silence] = evidence;
+  io(host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu, silence);
 }
 
 std::string written(const HostEvidence& host) {

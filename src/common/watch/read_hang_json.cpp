@@ -95,15 +95,43 @@ FlightState read_flight_json(const JsonPlace& json) {
   return f;
 }
 
+// Reports of version 0.1.0 tell what follows in their sentences only. Nothing else reads those.
+
+Silence silence_of_sentence(std::string_view why_not) {
+  if (why_not.starts_with("connected, but no answer")) return Silence::mute;
+  if (why_not.starts_with("connection refused")) return Silence::refused;
+  if (why_not.starts_with("no route")) return Silence::no_route;
+  if (why_not.starts_with("an answer that cannot be read")) return Silence::unreadable;
+  return why_not.empty() ? Silence::none : Silence::no_answer;
+}
+
+/// Of "rank 0 on node0".
+std::string host_of_sentence(const std::string& reporter) {
+  const std::size_t on = reporter.rfind(" on ");
+  return on == std::string::npos ? "" : reporter.substr(on + 4);
+}
+
+Trouble trouble_of_sentence(Trouble::Kind kind, const std::string& text) {
+  const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
+  return {.kind = kind, .text = text, .slows = has("CPU") || has("throttled"), .on_gpu = has("GPU")};
+}
+
+Trouble read_trouble(const JsonPlace& json) {
+  Trouble trouble = trouble_of_sentence(word_at<Trouble::Kind>(json, "kind", kTroubleWords), text_at(json, "text"));
+  if (json.holds("slows")) trouble.slows = json.at("slows").truth();
+  if (json.holds("on_gpu")) trouble.on_gpu = json.at("on_gpu").truth();
+  return trouble;
+}
+
 HostEvidence read_host(const JsonPlace& json) {
   HostEvidence host;
   host.host = text_at(json, "host");
   host.reached = json.at("reached").truth();
   host.why_not = text_at(json, "why_not");
   host.net_bytes_per_s = number_at(json, "net_bytes_per_s", -1);
-  json.at("troubles").each([&](const JsonPlace& t) {
-    host.troubles.push_back({word_at<Trouble::Kind>(t, "kind", kTroubleWords), text_at(t, "text")});
-  });
+  host.silence =
+      json.holds("silence") ? word_at<Silence>(json, "silence", kSilenceWords) : silence_of_sentence(host.why_not);
+  json.at("troubles").each([&](const JsonPlace& t) { host.troubles.push_back(read_trouble(t)); });
   json.at("probes").each([&](const JsonPlace& p) {
     host.probes.push_back(
         {text_at(p, "host"), word_at<PeerProbe::Result>(p, "result", kProbeWords), p.at("stalled").truth()});
@@ -138,6 +166,8 @@ HangEvidence read_hang_json(std::string_view text) {
   evidence.occasion = word_at<HangEvidence::Occasion>(document, "occasion", kOccasionWords);
   evidence.jobid = text_at(document, "jobid");
   evidence.reporter = text_at(document, "reporter");
+  evidence.reporter_host =
+      document.holds("reporter_host") ? text_at(document, "reporter_host") : host_of_sentence(evidence.reporter);
   evidence.nprocs = rank_at(document, "nprocs");
   evidence.limit_s = number_at(document, "limit_s", 0);
   evidence.idle_s = number_at(document, "idle_s", 0);

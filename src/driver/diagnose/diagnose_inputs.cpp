@@ -208,7 +208,8 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
 HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
   HangEvidence evidence;
   evidence.occasion = HangEvidence::Occasion::files;
-  evidence.reporter = "busbar diagnose on " + this_host();
+  evidence.reporter_host = this_host();
+  evidence.reporter = "busbar diagnose on " + evidence.reporter_host;
   std::map<std::string, std::vector<FlightState>> by_host;
   constexpr int kMost = 1 << 22;
   for (FlightState& f : flights) {
