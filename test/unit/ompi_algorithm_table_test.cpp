@@ -18,6 +18,10 @@ std::string reason(CollectiveId id, const char* name, int nranks, std::size_t co
   return why_not(of(id), {find_ompi_algorithm(of(id), name).id, segment}, p, commutative).value_or("");
 }
 
+bool refused(CollectiveId id, const char* name, int nranks) {
+  return refuses_call(of(id), {find_ompi_algorithm(of(id), name).id, 0}, Problem{100, 4, nranks, 0, nullptr});
+}
+
 }  // namespace
 
 TEST_CASE("Each collective has Open MPI's name and its number in rules files", "[ompi_algorithms][mpi]") {
@@ -65,6 +69,9 @@ TEST_CASE("An algorithm that Open MPI would refuse or replace says so", "[ompi_a
         "two_proc needs 2 ranks, not 3: Open MPI refuses the call");
   CHECK(reason(CollectiveId::all_gather, "two_proc", 2, 100).empty());
   CHECK(reason(CollectiveId::alltoall, "two_proc", 4, 100) != "");
+  CHECK(refused(CollectiveId::all_gather, "two_proc", 3));
+  CHECK_FALSE(refused(CollectiveId::all_gather, "two_proc", 2));
+  CHECK_FALSE(refused(CollectiveId::all_gather, "recursive_doubling", 6));  // replaced, not refused
   CHECK(reason(CollectiveId::all_gather, "recursive_doubling", 6, 1) ==
         "recursive_doubling needs a power of two of ranks; Open MPI would run bruck");
   CHECK(reason(CollectiveId::all_gather, "recursive_doubling", 8, 1).empty());

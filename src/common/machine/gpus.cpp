@@ -334,6 +334,7 @@ HostGpus read_gpus_within(double seconds) {
   if (auto gpus = answer_within(seconds, [] { return read_gpus(); })) return *std::move(gpus);
   HostGpus host;
   host.library = true;
+  host.silent = true;
   host.problem = fmt::format("NVML does not answer within {:.0f} s: the driver may wait for a GPU", seconds);
   return host;
 }

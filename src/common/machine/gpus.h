@@ -85,6 +85,7 @@ struct GpuFacts {
 struct HostGpus {
   bool library = false;  ///< NVML is there
   std::string problem;   ///< why it tells nothing; empty: it told
+  bool silent = false;   ///< it was asked and gave no answer in time
   std::string driver;    ///< "580.82.07"
   std::vector<GpuFacts> gpus;
   std::size_t on_bus = 0;  ///< NVIDIA GPUs that the PCI bus shows

@@ -310,7 +310,7 @@ void judge_gpus(const HostGpus& host, Rows& rows) {
     return;
   }
   if (!host.problem.empty() && host.gpus.empty()) {
-    const bool dead = host.on_bus > 0 || host.problem.find("does not answer") != std::string::npos;
+    const bool dead = host.on_bus > 0 || host.silent;
     rows.push_back(dead ? bad_row(Outcome::fail, kCheck, "", fmt::format("{} on the PCI bus", host.on_bus),
                                   "NVML: " + host.problem, "nvidia-smi; dmesg | grep NVRM; reboot")
                         : skip_row(kCheck, "", "NVML: " + host.problem));

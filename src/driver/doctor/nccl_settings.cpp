@@ -214,13 +214,20 @@ bool is_one_of(std::string_view word, const ValueWords& words) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& one) { return lower(one) == lower(word); });
 }
 
-std::string meant(std::string_view word, const ValueWords& words) {
+/// Which of the words it was meant to be; empty where none is near.
+std::string nearest_word(std::string_view word, const ValueWords& words) {
   ValueWords small;
   for (const std::string& one : words) small.push_back(lower(one));
   const std::string nearest = nearest_choice(lower(word), small);
   const auto at = std::find(small.begin(), small.end(), nearest);
-  if (nearest.empty() || at == small.end()) return fmt::format("one of {}", fmt::join(words, ", "));
-  return fmt::format("did you mean {}?", words[static_cast<std::size_t>(at - small.begin())]);
+  return nearest.empty() || at == small.end() ? "" : words[static_cast<std::size_t>(at - small.begin())];
+}
+
+std::string did_you_mean(const std::string& word) { return fmt::format("did you mean {}?", word); }
+
+std::string meant(std::string_view word, const ValueWords& words) {
+  const std::string nearest = nearest_word(word, words);
+  return nearest.empty() ? fmt::format("one of {}", fmt::join(words, ", ")) : did_you_mean(nearest);
 }
 
 /// "Ring,Tree", "^NVLS", and since NCCL 2.24 "ring;allreduce:tree,nvls".
@@ -247,8 +254,9 @@ NameVerdict judge_slips(std::string_view value, const ValueWords& words) {
   if (value.starts_with('^')) value.remove_prefix(1);
   for (const std::string_view word : split(value, ',')) {
     if (is_one_of(word, words) || word.empty()) continue;
-    const std::string hint = meant(word, words);
-    if (hint.starts_with("did")) return {Outcome::warn, fmt::format("'{}' is none that is known", word), hint};
+    if (const std::string nearest = nearest_word(word, words); !nearest.empty()) {
+      return {Outcome::warn, fmt::format("'{}' is none that is known", word), did_you_mean(nearest)};
+    }
   }
   return {};
 }

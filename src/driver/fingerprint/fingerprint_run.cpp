@@ -94,8 +94,9 @@ std::string last_words(const ChildResult& result) {
 void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
   const OmpiCollective* collective = ompi_collective(c.collective->id);
   if (collective == nullptr) return;
-  const std::string why = why_not(*collective, choice, problem_of(c, nranks)).value_or("");
-  if (why.find("refuses") != std::string::npos) throw Error(ExitCode::not_possible, why);
+  const Problem problem = problem_of(c, nranks);
+  if (!refuses_call(*collective, choice, problem)) return;
+  throw Error(ExitCode::not_possible, why_not(*collective, choice, problem).value_or(""));
 }
 
 std::string read_text(const fs::path& path) {

@@ -186,12 +186,16 @@ std::string describe(CollectiveId id, const OmpiChoice& choice) {
   return fmt::format("{}/{}", text, bytes);
 }
 
+bool refuses_call(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem) {
+  const bool runs_it = choice.algorithm != 0 && problem.nranks >= 2;
+  return runs_it && problem.nranks != 2 && ompi_algorithm_name(collective.id, choice.algorithm) == "two_proc";
+}
+
 std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem,
                                    bool commutative) {
   if (choice.algorithm == 0) return std::nullopt;
   if (problem.nranks < 2) return "one rank: Open MPI copies, no algorithm runs";
-  const std::string name = ompi_algorithm_name(collective.id, choice.algorithm);
-  if (name == "two_proc" && problem.nranks != 2) {
+  if (refuses_call(collective, choice, problem)) {
     return fmt::format("two_proc needs 2 ranks, not {}: Open MPI refuses the call", problem.nranks);
   }
   switch (collective.id) {

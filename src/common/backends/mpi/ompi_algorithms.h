@@ -52,6 +52,9 @@ std::string describe(CollectiveId id, const OmpiChoice& choice);
 std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem,
                                    bool commutative = true);
 
+/// Whether Open MPI ends such a call with an error, where elsewhere it falls back.
+bool refuses_call(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem);
+
 /// The "message size" that a rules file's thresholds are compared with [bytes]: what the decision function computes
 /// from the MPI call's arguments (ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c).
 std::uint64_t ompi_rule_bytes(CollectiveId id, const Problem& problem);
