@@ -47,7 +47,7 @@ MeasuredCell cell(const PlanCell& planned, Stage stage, const std::string& scope
   m.busbw = static_cast<double>(nbytes) / m.median_s / 1e9;
   m.busbw_interval = Interval{0.99 * m.busbw, 1.01 * m.busbw};
   m.wrong = 0;
-  m.stop = "ci";
+  m.stop = StopReason::ci;
   m.samples = 4000;
   for (int r = 0; r < nranks; ++r) {
     m.ranks.push_back({first + r, fmt::format("node{}", (first + r) / kRanksPerHost), m.median_s, 1e-7 * random.unit(),

@@ -63,7 +63,7 @@ std::string a_result() {
     result.cells.push_back(m);
   }
   AcceptResult::Located& located = result.located.emplace();
-  located.unit = "host";
+  located.unit = UnitKind::host;
   located.units = {"n0", "n1"};
   located.matrix = {{0, 1, 1e9, 1, false}};
   located.finding.culprits.emplace_back().units = {1};

@@ -31,7 +31,7 @@ inline MeasuredCell measured_cell(const std::string& cell, Stage stage = Stage::
   m.busbw_interval = Interval{1 / 1.01, 1 / 0.99};
   m.wrong = 0;
   m.algorithm = "RING";
-  m.stop = "ci";
+  m.stop = StopReason::ci;
   m.samples = 2000;
   return m;
 }

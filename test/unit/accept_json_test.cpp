@@ -41,7 +41,7 @@ AcceptResult everything() {
   m.wrong_ranks = {3};
   m.shared_cores = true;
   m.core_wait = 0.25;
-  m.stop = "noisy";
+  m.stop = StopReason::noisy;
   m.relative_half_width = std::numeric_limits<double>::infinity();
   m.ranks = {{3, "node1", 1e-3, 2e-6, 0.75}};
   r.cells.push_back(measured_cell("b", Stage::per_host, "node1"));
@@ -50,7 +50,7 @@ AcceptResult everything() {
   r.skipped = {{"c", Stage::whole, "all", "half", "sum", "no half here"}};
   r.remarks = {"oversubscribed"};
   AcceptResult::Located& l = r.located.emplace();
-  l.unit = "host";
+  l.unit = UnitKind::host;
   l.units = {"node0", "node1"};
   l.matrix = {{0, 1, 2.5e9, 3, true}};
   l.slow_ranks = {{3, "node1", Outcome::warn, "rank 3 on node1: slow"}};

@@ -44,7 +44,7 @@ AcceptResult with(const std::string& criteria, MeasuredCell cell) {
 }
 
 MeasuredCell noisy(MeasuredCell m, double low, double high) {
-  m.stop = "noisy";
+  m.stop = StopReason::noisy;
   m.interval_s = Interval{m.median_s * low, m.median_s * high};
   m.busbw_interval = Interval{m.busbw / high, m.busbw / low};
   return m;
@@ -513,7 +513,7 @@ TEST_CASE("every number that is shipped has a source", "[accept][platform]") {
     INFO(p.name);
     for (const PlatformEntry& e : p.entries) {
       CHECK(e.source.size() > 3);
-      CHECK((e.kind == "measured" || e.kind == "threshold"));
+      CHECK((e.kind == FigureKind::measured || e.kind == FigureKind::threshold));
       CHECK(e.busbw < 2000);
       ++numbers;
     }
@@ -551,7 +551,7 @@ TEST_CASE("what was located is a criterion", "[accept][judge]") {
   r.plan.stages.push_back(Stage::pairs);
   CHECK(outcome(r, Criterion::pairs) == Outcome::inconclusive);
   AcceptResult::Located& l = r.located.emplace();
-  l.unit = "host";
+  l.unit = UnitKind::host;
   l.units = {"node0", "node1"};
   CHECK(outcome(r, Criterion::pairs) == Outcome::pass);
   l.finding.outcome = Outcome::fail;
@@ -570,7 +570,7 @@ TEST_CASE("of many looks at the pairs one finding stands, and half that could no
   AcceptResult r = accept_result();
   r.plan.stages.push_back(Stage::pairs);
   AcceptResult::Located& l = r.located.emplace();
-  l.unit = "host";
+  l.unit = UnitKind::host;
   l.units = {"node0", "node1"};
   l.looks = 4;
   l.unclear = 1;

@@ -111,7 +111,7 @@ TEST_CASE("a hang is told in its own words", "[accept][text]") {
 
 TEST_CASE("what could not be told is told apart from what failed", "[accept][text]") {
   AcceptResult r = accept_result("{latency: 1ms}");
-  r.cells[0].stop = "noisy";
+  r.cells[0].stop = StopReason::noisy;
   CHECK_THAT(text_of(r), StartsWith("INCONCLUSIVE: of 5 criteria judged: 1 inconclusive\n  next: run again on quiet") &&
                              Contains("\ncould not be told\n"));
   r.cells.clear();

@@ -13,7 +13,7 @@ using namespace busbar;
 
 TEST_CASE("locate's criteria have the names that accept gives them", "[locate][unit]") {
   LocateRun run;
-  run.located.unit = "host";
+  run.located.unit = UnitKind::host;
   run.located.units = {"node0", "node1"};
   run.counters = {{.check = "ib.symbol_error", .subject = "node1 mlx5_3/1", .outcome = Outcome::fail, .value = "+812"}};
   SlowRank slow;

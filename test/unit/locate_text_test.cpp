@@ -14,7 +14,7 @@ namespace {
 
 AcceptResult::Located hosts(int n) {
   AcceptResult::Located located;
-  located.unit = "host";
+  located.unit = UnitKind::host;
   for (int i = 0; i < n; ++i) located.units.push_back("node" + std::to_string(i));
   located.finding.median_bandwidth = 100e6;
   return located;

@@ -158,11 +158,11 @@ TEST_CASE("locate's finding is one criterion and one for each culprit", "[output
   Culprit culprit;
   culprit.units = {1};
   finding.culprits = {culprit};
-  const AcceptResult result = result_of_locate("host", {"node1", "node2", "node3"}, finding, {});
+  const AcceptResult result = result_of_locate(UnitKind::host, {"node1", "node2", "node3"}, finding, {});
   REQUIRE(result.criteria.size() == 2);
   CHECK(result.criteria[0].outcome == Outcome::fail);
   CHECK(result.criteria[1].hosts == std::vector<std::string>{"node2"});
   finding.culprits.clear();
   finding.outcome = Outcome::inconclusive;
-  CHECK(result_of_locate("host", {"a", "b"}, finding, {}).criteria.at(0).outcome == Outcome::inconclusive);
+  CHECK(result_of_locate(UnitKind::host, {"a", "b"}, finding, {}).criteria.at(0).outcome == Outcome::inconclusive);
 }

@@ -28,7 +28,7 @@ inline MeasuredCell output_cell(Stage stage, const std::string& scope, std::uint
   m.busbw = busbw;
   m.wrong = 0;
   m.algorithm = "RING";
-  m.stop = "ci";
+  m.stop = StopReason::ci;
   return m;
 }
 

@@ -64,7 +64,7 @@ MeasuredCell measured(Stage stage, const std::string& scope, std::uint64_t nbyte
   cell.nhosts = 1;
   cell.busbw = busbw;
   cell.median_s = static_cast<double>(nbytes) / busbw / 1e9;
-  cell.stop = "ci";
+  cell.stop = StopReason::ci;
   return cell;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/enum_words.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -14,11 +16,10 @@ enum class Outcome : std::uint8_t {
   fail,
 };
 
-/// "SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL".
-constexpr const char* name(Outcome outcome) {
-  constexpr const char* kNames[] = {"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"};
-  return kNames[static_cast<int>(outcome)];
-}
+inline constexpr std::array<std::string_view, 5> kOutcomeWords{"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"};
+static_assert(kOutcomeWords[static_cast<std::size_t>(Outcome::fail)] == "FAIL");
+
+constexpr const char* name(Outcome outcome) { return word(kOutcomeWords, outcome).data(); }
 
 constexpr Outcome worse(Outcome a, Outcome b) { return std::max(a, b); }
 

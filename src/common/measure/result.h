@@ -2,6 +2,7 @@
 
 #include "common/measure/plan.h"
 #include "common/statistics/series.h"
+#include "common/statistics/stop_reason.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,19 +17,6 @@ struct IterationTimes {
   std::vector<double> times_s;                               ///< every iteration, the largest over the processes
   std::vector<std::vector<double>> per_process_max_times_s;  ///< empty for one process
 };
-
-/// Why a cell (one placement of one row) of the statistical mode was measured no further.
-enum class StopReason : std::uint8_t {
-  ci,     ///< the interval is as narrow as --rel-ci asks
-  time,   ///< --cell-time or --max-time was over first
-  noisy,  ///< --epochs were used up, or more time within the limits would not have helped
-};
-
-/// "ci", "time" or "noisy".
-constexpr const char* name(StopReason reason) {
-  constexpr const char* kNames[] = {"ci", "time", "noisy"};
-  return kNames[static_cast<int>(reason)];
-}
 
 /// A quantile of all samples of a cell, with its interval where there are samples enough for one.
 struct Quantile {

@@ -2,30 +2,19 @@
 
 #include "common/record/accept_result.h"
 
-#include <array>
-#include <string_view>
-
 namespace busbar {
 
 // The fields of records, named once: `visit(name, field)` for each. What writes and what reads are two visitors, of
 // JSON (json_fields.h) and of what travels between processes (packed_fields.h), so that none can forget a field that
 // another has. Included by .cpp files alone.
 
-inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host", "pairs", "whole"};
-inline constexpr std::array<std::string_view, 5> kOutcomeWords{"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"};
-inline constexpr std::array<std::string_view, 4> kCulpritWords{"unit", "link", "one_of_two", "contention"};
-inline constexpr std::array<std::string_view, 4> kSideWords{"unknown", "both", "transmit", "receive"};
-
+constexpr const auto& words_of(StopReason) { return kStopWords; }
+constexpr const auto& words_of(UnitKind) { return kUnitWords; }
 constexpr const auto& words_of(Stage) { return kStageWords; }
 constexpr const auto& words_of(Criterion) { return kCriterionWords; }
 constexpr const auto& words_of(Outcome) { return kOutcomeWords; }
 constexpr const auto& words_of(Culprit::What) { return kCulpritWords; }
 constexpr const auto& words_of(Culprit::Side) { return kSideWords; }
-
-static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
-static_assert(kOutcomeWords[static_cast<std::size_t>(Outcome::fail)] == "FAIL");
-static_assert(kCulpritWords[static_cast<std::size_t>(Culprit::What::contention)] == "contention");
-static_assert(kSideWords[static_cast<std::size_t>(Culprit::Side::receive)] == "receive");
 
 void visit_fields(auto&& visit, Interval& i) {
   visit("low", i.low);

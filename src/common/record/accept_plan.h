@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
+#include "common/base/enum_words.h"
 
 #include <cstdint>
 #include <optional>
@@ -18,12 +19,9 @@ enum class Stage : std::uint8_t {
   pairs,     ///< hosts two by two: `locate`
   whole,     ///< all ranks
 };
-
-/// "doctor", "per-host", "pairs" or "whole".
-constexpr const char* name(Stage stage) {
-  constexpr const char* kNames[] = {"doctor", "per-host", "pairs", "whole"};
-  return kNames[static_cast<int>(stage)];
-}
+inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host", "pairs", "whole"};
+static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
+constexpr const char* name(Stage stage) { return word(kStageWords, stage).data(); }
 
 /// A bound with two steps: worse than `warn` is WARN, worse than `fail` is FAIL.
 struct Bound {

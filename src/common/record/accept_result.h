@@ -6,6 +6,7 @@
 #include "common/record/culprit.h"
 #include "common/record/node_report.h"
 #include "common/statistics/interval.h"
+#include "common/statistics/stop_reason.h"
 
 #include <cstdint>
 #include <optional>
@@ -37,7 +38,7 @@ struct MeasuredCell {
   std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." as the benchmarks explain it
   std::vector<int> wrong_ranks;          ///< whom the data blame
   std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
-  std::string stop;                      ///< "ci", "time", "noisy"
+  StopReason stop = StopReason::ci;
   std::uint64_t samples = 0;
   std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
                                     ///< the kernel does not tell
@@ -73,10 +74,18 @@ struct StageFailure {
   int exit_code = 0;
 };
 
+/// Where a platform's figure comes from.
+enum class FigureKind : std::uint8_t {
+  measured,   ///< somebody measured it
+  threshold,  ///< what a vendor still accepts
+};
+inline constexpr std::array<std::string_view, 2> kFigureWords{"measured", "threshold"};
+constexpr std::string_view name(FigureKind kind) { return word(kFigureWords, kind); }
+
 /// What a plan expects of one cell at one size.
 struct Expectation {
-  double busbw = 0;    ///< [1e9 B/s]
-  std::string kind;    ///< "measured", "threshold", "baseline", "explicit"
+  double busbw = 0;  ///< [1e9 B/s]
+  FigureKind kind = FigureKind::measured;
   std::string source;  ///< printed with the verdict
 };
 
@@ -126,7 +135,7 @@ struct AcceptResult {
   std::vector<SkippedCell> skipped;
   std::vector<std::string> remarks;  ///< oversubscription, --inject, ...: a reader must know
   struct Located {
-    std::string unit;                ///< "host" or "rank"
+    UnitKind unit = UnitKind::host;
     std::vector<std::string> units;  ///< names
     LocateFinding finding;
     std::vector<PairCell> matrix;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/enum_words.h"
 #include "common/base/outcome.h"
 
 #include <cstdint>
@@ -7,6 +8,11 @@
 #include <vector>
 
 namespace busbar {
+
+/// What may be slow: hosts, or ranks where all are on one host.
+enum class UnitKind : std::uint8_t { host, rank };
+inline constexpr std::array<std::string_view, 2> kUnitWords{"host", "rank"};
+constexpr std::string_view name(UnitKind kind) { return word(kUnitWords, kind); }
 
 /// One thing that is to blame, with the counts that say so.
 struct Culprit {
@@ -33,6 +39,12 @@ struct Culprit {
   double over_time = 0;         ///< known by its dips alone: what it reaches over time, of what others do; else 0
   Outcome outcome = Outcome::fail;
 };
+
+// As JSON spells them.
+inline constexpr std::array<std::string_view, 4> kCulpritWords{"unit", "link", "one_of_two", "contention"};
+inline constexpr std::array<std::string_view, 4> kSideWords{"unknown", "both", "transmit", "receive"};
+static_assert(kCulpritWords[static_cast<std::size_t>(Culprit::What::contention)] == "contention");
+static_assert(kSideWords[static_cast<std::size_t>(Culprit::Side::receive)] == "receive");
 
 /// What a search found.
 struct LocateFinding {

@@ -118,4 +118,10 @@ std::string headline(const LocateFinding& finding, std::span<const std::string> 
                      100 * finding.noise);
 }
 
+std::string_view without_outcome(std::string_view headline, Outcome outcome) {
+  const std::string word = fmt::format("{}: ", name(outcome));
+  if (headline.starts_with(word)) headline.remove_prefix(word.size());
+  return headline;
+}
+
 }  // namespace busbar

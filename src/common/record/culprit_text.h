@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace busbar {
 
@@ -17,5 +18,8 @@ std::string who(const Culprit& culprit, std::span<const std::string> names);
 /// The verdict in a line: "FAIL: node31: ..." of the worst culprit and how many more, "PASS: 64 units within 0.90 of
 /// the median (8 rounds, noise 1.2 %)", or the reason.
 std::string headline(const LocateFinding& finding, std::span<const std::string> names);
+
+/// Such a line for where the outcome stands beside it already: without "FAIL: ".
+std::string_view without_outcome(std::string_view headline, Outcome outcome);
 
 }  // namespace busbar

@@ -58,6 +58,7 @@ struct DoctorFinding {
   struct Line {
     DoctorRow row;                   ///< of the first of the nodes
     std::vector<std::string> hosts;  ///< on which it was found alike, in the order given
+    bool other_values = false;       ///< the value was another one on some of them
   };
   Outcome outcome = Outcome::pass;  ///< the worst of all lines; a skip alone is a pass
   std::size_t nodes = 0;

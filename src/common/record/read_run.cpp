@@ -51,7 +51,10 @@ RunStats read_stats(const JsonPlace& json) {
   for (const char* factor : {"samples_per_epoch", "calls_per_sample"}) {
     if (json.holds(factor)) stats.calls_per_epoch *= static_cast<double>(json.at(factor).whole(1, kMostRanks));
   }
-  stats.stop = json.has("stop") ? json.at("stop").text_or_empty() : "";
+  if (json.holds("stop")) {
+    stats.stop = from_word<StopReason>(kStopWords, json.at("stop").text());
+    if (!stats.stop) json.at("stop").fail(fmt::format("is none of {}", fmt::join(kStopWords, ", ")));
+  }
   if (json.holds("straggler_rank")) stats.straggler = static_cast<int>(json.at("straggler_rank").whole(0, kMostRanks));
   if (json.holds("ranks")) json.at("ranks").each([&](const JsonPlace& r) { stats.ranks.push_back(read_rank(r)); });
   if (stats.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");

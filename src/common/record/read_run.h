@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/statistics/interval.h"
+#include "common/statistics/stop_reason.h"
 
 #include <cstdint>
 #include <optional>
@@ -25,9 +26,9 @@ struct RunStats {
   std::optional<Interval> interval_s;
   std::vector<double> epoch_medians_s;  ///< in time order, all above 0
   double calls_per_epoch = 1;
-  std::string stop;              ///< "ci", "time", "noisy"
-  std::optional<int> straggler;  ///< rank
-  std::vector<RunRank> ranks;    ///< --per-rank
+  std::optional<StopReason> stop;  ///< nothing: not told
+  std::optional<int> straggler;    ///< rank
+  std::vector<RunRank> ranks;      ///< --per-rank
 };
 
 /// One placement of one row.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/enum_words.h"
 #include "common/statistics/interval.h"
 
 #include <array>
@@ -44,6 +45,9 @@ std::vector<double> holm(std::span<const double> p);
 double probability_faster(std::span<const double> a, std::span<const double> b);
 
 enum class Difference : std::uint8_t { faster, slower, equivalent, undecided };
+inline constexpr std::array<std::string_view, 4> kDifferenceWords{"faster", "slower", "equivalent", "undecided"};
+static_assert(kDifferenceWords[static_cast<std::size_t>(Difference::undecided)] == "undecided");
+constexpr std::string_view name(Difference difference) { return word(kDifferenceWords, difference); }
 
 /// Of B against A: faster or slower when the whole interval is beyond the band of +-delta, equivalent when it is
 /// inside.

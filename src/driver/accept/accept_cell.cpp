@@ -92,7 +92,7 @@ MeasuredCell describe_half(const PlanCell& cell, Stage stage, const CellGroup& g
   if (stats.interval_s) m.busbw_interval = Interval{busbw(stats.interval_s->high), busbw(stats.interval_s->low)};
   m.wrong = half.wrong;
   m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
-  m.stop = name(stats.stop);
+  m.stop = stats.stop;
   m.samples = stats.samples;
   for (const RankTimes& rank : stats.ranks) {
     m.ranks.push_back({rank.rank, rank.host, rank.own_median_s, rank.late_median_s, rank.last_share});

@@ -32,7 +32,7 @@ std::vector<CellSeries> series_of(const AcceptResult& result) {
 
 Estimate time_of(const CellSeries& series) {
   const MeasuredCell& m = series.first();
-  if (series.repetitions.size() == 1) return {m.median_s, m.interval_s, m.stop == "ci"};
+  if (series.repetitions.size() == 1) return {m.median_s, m.interval_s, m.stop == StopReason::ci};
   std::vector<std::vector<double>> epochs;
   for (const MeasuredCell* repetition : series.repetitions) {
     const bool good = std::all_of(repetition->epoch_medians_s.begin(), repetition->epoch_medians_s.end(),

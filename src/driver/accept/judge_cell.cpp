@@ -40,7 +40,7 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
   for (const MeasuredCell* m : series.repetitions) {
     estimates.push_back(asked.estimate(*m));
     verdicts.push_back(judge_bound(estimates.back(), asked.bound, asked.larger_is_better));
-    if (m->stop == "time" && verdicts.back().outcome == Outcome::inconclusive) {
+    if (m->stop == StopReason::time && verdicts.back().outcome == Outcome::inconclusive) {
       verdicts.back().reason += "; its time was over before it was precise, raise cell-time or max-time";
     }
     if (asked.of_likes) verdicts.back() = doubt_turns(std::move(verdicts.back()), m->core_wait.value_or(0));
@@ -53,8 +53,8 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
   return c;
 }
 
-Estimate busbw_of(const MeasuredCell& m) { return {m.busbw, m.busbw_interval, m.stop == "ci"}; }
-Estimate latency_of(const MeasuredCell& m) { return {m.median_s, m.interval_s, m.stop == "ci"}; }
+Estimate busbw_of(const MeasuredCell& m) { return {m.busbw, m.busbw_interval, m.stop == StopReason::ci}; }
+Estimate latency_of(const MeasuredCell& m) { return {m.median_s, m.interval_s, m.stop == StopReason::ci}; }
 
 CriterionResult skipped(const CellSeries& series, Criterion criterion, std::string reason) {
   CriterionResult c = criterion_for(series, criterion);
@@ -75,7 +75,7 @@ CriterionResult judge_busbw(const CellSeries& series, const Bound& bound, std::s
 
 /// What others measured: 0.90 of it warns and 0.80 of it fails (acceptance.md 3.4); a vendor's threshold is one.
 Bound bound_of(const Expectation& expectation) {
-  if (expectation.kind == "threshold") return {std::nullopt, expectation.busbw};
+  if (expectation.kind == FigureKind::threshold) return {std::nullopt, expectation.busbw};
   return {0.9 * expectation.busbw, 0.8 * expectation.busbw};
 }
 
@@ -94,7 +94,8 @@ CriterionResult judge_expected(const AcceptResult& result, const PlatformView& v
   const Expected expected = expected_busbw(*view.platform, result.network, m);
   if (!expected.expectation) return skipped(series, Criterion::busbw, expected.reason);
   const Expectation& e = *expected.expectation;
-  CriterionResult c = judge_busbw(series, bound_of(e), fmt::format("{} {}, {}", e.kind, busbw_text(e.busbw), e.source));
+  CriterionResult c =
+      judge_busbw(series, bound_of(e), fmt::format("{} {}, {}", name(e.kind), busbw_text(e.busbw), e.source));
   const auto& settings = series.plan->environment;
   const bool forced =
       std::any_of(settings.begin(), settings.end(), [](const auto& s) { return s.first == "NCCL_ALGO"; });

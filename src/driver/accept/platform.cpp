@@ -67,7 +67,7 @@ std::string why_nothing(const Platform& platform, const std::string& network, co
 /// What was measured says more than what a vendor still accepts.
 bool says_more(const PlatformEntry* a, const PlatformEntry* b) {
   if (b == nullptr) return true;
-  if ((a->kind == "measured") != (b->kind == "measured")) return a->kind == "measured";
+  if (a->kind != b->kind) return a->kind == FigureKind::measured;
   return a->busbw > b->busbw;
 }
 
@@ -109,7 +109,7 @@ Expected expected_busbw(const Platform& platform, const std::string& network, co
   } else {
     expected.reason = fmt::format("{}, with {}", why_nothing(platform, network, cell), cell.algorithm);
   }
-  if (found != nullptr && other != nullptr && is_known(cell.algorithm) && other->kind == "measured" &&
+  if (found != nullptr && other != nullptr && is_known(cell.algorithm) && other->kind == FigureKind::measured &&
       other->busbw > found->busbw) {
     expected.better = expectation(*other);
     expected.better_algorithm = other->algorithm;

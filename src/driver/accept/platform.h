@@ -21,7 +21,7 @@ struct PlatformEntry {
   std::uint64_t nbytes_max = 0;
   std::string algorithm;  ///< "RING", "NVLS", ...; empty: any
   double busbw = 0;       ///< [1e9 B/s]
-  std::string kind;       ///< "measured" or "threshold"
+  FigureKind kind = FigureKind::measured;
   std::string source;
 };
 

@@ -47,10 +47,11 @@ std::string read_network(const YamlPlace& place, const Mark& mark, const Node& n
   return name;
 }
 
-std::string read_kind(const YamlPlace& place, const Mark& mark, const Node& node) {
-  const std::string kind = yaml_scalar(place, mark, node, "kind");
-  if (kind != "measured" && kind != "threshold") place.fail_unknown(mark, "kind", kind, {"measured", "threshold"});
-  return kind;
+FigureKind read_kind(const YamlPlace& place, const Mark& mark, const Node& node) {
+  const std::string text = yaml_scalar(place, mark, node, "kind");
+  const auto kind = from_word<FigureKind>(kFigureWords, text);
+  if (!kind) place.fail_unknown(mark, "kind", text, {kFigureWords.begin(), kFigureWords.end()});
+  return *kind;
 }
 
 /// "8G", or [8G, 16G] for all sizes from the first to the last.
@@ -66,6 +67,7 @@ void read_sizes(const YamlPlace& place, const Mark& mark, const Node& node, Plat
 
 PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& node) {
   PlatformEntry e;
+  bool has_kind = false;
   for_each_key(place, mark, node, "expect", [&](const std::string& key, const Mark& at, const Node& value) {
     if (key == "collective") {
       e.collective = read_collective_name(place, at, value);
@@ -83,6 +85,7 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
       e.busbw = read_gbs(place, at, value, key);
     } else if (key == "kind") {
       e.kind = read_kind(place, at, value);
+      has_kind = true;
     } else if (key == "source") {
       e.source = yaml_scalar(place, at, value, key);
     } else {
@@ -92,7 +95,7 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
   });
   // A number that nobody can be asked about is no expectation.
   if (e.source.empty()) place.fail(mark, "a number without source");
-  if (e.kind.empty()) place.fail(mark, "a number without kind: measured or threshold");
+  if (!has_kind) place.fail(mark, "a number without kind: measured or threshold");
   if (e.collective.empty() || e.nbytes_max == 0 || e.busbw <= 0) {
     place.fail(mark, "collective, sizes and busbw are needed");
   }

@@ -17,12 +17,6 @@ struct Variant {
   std::vector<std::pair<std::string, std::string>> settings;  ///< ("NCCL_ALGO", "Ring"), ("ompi.algorithm", "ring")
 };
 
-/// "faster", "slower", "equivalent", "undecided".
-constexpr const char* name(Difference difference) {
-  constexpr const char* kNames[] = {"faster", "slower", "equivalent", "undecided"};
-  return kNames[static_cast<int>(difference)];
-}
-
 /// One variant at one size.
 struct VariantCell {
   std::string why_not;           ///< not empty: it cannot run here, and why

@@ -223,10 +223,8 @@ void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
   ranks.assign(all.begin(), all.end());
 }
 
-constexpr const char* kOthers = " and others";
-
-void note_value(DoctorRow& row, const std::string& value) {
-  if (value != row.value && !row.value.ends_with(kOthers)) row.value += kOthers;
+void note_value(Line& line, const std::string& value) {
+  line.other_values = line.other_values || value != line.row.value;
 }
 
 std::vector<Line> lines_of(const std::vector<NodeReport>& nodes) {
@@ -241,7 +239,7 @@ std::vector<Line> lines_of(const std::vector<NodeReport>& nodes) {
         continue;
       }
       Line& line = lines[found->second];
-      note_value(line.row, row.value);
+      note_value(line, row.value);
       add_ranks(line.row.ranks, row.ranks);
       if (line.hosts.back() != node.host) line.hosts.push_back(node.host);
     }
@@ -273,11 +271,13 @@ std::vector<Line> join_subjects(std::vector<Line> lines) {
       joined.push_back(std::move(line));
     } else {
       subjects[found->second].push_back(r.subject);
-      note_value(joined[found->second].row, r.value);
+      note_value(joined[found->second], r.value);
+      joined[found->second].other_values |= line.other_values;
     }
   }
   for (std::size_t i = 0; i < joined.size(); ++i) {
     if (subjects[i].size() > 1) joined[i].row.subject = compress_hosts(subjects[i]);
+    if (joined[i].other_values) joined[i].row.value += " and others";
   }
   return joined;
 }

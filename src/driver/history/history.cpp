@@ -76,18 +76,10 @@ std::vector<double> split_numbers(const std::string& text) {
 }
 
 Outcome outcome_of(const std::string& text) {
-  for (const Outcome o : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::inconclusive, Outcome::fail}) {
-    if (text == name(o)) return o;
-  }
-  return Outcome::inconclusive;
+  return from_word<Outcome>(kOutcomeWords, text).value_or(Outcome::inconclusive);
 }
 
-Stage stage_of(const std::string& text) {
-  for (const Stage s : {Stage::doctor, Stage::per_host, Stage::pairs}) {
-    if (text == name(s)) return s;
-  }
-  return Stage::whole;
-}
+Stage stage_of(const std::string& text) { return from_word<Stage>(kStageWords, text).value_or(Stage::whole); }
 
 /// Runs of locate up to version 0.1.0 call the counters "counter".
 Criterion criterion_of(const std::string& text) {

@@ -108,7 +108,7 @@ std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
   const Search search(units.count(), run.options.search);
   const double seconds = search.planned_rounds() * run.options.round_s + run.options.search.soak_s;
   return fmt::format("# {} {}s, {} process{} of each at a time; about {} rounds of {} and about {} in all\n",
-                     units.count(), units.kind(), units.rails(), units.rails() == 1 ? "" : "es",
+                     units.count(), name(units.kind()), units.rails(), units.rails() == 1 ? "" : "es",
                      search.planned_rounds(), format_duration(run.options.round_s), format_duration(seconds));
 }
 

@@ -14,16 +14,6 @@
 namespace busbar {
 namespace {
 
-const char* word(Culprit::What what) {
-  constexpr std::array kWords = {"unit", "link", "one_of_two", "contention"};
-  return kWords.at(static_cast<std::size_t>(what));
-}
-
-const char* word(Culprit::Side side) {
-  constexpr std::array kWords = {"unknown", "both", "transmit", "receive"};
-  return kWords.at(static_cast<std::size_t>(side));
-}
-
 Json names_of(const std::vector<int>& units, const std::vector<std::string>& names) {
   Json json = Json::array();
   for (const int unit : units) json.push_back(names.at(unit));
@@ -31,11 +21,11 @@ Json names_of(const std::vector<int>& units, const std::vector<std::string>& nam
 }
 
 Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
-  return {{"what", word(c.what)},
+  return {{"what", word(kCulpritWords, c.what)},
           {"units", names_of(c.units, names)},
           {"outcome", name(c.outcome)},
           {"text", describe(c, names)},
-          {"side", word(c.side)},
+          {"side", word(kSideWords, c.side)},
           {"rail", c.rail < 0 ? Json(nullptr) : Json(c.rail)},
           {"slow_rails", c.slow_rails},
           {"intermittent", c.intermittent},
@@ -50,8 +40,8 @@ Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
 }
 
 Json slow_rank_json(const SlowRank& slow) {
-  Json json{{"rank", slow.rank},      {"host", slow.host},   {"outcome", name(slow.outcome)},
-            {"text", describe(slow)}, {"probe", slow.probe}, {"ratio", slow.ratio}};
+  Json json{{"rank", slow.rank},      {"host", slow.host},         {"outcome", name(slow.outcome)},
+            {"text", describe(slow)}, {"probe", name(slow.probe)}, {"ratio", slow.ratio}};
   if (slow.iterations == 0) {
     json["slow_sets"] = slow.slow_sets;
     json["sets"] = kSoloSets;
@@ -164,7 +154,7 @@ std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional
                {"remarks", info.remarks},
                {"search", search_json(run.options.search)}});
   if (code) {
-    json["unit"] = run.located.unit;
+    json["unit"] = name(run.located.unit);
     json["units"] = run.located.units;
     json["locate"] = verdict_json(run);
   }

@@ -127,7 +127,6 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
   const double of = as_judged ? located.finding.median_bandwidth : median_of(located.matrix, one_way);
   const Shares shares = shares_of(located.matrix, one_way, of);
   if (shares.empty()) return "";
-  const bool hosts = located.unit == "host";
   std::string text = fmt::format("#\n# {}, in % of the median of {}",
                                  one_way ? "one way, the row sends" : "pairs, the slower way", bandwidth_text(of));
   if (located.units.size() <= kNumbersUpTo) {
@@ -136,7 +135,7 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
   if (located.units.size() <= kMapUpTo) {
     return text + " (. 90 and more, else the tens; blank: not measured)\n" + heat_map(shares, located.units);
   }
-  return text + fmt::format("; the suspects with their partners, then how many {} pairs\n", hosts ? "host" : "rank") +
+  return text + fmt::format("; the suspects with their partners, then how many {} pairs\n", name(located.unit)) +
          suspect_rows(shares, located) + histogram(shares);
 }
 

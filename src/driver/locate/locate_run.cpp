@@ -145,7 +145,7 @@ void doubt_shared_cores(const Comm& world, AcceptResult::Located& located) {
   const Comm host = world.split_by_host();
   const bool turns = world.max(std::int64_t{host.size() > job_cores()}) > 0;
   LocateFinding& finding = located.finding;
-  if (!turns || located.unit != "rank" || finding.culprits.empty()) return;
+  if (!turns || located.unit != UnitKind::rank || finding.culprits.empty()) return;
   finding.outcome = Outcome::inconclusive;
   finding.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",
                                describe(finding.culprits.front(), located.units));
@@ -182,8 +182,9 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
     const std::uint64_t asked = options.nbytes == 0 && on_gpu ? capacity : options.nbytes;
     run.shape = choose_shape(probe, units, asked, options.repetitions, options.round_s, capacity, kHostMessage);
     if (tell && world.rank() == 0) {
-      tell(fmt::format("{} {}s, messages of {}, {} repetitions of about {:.1f} ms a round", units.count(), units.kind(),
-                       format_bytes(run.shape.nbytes), run.shape.repetitions, 1e3 * run.shape.repetition_s));
+      tell(fmt::format("{} {}s, messages of {}, {} repetitions of about {:.1f} ms a round", units.count(),
+                       name(units.kind()), format_bytes(run.shape.nbytes), run.shape.repetitions,
+                       1e3 * run.shape.repetition_s));
     }
   }
   const SearchCounters counters(world);

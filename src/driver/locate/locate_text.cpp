@@ -69,10 +69,11 @@ std::string measured_text(const LocateRun& run) {
   const LocateFinding& f = run.located.finding;
   std::string text;
   if (run.shape.repetitions > 0) {
-    text += fmt::format(
-        "# {} {}s; {} rounds ({}{}) in {:.1f} s; messages of {} on {} link{} of a pair, {} repetitions\n",
-        run.located.units.size(), run.located.unit, f.rounds, rounds_text(run), run.rounds_left_out > 0 ? ", ..." : "",
-        run.time_s, format_bytes(run.shape.nbytes), run.links, run.links == 1 ? "" : "s", run.shape.repetitions);
+    text +=
+        fmt::format("# {} {}s; {} rounds ({}{}) in {:.1f} s; messages of {} on {} link{} of a pair, {} repetitions\n",
+                    run.located.units.size(), name(run.located.unit), f.rounds, rounds_text(run),
+                    run.rounds_left_out > 0 ? ", ..." : "", run.time_s, format_bytes(run.shape.nbytes), run.links,
+                    run.links == 1 ? "" : "s", run.shape.repetitions);
   }
   text += fmt::format(
       "# noise {:.1f} %, slow below {:.2f} of the median {}; seed {}; {:.2g} of {} would be blamed by "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/mpi/comm.h"
+#include "common/record/culprit.h"
 #include "driver/locate/round.h"
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct LocateUnits {
   std::vector<std::string> host_of_process;  ///< by process
 
   int count() const { return static_cast<int>(processes.size()); }
-  const char* kind() const { return hosts ? "host" : "rank"; }
+  UnitKind kind() const { return hosts ? UnitKind::host : UnitKind::rank; }
   /// Local indices that every unit has.
   int rails() const;
 };

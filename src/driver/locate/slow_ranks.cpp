@@ -38,8 +38,8 @@ Middle middle_of(const std::vector<double>& times_s) {
 using Times = std::vector<std::array<double, kSoloSets>>;
 
 /// One probe of ranks on equal devices.
-void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, const Times& all_s,
-                 const std::string& probe, int sets_needed, double warn, double fail, RankFinding& finding) {
+void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, const Times& all_s, SlowBy probe,
+                 int sets_needed, double warn, double fail, RankFinding& finding) {
   std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
   for (std::size_t set = 0; set < kSoloSets; ++set) {
     std::vector<double> times_s;
@@ -127,18 +127,10 @@ bool kernel_tells_waiting(std::span<const ProbedRank> ranks) {
   });
 }
 
-constexpr const char* kCoreShare = "core share";
-constexpr const char* kCoreShareInTurns = "core share in turns";
-
 /// P(at least `k` of `n`), each with chance `p`.
 double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomial_cdf(n, p, k - 1); }
 
 }  // namespace
-
-const char* name(SoloProbe probe) {
-  constexpr const char* kNames[] = {"host core", "fill", "copy to host", "copy from host"};
-  return kNames[static_cast<int>(probe)];
-}
 
 RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
   RankFinding finding;
@@ -154,7 +146,7 @@ RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fa
     finding.outcome = worse(finding.outcome, Outcome::pass);
     for (std::size_t p = 0; p < kSoloProbes.size(); ++p) {
       if (cold_caches && kSoloProbes[p] != SoloProbe::spin) continue;
-      judge_probe(ranks, equal, times_of(ranks, p), name(kSoloProbes[p]), kSetsNeeded, warn, fail, finding);
+      judge_probe(ranks, equal, times_of(ranks, p), slow_by(kSoloProbes[p]), kSetsNeeded, warn, fail, finding);
     }
   }
   conclude(finding);
@@ -180,7 +172,7 @@ RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fa
     if (equal.size() < kFewestEqual) continue;  // judge_solo says so
     finding.outcome = worse(finding.outcome, Outcome::pass);
     // Without turns, others that want the core for a moment are no fault.
-    judge_probe(ranks, equal, all, turns ? kCoreShareInTurns : kCoreShare,
+    judge_probe(ranks, equal, all, turns ? SlowBy::core_share_in_turns : SlowBy::core_share,
                 turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, finding);
   }
   conclude(finding);
@@ -230,7 +222,7 @@ RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_
     SlowRank slow;
     slow.rank = static_cast<int>(r);
     slow.host = ranks[r].host;
-    slow.probe = "arrival";
+    slow.probe = SlowBy::arrival;
     slow.ratio = work_s / (work_s + late);
     slow.times_last = times_last[r];
     slow.iterations = static_cast<int>(n);
@@ -267,14 +259,14 @@ void drop_unconfirmed(RankFinding& arrival) {
 
 std::string describe(const SlowRank& slow) {
   const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
-  if (slow.probe == kCoreShare || slow.probe == kCoreShareInTurns) {
+  if (slow.probe == SlowBy::core_share || slow.probe == SlowBy::core_share_in_turns) {
     return fmt::format("{}: kept off its core: {:.2f} of the median's CPU time{}, in {} of {} sets", who, slow.ratio,
-                       slow.probe == kCoreShareInTurns ? " (waiting for other processes left out)" : "", slow.slow_sets,
-                       kSoloSets);
+                       slow.probe == SlowBy::core_share_in_turns ? " (waiting for other processes left out)" : "",
+                       slow.slow_sets, kSoloSets);
   }
-  if (slow.probe != "arrival") {
-    return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, slow.probe, slow.ratio, slow.slow_sets,
-                       kSoloSets);
+  if (slow.probe != SlowBy::arrival) {
+    return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, name(slow.probe), slow.ratio,
+                       slow.slow_sets, kSoloSets);
   }
   return fmt::format("{}: last in {} of {} arrivals, {:.2f} ms behind the median rank; without it the operation is {}",
                      who, slow.times_last, slow.iterations, 1e3 * slow.late_s,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/enum_words.h"
 #include "common/base/outcome.h"
 #include "common/measure/core_time.h"
 
@@ -17,8 +18,23 @@ namespace busbar {
 /// What every rank does alone while all the others do the same.
 enum class SoloProbe : std::uint8_t { spin, fill, to_host, from_host };
 inline constexpr std::array kSoloProbes{SoloProbe::spin, SoloProbe::fill, SoloProbe::to_host, SoloProbe::from_host};
-/// "host core", "fill", "copy to host", "copy from host".
-const char* name(SoloProbe probe);
+
+/// What shows a rank to be slow: first the solo probes, in their order.
+enum class SlowBy : std::uint8_t {
+  spin,
+  fill,
+  to_host,
+  from_host,
+  core_share,
+  core_share_in_turns,  ///< waiting for other processes left out
+  arrival,
+};
+inline constexpr std::array<std::string_view, 7> kSlowByWords{
+    "host core", "fill", "copy to host", "copy from host", "core share", "core share in turns", "arrival"};
+static_assert(kSlowByWords[static_cast<std::size_t>(SlowBy::arrival)] == "arrival");
+constexpr std::string_view name(SlowBy by) { return word(kSlowByWords, by); }
+constexpr SlowBy slow_by(SoloProbe probe) { return static_cast<SlowBy>(probe); }
+static_assert(slow_by(SoloProbe::from_host) == SlowBy::from_host);
 
 /// Each probe is made in so many sets, apart in time: who is slow in two of them is slow.
 inline constexpr std::size_t kSoloSets = 3;
@@ -39,7 +55,7 @@ struct SlowRank {
   int rank = 0;
   std::string host;
   Outcome outcome = Outcome::fail;
-  std::string probe;      ///< "fill", "core share", "core share in turns", "arrival"
+  SlowBy probe = SlowBy::arrival;
   double ratio = 0;       ///< of the median speed of the others
   int slow_sets = 0;      ///< solo probes: of kSoloSets
   int times_last = 0;     ///< arrival: of `iterations`

@@ -32,7 +32,7 @@ ReportPoint point_of(const MeasuredCell& cell) {
   p.time_interval_s = cell.interval_s;
   p.wrong = cell.wrong;
   if (cell.algorithm != "default") p.note = cell.algorithm;
-  if (!cell.stop.empty() && cell.stop != "ci") p.note += (p.note.empty() ? "" : ", ") + ("stopped: " + cell.stop);
+  if (cell.stop != StopReason::ci) p.note += fmt::format("{}stopped: {}", p.note.empty() ? "" : ", ", name(cell.stop));
   return p;
 }
 

@@ -169,8 +169,7 @@ std::string criterion_words(const CriterionResult& c) {
   for (const std::string& word : {std::string(name(c.criterion)), c.cell, size_words(c)}) {
     if (!word.empty()) line += " " + word;
   }
-  const std::string again = std::string(name(c.outcome)) + ": ";
-  if (!c.found.empty()) line += ": " + (c.found.starts_with(again) ? c.found.substr(again.size()) : c.found);
+  if (!c.found.empty()) line.append(": ").append(without_outcome(c.found, c.outcome));
   if (!c.wanted.empty()) line += ", wanted " + c.wanted;
   if (!c.reason.empty()) line += "; " + c.reason;
   return line;

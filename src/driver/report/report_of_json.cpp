@@ -2,8 +2,10 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
+#include "common/record/culprit_text.h"
 #include "common/record/envelope.h"
 #include "common/record/json_place.h"
+#include "common/statistics/paired.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>
@@ -51,6 +53,15 @@ ReportRun how(const JsonPlace& file, const std::string& name) {
 }
 
 /// Returns at how many sizes a setting beats the library's own choice.
+/// "slower than default"; of the default itself, and where nobody knows, the bare word.
+std::string difference_words(const JsonPlace& value, const std::string& label) {
+  const auto difference = from_word<Difference>(kDifferenceWords, value.text());
+  if (!difference) value.fail(fmt::format("is none of {}", fmt::join(kDifferenceWords, ", ")));
+  std::string words(name(*difference));
+  if (label != "default" && difference != Difference::undecided) words += " than default";
+  return words;
+}
+
 std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::string& source) {
   if (!c.holds("dtype")) return 0;  // nothing could be compared
   std::size_t beaten = 0;
@@ -78,8 +89,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
       p.nbytes = nbytes;
       p.wrong = cell.at("wrong").whole(0);
       if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
-      if (cell.holds("difference")) p.note = cell.at("difference").text() + (label == "default" ? "" : " than default");
-      if (p.note.starts_with("undecided")) p.note = "undecided";
+      if (cell.holds("difference")) p.note = difference_words(cell.at("difference"), label);
       if (p.time_s || *p.wrong > 0) at->points.push_back(p);
     });
     std::string leading;
@@ -100,10 +110,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
 }
 
 Outcome outcome_of(const JsonPlace& value) {
-  const std::string text = value.text();
-  for (const Outcome o : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::inconclusive, Outcome::fail}) {
-    if (text == name(o)) return o;
-  }
+  if (const auto outcome = from_word<Outcome>(kOutcomeWords, value.text())) return *outcome;
   value.fail("is none of PASS, WARN, FAIL, INCONCLUSIVE, SKIP");
 }
 
@@ -226,10 +233,8 @@ void add_locate(ReportData& data, std::string_view text, const std::string& name
   }
   if (data.title.empty()) data.title = fmt::format("Slow {}s among {}", matrix.unit, matrix.units.size());
   const Outcome outcome = outcome_of(found.at("outcome"));
-  std::string headline = found.at("headline").text();
-  const std::string word = std::string(busbar::name(outcome)) + ": ";  // stands above it already
-  if (headline.starts_with(word)) headline.erase(0, word.size());
-  add_verdict(data, outcome, headline, lines, source);
+  const std::string headline = found.at("headline").text();
+  add_verdict(data, outcome, std::string(without_outcome(headline, outcome)), lines, source);
   data.judged.push_back(std::move(table));
   if (!matrix.cells.empty()) data.matrices.push_back(std::move(matrix));
 }

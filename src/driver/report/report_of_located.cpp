@@ -15,7 +15,7 @@ ReportTable blamed(const AcceptResult::Located& located, const std::string& sour
   ReportTable table;
   table.title = titled(source, "Who is slow");
   table.caption = fmt::format("{} rounds, noise {:.1f} %; by chance {:.2g} {}s would be blamed.", finding.rounds,
-                              100 * finding.noise, finding.expected_false, located.unit);
+                              100 * finding.noise, finding.expected_false, name(located.unit));
   if (!finding.reason.empty()) table.caption += " " + finding.reason + ".";
   for (const std::string& note : located.notes) table.caption += " " + note + ".";
   if (finding.culprits.empty() && located.slow_ranks.empty())
@@ -36,8 +36,8 @@ void add_located(ReportData& data, const AcceptResult::Located& located, const s
   data.judged.push_back(blamed(located, source));
   if (located.matrix.empty()) return;
   ReportMatrix matrix;
-  matrix.title = titled(source, fmt::format("Pairs of {}s", located.unit));
-  matrix.unit = located.unit;
+  matrix.title = titled(source, fmt::format("Pairs of {}s", name(located.unit)));
+  matrix.unit = name(located.unit);
   matrix.units = located.units;
   matrix.median_bandwidth = located.finding.median_bandwidth;
   matrix.threshold = located.finding.threshold;

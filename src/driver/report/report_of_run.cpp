@@ -33,7 +33,9 @@ ReportPoint point_of(const RunCell& cell) {
     p.busbw = bytes / stats.median_s;
     if (stats.interval_s) p.busbw_interval = Interval{bytes / stats.interval_s->high, bytes / stats.interval_s->low};
   }
-  if (!stats.stop.empty() && stats.stop != "ci") p.note += (p.note.empty() ? "" : ", ") + ("stopped: " + stats.stop);
+  if (stats.stop.value_or(StopReason::ci) != StopReason::ci) {
+    p.note += fmt::format("{}stopped: {}", p.note.empty() ? "" : ", ", name(*stats.stop));
+  }
   return p;
 }
 
@@ -133,7 +135,7 @@ void add_say(ReportData& data, const RunFile& run, const std::string& source) {
     ++measured;
     wrong += cell.wrong.value_or(0) > 0 ? 1 : 0;
     unchecked += cell.wrong ? 0 : 1;
-    loose += cell.stats && !cell.stats->stop.empty() && cell.stats->stop != "ci" ? 1 : 0;
+    loose += cell.stats && cell.stats->stop.value_or(StopReason::ci) != StopReason::ci ? 1 : 0;
   }
   std::string headline =
       fmt::format("{} of {}: {} cells measured", run.collective, ranks_words(run.nranks, run.hosts.size()), measured);

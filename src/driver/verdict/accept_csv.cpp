@@ -24,7 +24,7 @@ std::string cell_line(const MeasuredCell& c) {
                      text_field(c.op), c.nbytes, place(c.in_place), c.nranks, c.nhosts, c.repetition,
                      text_field(c.algorithm), csv_microseconds(c.median_s), ci ? csv_microseconds(ci->low) : "",
                      ci ? csv_microseconds(ci->high) : "", number(c.busbw), bw ? number(bw->low) : "",
-                     bw ? number(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", text_field(c.stop));
+                     bw ? number(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", name(c.stop));
 }
 
 std::string criterion_line(const CriterionResult& c) {

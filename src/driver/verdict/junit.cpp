@@ -22,6 +22,7 @@ struct Test {
 struct Suite {
   std::string name;
   std::vector<Test> tests;
+  bool is_verdict = false;  ///< of the whole run
 
   std::size_t count(Outcome outcome) const {
     return static_cast<std::size_t>(
@@ -72,7 +73,9 @@ std::vector<Suite> suites_of(const AcceptResult& result, std::string_view tool) 
   // What a crash leaves behind must not pass.
   const Outcome outcome = ended ? result.outcome : worse(result.outcome, Outcome::inconclusive);
   const std::string words = ended ? outcome_counts(result.criteria) : "the run goes on, or ended before its verdict";
-  suites.push_back({"verdict", {{fmt::format("busbar.{}", tool), "verdict", outcome, "verdict", words}}});
+  suites.push_back({.name = "verdict",
+                    .tests = {{fmt::format("busbar.{}", tool), "verdict", outcome, "verdict", words}},
+                    .is_verdict = true});
   return suites;
 }
 
@@ -170,7 +173,7 @@ std::string junit_xml(const AcceptResult& result, std::string_view tool) {
     errors += suite.count(Outcome::inconclusive);
     skipped += suite.count(Outcome::skip);
     // How long a criterion took means nothing; the run's time stands with its verdict.
-    body += suite_text(suite, result, suite.name == "verdict" ? run_time_s(result) : 0);
+    body += suite_text(suite, result, suite.is_verdict ? run_time_s(result) : 0);
   }
   const std::string title = result.plan.title.empty() ? result.plan.file : result.plan.title;
   const std::string name = fmt::format("busbar {}{}{}", tool, title.empty() ? "" : ": ", title);

@@ -86,7 +86,7 @@ std::vector<std::string> names_of(const std::vector<int>& units, const std::vect
   return found;
 }
 
-CriterionResult criterion_of(const Culprit& culprit, const std::string& unit, const std::vector<std::string>& units) {
+CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::vector<std::string>& units) {
   CriterionResult c;
   c.criterion = Criterion::pairs;
   c.stage = Stage::pairs;
@@ -94,7 +94,7 @@ CriterionResult criterion_of(const Culprit& culprit, const std::string& unit, co
   c.outcome = culprit.outcome;
   c.found = describe(culprit, units);
   // A fabric that is slow only under load is no host's fault.
-  if (unit == "host" && culprit.what != Culprit::What::contention) c.hosts = names_of(culprit.units, units);
+  if (unit == UnitKind::host && culprit.what != Culprit::What::contention) c.hosts = names_of(culprit.units, units);
   return c;
 }
 
@@ -147,8 +147,8 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   return result;
 }
 
-AcceptResult result_of_locate(const std::string& unit, const std::vector<std::string>& units,
-                              const LocateFinding& finding, const std::vector<PairCell>& matrix) {
+AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateFinding& finding,
+                              const std::vector<PairCell>& matrix) {
   AcceptResult result;
   result.plan.stages = {Stage::pairs};
   result.outcome = finding.outcome;

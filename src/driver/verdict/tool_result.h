@@ -12,9 +12,9 @@ namespace busbar {
 /// --csv, --markdown, --prometheus, --history). Times, command and library are the caller's to fill in.
 AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorFinding& finding);
 
-/// The same for `locate`: a criterion per culprit, or one that says that none was found. `unit`: "host" or "rank";
-/// `units`: their names.
-AcceptResult result_of_locate(const std::string& unit, const std::vector<std::string>& units,
-                              const LocateFinding& finding, const std::vector<PairCell>& matrix);
+/// The same for `locate`: a criterion per culprit, or one that says that none was found. `units`: their
+/// names.
+AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateFinding& finding,
+                              const std::vector<PairCell>& matrix);
 
 }  // namespace busbar
