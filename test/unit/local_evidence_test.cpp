@@ -299,7 +299,7 @@ TEST_CASE("a GPU that is lost is a fault; one that is hot or had errors once is 
     gpu.temperature_c = 40;
     gpu.busy_percent = 100;
     gpu.ecc_uncorrected = 0;
-    gpu.nvlinks.assign(18, {.active = true});
+    gpu.nvlinks.assign(18, {.link = 0, .active = true, .speed_mbps = {}});
   }
   CHECK(texts(gpu_troubles(health), Kind::hardware) == Texts{});
   CHECK(texts(gpu_troubles(health), Kind::notice) == Texts{"3 GPUs: 100 % busy, 118 to 120 W of 700, 40 C"});

@@ -120,7 +120,7 @@ class RankSteps : public StepRunner {
       std::vector<const Collective*> collectives;
       for (const PlanCell& cell : result.plan.cells) collectives.push_back(cell.collective);
       const OpenedJobBackend opened = job_.open(config, world_, collectives);
-      result.backend = opened.backend->name();
+      result.backend = opened.backend->traits().name;
       result.library = opened.backend->library_version();
       result.hosts = describe_hosts(world_, *opened.backend);
       result.remarks.insert(result.remarks.end(), opened.remarks.begin(), opened.remarks.end());
