@@ -1,7 +1,7 @@
 // The bug this would catch: an overrun of an in-place call that is told of the out-of-place half, so that the criterion
 // that fails has neither rank nor host.
 
-#include "driver/accept/accept_cell.h"
+#include "driver/accept/accept_engine.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -3,7 +3,6 @@
 
 #include "driver/compare/compare_table.h"
 
-#include "driver/compare/compare_csv.h"
 #include "driver/compare/compare_json.h"
 #include "report_fixture.h"
 

@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "comparison_fixture.h"
-#include "driver/compare/variant_environment.h"
+#include "driver/compare/variants.h"
 
 #include <catch2/catch.hpp>
 

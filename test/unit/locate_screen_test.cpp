@@ -2,8 +2,8 @@
 // drag down, a healthy unit that is suspect because of its partner.
 
 #include "driver/locate/noise.h"
+#include "driver/locate/score_pairs.h"
 #include "driver/locate/screen_pairs.h"
-#include "driver/locate/weigh_evidence.h"
 #include "simulated_cluster.h"
 
 #include <catch2/catch.hpp>

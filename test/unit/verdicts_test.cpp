@@ -3,7 +3,6 @@
 
 #include "driver/compare/verdicts.h"
 
-#include "driver/compare/refine.h"
 #include "driver/compare/rounds.h"
 
 #include <catch2/catch.hpp>

@@ -1,9 +1,8 @@
 #include "driver/accept/accept_engine.h"
 
 #include "common/base/timestamp.h"
-#include "driver/accept/accept_finish.h"
+#include "driver/accept/accept_files.h"
 #include "driver/accept/accept_merge.h"
-#include "driver/accept/accept_store.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -63,4 +63,8 @@ ExitCode run_accept_job(std::span<char*> args, const AcceptOptions& options, Job
 /// Interrupted, after which --resume goes on.
 ExitCode run_accept_launches(std::span<char*> args, const AcceptOptions& options);
 
+/// Tells the cell of `row` with that placement which ranks hold wrong data, and whom they blame. `group_ranks`: the
+/// group's ranks as the job counts them.
+void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, MeasuredCell& cell);
+
 }  // namespace busbar

@@ -3,10 +3,14 @@
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
 #include "common/base/units.h"
+#include "common/output/format.h"
 #include "common/output/wrapped.h"
+#include "common/record/accept_result.h"
+#include "common/record/criterion_words.h"
+#include "common/record/culprit_text.h"
 #include "common/record/node_report.h"
-#include "driver/accept/accept_culprits.h"
-#include "driver/accept/accept_measured.h"
+#include "common/statistics/interval.h"
+#include "driver/accept/judge_acceptance.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,10 +18,193 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
+#include <utility>
 
 namespace busbar {
 namespace {
+
+/// Hosts by how many failed criteria blame them.
+std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const AcceptResult& result) {
+  std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> by_host;
+  for (const CriterionResult& c : result.criteria) {
+    if (c.outcome != Outcome::fail) continue;
+    for (const std::string& host : c.hosts) {
+      auto& [rows, kinds] = by_host[host];
+      ++rows;
+      add_once(kinds, c.criterion == Criterion::doctor || c.criterion == Criterion::counters
+                          ? fmt::format("{} ({})", name(c.criterion), c.cell)
+                          : std::string(name(c.criterion)));
+    }
+  }
+  std::vector<std::pair<std::string, std::vector<std::string>>> list;
+  for (const auto& [host, what] : by_host) list.emplace_back(host, what.second);
+  std::stable_sort(list.begin(), list.end(),
+                   [&](const auto& a, const auto& b) { return by_host[a.first].first > by_host[b.first].first; });
+  return list;
+}
+
+bool failed(const AcceptResult& result, Criterion criterion) {
+  return std::any_of(result.criteria.begin(), result.criteria.end(),
+                     [&](const CriterionResult& c) { return c.outcome == Outcome::fail && c.criterion == criterion; });
+}
+
+/// Who is to blame, a line each: what was located, what hung or crashed, slow ranks, and the hosts that failed criteria
+/// name. Empty where nobody is.
+std::string culprits_text(const AcceptResult& result) {
+  std::string text;
+  const bool is_verdict = result.located && !failed_once(*result.located);
+  if (is_verdict) {
+    for (const Culprit& culprit : result.located->finding.culprits) {
+      if (culprit.outcome == Outcome::fail)
+        text += wrapped("culprit: " + describe(culprit, result.located->units), 2, 11);
+    }
+  }
+  if (is_verdict) {
+    for (const auto& slow : result.located->slow_ranks) {
+      if (slow.outcome == Outcome::fail) text += wrapped("culprit: " + slow.text, 2, 11);
+    }
+  }
+  for (const StageFailure& failure : result.failures) {
+    text += wrapped(fmt::format("culprit: {}{}: {}", failure.hosts.empty() ? "" : compress_hosts(failure.hosts) + ", ",
+                                failure.verdict, failure.text),
+                    2, 11);
+  }
+  constexpr std::size_t kMostHosts = 6;
+  const auto hosts = blamed(result);
+  for (std::size_t i = 0; i < std::min(hosts.size(), kMostHosts); ++i) {
+    text += wrapped(fmt::format("blamed: {}: {}", hosts[i].first, fmt::join(hosts[i].second, ", ")), 2, 10);
+  }
+  if (hosts.size() > kMostHosts) {
+    text += fmt::format("  ... and {} more hosts: look for what they share before replacing any\n",
+                        hosts.size() - kMostHosts);
+  }
+  return text;
+}
+
+/// The one thing to do first, by what failed; empty after a pass.
+std::string next_step(const AcceptResult& result) {
+  const auto hosts = blamed(result);
+  const std::string culprit = hosts.empty() ? "" : hosts.front().first;
+  switch (result.outcome) {
+    case Outcome::skip:
+    case Outcome::pass:
+      return {};
+    case Outcome::warn:
+      return "the warnings below; exit code 7 with --strict";
+    case Outcome::inconclusive:
+      return "run again on quiet machines, with a longer cell-time and max-time: what could not be told is no pass";
+    case Outcome::fail:
+      break;
+  }
+  if (failed(result, Criterion::platform)) return "see why the GPUs are not those that the plan expects: busbar doctor";
+  if (failed(result, Criterion::wrong)) {
+    return culprit.empty() ? "run the collective that failed alone with -c 10 to see which rank is always wrong"
+                           : fmt::format("take {} out and run again: data that pass without it prove it", culprit);
+  }
+  if (failed(result, Criterion::doctor) || failed(result, Criterion::counters))
+    return "what to do stands beside each finding below; busbar doctor looks again in seconds";
+  if (!culprit.empty()) {
+    return fmt::format("busbar doctor --local on {0}, then run again without {0}{1}", culprit,
+                       hosts.size() > 1 ? " (and one host at a time)" : "");
+  }
+  return "busbar locate --full: every pair of hosts, to find a link; if all pairs are good, the whole is set up "
+         "wrongly";
+}
+
+constexpr std::size_t kMostRows = 48;  // two screens
+
+/// Measurements of the same, on several groups of ranks or again later.
+using Alike = std::vector<const MeasuredCell*>;
+
+std::vector<Alike> rows_of(const AcceptResult& result) {
+  std::vector<Alike> rows;
+  std::map<std::tuple<Stage, std::string, std::string, std::string, std::uint64_t, bool>, std::size_t> at;
+  for (const MeasuredCell& c : result.cells) {
+    const auto [found, is_new] = at.try_emplace({c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place}, rows.size());
+    if (is_new) rows.emplace_back();
+    rows[found->second].push_back(&c);
+  }
+  return rows;
+}
+
+double middle(const Alike& alike, double MeasuredCell::*value) {
+  std::vector<double> values;
+  for (const MeasuredCell* c : alike) values.push_back(c->*value);
+  return median(values);
+}
+
+/// "8 hosts, slowest node3: 320 us", "5 times".
+std::string of_several(const Alike& alike) {
+  std::map<std::string, Alike> scopes;
+  for (const MeasuredCell* c : alike) scopes[c->scope].push_back(c);
+  std::string text;
+  if (scopes.size() > 1) {
+    const auto slowest = std::max_element(scopes.begin(), scopes.end(), [](const auto& a, const auto& b) {
+      return middle(a.second, &MeasuredCell::median_s) < middle(b.second, &MeasuredCell::median_s);
+    });
+    text = fmt::format("{} hosts, slowest {}: {} us", scopes.size(), slowest->first,
+                       fit_number(1e6 * middle(slowest->second, &MeasuredCell::median_s), 9));
+  }
+  std::set<int> repetitions;
+  for (const MeasuredCell* c : alike) repetitions.insert(c->repetition);
+  if (repetitions.size() > 1) text += fmt::format("{}{} times", text.empty() ? "" : ", ", repetitions.size());
+  return text;
+}
+
+std::string wrong_text(const Alike& alike) {
+  std::int64_t wrong = 0;
+  for (const MeasuredCell* c : alike) {
+    if (!c->wrong) return "N/A";
+    wrong += *c->wrong;
+  }
+  return std::to_string(wrong);
+}
+
+/// Widths of the columns that depend on what was measured.
+struct Widths {
+  std::size_t cell = 4;
+  std::size_t type = 4;
+};
+
+std::string type_of(const MeasuredCell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
+
+std::string row_text(const Alike& alike, const Widths& widths) {
+  const MeasuredCell& c = *alike.front();
+  const bool is_alone = alike.size() == 1 && c.interval_s;
+  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(c.stage),
+                                      c.cell, widths.cell, type_of(c), widths.type, format_bytes(c.nbytes),
+                                      place(c.in_place), fit_number(1e6 * middle(alike, &MeasuredCell::median_s), 9),
+                                      is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
+                                      fit_number(middle(alike, &MeasuredCell::busbw), 8), wrong_text(alike));
+  const std::string more = of_several(alike);
+  if (more.empty()) return row + '\n';
+  if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);
+  return row + '\n' + wrapped(more, 11, 11);
+}
+
+/// What was measured, a line for each size of a cell in a stage, at most 120 columns: median time, half the width of
+/// its interval, busbw, wrong elements. Of several hosts or repetitions the median, and of hosts the slowest too. Empty
+/// where nothing was measured.
+std::string measured_text(const AcceptResult& result) {
+  const std::vector<Alike> rows = rows_of(result);
+  if (rows.empty()) return {};
+  Widths widths;
+  for (const Alike& alike : rows) {
+    widths.cell = std::max(widths.cell, std::min<std::size_t>(alike.front()->cell.size(), 24));
+    widths.type = std::max(widths.type, type_of(*alike.front()).size());
+  }
+  std::string text =
+      fmt::format("\nmeasured\n  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}\n", "stage", "cell",
+                  widths.cell, "type", widths.type, "size", "place", "time[us]", "+-%", "busbw", "#wrong");
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) text += row_text(rows[i], widths);
+  if (rows.size() > kMostRows) {
+    text += fmt::format("  ... and {} more; the JSON file (-J) has all\n", rows.size() - kMostRows);
+  }
+  return text;
+}
 
 constexpr std::size_t kMostShown = 12;  // groups of rows of one outcome
 

@@ -5,7 +5,6 @@
 #include "common/job/session_job.h"
 #include "common/mpi/child.h"
 #include "common/mpi/collectively.h"
-#include "driver/compare/compare_launches.h"
 #include "driver/compare/verify_emitted.h"
 
 #include <fmt/format.h>

@@ -1,13 +1,12 @@
-#include "driver/compare/compare_job.h"
-
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/check_half.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
+#include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/open_variant.h"
-#include "driver/compare/refine.h"
+#include "driver/compare/verdicts.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,3 @@
-#include "driver/compare/compare_launches.h"
-
 #include "common/backends/backend_traits.h"
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
@@ -9,10 +7,11 @@
 #include "common/measure/plan.h"
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
+#include "driver/compare/compare.h"
 #include "driver/compare/compare_emit.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/launch_rounds.h"
-#include "driver/compare/variant_environment.h"
+#include "driver/compare/variants.h"
 #include "driver/compare/verdicts.h"
 #include "driver/compare/verify_emitted.h"
 #include "driver/history/add_to_history.h"

@@ -3,7 +3,6 @@
 #include "common/output/format.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
-#include "driver/compare/compare_csv.h"
 #include "driver/compare/compare_json.h"
 #include "driver/compare/compare_table.h"
 #include "driver/history/add_to_history.h"

@@ -3,6 +3,7 @@
 #include "driver/compare/comparison.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -55,5 +56,13 @@ struct CellCounts {
   int wrong = 0;  ///< the default included
 };
 CellCounts count_cells(const Comparison& comparison);
+
+/// The size to measure next in order to narrow a crossover: the geometric middle of the first one whose ends are more
+/// than 10 % apart. Nothing where all are narrow, or where a size near the middle was measured already and did not
+/// decide (a tie there is an answer too). Pure.
+std::optional<std::uint64_t> next_size_between(const Comparison& comparison);
+
+/// Whether no case has this size yet.
+bool is_new(const Comparison& comparison, std::uint64_t nbytes);
 
 }  // namespace busbar

@@ -1,6 +1,5 @@
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
-#include "driver/locate/blames.h"
 #include "driver/locate/noise.h"
 #include "driver/locate/search_record.h"
 
@@ -9,9 +8,239 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
 
 namespace busbar {
 namespace {
+
+/// Level by level below which bandwidth a group is slow.
+std::map<int, double> slow_limits(const SearchRecord& record) {
+  std::map<int, std::vector<double>> of_level;
+  for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
+  std::map<int, double> limits;
+  for (auto& [level, values] : of_level) {
+    std::sort(values.begin(), values.end(), std::greater<>());
+    values.resize((values.size() + 3) / 4);
+    limits[level] = record.threshold * median(values);
+  }
+  return limits;
+}
+
+bool share_a_unit(const std::vector<int>& a, const std::vector<int>& b) {
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    if (*x == *y) return true;
+    *x < *y ? ++x : ++y;
+  }
+  return false;
+}
+
+using GroupsOfLevels = std::map<std::pair<int, std::vector<int>>, SlowGroup>;
+
+double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
+  double slow = 0.5;
+  double measured = 1;
+  for (const auto& [key, other] : all) {
+    if (share_a_unit(group.units, other.units)) continue;
+    slow += other.measurements.slow;
+    measured += other.measurements.measured;
+  }
+  return static_cast<double>(all.size()) * std::pow(slow / measured, group.measurements.slow);
+}
+
+}  // namespace
+
+std::vector<int> slow_rails(const SearchRecord& record, int unit) {
+  std::map<int, std::vector<double>> own;
+  std::map<int, std::vector<double>> others;
+  double best = 0;
+  for (const PairResult& result : record.results) {
+    if (result.kind != LocateRound::Kind::rail) continue;
+    const auto bandwidth = static_cast<double>(result.bandwidth);
+    if (result.tested == unit) {
+      own[result.rail].push_back(bandwidth);
+      best = std::max(best, bandwidth);
+    } else if (result.tested == PairResult::kNothing) {
+      others[result.rail].push_back(bandwidth);
+    }
+  }
+  std::vector<int> slow;
+  for (const auto& [rail, values] : own) {
+    const auto found = others.find(rail);
+    const double normal = found == others.end() ? best : median(found->second);
+    if (*std::max_element(values.begin(), values.end()) < record.threshold * normal) slow.push_back(rail);
+  }
+  return slow;
+}
+
+std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
+  const std::map<int, double> limits = slow_limits(record);
+  if (limits.empty()) return {};
+  const int last = limits.rbegin()->first;
+  GroupsOfLevels all;
+  for (const GroupResult& group : record.groups) {
+    SlowGroup& entry = all[{group.level, group.units}];
+    entry.units = group.units;
+    entry.measurements.add(group.bandwidth / (limits.at(group.level) / record.threshold),
+                           group.bandwidth < limits.at(group.level));
+  }
+  std::vector<SlowGroup> found;
+  for (const auto& [key, group] : all) {
+    // The last groups are pairs, which have confirmations of their own.
+    if (group.measurements.slow < group.measurements.measured || key.first == last) continue;
+    const bool part_is_slow =
+        std::any_of(all.begin(), all.end(), [&, level = key.first, &units = key.second](auto& other) {
+          const SlowCount& its = other.second.measurements;
+          return its.slow == its.measured && other.first.first == level + 1 && other.second.units != units &&
+                 std::includes(units.begin(), units.end(), other.second.units.begin(), other.second.units.end());
+        });
+    if (part_is_slow) continue;
+    found.push_back(group);
+    found.back().chance = chance_of(group, all);
+  }
+  return found;
+}
+
+namespace {
+
+/// Whom the measurements of one kind blame, and how many could not be told from chance.
+struct Blames {
+  std::vector<Culprit> units;
+  std::vector<int> ends;  ///< of `units`
+  std::vector<Culprit> links;
+  int undecided = 0;
+};
+
+using Side = Culprit::Side;
+using What = Culprit::What;
+
+/// Slow measurements of two kinds as one.
+SlowCount together(SlowCount a, const SlowCount& b) {
+  a.measured += b.measured;
+  a.slow += b.slow;
+  a.sum += b.sum;
+  a.squares += b.squares;
+  return a;
+}
+
+/// Fail below `fail` of the median, else warn.
+Outcome outcome_of(double ratio, const SearchOptions& options) {
+  return ratio < options.fail ? Outcome::fail : Outcome::warn;
+}
+
+/// Slow only under load: alone it does as well as the others, or makes up most of what it lacks.
+bool recovers_alone(double ratio, double alone_ratio, double threshold) {
+  return alone_ratio > 0 && alone_ratio >= std::max(threshold, (1 + ratio) / 2);
+}
+
+Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
+  const SlowCount all = together(end.pairs, end.confirmations);
+  Culprit culprit;
+  culprit.units = {end.end % record.nunits};
+  culprit.slow_partners = end.pairs.slow;
+  culprit.partners = end.pairs.measured;
+  culprit.failed_confirmations = end.confirmations.slow;
+  culprit.confirmations = end.confirmations.measured;
+  culprit.ratio = all.mean();
+  culprit.ratio_error = all.deviation();
+  culprit.alone_ratio = end.alone_ratio;
+  culprit.intermittent = end.comes_and_goes();
+  if (culprit.intermittent && all.slow < 3) {  // only within its measurements
+    culprit.slow_partners = end.dipped;
+    culprit.partners = end.measured;
+    culprit.failed_confirmations = end.dipped_again;
+    culprit.ratio = culprit.ratio_error = 0;
+    culprit.over_time = end.sustained;
+    // Its median repetition is as fast as others', so it is the time lost in the dips that counts, and that the tests
+    // made for its sake dip too.
+    const bool persists = 2 * end.dipped_again > end.confirmations.measured && end.dip_chance <= kFalseFailures;
+    culprit.outcome = persists ? outcome_of(end.sustained, record.options) : Outcome::warn;
+    return culprit;
+  }
+  culprit.outcome = outcome_of(culprit.ratio, record.options);
+  if (!culprit.intermittent && recovers_alone(culprit.ratio, culprit.alone_ratio, record.threshold)) {
+    culprit.what = What::contention;
+  }
+  return culprit;
+}
+
+Culprit link_culprit(const LinkEvidence& link, const SearchRecord& record) {
+  Culprit culprit;
+  culprit.what = What::link;
+  culprit.units = {link.a % record.nunits, link.b % record.nunits};
+  culprit.slow_partners = 1;
+  culprit.partners = 1;
+  culprit.failed_confirmations = link.measurements.slow - 1;
+  culprit.confirmations = link.measurements.measured - 1;
+  culprit.ratio = link.measurements.mean();
+  culprit.ratio_error = link.measurements.deviation();
+  culprit.alone_ratio = link.alone_ratio;
+  culprit.outcome = outcome_of(culprit.ratio, record.options);
+  if (recovers_alone(culprit.ratio, culprit.alone_ratio, record.threshold)) culprit.what = What::contention;
+  return culprit;
+}
+
+Side side_of(const Blames& one_way, int unit, int nunits) {
+  const auto has = [&](int end) { return std::count(one_way.ends.begin(), one_way.ends.end(), end) > 0; };
+  const bool sends = has(unit);
+  const bool receives = has(nunits + unit);
+  return sends && receives ? Side::both : sends ? Side::transmit : receives ? Side::receive : Side::unknown;
+}
+
+Blames blames_of(const PairEvidence& evidence, const SearchRecord& record) {
+  Blames blames;
+  std::set<int> blamed;
+  for (const EndEvidence& end : evidence.ends) {
+    if (end.blamed() || end.comes_and_goes()) {
+      blames.units.push_back(unit_culprit(end, record));
+      blames.ends.push_back(end.end);
+      blamed.insert(end.end);
+    } else if (end.slow() && end.confirmations.measured > 0) {
+      ++blames.undecided;
+    }
+  }
+  for (const LinkEvidence& link : evidence.links) {
+    if (blamed.count(link.a) > 0 || blamed.count(link.b) > 0) continue;
+    if (link.blamed()) {
+      blames.links.push_back(link_culprit(link, record));
+    } else if (link.always_slow() && link.measurements.measured >= 3 && link.alone.slow == link.alone.measured) {
+      ++blames.undecided;
+    }
+  }
+  return blames;
+}
+
+/// What both kinds say, once: a unit that is slow both ways at once and when sending is one culprit with a side.
+std::vector<Culprit> join_blames(const Blames& two_way, const Blames& one_way, int nunits) {
+  std::vector<Culprit> culprits = two_way.units;
+  for (Culprit& culprit : culprits) culprit.side = side_of(one_way, culprit.units.front(), nunits);
+  for (const Culprit& culprit : one_way.units) {
+    const bool known =
+        std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& c) { return c.units == culprit.units; });
+    if (known) continue;
+    culprits.push_back(culprit);
+    culprits.back().side = side_of(one_way, culprit.units.front(), nunits);
+  }
+  culprits.insert(culprits.end(), two_way.links.begin(), two_way.links.end());
+  for (const Culprit& culprit : one_way.links) {
+    std::vector<int> back(culprit.units.rbegin(), culprit.units.rend());
+    const auto same = std::find_if(culprits.begin(), culprits.end(), [&](const Culprit& c) {
+      return c.units.size() == 2 && (c.units == culprit.units || c.units == back);
+    });
+    if (same == culprits.end()) {
+      culprits.push_back(culprit);
+      culprits.back().side = Side::transmit;  // from the first to the second
+    } else if (same->side == Side::unknown) {
+      same->units = culprit.units;
+      same->side = Side::transmit;
+    } else if (same->units == back) {
+      same->side = Side::both;
+    }
+  }
+  return culprits;
+}
 
 using Side = Culprit::Side;
 using What = Culprit::What;

@@ -2,13 +2,16 @@
 
 #include "common/base/units.h"
 #include "common/record/culprit_text.h"
+#include "common/statistics/interval.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <set>
 
 namespace busbar {
 namespace {
@@ -119,6 +122,142 @@ std::string locate_text(const LocateRun& run) {
   text += ranks_text(run.ranks);
   if (!counters_first) text += counters_text(run);
   return text + suspects_table(run.located) + matrix_text(run.located) + "#\n" + measured_text(run);
+}
+
+namespace {
+
+constexpr std::size_t kNumbersUpTo = 16;
+constexpr std::size_t kMapUpTo = 32;
+
+/// Shares of the median by (row, column).
+using Shares = std::map<std::pair<int, int>, double>;
+
+double median_of(const std::vector<PairCell>& cells, bool one_way) {
+  std::vector<double> bandwidths;
+  for (const PairCell& cell : cells) {
+    if (cell.one_way == one_way && cell.bandwidth > 0) bandwidths.push_back(cell.bandwidth);
+  }
+  return median(bandwidths);
+}
+
+Shares shares_of(const std::vector<PairCell>& cells, bool one_way, double of) {
+  Shares shares;
+  for (const PairCell& cell : cells) {
+    if (cell.one_way != one_way || !(cell.bandwidth > 0)) continue;
+    shares[{cell.a, cell.b}] = cell.bandwidth / of;
+    if (!one_way) shares[{cell.b, cell.a}] = cell.bandwidth / of;
+  }
+  return shares;
+}
+
+std::size_t name_width(const std::vector<std::string>& names) {
+  std::size_t width = 4;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  return std::min<std::size_t>(width, 24);
+}
+
+std::string numbers(const Shares& shares, const std::vector<std::string>& names) {
+  const std::size_t width = name_width(names);
+  std::string text = fmt::format("# {:>{}}", "", width);
+  for (std::size_t column = 0; column < names.size(); ++column) text += fmt::format(" {:>4} ", column);
+  text.pop_back();
+  text += "\n";
+  for (std::size_t row = 0; row < names.size(); ++row) {
+    text += fmt::format("# {:>{}}", names[row].substr(0, width), width);
+    for (std::size_t column = 0; column < names.size(); ++column) {
+      const auto found = shares.find({static_cast<int>(row), static_cast<int>(column)});
+      if (found == shares.end()) {
+        text += fmt::format(" {:>4} ", row == column ? "-" : ".");
+        continue;
+      }
+      const double share = found->second;
+      text += fmt::format(" {:>4.0f}{}", 100 * share, share < 0.8 ? '#' : share < 0.9 ? '*' : ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+  }
+  return text;
+}
+
+/// A point where all is well, the tenth where it is not.
+char shade(double share) {
+  if (share >= 0.9) return '.';
+  return static_cast<char>('0' + static_cast<int>(std::floor(10 * share)));
+}
+
+std::string heat_map(const Shares& shares, const std::vector<std::string>& names) {
+  const std::size_t width = name_width(names);
+  std::string text;
+  for (std::size_t row = 0; row < names.size(); ++row) {
+    std::string line = fmt::format("# {:>{}}  ", names[row].substr(0, width), width);
+    for (std::size_t column = 0; column < names.size(); ++column) {
+      const auto found = shares.find({static_cast<int>(row), static_cast<int>(column)});
+      line += found != shares.end() ? shade(found->second) : row == column ? '\\' : ' ';
+      line += ' ';
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string suspect_rows(const Shares& shares, const AcceptResult::Located& located) {
+  constexpr std::size_t kMost = 12;
+  std::set<int> suspects;
+  for (const Culprit& culprit : located.finding.culprits) suspects.insert(culprit.units.begin(), culprit.units.end());
+  std::string text;
+  for (const int unit : suspects) {
+    std::string line;
+    std::size_t shown = 0;
+    for (auto at = shares.lower_bound({unit, 0}); at != shares.end() && at->first.first == unit; ++at) {
+      if (++shown > kMost) break;
+      line += fmt::format("  {} {:.0f}", located.units[at->first.second], 100 * at->second);
+    }
+    text += fmt::format("# {}:{}{}\n", located.units[unit], line, shown > kMost ? "  ..." : "");
+  }
+  return text;
+}
+
+std::string histogram(const Shares& shares) {
+  constexpr int kBins = 12;  // of a tenth; the last holds everything above
+  constexpr double kWidth = 60;
+  std::vector<std::size_t> counts(kBins);
+  for (const auto& [pair, share] : shares) {
+    ++counts[std::clamp(static_cast<int>(std::floor(10 * share)), 0, kBins - 1)];
+  }
+  const auto most = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
+  std::string text;
+  for (int bin = 0; bin < kBins; ++bin) {
+    if (counts[bin] == 0) continue;
+    const auto length = static_cast<std::size_t>(std::ceil(kWidth * static_cast<double>(counts[bin]) / most));
+    const std::string range = bin + 1 == kBins ? fmt::format("{:>3} %  up  ", 10 * bin)
+                                               : fmt::format("{:>3}-{:>3} %  ", 10 * bin, 10 * (bin + 1));
+    text += fmt::format("# {}{:>9}  {}\n", range, counts[bin], std::string(length, '#'));
+  }
+  return text;
+}
+
+std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
+  const bool as_judged = !one_way && located.finding.median_bandwidth > 0;
+  const double of = as_judged ? located.finding.median_bandwidth : median_of(located.matrix, one_way);
+  const Shares shares = shares_of(located.matrix, one_way, of);
+  if (shares.empty()) return "";
+  std::string text = fmt::format("#\n# {}, in % of the median of {}",
+                                 one_way ? "one way, the row sends" : "pairs, the slower way", bandwidth_text(of));
+  if (located.units.size() <= kNumbersUpTo) {
+    return text + " (# below 80, * below 90, . not measured)\n" + numbers(shares, located.units);
+  }
+  if (located.units.size() <= kMapUpTo) {
+    return text + " (. 90 and more, else the tens; blank: not measured)\n" + heat_map(shares, located.units);
+  }
+  return text + fmt::format("; the suspects with their partners, then how many {} pairs\n", name(located.unit)) +
+         suspect_rows(shares, located) + histogram(shares);
+}
+
+}  // namespace
+
+std::string matrix_text(const AcceptResult::Located& located) {
+  return one_matrix(located, false) + one_matrix(located, true);
 }
 
 }  // namespace busbar

@@ -2,7 +2,7 @@
 
 #include "common/statistics/random.h"
 #include "driver/locate/pairing.h"
-#include "driver/locate/weigh_evidence.h"
+#include "driver/locate/score_pairs.h"
 
 #include <cstdint>
 #include <map>

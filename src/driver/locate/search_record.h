@@ -1,9 +1,8 @@
 #pragma once
 
-#include "driver/locate/pair_results.h"
+#include "driver/locate/score_pairs.h"
 #include "driver/locate/search.h"
 #include "driver/locate/soak_watch.h"
-#include "driver/locate/weigh_evidence.h"
 
 #include <limits>
 #include <vector>

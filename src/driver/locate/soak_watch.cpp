@@ -1,7 +1,7 @@
 #include "driver/locate/soak_watch.h"
 
 #include "common/statistics/distributions.h"
-#include "driver/locate/weigh_evidence.h"
+#include "driver/locate/score_pairs.h"
 
 #include <algorithm>
 #include <bit>
