@@ -14,13 +14,13 @@ namespace busbar {
 namespace {
 
 int run(const Launch& launch, int argc, char** argv) {
-  const bool speaks = launch.rank <= 0;
+  const bool is_root = launch.rank <= 0;
   const AcceptArguments arguments = read_accept_arguments(argc, argv);
   const AcceptOptions& options = arguments.options;
   if (const auto code = help_or_version(launch, arguments.action, accept_help)) return *code;
   if (options.dry_run) {
     const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
-    if (speaks) fmt::print("{}", accept_dry_run(plan, !options.launch.empty()));
+    if (is_root) fmt::print("{}", accept_dry_run(plan, !options.launch.empty()));
     return code_of(ExitCode::good);
   }
   if (launch.launched() && !options.launch.empty()) {

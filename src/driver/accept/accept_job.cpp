@@ -157,9 +157,9 @@ std::vector<SkippedCell> skipped_of(const PlanCell& cell, Stage stage, const std
 }
 
 /// What the groups' first processes hold, together on process 0 of the world.
-CellResults gather(const Comm& world, const CellResults& mine, bool speaks) {
+CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   CellResults all;
-  for (const std::string& bytes : world.gather(speaks ? pack_fields(mine) : "")) {
+  for (const std::string& bytes : world.gather(is_root ? pack_fields(mine) : "")) {
     if (bytes.empty()) continue;
     CellResults of_group = unpack_fields<CellResults>(bytes);
     std::move(of_group.cells.begin(), of_group.cells.end(), std::back_inserter(all.cells));
@@ -188,7 +188,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
   const Traffic traffic = agree_on_traffic(world, *cell.collective, config);
   const Backend::MemoryLimit limit = least_memory(world, backend, *cell.collective);
   const Plan plan = agree_on_plan(world, group_comm, config, *cell.collective, backend, traffic, limit);
-  const bool speaks = group_comm.rank() == 0;
+  const bool is_root = group_comm.rank() == 0;
   CellResults results;
   results.skipped = skipped_of(cell, stage, group.scope, plan);
 
@@ -216,7 +216,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
     for (MeasuredCell& m : results.cells) m.core_wait = waited;
   }
   job.begin(Phase::finishing, fmt::format("{} {}: gathering results", name(stage), cell.name));
-  return gather(world, results, speaks);
+  return gather(world, results, is_root);
 }
 
 /// "NVIDIA H200 x 8", "host memory".

@@ -7,7 +7,7 @@
 namespace busbar {
 namespace {
 
-/// That something ran, and on what, is no judgement of it.
+/// That something ran, and on what, is not a judgement of it.
 bool is_judgement(const CriterionResult& c) {
   return c.outcome != Outcome::skip &&
          (c.outcome != Outcome::pass || (c.criterion != Criterion::completed && c.criterion != Criterion::platform));

@@ -81,7 +81,7 @@ double usual_spread(const std::vector<HostTime>& hosts) {
   return robust_spread(times).value;
 }
 
-/// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is no outlier.
+/// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is not an outlier.
 BoundVerdict judge_host(const HostTime& h, const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s,
                         double spread) {
   BoundVerdict verdict = judge_bound(shortfall(h.time, ordinary_s), bound, false);

@@ -97,7 +97,7 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
                          {"collective", "nodes", "ranks", "network", "sizes", "algorithm", "busbw", "kind", "source"});
     }
   });
-  // A number that nobody can be asked about is no expectation.
+  // A number that nobody can be asked about is not an expectation.
   if (e.source.empty()) place.fail(mark, "a number without source");
   if (!has_kind) place.fail(mark, "a number without kind: measured or threshold");
   if (e.collective.empty() || e.nbytes_max == 0 || e.busbw <= 0) {
@@ -187,7 +187,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is no B200.
+/// "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is not a B200.
 std::set<std::string> words(std::string_view text) {
   std::set<std::string> found;
   std::string word;

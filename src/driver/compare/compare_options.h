@@ -14,7 +14,7 @@ namespace busbar {
 struct CompareOptions {
   std::vector<const Collective*> collectives;
   std::vector<Varied> vary;
-  double delta = 0.02;  ///< differences within this band are none
+  double delta = 0.02;  ///< differences within this band do not count
   bool refine = false;  ///< measure between the sizes where the lead changes
 
   std::string launch;      ///< command that starts one launch; empty: one job, a communicator per variant

@@ -39,11 +39,11 @@ void add_comparison(HistoryRun& run, const Comparison& comparison) {
   }
 }
 
-CompareReporter::CompareReporter(bool speaks, const RunInfo& info, double delta)
-    : speaks_(speaks), info_(info), delta_(delta) {}
+CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta)
+    : is_root_(is_root), info_(info), delta_(delta) {}
 
 void CompareReporter::begin(const std::string& header) {
-  if (!speaks_) return;
+  if (!is_root_) return;
   const auto tell_other_name = [](const std::string& asked, const std::string& got) {
     if (got != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, got);
   };
@@ -68,12 +68,12 @@ void CompareReporter::begin(const std::string& header) {
 }
 
 void CompareReporter::progress(const std::string& text) {
-  if (speaks_) line_.show(text);
+  if (is_root_) line_.show(text);
 }
 
 void CompareReporter::add(const Comparison& comparison) {
   comparisons_.push_back(comparison);
-  if (!speaks_) return;
+  if (!is_root_) return;
   line_.erase();
   to_stdout(comparison_text(comparison));
   write_csv(compare_csv_lines(comparison));
@@ -81,7 +81,7 @@ void CompareReporter::add(const Comparison& comparison) {
 }
 
 void CompareReporter::end(ExitCode code) {
-  if (!speaks_) return;
+  if (!is_root_) return;
   line_.erase();
   write_json(code);
   if (!history_) return;

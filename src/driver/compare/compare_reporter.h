@@ -18,7 +18,7 @@ namespace busbar {
 class CompareReporter {
  public:
   /// The files' names are those of info.config.
-  CompareReporter(bool speaks, const RunInfo& info, double delta);
+  CompareReporter(bool is_root, const RunInfo& info, double delta);
 
   /// Opens the files and prints what comes before the first table: `header`, or compare_header() where that is empty.
   /// Throws Error(bad_config) if a file cannot be created.
@@ -39,7 +39,7 @@ class CompareReporter {
   void write_json(std::optional<ExitCode> code);
   void write_csv(const std::string& text);
 
-  bool speaks_;
+  bool is_root_;
   const RunInfo& info_;
   double delta_;
   TerminalLine line_;

@@ -8,7 +8,7 @@
 
 namespace busbar {
 
-// What `busbar compare` says on stdout. Lines that are no rows of numbers begin with `#`.
+// What `busbar compare` says on stdout. Lines that are not rows of numbers begin with `#`.
 
 /// The lines before the first table.
 std::string compare_header(const RunInfo& info, double delta);

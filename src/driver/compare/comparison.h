@@ -54,7 +54,7 @@ struct Comparison {
   std::string backend;  ///< BackendTraits::name
   int nranks = 0;
   int nnodes = 0;
-  double delta = 0.02;            ///< differences within this band are none
+  double delta = 0.02;            ///< differences within this band do not count
   bool between_launches = false;  ///< each variant was a launch of its own, not a communicator
   std::vector<Variant> variants;
   std::vector<ComparedCase> cases;

@@ -19,8 +19,8 @@ namespace busbar {
 // band; the rule holds from that size up to the next measured one, where the next verdict begins, and the last one up
 // to the last measured size. Everywhere else (below, beyond, at ties) the library decides as before: what was not
 // measured is not claimed. Where the former rule's variant is confidently faster too and within the band of the
-// winner, it goes on, because the simpler table is worth more than a difference that is none. Cases that a rule cannot
-// tell apart (types, operations, placements of one size) must agree on the variant.
+// winner, it goes on, because the simpler table is worth more than a difference that does not count. Cases that a rule
+// cannot tell apart (types, operations, placements of one size) must agree on the variant.
 
 /// What is decided at one measured size.
 struct SizeChoice {

@@ -24,7 +24,7 @@ double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e
 
 bool is_look(int rounds) { return std::find(kLooks.begin(), kLooks.end(), rounds) != kLooks.end(); }
 
-/// Nothing below can be said of a time that is none.
+/// Nothing below can be said of what is not a time.
 double positive(double time_s) { return std::max(time_s, 1e-12); }
 
 }  // namespace
@@ -89,7 +89,7 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
   return true;
 }
 
-/// In full: a fast variant that computes something else is no winner.
+/// In full: a fast variant that computes something else is not a winner.
 void Rounds::check(Backend& backend, const Workload& workload, VariantCell& cell) {
   if (config_.check > 0) {
     Verifier own(backend, local_ranks_);

@@ -18,7 +18,7 @@ struct Sent {
 using SentMatrix = std::vector<std::vector<Sent>>;
 
 /// One rank's row from the file that Open MPI's pml monitoring writes at the end (lines "I rank peer N bytes M msgs
-/// sent ..." of the library's own messages, "E" of the program's). Throws Error(backend) for what is no such file.
+/// sent ..." of the library's own messages, "E" of the program's). Throws Error(backend) for what is not such a file.
 std::vector<Sent> parse_monitoring(std::string_view text, int rank, int nranks);
 
 /// (with - without) / calls. Throws Error(inconclusive) where it does not divide: the calls did not all send the same.

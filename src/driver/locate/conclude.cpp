@@ -106,7 +106,7 @@ std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
 namespace {
 
 /// Whom the measurements of one kind blame, and how many could not be told from chance.
-struct Blames {
+struct Suspects {
   std::vector<Culprit> units;
   std::vector<int> ends;  ///< of `units`
   std::vector<Culprit> links;
@@ -182,38 +182,38 @@ Culprit link_culprit(const LinkEvidence& link, const SearchRecord& record) {
   return culprit;
 }
 
-Side side_of(const Blames& one_way, int unit, int nunits) {
+Side side_of(const Suspects& one_way, int unit, int nunits) {
   const auto has = [&](int end) { return std::count(one_way.ends.begin(), one_way.ends.end(), end) > 0; };
   const bool sends = has(unit);
   const bool receives = has(nunits + unit);
   return sends && receives ? Side::both : sends ? Side::transmit : receives ? Side::receive : Side::unknown;
 }
 
-Blames blames_of(const PairEvidence& evidence, const SearchRecord& record) {
-  Blames blames;
+Suspects suspects_of(const PairEvidence& evidence, const SearchRecord& record) {
+  Suspects suspects;
   std::set<int> blamed;
   for (const EndEvidence& end : evidence.ends) {
     if (end.blamed() || end.comes_and_goes()) {
-      blames.units.push_back(unit_culprit(end, record));
-      blames.ends.push_back(end.end);
+      suspects.units.push_back(unit_culprit(end, record));
+      suspects.ends.push_back(end.end);
       blamed.insert(end.end);
     } else if (end.slow() && end.confirmations.measured > 0) {
-      ++blames.undecided;
+      ++suspects.undecided;
     }
   }
   for (const LinkEvidence& link : evidence.links) {
     if (blamed.count(link.a) > 0 || blamed.count(link.b) > 0) continue;
     if (link.blamed()) {
-      blames.links.push_back(link_culprit(link, record));
+      suspects.links.push_back(link_culprit(link, record));
     } else if (link.always_slow() && link.measurements.measured >= 3 && link.alone.slow == link.alone.measured) {
-      ++blames.undecided;
+      ++suspects.undecided;
     }
   }
-  return blames;
+  return suspects;
 }
 
 /// What both kinds say, once: a unit that is slow both ways at once and when sending is one culprit with a side.
-std::vector<Culprit> join_blames(const Blames& two_way, const Blames& one_way, int nunits) {
+std::vector<Culprit> join_suspects(const Suspects& two_way, const Suspects& one_way, int nunits) {
   std::vector<Culprit> culprits = two_way.units;
   for (Culprit& culprit : culprits) culprit.side = side_of(one_way, culprit.units.front(), nunits);
   for (const Culprit& culprit : one_way.units) {
@@ -271,7 +271,7 @@ void add_groups(const SearchRecord& record, std::vector<Culprit>& culprits) {
       return std::all_of(c.units.begin(), c.units.end(),
                          [&](int u) { return std::binary_search(group.units.begin(), group.units.end(), u); });
     });
-    if (explained || group.measurements.measured < kTimes || group.chance > kFalseBlames) continue;
+    if (explained || group.measurements.measured < kTimes || group.chance > kFalseSuspects) continue;
     Culprit culprit;
     culprit.what = What::contention;
     culprit.units = group.units;
@@ -333,7 +333,8 @@ void conclude_two(const SearchRecord& record, LocateFinding& finding) {
 }
 
 /// Why the search cannot say that all is well.
-std::string doubts(const SearchRecord& record, const PairEvidence& both, const Blames& blames, const Blames& one_way) {
+std::string doubts(const SearchRecord& record, const PairEvidence& both, const Suspects& suspects,
+                   const Suspects& one_way) {
   const auto reference = both.screen.reference;
   const auto missing = std::count(both.screen.state.begin(), both.screen.state.end(), Screen::State::unknown);
   if (both.pairs.empty()) return "no pair could be measured";
@@ -360,18 +361,18 @@ std::string doubts(const SearchRecord& record, const PairEvidence& both, const B
     return fmt::format("the same pair varies by {:.0f} %: only what is below {:.2f} of the median can be told",
                        100 * record.noise, std::max(record.threshold, 0.0));
   }
-  if (blames.undecided + one_way.undecided > 0) {
+  if (suspects.undecided + one_way.undecided > 0) {
     return fmt::format(
         "{} more were slow each time, but {:.1f} % of the measurements of good pairs are slow: chance "
         "cannot be excluded",
-        blames.undecided + one_way.undecided, 100 * both.slow_share);
+        suspects.undecided + one_way.undecided, 100 * both.slow_share);
   }
   return "";
 }
 
 /// More than a third cannot be held against the rest: what is normal?
-bool too_many(const Blames& blames, int nunits) {
-  return static_cast<int>(blames.units.size()) > std::max(1, nunits / 3);
+bool too_many(const Suspects& suspects, int nunits) {
+  return static_cast<int>(suspects.units.size()) > std::max(1, nunits / 3);
 }
 
 }  // namespace
@@ -392,25 +393,25 @@ LocateFinding conclude(const SearchRecord& record) {
     conclude_two(record, finding);
     return finding;
   }
-  const PairEvidence both = record.weigh(false);
-  const PairEvidence directed = record.weigh(true);
-  Blames blames = blames_of(both, record);
-  Blames one_way = blames_of(directed, record);
+  const PairEvidence both = record.score(false);
+  const PairEvidence directed = record.score(true);
+  Suspects suspects = suspects_of(both, record);
+  Suspects one_way = suspects_of(directed, record);
   finding.median_bandwidth = both.screen.reference;
   finding.slow_share = both.slow_share;
   const int met = record.few() ? record.nunits - 1 : record.options.matchings;
   finding.expected_false = record.nunits * share_of_chance(both.slow_share, met, record.options.confirmations);
-  finding.reason = doubts(record, both, blames, one_way);
-  if (too_many(blames, record.nunits) || too_many(one_way, 2 * record.nunits)) {
-    const std::size_t most = std::max(blames.units.size(), one_way.units.size());
+  finding.reason = doubts(record, both, suspects, one_way);
+  if (too_many(suspects, record.nunits) || too_many(one_way, 2 * record.nunits)) {
+    const std::size_t most = std::max(suspects.units.size(), one_way.units.size());
     finding.reason = fmt::format(
         "{} of {} units are slower than the rest by more than the noise: two groups, and which "
         "of them is as it should be cannot be told",
         most, record.nunits);
-    blames.units.clear();
+    suspects.units.clear();
     one_way.units.clear();
   }
-  finding.culprits = join_blames(blames, one_way, record.nunits);
+  finding.culprits = join_suspects(suspects, one_way, record.nunits);
   for (Culprit& culprit : finding.culprits) {
     if (culprit.units.size() != 1) continue;
     culprit.slow_rails = slow_rails(record, culprit.units.front());

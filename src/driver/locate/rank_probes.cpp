@@ -33,7 +33,7 @@ class Work {
         pattern_(make_pattern(DType::float32, std::nullopt, 1, 1)),
         on_host_(backend.traits().memory == MemoryKind::host) {}
 
-  /// On the host a thread's CPU time: that others had the core is no fault of the core.
+  /// On the host a thread's CPU time: that others had the core is not its fault.
   double timed(SoloProbe probe) {
     if (probe == SoloProbe::spin) return canary_.run().spin_s;
     const double cpu = thread_cpu_s();

@@ -67,9 +67,9 @@ double tail(int slow, int measured, double share) {
 
 double smoothed(double slow, double measured) { return (slow + 0.5) / (measured + 1); }
 
-class Weighing {
+class PairScoring {
  public:
-  Weighing(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few)
+  PairScoring(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few)
       : results_(results), nunits_(nunits), nends_(one_way ? 2 * nunits : nunits), threshold_(threshold) {
     evidence_.one_way = one_way;
     evidence_.pairs = pairs_of_screen(results, one_way, nunits, {});
@@ -80,7 +80,7 @@ class Weighing {
     evidence_.screen = screen_pairs(evidence_.pairs, nends_, threshold, few);
   }
 
-  PairEvidence weigh() {
+  PairEvidence score() {
     if (evidence_.pairs.empty()) return std::move(evidence_);
     count_pairs();
     count_dips();
@@ -326,8 +326,8 @@ bool EndEvidence::comes_and_goes() const {
   return often_slow || (dipped >= kTimes && dip_chance <= kFalseAlarms);
 }
 
-PairEvidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few) {
-  return Weighing(results, one_way, nunits, threshold, few).weigh();
+PairEvidence score_pairs(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few) {
+  return PairScoring(results, one_way, nunits, threshold, few).score();
 }
 
 }  // namespace busbar

@@ -47,7 +47,7 @@ std::vector<double> round_factors(std::span<const PairResult> results, bool one_
 
 /// The most units blamed by chance that a search may expect: one is blamed only where (how many there are) x
 /// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
-constexpr double kFalseBlames = 0.01;
+constexpr double kFalseSuspects = 0.01;
 /// The same of what fewer measurements speak for, and what a dip more looks like: a unit that is slow only at times,
 /// which --soak shows better, and a single pair, which --full does.
 constexpr double kFalseAlarms = 1e-4;
@@ -81,7 +81,7 @@ struct EndEvidence {
   int dipped_again = 0;   ///< of the confirmations
   double sustained = 1;   ///< over all its measurements, dips included, of what others sustain
   bool slow() const { return suspect && 2 * confirmations.slow > confirmations.measured; }
-  bool blamed() const { return slow() && chance <= kFalseBlames; }
+  bool blamed() const { return slow() && chance <= kFalseSuspects; }
   /// Slow too often for chance, but not always.
   bool comes_and_goes() const;
 };
@@ -111,6 +111,6 @@ struct PairEvidence {
 };
 
 /// Pure: the same results, the same evidence. `few`: as screen_pairs.
-PairEvidence weigh_evidence(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few);
+PairEvidence score_pairs(std::span<const PairResult> results, bool one_way, int nunits, double threshold, bool few);
 
 }  // namespace busbar

@@ -182,7 +182,7 @@ void Search::Impl::plan_more(double elapsed_s) {
 
 void Search::Impl::plan_confirm() {
   for (const bool one_way : {false, true}) {
-    PairEvidence evidence = record.weigh(one_way);
+    PairEvidence evidence = record.score(one_way);
     if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) evidence.links.clear();
     push(plan_confirmations(evidence, record.results, record.nunits, record.options.confirmations, random));
   }
@@ -192,7 +192,7 @@ void Search::Impl::plan_retest() {
   // With few units or all pairs it is the pairs that are asked about; after four matchings only what fits in between.
   if (!record.few() && !record.options.full) return;
   for (const bool one_way : {false, true}) {
-    const PairEvidence evidence = record.weigh(one_way);
+    const PairEvidence evidence = record.score(one_way);
     if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) continue;
     std::vector<LinkEvidence> open;
     for (const LinkEvidence& link : evidence.links) {
@@ -206,7 +206,7 @@ void Search::Impl::plan_retest() {
 void Search::Impl::plan_alone_rounds() {
   constexpr int kMostRounds = 4;
   for (const bool one_way : {false, true}) {
-    const PairEvidence evidence = record.weigh(one_way);
+    const PairEvidence evidence = record.score(one_way);
     std::vector<EndEvidence> ends;
     std::vector<LinkEvidence> links;
     for (const EndEvidence& end : evidence.ends) {
@@ -242,7 +242,7 @@ void Search::Impl::plan_rail_rounds() {
   std::vector<int> rails(static_cast<std::size_t>(record.options.rails));
   std::iota(rails.begin(), rails.end(), 0);
   const std::vector<int> units = units_for_rails();
-  if (!units.empty()) push(plan_rails(record.weigh(false), units, rails, record.nunits, random));
+  if (!units.empty()) push(plan_rails(record.score(false), units, rails, record.nunits, random));
 }
 
 void Search::Impl::plan_rails_again() {
@@ -254,7 +254,7 @@ void Search::Impl::plan_rails_again() {
   }
   std::sort(rails.begin(), rails.end());
   rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
-  push(plan_rails(record.weigh(false), units, rails, record.nunits, random));
+  push(plan_rails(record.score(false), units, rails, record.nunits, random));
 }
 
 void Search::Impl::plan_soak(double elapsed_s) {
@@ -293,7 +293,7 @@ void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
 /// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
 /// what differs between them, so the noise is the less of the two.
 void Search::Impl::sharpen_noise() {
-  const PairEvidence evidence = record.weigh(false);
+  const PairEvidence evidence = record.score(false);
   const auto good = [&](int end) {
     return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
   };
@@ -349,7 +349,7 @@ void Search::Impl::keep_soak(std::span<const GroupMeasurement> measured) {
   if (values.empty()) return;
   // With many pairs the round's own median is what is normal in this minute.
   constexpr std::size_t kEnough = 8;
-  const double normal = values.size() >= kEnough ? median(values) : record.weigh(false).screen.reference;
+  const double normal = values.size() >= kEnough ? median(values) : record.score(false).screen.reference;
   for (double& value : values) value /= normal;
   record.soak.add(pairs, values, record.threshold, soak_window);
 }

@@ -20,7 +20,7 @@ struct GroupResult {
 struct SearchRecord {
   SearchRecord(int units, const SearchOptions& wanted) : nunits(units), options(wanted), soak(units) {}
   bool few() const { return nunits < 8; }
-  PairEvidence weigh(bool one_way) const { return weigh_evidence(results, one_way, nunits, threshold, few()); }
+  PairEvidence score(bool one_way) const { return score_pairs(results, one_way, nunits, threshold, few()); }
 
   int nunits;
   SearchOptions options;

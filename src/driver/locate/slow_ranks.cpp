@@ -171,7 +171,7 @@ RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fa
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) continue;  // judge_solo says so
     finding.outcome = worse(finding.outcome, Outcome::pass);
-    // Without turns, others that want the core for a moment are no fault.
+    // Without turns, others that want the core for a moment are not a fault.
     judge_probe(ranks, equal, all, turns ? SlowBy::core_share_in_turns : SlowBy::core_share,
                 turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, finding);
   }

@@ -63,7 +63,7 @@ std::vector<SoakFlag> SoakWatch::flags() const {
     flag.chance =
         static_cast<double>(units_.size()) *
         binomial_cdf(static_cast<std::size_t>(flag.measured), 1 - std::min(rate, 0.999), flag.measured - flag.slow);
-    if (flag.chance > kFalseBlames) break;
+    if (flag.chance > kFalseSuspects) break;
     const auto its = [&](const Slow& pair) { return pair.a == flag.unit || pair.b == flag.unit; };
     for (const Slow& pair : left) {
       if (its(pair)) flag.ratio += static_cast<double>(pair.ratio) / flag.slow;

@@ -14,7 +14,7 @@ namespace busbar {
 /// without an end is an error of the verdict. `tool`: "accept", "locate" or "doctor".
 std::string junit_xml(const AcceptResult& result, std::string_view tool);
 
-/// Text as XML content or attribute value in double quotes: markup escaped, control characters and what is no UTF-8
+/// Text as XML content or attribute value in double quotes: markup escaped, control characters and what is not UTF-8
 /// replaced by U+FFFD.
 std::string xml_text(std::string_view text);
 

@@ -143,7 +143,7 @@ std::string markdown_field(std::string_view raw) {
     } else if (c == '@') {
       field += "&#64;";  // else a server writes to somebody of that name
     } else {
-      // Within a word '_' is no markup, and all\_reduce cannot be copied.
+      // Within a word '_' is not markup, and all\_reduce cannot be copied.
       const bool within = c == '_' && i > 0 && i + 1 < text.size() && is_word(text[i - 1]) && is_word(text[i + 1]);
       if (std::string_view("\\`*_[]|~#!$").find(c) != std::string_view::npos && !within) field += '\\';
       field += c;

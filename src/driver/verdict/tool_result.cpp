@@ -93,7 +93,7 @@ CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::v
   c.scope = who(culprit, units);
   c.outcome = culprit.outcome;
   c.found = describe(culprit, units);
-  // A fabric that is slow only under load is no host's fault.
+  // A fabric that is slow only under load is not the fault of a host.
   if (unit == UnitKind::host && culprit.what != Culprit::What::contention) c.hosts = names_of(culprit.units, units);
   return c;
 }
