@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/measure/result.h"
 #include "common/record/accept_result.h"
 #include "driver/accept/accept_options.h"
 #include "driver/accept/accept_steps.h"

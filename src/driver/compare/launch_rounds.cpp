@@ -43,13 +43,13 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-struct Outcome {
+struct LaunchEnd {
   std::optional<RunFile> run;
   std::string why_not;
   ExitCode code = ExitCode::good;
 };
 
-Outcome launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
+LaunchEnd launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
                     int number) {
   const std::string results = folder.file(fmt::format("launch{}.json", number));
   const std::vector<std::string> command = launch_words(series, variant, results, number);
@@ -120,7 +120,7 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
       VariantRuns& of = result.variants[v];
       ++number;
       tell(fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
-      Outcome outcome = launch_once(series, series.variants[v], folder, number);
+      LaunchEnd outcome = launch_once(series, series.variants[v], folder, number);
       if (outcome.run) {
         of.runs.push_back(std::move(*outcome.run));
         continue;
