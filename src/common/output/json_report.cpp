@@ -129,7 +129,7 @@ JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
       stat_(info.config.stat ? members(json_sampling(info, plan)) : "") {}
 
 void JsonReport::add(const Row& row) {
-  append_line(rows_, json_row(config_, *collective_, row));
+  rows_ += (rows_.empty() ? "\n" : ",\n") + dump_json(json_row(config_, *collective_, row));
   add_wrong(row);
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config_, row, in_place);
@@ -163,15 +163,25 @@ Summary JsonReport::summary_so_far() const {
   return summary;
 }
 
-std::string JsonReport::document() const {
-  const Json exit_code = end_ ? Json(static_cast<int>(end_->code)) : Json(nullptr);
+std::string JsonReport::head() const {
   const Json end_time = end_ ? Json(end_->time) : Json(nullptr);
+  return "{\n" + start_ + ",\n" + members({{"end_time", end_time}}) + ",\n" + run_ + ",\n\"results\": [";
+}
+
+std::string JsonReport::document() const {
+  std::string text = head();
+  const std::string end = tail();
+  text.reserve(text.size() + rows_.size() + end.size());
+  text += rows_;
+  text += end;
+  return text;
+}
+
+std::string JsonReport::tail() const {
+  const Json exit_code = end_ ? Json(static_cast<int>(end_->code)) : Json(nullptr);
   const Summary summary = end_ ? end_->summary : summary_so_far();
   const Json late{{"wrong_left_out", wrong_left_out_}, {"exit_code", exit_code}};
-  std::string text;
-  text.reserve(start_.size() + run_.size() + rows_.size() + wrong_.size() + busbar_.size() + 4096);
-  text += "{\n" + start_ + ",\n" + members({{"end_time", end_time}}) + ",\n" + run_ + ",\n\"results\": [";
-  if (!rows_.empty()) text += "\n" + rows_ + "\n";
+  std::string text = rows_.empty() ? "" : "\n";
   text += "],\n" + members(totals_json(summary, end_.has_value()));
   text += ",\n\"busbar\": {\n" + busbar_;
   if (!stat_.empty()) {

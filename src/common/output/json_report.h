@@ -21,8 +21,12 @@ class JsonReport {
   void add(const Row& row);
   void finish(const Summary& summary, ExitCode code, const std::string& end_time);
 
-  /// The whole document; valid at every moment.
+  /// The whole document; valid at every moment. It is head() + rows() + tail(); until finish() the head stays as it is,
+  /// and the rows only grow at their end.
   std::string document() const;
+  std::string head() const;
+  const std::string& rows() const { return rows_; }
+  std::string tail() const;
 
  private:
   struct End {

@@ -76,10 +76,12 @@ void Reporter::begin_row(const Case& row_case) {
 void Reporter::row(const Row& row) {
   if (!speaks_) return;
   progress_->erase();
-  to_table(table_row(info_.config, *plan_.collective, row));
-  if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
+  // Files first: whoever saw a row finds it there, however the process ends.
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
   if (json_) json_->add(row);
+  if (samples_) samples_->flush();
+  to_table(table_row(info_.config, *plan_.collective, row));
+  if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
   if (history_) add_row(*history_, info_.config, *plan_.collective, row);
   notes_.add(row);
   progress_->end_row(row.row_case);

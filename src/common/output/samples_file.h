@@ -10,8 +10,8 @@ namespace busbar {
 
 /// Every sample of --stat as CSV (--samples), for analyses of one's own:
 /// collective,dtype,op,root,bytes,placement,epoch, sample,time_us,skew_us. Rank 0 only. Kept back in memory and written
-/// in large pieces, so that samples cost next to nothing while others are taken. A disk that fills up is reported once
-/// on stderr, and the run goes on.
+/// in large pieces, or when the caller has a row to show, so that samples cost next to nothing while others are taken.
+/// A disk that fills up is reported once on stderr, and the run goes on.
 class SamplesFile {
  public:
   /// Creates the file (or `path.0`, ...) with its header. Throws Error(bad_config) if that is not possible.

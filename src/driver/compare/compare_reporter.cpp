@@ -75,9 +75,9 @@ void CompareReporter::add(const Comparison& comparison) {
   comparisons_.push_back(comparison);
   if (!is_root_) return;
   line_.erase();
-  to_stdout(comparison_text(comparison));
-  write_csv(compare_csv_lines(comparison));
+  write_csv(compare_csv_lines(comparison));  // files first, as Reporter::row
   write_json(std::nullopt);
+  to_stdout(comparison_text(comparison));
 }
 
 void CompareReporter::end(ExitCode code) {

@@ -4,6 +4,7 @@
 #include "common/base/config.h"
 #include "common/measure/arena.h"
 #include "common/mpi/comm.h"
+#include "common/record/culprit.h"
 #include "common/watch/watchdog.h"
 #include "driver/locate/round.h"
 
