@@ -50,7 +50,7 @@ struct LaunchEnd {
 };
 
 LaunchEnd launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
-                    int number) {
+                      int number) {
   const std::string results = folder.file(fmt::format("launch{}.json", number));
   const std::vector<std::string> command = launch_words(series, variant, results, number);
   const ChildResult child = run_child(

@@ -19,8 +19,6 @@ const char* side_word(Culprit::Side side);
 /// it was measured; `# ` before everything but the verdict's block.
 std::string locate_text(const LocateRun& run);
 
-// locate_matrix.cpp -------------------------------------------------------------------------------------------------
-
 /// Pairs as shares of the median: numbers for up to 16 units, a heat map for up to 32, else the suspects' rows and how
 /// often which share was seen. One-way measurements in a matrix of their own, whose rows send. Lines start with `# `.
 std::string matrix_text(const AcceptResult::Located& located);
