@@ -278,8 +278,9 @@ TEST_CASE("The rows of an earlier run are found in its file", "[accept]") {
   options.baseline = folder.file("results.json");
   run_acceptance({}, options, plan_of_two(""), again);
   const AcceptResult result = read_accept_json(read_file(options.results, "results"), options.results);
-  const auto whole = std::find_if(result.criteria.begin(), result.criteria.end(),
-                                  [](const CriterionResult& c) { return c.criterion == Criterion::baseline && c.cell.empty(); });
+  const auto whole = std::find_if(result.criteria.begin(), result.criteria.end(), [](const CriterionResult& c) {
+    return c.criterion == Criterion::baseline && c.cell.empty();
+  });
   REQUIRE(whole != result.criteria.end());
   CHECK(whole->found.starts_with("2 of 2 rows"));
 }

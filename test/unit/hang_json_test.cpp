@@ -33,7 +33,8 @@ HangEvidence rich_job() {
   f.call->in_place = true;
   put_into(rank_of(job, 2), Phase::agreeing, 412);
   rank_of(job, 2).process = {ProcessState::Life::gone, 'Z', ""};
-  job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}, {.kind = Trouble::Kind::notice, .text = "late", .slows = true}};
+  job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"},
+                           {.kind = Trouble::Kind::notice, .text = "late", .slows = true}};
   job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost, true}};
   job.hosts[0].mtu = 9000;
   job.hosts[1].net_bytes_per_s = -1;

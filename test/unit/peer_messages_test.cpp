@@ -62,7 +62,8 @@ HostEvidence a_host() {
   h.why_not = "no answer from 2 ranks in 2 s";
   h.ranks = {a_rank(13), a_rank(14), RankEvidence{}};
   h.net_bytes_per_s = 1234.5;
-  h.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"}, {.kind = Trouble::Kind::notice, .text = "äöü", .slows = true, .on_gpu = true}};
+  h.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"},
+                {.kind = Trouble::Kind::notice, .text = "äöü", .slows = true, .on_gpu = true}};
   h.probes = {{"node1", PeerProbe::Result::large_lost, true}, {"node2", PeerProbe::Result::ok, false}};
   h.mtu = 9000;
   h.silence = Silence::no_answer;
