@@ -297,7 +297,7 @@ std::string gpu_subject(const GpuFacts& gpu) {
 HostGpus read_gpus(const std::string& library_name) {
   HostGpus host;
   host.on_bus = gpus_on_bus().size();
-  const nvml::Session session(library_name);
+  const nvml::Driver session(library_name);
   host.library = session.library != nullptr;
   if (!host.library) {
     host.problem = "no NVIDIA driver here (or the container was not given it)";
@@ -317,7 +317,7 @@ HostGpus read_gpus(const std::string& library_name) {
 
 HostGpus read_gpu_health(const std::string& library_name) {
   HostGpus host;
-  const nvml::Session session(library_name);
+  const nvml::Driver session(library_name);
   host.library = session.library != nullptr;
   host.problem = session.refusal;
   if (!session.open) return host;
@@ -341,7 +341,7 @@ HostGpus read_gpus_within(double seconds) {
 
 NvmlFacts ask_nvml(const std::string& library_name) {
   NvmlFacts facts;
-  const nvml::Session session(library_name);
+  const nvml::Driver session(library_name);
   if (session.library == nullptr) {
     facts.problem = library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
   } else if (!session.complete) {
@@ -384,7 +384,7 @@ std::vector<CudaAbilities> ask_cuda(const std::string& name) {
 
 /// Owned by the listener and by the thread that asks, whichever lasts longer.
 struct XidListener::Session {
-  nvml::Session driver;
+  nvml::Driver driver;
   nvml::EventSet events = nullptr;
   std::map<NvmlDevice, std::string> gpus;  ///< those that are listened to
 

@@ -56,7 +56,7 @@ bool find_calls(const SharedLibrary& library, Calls& calls) {
 
 }  // namespace
 
-Session::Session(const std::string& library_name) : library(open_library(library_name)) {
+Driver::Driver(const std::string& library_name) : library(open_library(library_name)) {
   complete = library != nullptr && find_calls(library, calls);
   if (!complete) return;
   const NvmlResult result = calls.init();
@@ -64,11 +64,11 @@ Session::Session(const std::string& library_name) : library(open_library(library
   if (!open) refusal = calls.error_string(result);
 }
 
-Session::~Session() {
+Driver::~Driver() {
   if (open) (void)calls.shutdown();
 }
 
-std::vector<NvmlDevice> Session::devices(std::string& problem) const {
+std::vector<NvmlDevice> Driver::devices(std::string& problem) const {
   unsigned count = 0;
   if (const NvmlResult result = calls.count(&count); result != kSuccess) problem = calls.error_string(result);
   std::vector<NvmlDevice> found(count, nullptr);

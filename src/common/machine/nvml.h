@@ -137,11 +137,11 @@ struct Calls {
 };
 
 /// NVML while this lives.
-struct Session {
-  explicit Session(const std::string& library_name);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+struct Driver {
+  explicit Driver(const std::string& library_name);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
 
   SharedLibrary library;  ///< null: no driver is installed, or the container was not given it
   Calls calls;
