@@ -17,8 +17,8 @@ constexpr const FloatFormat& float_format(DType dtype) { return element_type(dty
 /// Whether the bits are NaN; `as_ieee`: whether they were where all ones in the exponent is no number.
 template <std::size_t first = 0>
 BUSBAR_HD inline bool is_nan(DType dtype, std::uint64_t bits, bool as_ieee) {
-  constexpr std::uint64_t lone_nan = kElementTypes[first].format.lone_nan;
-  if (lone_nan != 0 && dtype == static_cast<DType>(first)) return (bits & lone_nan) == lone_nan;
+  constexpr std::uint64_t kLoneNan = kElementTypes[first].format.lone_nan;
+  if (kLoneNan != 0 && dtype == static_cast<DType>(first)) return (bits & kLoneNan) == kLoneNan;
   if constexpr (first + 1 < kDTypeCount) return is_nan<first + 1>(dtype, bits, as_ieee);
   return as_ieee;
 }
@@ -26,12 +26,12 @@ BUSBAR_HD inline bool is_nan(DType dtype, std::uint64_t bits, bool as_ieee) {
 /// Without max and lone_nan, of a floating-point dtype.
 template <std::size_t first = 0>
 BUSBAR_HD inline FloatFormat choose_float_format(DType dtype) {
-  constexpr int precision = kElementTypes[first].format.precision;
-  constexpr int min_exponent = kElementTypes[first].format.min_exponent;
-  constexpr int max_exponent = kElementTypes[first].format.max_exponent;
-  constexpr int exponent_bits = kElementTypes[first].format.exponent_bits;
-  if (precision > 0 && dtype == static_cast<DType>(first)) {
-    return {precision, min_exponent, max_exponent, 0, exponent_bits};
+  constexpr int kPrecision = kElementTypes[first].format.precision;
+  constexpr int kMinExponent = kElementTypes[first].format.min_exponent;
+  constexpr int kMaxExponent = kElementTypes[first].format.max_exponent;
+  constexpr int kExponentBits = kElementTypes[first].format.exponent_bits;
+  if (kPrecision > 0 && dtype == static_cast<DType>(first)) {
+    return {kPrecision, kMinExponent, kMaxExponent, 0, kExponentBits};
   }
   if constexpr (first + 1 < kDTypeCount) return choose_float_format<first + 1>(dtype);
   return {};

@@ -81,8 +81,8 @@ std::vector<Trouble> gpu_troubles(const HostGpus& health) {
 }
 
 std::vector<Trouble> ask_gpu_troubles() {
-  constexpr double kPatience_s = 3;
-  if (const auto health = answer_within(kPatience_s, [] { return read_gpu_health(); })) return gpu_troubles(*health);
+  constexpr double kPatience = 3;  // [s]
+  if (const auto health = answer_within(kPatience, [] { return read_gpu_health(); })) return gpu_troubles(*health);
   return {{Kind::notice, "NVML does not answer within 3 s: the driver may wait for a GPU"}};
 }
 

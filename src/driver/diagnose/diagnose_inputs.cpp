@@ -67,6 +67,11 @@ std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
 
 bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
 
+/// A hang report of this schema, or of the first.
+bool looks_like_hang(const std::string& head) {
+  return has(head, "\"document\":\"hang\"") || has(head, "\"kind\":\"hang\"");
+}
+
 /// Text or JSON of the RAS service; a log that quotes it stays a log.
 bool looks_like_ras(const std::string& head) {
   if (has(head, "NCCL INFO") || has(head, "NCCL WARN")) return false;
@@ -94,7 +99,7 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
     const auto other = [&](const char* what) { inputs.others.push_back({path, what, head->size}); };
     if (!head) {
       inputs.logs.push_back(path);
-    } else if (has(head->text, "\"kind\":\"hang\"") && head->size <= kMostFileBytes && read_hang(path, inputs)) {
+    } else if (looks_like_hang(head->text) && head->size <= kMostFileBytes && read_hang(path, inputs)) {
       other("hang report");
     } else if (head->size <= kMostFileBytes && looks_like_ras(head->text)) {
       std::string answer = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
