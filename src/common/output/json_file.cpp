@@ -58,6 +58,7 @@ int JsonFile::write_rows() {
     }
     growing_.reset();
     grows_ = false;
+    return rewrite();  // at once: the rest that the last rewriting earned may not be over yet
   }
   return many && Clock::now() < next_ ? 0 : rewrite();
 }
