@@ -1,8 +1,7 @@
 // The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
-#define CATCH_CONFIG_RUNNER
 #include "common/backends/mpi/ompi_tuned.h"
+#include "run_catch.h"
 
-#include <catch2/catch.hpp>
 #include <mpi.h>
 
 #include <cstdio>
@@ -48,7 +47,7 @@ int main(int argc, char** argv) {
 
   RankPrefix prefix(rank);
   std::streambuf* const plain = std::cout.rdbuf(&prefix);
-  int failed = Catch::Session().run(argc, argv) != 0 ? 1 : 0;
+  int failed = run_catch(argc, argv) != 0 ? 1 : 0;
   std::cout.rdbuf(plain);
 
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

@@ -4,12 +4,12 @@
 // Without a usable GPU it says so and exits with 77, with --allow-skip with 0. --bench prints the kernels' GB/s beside
 // a device copy's instead of testing.
 
-#define CATCH_CONFIG_RUNNER
 #include "kernels/device.h"
 #include "kernels/number.h"
+#include "run_catch.h"
 
 #include <catch2/catch.hpp>
-#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -287,5 +287,5 @@ int main(int argc, char** argv) {
     bench();
     return 0;
   }
-  return Catch::Session().run(static_cast<int>(args.size()), args.data());
+  return run_catch(static_cast<int>(args.size()), args.data());
 }
