@@ -2,7 +2,7 @@
 
 #include "common/backends/wrapped_backend.h"
 #include "common/base/error.h"
-#include "common/measure/data_faults.h"
+#include "common/measure/injected_backend.h"
 
 #include <unistd.h>
 

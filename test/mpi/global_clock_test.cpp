@@ -4,7 +4,6 @@
 #include "common/mpi/global_clock.h"
 
 #include "backend_fixture.h"
-#include "common/mpi/pair_offset.h"
 
 #include <catch2/catch.hpp>
 

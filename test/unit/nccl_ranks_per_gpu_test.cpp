@@ -1,8 +1,8 @@
 // The bug these catch: two ranks of one host id on one GPU ("Duplicate GPU detected"), a user's own setting lost, or a
 // socket interface that cannot reach the other host.
 
+#include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/mulsum_scalar.h"
-#include "common/backends/nccl/ranks_per_gpu.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // The bug these catch: an old library named wrongly, or accepted because its number has one digit less.
 
-#include "common/backends/nccl/nccl_version.h"
+#include "common/backends/nccl/nccl_fields.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // The bugs these would catch: a formula typed wrongly, and change points found in noise.
 
+#include "common/statistics/distributions.h"
 #include "common/statistics/random.h"
-#include "common/statistics/student_t.h"
 #include "common/statistics/trend.h"
 
 #include <catch2/catch.hpp>

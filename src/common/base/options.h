@@ -68,8 +68,6 @@ struct Configured {
 Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
                      const Config& defaults = {}, std::span<const FileKey> own_keys = {});
 
-// option_checks.cpp ------------------------------------------------------------------------------------------------
-
 /// What single options cannot tell: combinations. Throws Error(bad_config); Error(not_possible) for -D.
 void validate(const Config& config);
 

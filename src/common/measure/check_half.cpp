@@ -1,8 +1,7 @@
-#include "common/measure/check_half.h"
-
 #include "common/base/units.h"
 #include "common/measure/lanes.h"
-#include "common/measure/wrong_records.h"
+#include "common/measure/runner.h"
+#include "common/measure/verify.h"
 
 #include <fmt/format.h>
 

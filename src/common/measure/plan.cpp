@@ -2,12 +2,15 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/measure/arena.h"
+#include "common/measure/workload.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
+#include <type_traits>
 
 namespace busbar {
 namespace {
@@ -176,6 +179,217 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
   }
   if (by_matrix) check_matrix_fits(plan, config, limit);
   return plan;
+}
+
+namespace {
+
+/// FNV-1a's constants (http://www.isthe.com/chongo/tech/comp/fnv/) over 64-bit words instead of bytes.
+class Hash {
+ public:
+  template <typename T>
+  void add(T value) {
+    std::uint64_t word = 0;
+    if constexpr (std::is_floating_point_v<T>) {
+      word = std::bit_cast<std::uint64_t>(static_cast<double>(value));
+    } else {
+      word = static_cast<std::uint64_t>(value);
+    }
+    value_ = (value_ ^ word) * 0x100000001b3ull;
+    // A multiplication carries upwards only: without this, high bits would never reach the low ones.
+    value_ ^= value_ >> 32;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ull;
+};
+
+void add_config(Hash& hash, const Config& c) {
+  hash.add(c.nthreads);
+  hash.add(c.ngpus);
+  hash.add(c.iters);
+  hash.add(c.agg_iters);
+  hash.add(c.warmup_iters);
+  hash.add(c.run_cycles);
+  hash.add(c.average);
+  hash.add(c.per_iter_timing);
+  hash.add(c.per_iter_skip);
+  hash.add(c.parallel_init);
+  hash.add(c.check);
+  hash.add(c.blocking);
+  hash.add(c.stream_null);
+  hash.add(c.timeout_s);
+  hash.add(c.cudagraph);
+  hash.add(c.local_register);
+  hash.add(c.cta_policy.value_or(-1));
+  hash.add(c.memory_report);
+  hash.add(c.unalign);
+  hash.add(c.backend);
+  hash.add(c.placement);
+  hash.add(c.dry_run);
+  hash.add(c.topology);
+  hash.add(c.ranks_per_gpu);
+  hash.add(c.stat);
+  hash.add(c.rel_ci);
+  hash.add(c.min_time_s);
+  hash.add(c.max_time_s);
+  hash.add(c.cell_time_s);
+  hash.add(c.epochs);
+  hash.add(c.seed);
+  hash.add(c.cadence);
+  hash.add(c.per_rank);
+  hash.add(c.show_algo);
+  hash.add(c.show_prediction);
+  hash.add(c.paranoid);
+  hash.add(c.inject.has_value());
+  if (c.inject) {
+    hash.add(c.inject->rank);
+    hash.add(c.inject->operation);
+    hash.add(c.inject->kind);
+    hash.add(c.inject->late_s);
+  }
+  // Whether these are asked for decides whether ranks gather what they report.
+  hash.add(!c.output_file.empty());
+  hash.add(!c.csv.empty());
+}
+
+void add_traffic(Hash& hash, const Traffic& traffic) {
+  hash.add(traffic.spread);
+  hash.add(traffic.dim);
+  for (std::uint64_t nbytes : traffic.bytes) hash.add(nbytes);
+}
+
+}  // namespace
+
+std::uint64_t digest(const Plan& plan, const Config& config) {
+  Hash hash;
+  hash.add(plan.collective->id);
+  hash.add(plan.maxbytes);
+  add_config(hash, config);
+  hash.add(plan.cases.size());
+  for (const Case& c : plan.cases) {
+    hash.add(c.dtype);
+    hash.add(c.op ? static_cast<int>(*c.op) : -1);
+    hash.add(c.root);
+    hash.add(c.problem.count);
+    hash.add(c.problem.nranks);
+    hash.add(c.nbytes);
+  }
+  // Once: it is the same of all cases, and a matrix has nranks^2 entries.
+  if (!plan.cases.empty() && plan.collective->id == CollectiveId::alltoallv) {
+    add_traffic(hash, *plan.cases.front().problem.traffic);
+  }
+  return hash.value();
+}
+
+namespace {
+
+constexpr std::size_t kManySizes = 100;
+constexpr double kLongTime = 600;   ///< [s]
+constexpr double kLatency = 20e-6;  ///< [s]
+
+bool same_sweep(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
+
+std::size_t count_sizes(const Plan& plan) {
+  return static_cast<std::size_t>(std::count_if(plan.cases.begin(), plan.cases.end(),
+                                                [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
+}
+
+int count_halves(const Plan& plan, const Config& config) {
+  return config.placement == Placements::both && plan.collective->in_place != nullptr ? 2 : 1;
+}
+
+std::string duration_words(const Plan& plan, const Config& config, double assumed_busbw) {
+  const double cycle_s = estimate_time_s(plan, config, assumed_busbw);
+  if (config.run_cycles == 0) return fmt::format("about {} per cycle, without end (-N 0)", format_duration(cycle_s));
+  return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
+}
+
+std::string row_words(std::size_t n) { return fmt::format("{} row{}", n, n == 1 ? "" : "s"); }
+
+std::string row_line(const Collective& collective, const Case& c) {
+  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", c.nbytes, c.problem.count, name(c.dtype),
+                     c.op ? name(*c.op) : "none", collective.has_root ? c.root : -1);
+}
+
+/// All rows, or the first and last of many.
+std::string row_lines(const Plan& plan) {
+  constexpr std::size_t kHead = 40;
+  constexpr std::size_t kTail = 10;
+  const std::size_t n = plan.cases.size();
+  const std::size_t hidden = n > kHead + kTail + 1 ? n - kHead - kTail : 0;
+  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", "size (B)", "count", "type", "redop", "root");
+  for (std::size_t i = 0; i < n; ++i) {
+    if (hidden > 0 && i == kHead) {
+      text += fmt::format("{:>12}  ({} more rows)\n", "...", hidden);
+      i += hidden;
+    }
+    text += row_line(*plan.collective, plan.cases[i]);
+  }
+  return text;
+}
+
+std::string skip_line(const Collective& collective, const Skip& skip) {
+  std::string what(name(skip.dtype));
+  if (skip.op) what += fmt::format(" {}", name(*skip.op));
+  if (collective.has_root) what += fmt::format(" root {}", skip.root);
+  return fmt::format("skipped: {}: {}\n", what, skip.reason);
+}
+
+std::string memory_lines(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit,
+                         int ranks_per_host) {
+  const auto largest = std::max_element(plan.cases.begin(), plan.cases.end(),
+                                        [](const Case& a, const Case& b) { return a.nbytes < b.nbytes; });
+  const std::size_t message = largest->nbytes;
+  const std::size_t per_rank = arena_bytes(message, static_cast<std::size_t>(config.unalign) * sizeof(double));
+  std::string text = fmt::format("memory: {} per rank (two buffers of {} with guards), {} per host of {} rank{}\n",
+                                 format_bytes(per_rank), format_bytes(message), format_bytes(per_rank * ranks_per_host),
+                                 ranks_per_host, ranks_per_host == 1 ? "" : "s");
+  text += fmt::format("limit:  {} per rank ({})\n", format_bytes(limit.bytes_per_rank), limit.arithmetic);
+  return text;
+}
+
+}  // namespace
+
+double estimate_time_s(const Plan& plan, const Config& config, double assumed_busbw) {
+  const double repeats = static_cast<double>(config.agg_iters) * std::max(1, config.cudagraph);
+  const double operations = (config.warmup_iters + config.iters) * repeats + config.check;
+  const double passes = 3.0 * (1 + config.check);
+  double total_s = 0;
+  for (const Case& c : plan.cases) {
+    // One rank alone still copies.
+    const double factor = std::max(1.0, plan.collective->bus_factor(c.problem.nranks));
+    const double operation_s = kLatency + plan.collective->algorithm_bytes(c.problem) * factor / assumed_busbw;
+    total_s += operations * operation_s + passes * static_cast<double>(c.nbytes) / assumed_busbw;
+  }
+  return total_s * count_halves(plan, config);
+}
+
+std::optional<std::string> plan_warning(const Plan& plan, const Config& config, double assumed_busbw) {
+  if (plan.cases.empty()) return std::nullopt;
+  const std::size_t nsizes = count_sizes(plan);
+  const double time_s = estimate_time_s(plan, config, assumed_busbw) * std::max(1, config.run_cycles);
+  if (nsizes <= kManySizes && time_s <= kLongTime) return std::nullopt;
+  const bool additive = config.sizes.empty() && config.stepfactor <= 1 && nsizes > 16;
+  return fmt::format("plan: {}, {}{}", row_words(plan.cases.size()), duration_words(plan, config, assumed_busbw),
+                     additive ? "; did you mean -f 2?" : "");
+}
+
+std::string dry_run_text(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit, int ranks_per_host,
+                         double assumed_busbw) {
+  std::string text;
+  for (const Skip& skip : plan.skipped) text += skip_line(*plan.collective, skip);
+  if (plan.cases.empty()) return text + fmt::format("plan: {}: nothing to run\n", plan.collective->name);
+  const std::string head =
+      fmt::format("plan: {} on {} rank{}, {} of {} size{}\n", plan.collective->name, plan.cases.front().problem.nranks,
+                  plan.cases.front().problem.nranks == 1 ? "" : "s", row_words(plan.cases.size()), count_sizes(plan),
+                  count_sizes(plan) == 1 ? "" : "s");
+  text = head + row_lines(plan) + text;
+  if (!plan.cap_arithmetic.empty()) text += plan.cap_arithmetic + '\n';
+  text += memory_lines(plan, config, limit, ranks_per_host);
+  text += fmt::format("time:   {}, assuming a busbw of {:.0f} GB/s\n", duration_words(plan, config, assumed_busbw),
+                      assumed_busbw / 1e9);
+  return text;
 }
 
 }  // namespace busbar

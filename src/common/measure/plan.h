@@ -55,8 +55,6 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
 /// A digest of everything that decides which collectives are called in which order; equal plans have equal digests.
 std::uint64_t digest(const Plan& plan, const Config& config);
 
-// plan_text.cpp ----------------------------------------------------------------------------------------------------
-
 /// A guess at the time of one cycle [s]. Every operation takes 20 us plus its bus bytes at `assumed_busbw` [B/s];
 /// filling, poisoning and comparing are passes over the message at the same speed. Good to a factor of a few: for
 /// warnings.

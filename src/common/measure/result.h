@@ -2,7 +2,7 @@
 
 #include "common/measure/plan.h"
 #include "common/statistics/series.h"
-#include "common/statistics/stop_reason.h"
+#include "common/statistics/stop_rule.h"
 
 #include <cstdint>
 #include <optional>

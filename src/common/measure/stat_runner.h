@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/measure/check_half.h"
 #include "common/measure/disturbance.h"
+#include "common/measure/runner.h"
 #include "common/measure/stat_cell.h"
 #include "common/measure/watched_steps.h"
 #include "common/statistics/random.h"

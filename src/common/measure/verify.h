@@ -3,6 +3,7 @@
 #include "common/measure/result.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
+#include "common/mpi/comm.h"
 
 #include <cstdint>
 #include <vector>
@@ -53,5 +54,8 @@ Extents local_extents(const Backend& backend, const Operation& op, int rank);
 
 /// Sum over the records.
 std::uint64_t count_wrong(const std::vector<WrongRank>& wrong);
+
+/// Every process's records on process 0, in rank order of the processes; empty elsewhere. Collective.
+std::vector<WrongRank> gather_wrong(const Comm& world, const std::vector<WrongRank>& mine);
 
 }  // namespace busbar

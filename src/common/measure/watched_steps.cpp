@@ -1,6 +1,6 @@
 #include "common/measure/watched_steps.h"
 
-#include "common/measure/check_half.h"
+#include "common/measure/runner.h"
 
 #include <fmt/format.h>
 

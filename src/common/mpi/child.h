@@ -68,8 +68,6 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
 /// The end of a child in words: "exit code 5", "signal 9 (Killed)", "no end after 20 s".
 std::string describe_end(const ChildResult& result, double timeout_s);
 
-// child_environment.cpp -----------------------------------------------------------------------------------------------
-
 /// The environment of a launch from here, "NAME=value": `current` without what a launcher tells its ranks where
 /// `launched`, plus `settings`.
 std::vector<std::string> child_environment(std::span<const char* const> current, bool launched,

@@ -40,4 +40,10 @@ std::optional<double> sure_p99_s(const CellStats& cell);
 /// The row's half if it was measured; null where the collective lacks the placement or `--placement` leaves it out.
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place);
 
+inline constexpr std::size_t kColumns = 120;
+
+/// Text broken at blanks into lines of at most kColumns, the last one ended too; a word that is longer than a line
+/// stays whole, runs of blanks become one. `first` and `later`: indents of the first line and of the others.
+std::string wrapped(const std::string& text, std::size_t first, std::size_t later);
+
 }  // namespace busbar

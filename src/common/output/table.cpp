@@ -2,14 +2,100 @@
 
 #include "common/backends/backend_traits.h"
 #include "common/output/format.h"
-#include "common/output/table_columns.h"
+#include "common/output/iteration_stats.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
+#include <string_view>
+
+// The columns that --stat and --show-algo add, and the header lines that say what they mean.
 
 namespace busbar {
+namespace {
+
+constexpr std::size_t kTimeWidth = 7;
+constexpr std::size_t kBandwidthWidth = 6;
+
+void end_line(std::string& text) {
+  text.erase(text.find_last_not_of(' ') + 1);
+  text += '\n';
+}
+
+// The five columns that name the case; "# " stands in the first two of the first column's twelve.
+std::string case_titles(std::string_view size, std::string_view count, bool words) {
+  return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", size, count, words ? "type" : "", words ? "redop" : "",
+                     words ? "root" : "");
+}
+
+Titles half_titles(const Config& c) {
+  const auto line = [&](std::string_view time, std::string_view bandwidth_unit) {
+    const bool words = bandwidth_unit.empty();
+    std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, words ? "algbw" : bandwidth_unit,
+                                   words ? "busbw" : bandwidth_unit, words ? "#wrong" : "");
+    if (!c.per_iter_timing) return text;
+    return text + (words ? fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "i_min", "i_max", "i_p99", "i_cv%")
+                         : fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)", "(%)"));
+  };
+  return {line(c.report_cputime ? "cputime" : "time", ""), line("(us)", "(GB/s)")};
+}
+
+std::string centred(std::string_view title, std::size_t width) {
+  const std::size_t left = (width - title.size() + 1) / 2;
+  return fmt::format("{:{}}{:<{}}", "", left, title, width - left);
+}
+
+std::string half_columns(const Config& config, const HalfResult* measured) {
+  const HalfResult nothing;
+  const HalfResult& half = measured != nullptr ? *measured : nothing;
+  const double time_us = (config.report_cputime ? half.cpu_time_s : half.time_s) * 1e6;
+  std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", fit_number(time_us, kTimeWidth),
+                                 fit_number(half.algbw, kBandwidthWidth), fit_number(half.busbw, kBandwidthWidth),
+                                 half.wrong ? std::to_string(*half.wrong) : "N/A");
+  if (!config.per_iter_timing) return text;
+  const IterationStats stats = half.iterations ? iteration_stats(*half.iterations) : IterationStats{};
+  for (double value : {stats.min_s * 1e6, stats.max_s * 1e6, stats.p99_s * 1e6, stats.cv_pct}) {
+    text += fmt::format("  {:>7}", fit_number(value, kTimeWidth));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string column_titles(const Config& c) {
+  const Titles half = half_titles(c);
+  const Titles stat = stat_titles(c);
+  const Titles algorithm = algorithm_titles(c);
+  const std::string more = c.per_iter_timing ? " (+ per-iteration)" : "";
+
+  std::string text = case_titles("", "", false);
+  for (const char* placement : {"out-of-place", "in-place"}) text += centred(placement + more, half.words.size());
+  for (const char* title : {"out-of-place statistics", "in-place statistics"}) {
+    if (c.stat) text += centred(title, stat.words.size());
+  }
+  end_line(text);
+  text += case_titles("size", "count", true) + half.words + half.words + stat.words + stat.words + algorithm.words;
+  if (c.report_timestamps) text += fmt::format("{:>21}", "timestamp");
+  end_line(text);
+  text += case_titles("(B)", "(elements)", false) + half.units + half.units + stat.units + stat.units + algorithm.units;
+  if (c.report_timestamps) text += fmt::format("{:>21}", "%Y-%m-%d %H:%M:%S");
+  end_line(text);
+  return text;
+}
+
+std::string table_row(const Config& config, const Collective& collective, const Row& row) {
+  const Case& c = row.row_case;
+  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", c.nbytes, c.problem.count, name(c.dtype),
+                                 redop_text(c.op), shown_root(collective, c.root));
+  for (bool in_place : {false, true}) text += half_columns(config, measured_half(config, row, in_place));
+  for (bool in_place : {false, true}) text += stat_columns(config, measured_half(config, row, in_place));
+  text += algorithm_columns(config, row);
+  if (config.report_timestamps) text += fmt::format("  {}", row.timestamp);
+  return text + "\n";
+}
+
 namespace {
 
 std::string parameters_line(const Config& c) {
@@ -96,6 +182,103 @@ std::string table_footer(const RunInfo& info, const Summary& summary) {
 
 bool write_stdout(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+}
+
+namespace {
+
+constexpr std::size_t kQuantileWidth = 7;
+constexpr std::size_t kPercentWidth = 6;
+constexpr std::size_t kRatioWidth = 9;
+
+std::string microseconds(std::optional<double> time_s) {
+  return time_s ? fit_number(*time_s * 1e6, kQuantileWidth) : "-";
+}
+
+std::string stat_line(const Config& config, std::string_view median, std::string_view ci, std::string_view p99,
+                      std::string_view samples, std::string_view stop, std::string_view skew) {
+  std::string text = fmt::format("  {:>7}  {:>6}  {:>7}  {:>7}  {:>5}", median, ci, p99, samples, stop);
+  if (config.skew) text += fmt::format("  {:>7}", skew);
+  return text;
+}
+
+// The longest of Open MPI's names, "rule:recursive_doubling", fits.
+std::string algorithm_line(const Config& config, std::string_view algorithm, std::string_view protocol,
+                           std::string_view channels, std::string_view predicted, std::string_view ratio) {
+  std::string text = fmt::format("  {:>23}  {:>6}  {:>4}", algorithm, protocol, channels);
+  if (config.show_prediction) text += fmt::format("  {:>7}  {:>9}", predicted, ratio);
+  return text;
+}
+
+// Libraries choose these words; a blank in one would shift every column behind it.
+std::string token(std::string word) {
+  for (char& c : word) {
+    if (static_cast<unsigned char>(c) <= ' ') c = '_';
+  }
+  return word.empty() ? "-" : word;
+}
+
+double measured_s(const Config& config, const Row& row) {
+  for (bool in_place : {false, true}) {
+    const HalfResult* half = measured_half(config, row, in_place);
+    if (half != nullptr) return half->stats ? half->stats->median_s : half->time_s;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Titles stat_titles(const Config& config) {
+  if (!config.stat) return {};
+  return {stat_line(config, "median", "+-CI%", "p99", "samples", "stop", "skew"),
+          stat_line(config, "(us)", "(%)", "(us)", "", "", "(us)")};
+}
+
+std::string stat_columns(const Config& config, const HalfResult* half) {
+  if (!config.stat) return {};
+  if (half == nullptr || !half->stats) return stat_line(config, "0.00", "N/A", "N/A", "0", "N/A", "N/A");
+  const CellStats& cell = *half->stats;
+  const std::string ci = cell.interval_s ? fit_number(cell.relative_half_width * 100, kPercentWidth) : "-";
+  return stat_line(config, microseconds(cell.median_s), ci, microseconds(sure_p99_s(cell)),
+                   std::to_string(cell.samples), name(cell.stop), microseconds(cell.skew_median_s));
+}
+
+Titles algorithm_titles(const Config& config) {
+  if (!config.show_algo) return {};
+  return {algorithm_line(config, "algo", "proto", "nch", "pred", "meas/pred"),
+          algorithm_line(config, "", "", "", "(us)", "")};
+}
+
+std::string algorithm_columns(const Config& config, const Row& row) {
+  if (!config.show_algo) return {};
+  const ShownAlgorithm shown = row.algorithm.value_or(ShownAlgorithm{});
+  std::string predicted = "N/A";
+  std::string ratio = "N/A";
+  if (shown.predicted_s && *shown.predicted_s > 0) {
+    predicted = microseconds(*shown.predicted_s);
+    ratio = fit_number(measured_s(config, row) / *shown.predicted_s, kRatioWidth);
+  }
+  return algorithm_line(config, token(shown.algorithm), token(shown.protocol), token(shown.channels), predicted, ratio);
+}
+
+std::string stat_header(const RunInfo& info) {
+  const Config& c = info.config;
+  std::string text;
+  if (c.stat) {
+    const std::string_view follow = info.cadence == "stream" ? "calls back to back" : "each call after a barrier";
+    text += fmt::format("# Statistical mode: seed {}, cadence {} ({}), sample: {}\n", info.seed, info.cadence, follow,
+                        info.estimand);
+    text += fmt::format("# Target: 95 % interval of the median within +-{:g} %", c.rel_ci * 100);
+    if (c.min_time_s > 0) text += fmt::format(", timed {:g} s at least", c.min_time_s);
+    text += fmt::format("; limits: {} epochs and {:g} s a cell, {:g} s in all; -n and -w are not used\n", c.epochs,
+                        c.cell_time_s, c.max_time_s);
+    text +=
+        "# An interval covers this launch, these seconds; time, algbw and busbw: mean over all samples, "
+        "over ranks as -a says\n";
+  }
+  if (c.show_algo) {
+    text += "# algo, proto, nch: as the library tells of one untimed call per row; unknown where it does not tell\n";
+  }
+  return without_footer_words(text);
 }
 
 }  // namespace busbar

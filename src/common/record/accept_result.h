@@ -6,7 +6,7 @@
 #include "common/record/culprit.h"
 #include "common/record/node_report.h"
 #include "common/statistics/interval.h"
-#include "common/statistics/stop_reason.h"
+#include "common/statistics/stop_rule.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/statistics/interval.h"
-#include "common/statistics/stop_reason.h"
+#include "common/statistics/stop_rule.h"
 
 #include <cstdint>
 #include <optional>

@@ -27,4 +27,11 @@ std::vector<double> signed_rank_ways(std::size_t n);
 /// Ways to each Mann-Whitney U of groups of `n` and `m` untied values. Exact up to 20 + 20 and beyond.
 std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m);
 
+/// P(T > t) of Student's t with so many degrees of freedom, at least 1 (Abramowitz & Stegun 26.7.3 and 26.7.4). Good to
+/// 1e-14 absolute.
+double student_t_upper(double t, int degrees);
+
+/// The t with P(T <= t) = p, for 0 < p < 1.
+double student_t_quantile(double p, int degrees);
+
 }  // namespace busbar

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+// The rank tests that paired.h declares. Wilcoxon 1945, Mann & Whitney 1947; corrections as in R's wilcox.test.
+
 namespace busbar {
 
 std::vector<double> log_ratios(std::span<const double> a, std::span<const double> b) {
@@ -90,6 +92,129 @@ std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, s
     if (!ratio || ratio->interval.low <= 1 + delta) kept.push_back(variant);
   }
   return kept;
+}
+
+namespace {
+
+struct Ranking {
+  std::vector<double> ranks;  ///< in the order of the values; ties share their mean
+  double tie_term = 0;        ///< sum of t^3 - t over groups of ties
+};
+
+Ranking rank(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) { return values[x] < values[y]; });
+  Ranking ranking;
+  ranking.ranks.resize(values.size());
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t end = first + 1;
+    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+    for (std::size_t i = first; i < end; ++i) {
+      ranking.ranks[order[i]] = (static_cast<double>(first + end) + 1) / 2;
+    }
+    const auto ties = static_cast<double>(end - first);
+    ranking.tie_term += ties * ties * ties - ties;
+    first = end;
+  }
+  return ranking;
+}
+
+/// Two-sided, with the half step by which a discrete statistic is nearer to its mean.
+double normal_p(double statistic, double mean, double variance) {
+  if (variance <= 0) return 1;
+  return normal_two_sided_p(std::max(0.0, std::fabs(statistic - mean) - 0.5) / std::sqrt(variance));
+}
+
+double exact_p(const std::vector<double>& ways, double smaller) { return std::min(1.0, 2 * lower_tail(ways, smaller)); }
+
+bool exact_groups(std::size_t n, std::size_t m) { return n <= 20 && m <= 20; }
+
+/// How many differences at each end the interval of the shift leaves out; nothing where not even none will do.
+std::optional<std::size_t> shift_cut(std::size_t n, std::size_t m, double confidence) {
+  if (exact_groups(n, m)) return critical_value(mann_whitney_ways(n, m), 1 - confidence);
+  const auto pairs = static_cast<double>(n) * static_cast<double>(m);
+  const double cut =
+      pairs / 2 - normal_quantile((1 + confidence) / 2) * std::sqrt(pairs * static_cast<double>(n + m + 1) / 12);
+  if (cut < 1) return std::nullopt;
+  return static_cast<std::size_t>(cut) - 1;
+}
+
+std::vector<double> logs(std::span<const double> values) {
+  require_positive(values, "ratio");
+  std::vector<double> result(values.begin(), values.end());
+  for (double& value : result) value = std::log(value);
+  return result;
+}
+
+}  // namespace
+
+double signed_rank_p(std::span<const double> differences) {
+  require_finite(differences, "signed rank test");
+  std::vector<double> sizes;
+  std::vector<bool> positive;
+  for (double difference : differences) {
+    if (difference == 0) continue;
+    sizes.push_back(std::fabs(difference));
+    positive.push_back(difference > 0);
+  }
+  if (sizes.empty()) return 1;
+  const Ranking ranking = rank(sizes);
+  double above = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) above += positive[i] ? ranking.ranks[i] : 0;
+  const auto n = static_cast<double>(sizes.size());
+  const double total = n * (n + 1) / 2;
+  if (sizes.size() <= 25 && ranking.tie_term == 0) {
+    return exact_p(signed_rank_ways(sizes.size()), std::min(above, total - above));
+  }
+  return normal_p(above, total / 2, total * (2 * n + 1) / 12 - ranking.tie_term / 48);
+}
+
+double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
+  require_finite(a, "Mann-Whitney test");
+  require_finite(b, "Mann-Whitney test");
+  if (a.empty() || b.empty()) return 1;
+  std::vector<double> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  const Ranking ranking = rank(all);
+  const auto n = static_cast<double>(a.size());
+  const auto m = static_cast<double>(b.size());
+  const auto end_of_a = ranking.ranks.begin() + static_cast<std::ptrdiff_t>(a.size());
+  const double u = std::accumulate(ranking.ranks.begin(), end_of_a, 0.0) - n * (n + 1) / 2;
+  if (exact_groups(a.size(), b.size()) && ranking.tie_term == 0) {
+    return exact_p(mann_whitney_ways(a.size(), b.size()), std::min(u, n * m - u));
+  }
+  const double all_count = n + m;
+  return normal_p(u, n * m / 2, n * m / 12 * (all_count + 1 - ranking.tie_term / (all_count * (all_count - 1))));
+}
+
+double probability_faster(std::span<const double> a, std::span<const double> b) {
+  require_finite(a, "probability");
+  require_finite(b, "probability");
+  if (a.empty() || b.empty()) return 0.5;
+  std::vector<double> sorted(b.begin(), b.end());
+  std::sort(sorted.begin(), sorted.end());
+  double twice = 0;  // below a counts twice, equal to it once: both bounds do
+  for (double value : a) {
+    twice += static_cast<double>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
+    twice += static_cast<double>(std::upper_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
+  }
+  return twice / 2 / (static_cast<double>(a.size()) * static_cast<double>(b.size()));
+}
+
+std::optional<Ratio> unpaired_ratio(std::span<const double> a, std::span<const double> b, double confidence) {
+  const std::vector<double> logs_a = logs(a);
+  const std::vector<double> logs_b = logs(b);
+  if (a.size() < 4 || b.size() < 4) return std::nullopt;
+  const auto cut = shift_cut(a.size(), b.size(), confidence);
+  if (!cut) return std::nullopt;
+  std::vector<double> shifts;
+  shifts.reserve(a.size() * b.size());
+  for (double from : logs_a) {
+    for (double to : logs_b) shifts.push_back(to - from);
+  }
+  std::sort(shifts.begin(), shifts.end());
+  return Ratio{std::exp(median(shifts)), {std::exp(shifts[*cut]), std::exp(shifts[shifts.size() - 1 - *cut])}};
 }
 
 }  // namespace busbar

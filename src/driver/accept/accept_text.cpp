@@ -4,7 +4,6 @@
 #include "common/base/lists.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
-#include "common/output/wrapped.h"
 #include "common/record/accept_result.h"
 #include "common/record/criterion_words.h"
 #include "common/record/culprit_text.h"

@@ -1,6 +1,6 @@
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
-#include "common/measure/check_half.h"
+#include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
 #include "driver/compare/compare.h"

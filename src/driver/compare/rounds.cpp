@@ -1,9 +1,9 @@
 #include "driver/compare/rounds.h"
 
 #include "common/base/units.h"
-#include "common/measure/check_half.h"
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
+#include "common/measure/runner.h"
 #include "common/mpi/collectively.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/random.h"

@@ -5,7 +5,6 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/job/session_job.h"
-#include "common/measure/arena.h"
 #include "common/measure/workload.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/session.h"

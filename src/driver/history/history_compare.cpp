@@ -1,7 +1,6 @@
 #include "driver/history/history_compare.h"
 
 #include "common/statistics/distributions.h"
-#include "common/statistics/student_t.h"
 #include "driver/history/history_setup.h"
 
 #include <algorithm>

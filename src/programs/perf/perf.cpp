@@ -1,18 +1,138 @@
 #include "programs/perf/perf.h"
 
 #include "common/backends/open_backend.h"
+#include "common/base/environment.h"
+#include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/job/before_session.h"
+#include "common/job/job.h"
+#include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
+#include "common/measure/runner.h"
+#include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
-#include "programs/perf/perf_job.h"
+#include "common/output/reporter.h"
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <span>
 
 namespace busbar {
 namespace {
+
+/// Sums up the rows as they pass; the same on every process.
+struct Totals {
+  std::int64_t wrong = 0;
+  double busbw = 0;
+  std::int64_t halves = 0;
+
+  void add(const Config& config, const Row& row) {
+    add(row.out_of_place, config.placement != Placements::in);
+    add(row.in_place, config.placement != Placements::out);
+  }
+
+  void add(const HalfResult& half, bool measured) {
+    if (!measured || !half.supported) return;
+    wrong += half.wrong.value_or(0);
+    busbw += half.busbw;
+    ++halves;
+  }
+
+  Summary summary(const Config& config) const {
+    Summary s;
+    s.wrong = wrong;
+    s.mean_busbw = halves > 0 ? busbw / static_cast<double>(halves) : 0;
+    // nccl-tests lets a run pass from nine tenths of the threshold on.
+    if (config.min_bw) s.bandwidth_okay = s.mean_busbw >= 0.9 * *config.min_bw;
+    return s;
+  }
+};
+
+/// The plan, row by row, as often as -N says.
+Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Reporter& reporter) {
+  Totals totals;
+  for (int cycle = 0; config.run_cycles == 0 || cycle < config.run_cycles; ++cycle) {
+    for (const Case& row_case : plan.cases) {
+      reporter.begin_row(row_case);
+      const Row row = runner.run(row_case, cycle);
+      totals.add(config, row);
+      reporter.row(row);
+    }
+    // Nothing to run would otherwise be run for ever.
+    if (plan.cases.empty()) break;
+  }
+  return totals;
+}
+
+StatEvents stat_events(const Config& config, bool shared_cores, Reporter& reporter, Totals& totals) {
+  return {
+      .row =
+          [&, shared_cores](Row row) {
+            for (HalfResult* half : {&row.out_of_place, &row.in_place}) {
+              if (half->stats) half->stats->shared_cores = shared_cores;
+            }
+            totals.add(config, row);
+            reporter.row(row);
+          },
+      .batch = [&](const Case& row_case, bool in_place, int epoch,
+                   const Batch& batch) { reporter.samples(row_case, in_place, epoch, batch.time_s, batch.skew_s); },
+      .pass = [&](int pass, int done, int cells, double elapsed_s) { reporter.pass(pass, done, cells, elapsed_s); }};
+}
+
+ExitCode verdict(const Summary& summary) {
+  return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
+}
+
+/// One benchmark run on an MPI that is up: choose the backend, plan, measure, report. Collective. Throws AgreedError
+/// where all processes fail alike, anything else where the job must be aborted.
+ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Config& config,
+                      const WrapBackend& wrap, Job& job) {
+  const Comm& world = job.world();
+  job.configure(config);
+  const int color = collectively_get(world, "splitting", [&] { return split_color(config.split, world.rank()); });
+  const Comm group = world.split(color);
+  const Collective* const collectives[] = {&collective};
+  OpenedJobBackend opened = job.open(config, group, collectives, wrap);
+  Backend& backend = *opened.backend;
+
+  const Traffic traffic = agree_on_traffic(world, collective, config);
+  const Backend::MemoryLimit limit = least_memory(world, backend, collective);
+  const Plan plan = agree_on_plan(world, group, config, collective, backend, traffic, limit);
+  std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, color);
+  RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
+  job.add_remarks(info, config, std::move(opened.remarks));
+  if (config.stat) describe_sampling(info, world, config, backend);
+  if (config.dry_run) {
+    const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, backend.traits().assumed_busbw);
+    if (job.is_root()) fmt::print("{}", text);
+    return ExitCode::good;
+  }
+
+  Reporter reporter(job.is_root(), info, plan);
+  on_process0(world, [&] { reporter.begin(); });
+  job.begin(Phase::allocating, "allocating buffers");
+  Totals totals;
+  std::optional<Disturbance> disturbance;
+  Backend* const backends[] = {&backend};
+  if (config.stat) {
+    StatRunner runner(backend, world, config, plan, std::move(local_ranks), job.watchdog(), job.fail(), info.seed,
+                      stat_events(config, !job.oversubscribed().empty(), reporter, totals));
+    job.guarded(runner.step(), backends, [&] { runner.run(); });
+    disturbance = runner.disturbance();
+  } else {
+    Runner runner(backend, world, config, plan, std::move(local_ranks), job.watchdog(), job.fail());
+    job.guarded(runner.step(), backends, [&] { totals = run_cycles(runner, config, plan, reporter); });
+  }
+  job.watchdog().begin(Phase::finishing, "finishing");
+  Summary summary = totals.summary(config);
+  summary.disturbance = std::move(disturbance);
+  if (config.memory_report) summary.memory = largest_memory_use(world, backend);
+  const ExitCode code = verdict(summary);
+  reporter.end(summary, code);
+  return job.agreed_code(code, reporter.table_complete());
+}
 
 /// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns where that is not so.
 void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {

@@ -5,8 +5,8 @@
 #include "common/backends/nccl/cuda/devices.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
+#include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/observation_setup.h"
-#include "common/backends/nccl/ranks_per_gpu.h"
 #include "common/base/records.h"
 #include "common/mpi/collectively.h"
 

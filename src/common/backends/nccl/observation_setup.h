@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/nccl/ranks_per_gpu.h"
+#include "common/backends/nccl/device_choice.h"
 #include "common/base/config.h"
 
 #include <functional>

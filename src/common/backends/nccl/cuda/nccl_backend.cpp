@@ -4,8 +4,8 @@
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/device_choice.h"
-#include "common/backends/nccl/nccl_version.h"
-#include "common/backends/nccl/ranks_per_gpu.h"
+#include "common/backends/nccl/nccl_fields.h"
+#include "common/backends/nccl/nccl_observation.h"
 #include "common/base/error.h"
 #include "common/mpi/collectively.h"
 #include "kernels/device.h"
@@ -209,6 +209,18 @@ void NcclBackend::use_device(const Local& local) const { BUSBAR_CUDA(cudaSetDevi
 std::unique_ptr<Backend> make_nccl_backend(const Comm& world, const Comm& group, const Config& config,
                                            const NcclPlace& place) {
   return std::make_unique<NcclBackend>(world, group, config, place);
+}
+
+void NcclBackend::observe_begin() {
+  nccl_observation().begin();
+  if (log_) log_->begin();
+}
+
+ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
+  const Observed observed = nccl_observation().end();
+  const std::string log = log_ ? log_->end() : std::string();
+  if (std::find(ranks_.begin(), ranks_.end(), 0) == ranks_.end()) return {};
+  return shown_algorithm(op, observed, log);
 }
 
 }  // namespace busbar

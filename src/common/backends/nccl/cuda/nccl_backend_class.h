@@ -21,8 +21,8 @@
 
 namespace busbar {
 
-/// The NCCL backend; its members are spread over nccl_backend.cpp (life), nccl_memory.cpp, nccl_data.cpp,
-/// nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_observe.cpp.
+/// The NCCL backend; its members are spread over nccl_backend.cpp (life), nccl_memory.cpp (memory and what is in it),
+/// nccl_operations.cpp and nccl_streams.cpp (waiting, graphs, marks).
 class NcclBackend final : public Backend {
  public:
   NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place);

@@ -1,6 +1,6 @@
 #include "common/backends/nccl/cuda/nccl_library.h"
 
-#include "common/backends/nccl/nccl_version.h"
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 
 #include <dlfcn.h>
