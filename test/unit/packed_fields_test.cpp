@@ -1,7 +1,7 @@
 // Would catch: a field that is lost on its way from one process to another, bytes of another record that are read as if
 // they were one.
 
-#include "common/record/packed_fields.h"
+#include "common/base/packed_fields.h"
 
 #include "common/record/accept_fields.h"
 

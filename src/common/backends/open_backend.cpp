@@ -2,9 +2,9 @@
 
 #include "common/backends/backend_door.h"
 #include "common/backends/choose.h"
-#include "common/base/records.h"
 #include "common/machine/machine_facts.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 
 #include <map>
@@ -15,10 +15,23 @@ namespace {
 
 /// What one process sees of its host.
 struct ProcessFacts {
+  int host_leader = 0;  ///< the lowest rank of the host
+  std::string hostname;
+  int nranks = 0;
   int gpus_on_bus = 0;
   LocalGpus gpus;
   std::string library_problem;
 };
+
+void visit_fields(auto&& visit, ProcessFacts& f) {
+  visit("host_leader", f.host_leader);
+  visit("hostname", f.hostname);
+  visit("nranks", f.nranks);
+  visit("gpus_on_bus", f.gpus_on_bus);
+  visit("gpu_ids", f.gpus.ids);
+  visit("gpu_problem", f.gpus.problem);
+  visit("library_problem", f.library_problem);
+}
 
 ProcessFacts look_around(const Config& config) {
   ProcessFacts facts;
@@ -33,38 +46,31 @@ ProcessFacts look_around(const Config& config) {
   return facts;
 }
 
-std::string pack(const ProcessFacts& f, int host_leader, int nranks) {
-  std::vector<std::string> fields{std::to_string(host_leader),   hostname(),     std::to_string(nranks),
-                                  std::to_string(f.gpus_on_bus), f.gpus.problem, f.library_problem};
-  fields.insert(fields.end(), f.gpus.ids.begin(), f.gpus.ids.end());
-  return pack_record(fields);
-}
-
 /// The processes' facts, one entry per host; a GPU that several processes see counts once.
-std::vector<HostFacts> by_host(const std::vector<std::string>& packed) {
+std::vector<HostFacts> by_host(const std::vector<ProcessFacts>& processes) {
   std::map<int, HostFacts> hosts;
   std::map<int, std::set<std::string>> gpus;
-  for (const std::string& of_process : packed) {
-    const std::vector<std::string> f = unpack_records(of_process).at(0);
-    const int leader = std::stoi(f.at(0));
-    HostFacts& host = hosts[leader];
-    host.hostname = f.at(1);
-    host.ranks += std::stoi(f.at(2));
-    host.gpus_on_bus = std::stoi(f.at(3));
-    if (host.gpu_problem.empty()) host.gpu_problem = f.at(4);
-    if (host.library_problem.empty()) host.library_problem = f.at(5);
-    gpus[leader].insert(f.begin() + 6, f.end());
-    host.gpus_usable = static_cast<int>(gpus[leader].size());
+  for (const ProcessFacts& f : processes) {
+    HostFacts& host = hosts[f.host_leader];
+    host.hostname = f.hostname;
+    host.ranks += f.nranks;
+    host.gpus_on_bus = f.gpus_on_bus;
+    if (host.gpu_problem.empty()) host.gpu_problem = f.gpus.problem;
+    if (host.library_problem.empty()) host.library_problem = f.library_problem;
+    gpus[f.host_leader].insert(f.gpus.ids.begin(), f.gpus.ids.end());
+    host.gpus_usable = static_cast<int>(gpus[f.host_leader].size());
   }
   std::vector<HostFacts> list;
   for (auto& [leader, host] : hosts) list.push_back(std::move(host));
   return list;
 }
 
-BackendChoice agree_on_backend(const Config& config, const Comm& world, const Comm& host, const ProcessFacts& facts) {
-  int leader = world.rank();
-  host.broadcast(&leader, sizeof leader, 0);
-  const std::vector<std::string> all = world.gather(pack(facts, leader, config.nthreads * config.ngpus));
+BackendChoice agree_on_backend(const Config& config, const Comm& world, const Comm& host, ProcessFacts facts) {
+  facts.host_leader = world.rank();
+  host.broadcast(&facts.host_leader, sizeof facts.host_leader, 0);
+  facts.hostname = hostname();
+  facts.nranks = config.nthreads * config.ngpus;
+  const auto all = gather_records(world, std::vector<ProcessFacts>{std::move(facts)});
   const bool built_in = door_of(backend_for(config, MemoryKind::gpu)).built_in;
   BackendChoice choice = BackendChoice::automatic;
   on_process0(world, [&] { choice = choose_backend(config, by_host(all), built_in); });

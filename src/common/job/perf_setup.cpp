@@ -2,9 +2,9 @@
 
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
-#include "common/base/records.h"
 #include "common/base/timestamp.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 #include "common/mpi/topology.h"
 
@@ -16,18 +16,19 @@
 #include <stdexcept>
 
 namespace busbar {
-namespace {
-
-std::string pack(const RankInfo& r) {
-  return pack_record({std::to_string(r.rank), std::to_string(r.group), std::to_string(r.pid), r.hostname,
-                      std::to_string(r.device.device), r.device.id, r.device.name});
+static void visit_fields(auto&& visit, DeviceInfo& d) {
+  visit("device", d.device);
+  visit("id", d.id);
+  visit("name", d.name);
 }
 
-RankInfo unpack(const std::vector<std::string>& f) {
-  return {std::stoi(f.at(0)), std::stoi(f.at(1)), std::stoi(f.at(2)), f.at(3), {std::stoi(f.at(4)), f.at(5), f.at(6)}};
+static void visit_fields(auto&& visit, RankInfo& r) {
+  visit("rank", r.rank);
+  visit("group", r.group);
+  visit("pid", r.pid);
+  visit("hostname", r.hostname);
+  visit("device", r.device);
 }
-
-}  // namespace
 
 Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, const Collective& collective) {
   Backend::MemoryLimit limit =
@@ -91,11 +92,7 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   info.launch_uuid = make_launch_uuid();
   info.config = config;
   info.nranks = backend.nranks();
-  std::string packed;
-  for (const RankInfo& rank : local_ranks) packed += pack(rank);
-  for (const std::string& of_process : world.gather(packed)) {
-    for (const auto& fields : unpack_records(of_process)) info.ranks.push_back(unpack(fields));
-  }
+  info.ranks = gather_records(world, local_ranks);
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
   return info;
 }
@@ -105,18 +102,12 @@ std::vector<std::string> describe_topology(const Comm& world) {
   std::vector<std::string> lines = collectively_get(world, "reading the topology", [] { return topology_lines(); });
   // Every process has a place of its own; its host's devices are the same for all of its processes.
   if (host.rank() != 0) lines.resize(std::min<std::size_t>(lines.size(), 1));
-  std::string packed;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     // The first line is the process's own: "process core 3, NUMA node 0".
-    const std::string text =
-        i == 0 ? fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1)) : lines[i];
-    packed += pack_record({fmt::format("topology: {}: {}", hostname(), text)});
+    if (i == 0) lines[i] = fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1));
+    lines[i] = fmt::format("topology: {}: {}", hostname(), lines[i]);
   }
-  std::vector<std::string> all;
-  for (const std::string& of_process : world.gather(packed)) {
-    for (const auto& fields : unpack_records(of_process)) all.push_back(fields.at(0));
-  }
-  return all;
+  return gather_records(world, std::move(lines));
 }
 
 std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend) {

@@ -3,9 +3,9 @@
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
-#include "common/base/records.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/comm.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/launcher.h"
 #include "common/mpi/session.h"
 #include "common/watch/hang_json.h"
@@ -18,6 +18,13 @@
 #include <filesystem>
 
 namespace busbar {
+
+static void visit_fields(auto&& visit, PeerAddress& a) {
+  visit("host", a.host);
+  visit("ip", a.ip);
+  visit("port", a.port);
+}
+
 namespace {
 
 // `busbar fingerprint` takes what a launch without calls sends from what one with calls sends: whatever differs
@@ -58,15 +65,8 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const bool one_host = on_one_host(world);
   const PeerAddress own = collectively_get(world, "opening the watchers' listener",
                                            [&] { return watchdog.listen(world.rank(), one_host, token); });
-  std::string packed;
-  for (const std::string& text : world.gather(pack_record({own.host, own.ip, fmt::format("{:05}", own.port)})))
-    packed += text;
-  packed = world.broadcast(packed, 0);
-  std::vector<PeerAddress> peers;
-  for (const std::vector<std::string>& fields : unpack_records(packed)) {
-    peers.push_back({static_cast<int>(peers.size()), fields.at(0), fields.at(1),
-                     static_cast<std::uint16_t>(std::stoi(fields.at(2)))});
-  }
+  std::vector<PeerAddress> peers = share_records(world, std::vector<PeerAddress>{own});
+  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].rank = static_cast<int>(i);
   watchdog.connect(jobid, std::move(peers));
 }
 

@@ -3,8 +3,8 @@
 #include "common/base/compress_list.h"
 #include "common/base/environment.h"
 #include "common/base/error.h"
-#include "common/base/records.h"
 #include "common/base/units.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 
 #include <fmt/format.h>
@@ -14,6 +14,14 @@
 #include <set>
 
 namespace busbar {
+
+static void visit_fields(auto&& visit, AnnouncedCall& c) {
+  visit("rank", c.rank);
+  visit("host", c.host);
+  visit("group", c.group);
+  visit("arguments", c.arguments);
+}
+
 namespace {
 
 using Arguments = std::vector<std::string>;
@@ -29,7 +37,7 @@ Arguments arguments_of(const Operation& op) {
 /// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): the same on every machine, as std::hash need not be.
 std::int64_t hash(const Arguments& arguments) {
   std::uint64_t value = 0xcbf29ce484222325ull;
-  for (const char c : pack_record(arguments)) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  for (const char c : pack_fields(arguments)) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
   return static_cast<std::int64_t>(value);
 }
 
@@ -111,11 +119,6 @@ std::string describe(const Operation& op) {
                      op.in_place ? ", in place" : ", out of place");
 }
 
-AnnouncedCall unpack(const std::string& packed) {
-  const std::vector<std::string> fields = unpack_records(packed).at(0);
-  return {std::stoi(fields.at(0)), fields.at(1), std::stoi(fields.at(2)), {fields.begin() + 3, fields.end()}};
-}
-
 }  // namespace
 
 std::string deviation(std::span<const AnnouncedCall> calls, std::string_view operation) {
@@ -136,12 +139,8 @@ void compare_calls(const Comm& world, const Config& config, const Backend& backe
   const Arguments mine = arguments_of(backend.as_called(op, calls));
   if (all_equal(world, mine)) return;
   const int nlocal = static_cast<int>(backend.local_ranks().size());
-  std::vector<std::string> record{std::to_string(world.rank() * nlocal), hostname(),
-                                  std::to_string(split_color(config.split, world.rank()))};
-  record.insert(record.end(), mine.begin(), mine.end());
-  const std::vector<std::string> packed = world.gather(pack_record(record));
-  std::vector<AnnouncedCall> announced;
-  std::transform(packed.begin(), packed.end(), std::back_inserter(announced), unpack);
+  const AnnouncedCall call{world.rank() * nlocal, hostname(), split_color(config.split, world.rank()), mine};
+  const std::vector<AnnouncedCall> announced = gather_records(world, std::vector<AnnouncedCall>{call});
   const std::string wrong = world.broadcast(deviation(announced, describe(op)), 0);
   // Empty where only groups differ, which have problems of their own.
   if (!wrong.empty()) throw AgreedError(ExitCode::invalid_use, wrong);

@@ -1,9 +1,9 @@
 #include "common/measure/stat_runner.h"
 
-#include "common/base/records.h"
 #include "common/base/timestamp.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/trace_range.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 
 #include <algorithm>
@@ -229,20 +229,20 @@ void StatRunner::flush_rows() {
   }
 }
 
+static void visit_fields(auto&& visit, RankTimes& r) {
+  visit("rank", r.rank);
+  visit("host", r.host);
+  visit("own_median_s", r.own_median_s);
+  visit("late_median_s", r.late_median_s);
+  visit("late_p99_s", r.late_p99_s);
+  visit("last_share", r.last_share);
+}
+
 std::vector<RankTimes> StatRunner::gather_ranks(const StatCell& cell) const {
-  const RankTimes own = cell.own_rank();
-  const std::vector<double> all =
-      world_.gather(std::vector<double>{own.own_median_s, own.late_median_s, own.late_p99_s, own.last_share});
-  std::string places;
-  places = pack_record({std::to_string(local_ranks_.front().rank), hostname()});
-  const std::vector<std::string> packed = world_.gather(places);
-  std::vector<RankTimes> ranks;
-  for (std::size_t i = 0; i < packed.size(); ++i) {
-    const std::vector<std::string> place = unpack_records(packed[i]).at(0);
-    const double* const f = all.data() + 4 * i;
-    ranks.push_back({std::stoi(place.at(0)), place.at(1), f[0], f[1], f[2], f[3]});
-  }
-  return ranks;
+  RankTimes own = cell.own_rank();
+  own.rank = local_ranks_.front().rank;
+  own.host = hostname();
+  return gather_records(world_, std::vector<RankTimes>{std::move(own)});
 }
 
 }  // namespace busbar

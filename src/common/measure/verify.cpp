@@ -1,7 +1,7 @@
 #include "common/measure/verify.h"
 
-#include "common/base/records.h"
 #include "common/measure/lanes.h"
+#include "common/mpi/gather_records.h"
 #include "kernels/diagnose.h"
 
 #include <fmt/format.h>
@@ -246,40 +246,24 @@ std::uint64_t count_wrong(const std::vector<WrongRank>& wrong) {
   return total;
 }
 
-namespace {
-
-std::string pack(const WrongRank& r) {
-  return pack_record({std::to_string(r.rank), r.host, r.device, std::to_string(static_cast<int>(r.in_place)),
-                      std::to_string(static_cast<int>(r.part)), std::to_string(r.count), std::to_string(r.first),
-                      std::to_string(r.last), r.got, r.want, r.cause, std::to_string(r.suspect_rank), r.explanation});
+static void visit_fields(auto&& visit, WrongRank& r) {
+  visit("rank", r.rank);
+  visit("host", r.host);
+  visit("device", r.device);
+  visit("in_place", r.in_place);
+  visit("part", r.part);
+  visit("count", r.count);
+  visit("first", r.first);
+  visit("last", r.last);
+  visit("got", r.got);
+  visit("want", r.want);
+  visit("cause", r.cause);
+  visit("suspect_rank", r.suspect_rank);
+  visit("explanation", r.explanation);
 }
-
-WrongRank unpack(const std::vector<std::string>& f) {
-  return {.rank = std::stoi(f.at(0)),
-          .host = f.at(1),
-          .device = f.at(2),
-          .in_place = f.at(3) == "1",
-          .part = static_cast<WrongPart>(std::stoi(f.at(4))),
-          .count = std::stoull(f.at(5)),
-          .first = std::stoull(f.at(6)),
-          .last = std::stoull(f.at(7)),
-          .got = f.at(8),
-          .want = f.at(9),
-          .cause = f.at(10),
-          .suspect_rank = std::stoi(f.at(11)),
-          .explanation = f.at(12)};
-}
-
-}  // namespace
 
 std::vector<WrongRank> gather_wrong(const Comm& world, const std::vector<WrongRank>& mine) {
-  std::string packed;
-  for (const WrongRank& record : mine) packed += pack(record);
-  std::vector<WrongRank> all;
-  for (const std::string& of_process : world.gather(packed)) {
-    for (const auto& fields : unpack_records(of_process)) all.push_back(unpack(fields));
-  }
-  return all;
+  return gather_records(world, mine);
 }
 
 }  // namespace busbar

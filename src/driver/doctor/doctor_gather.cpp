@@ -1,10 +1,10 @@
 #include "driver/doctor/doctor_gather.h"
 
+#include "common/base/packed_fields.h"
 #include "common/base/timestamp.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/topology.h"
 #include "common/record/accept_fields.h"
-#include "common/record/packed_fields.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counters.h"
 #include "driver/doctor/join_nodes.h"

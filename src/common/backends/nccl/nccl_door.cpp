@@ -7,8 +7,8 @@
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/observation_setup.h"
-#include "common/base/records.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/gather_records.h"
 
 #include <set>
 
@@ -17,15 +17,9 @@ namespace {
 
 /// Whether the launcher shows each process of this host GPUs of its own: several processes, and no GPU seen twice.
 bool has_own_gpus(const Comm& host, const LocalGpus& gpus) {
-  const std::vector<std::string> all = host.gather(pack_record(gpus.ids));
-  std::set<std::string> different;
-  std::size_t seen = 0;
-  for (const std::string& packed : all) {
-    const std::vector<std::string> ids = unpack_records(packed).at(0);
-    different.insert(ids.begin(), ids.end());
-    seen += ids.size();
-  }
-  bool own = host.size() > 1 && seen > 0 && different.size() == seen;
+  const std::vector<std::string> seen = gather_records(host, gpus.ids);
+  const std::set<std::string> different(seen.begin(), seen.end());
+  bool own = host.size() > 1 && !seen.empty() && different.size() == seen.size();
   host.broadcast(&own, sizeof own, 0);
   return own;
 }
