@@ -80,6 +80,11 @@ bool accepted(const std::string& message) {
   }
 }
 
+template <class T>
+std::string bytes_of(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
@@ -191,24 +196,34 @@ TEST_CASE("every cut and every flipped bit of a message is refused or read, neve
 
 TEST_CASE("what encode would not write is refused", "[peers]") {
   const std::string good = encode(a_host());
-  CHECK_FALSE(accepted(good + "\n"));
+  CHECK_FALSE(accepted(good + '\0'));
   CHECK_FALSE(accepted(good + "more"));
   CHECK_FALSE(accepted("x" + good));
-  CHECK_FALSE(accepted(replaced(good, "\n412\n", "\n0412\n")));
-  CHECK_FALSE(accepted(replaced(good, "\n412\n", "\n-412\n")));
-  CHECK_FALSE(accepted(replaced(good, "\n412\n", "\n99999999999999999999\n")));
-  CHECK_FALSE(accepted(replaced(good, "\n1234.5\n", "\nnan\n")));
-  CHECK_FALSE(accepted(replaced(good, "\nT\n", "\nTT\n")));
-  // Enumerators that do not exist: Life 3, Result 5 (both last in their lists).
-  CHECK_FALSE(accepted(replaced(good, "\n1\nT\n", "\n3\nT\n")));
-  CHECK(accepted(replaced(good, "node1\n4\n", "node1\n3\n")));
-  CHECK_FALSE(accepted(replaced(good, "node1\n4\n", "node1\n5\n")));
+  CHECK_FALSE(accepted(replaced(good, "evidence 3\n", "evidence 2\n")));
+  CHECK_FALSE(accepted(replaced(good, "do_signal_stop", "do_signal\nstop")));
+  CHECK_FALSE(accepted(replaced(good, bytes_of(1234.5), bytes_of(std::numeric_limits<double>::quiet_NaN()))));
+  CHECK_FALSE(accepted(replaced(good, bytes_of(1234.5), bytes_of(std::numeric_limits<double>::infinity()))));
+  CHECK(accepted(replaced(good, bytes_of(1234.5), bytes_of(1234.25))));
+  CHECK_FALSE(accepted(replaced(good, "\x01T", "\x01\n")));
+  // Enumerators that do not exist: Life 3, Result 5 (both last in their lists); a truth that is neither.
+  CHECK_FALSE(accepted(replaced(good, "\x01T", "\x03T")));
+  CHECK(accepted(replaced(good, "node1\x04\x01", "node1\x03\x01")));
+  CHECK_FALSE(accepted(replaced(good, "node1\x04\x01", "node1\x05\x01")));
+  CHECK_FALSE(accepted(replaced(good, "node1\x04\x01", "node1\x04\x02")));
+  // An optional value is there once or not: the call's communicator is the first number behind its count.
+  const std::string call = bytes_of(std::uint64_t{1}) + bytes_of(3);
+  CHECK_FALSE(accepted(replaced(good, call, bytes_of(std::uint64_t{2}) + bytes_of(3))));
 }
 
 TEST_CASE("a count that the message cannot hold ends with the message", "[peers]") {
-  const std::string title(encode({}).substr(0, encode({}).find('\n') + 1));
-  CHECK(accepted(encode({})));
-  CHECK_FALSE(accepted(title + "node\n1\n\n18446744073709551615\n"));
+  const std::string nothing = encode({});  // the ranks are its last field, none of them
+  CHECK(accepted(nothing));
+  const std::string title = nothing.substr(0, nothing.find('\n') + 1);
+  for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+    CHECK_FALSE(accepted(nothing.substr(0, nothing.size() - sizeof count) + bytes_of(count)));
+    CHECK_FALSE(accepted(title + bytes_of(count) + nothing.substr(title.size() + sizeof count)));
+  }
   CHECK_FALSE(accepted(std::string(kMaxReply + 1, '\n')));
   CHECK_FALSE(accepted(title + std::string(kMaxReply - title.size(), '\n')));
+  CHECK_FALSE(accepted(title + std::string(kMaxReply - title.size(), '\0')));
 }

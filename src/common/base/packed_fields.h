@@ -18,7 +18,7 @@ namespace busbar {
 class FieldPacker {
  public:
   template <class T>
-  void operator()(const char*, T& value) {
+  void operator()(const char*, T& value, auto...) {
     pack(value);
   }
   std::string take() { return std::move(bytes_); }
@@ -58,14 +58,19 @@ class FieldUnpacker {
   explicit FieldUnpacker(std::string_view bytes) : rest_(bytes) {}
 
   template <class T>
-  void operator()(const char*, T& value) {
+  void operator()(const char*, T& value, auto...) {
     unpack(value);
   }
   bool done() const { return rest_.empty(); }
 
   template <class T>
   void unpack(T& value) {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = below(2) == 1;
+    } else if constexpr (std::is_enum_v<T> && requires { words_of(value); }) {
+      static_assert(sizeof value == 1);
+      value = static_cast<T>(below(words_of(value).size()));
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
       std::memcpy(&value, raw(sizeof value), sizeof value);
     } else {
       visit_fields(*this, value);
@@ -83,10 +88,17 @@ class FieldUnpacker {
   template <class T>
   void unpack(std::vector<T>& list) {
     list.clear();
+    // Item by item, not resized at once: too high a count ends with the bytes.
     for (std::uint64_t left = count(); left > 0; --left) unpack(list.emplace_back());
   }
 
  private:
+  /// What has no such value may not even be copied into one.
+  std::size_t below(std::size_t end) {
+    const auto value = static_cast<unsigned char>(*raw(1));
+    if (value >= end) throw Error(ExitCode::internal, "a packed record has a value that does not exist");
+    return value;
+  }
   std::uint64_t count() {
     std::uint64_t n = 0;
     std::memcpy(&n, raw(sizeof n), sizeof n);
@@ -102,7 +114,8 @@ class FieldUnpacker {
   std::string_view rest_;
 };
 
-/// The record's bytes, and the record again. Throws Error(internal) where the bytes are of another one.
+/// The record's bytes, and the record again. Throws Error(internal) where the bytes are of another one; whatever they
+/// are, never anything worse.
 template <class T>
 std::string pack_fields(T record) {
   FieldPacker packer;

@@ -20,7 +20,8 @@
 namespace busbar {
 
 // A record's fields are named once, by visit_fields(visit, record): what writes JSON and what reads it are two
-// visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator).
+// visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator). What
+// follows a field in a list is for readers of another kind.
 // Included by .cpp files alone: it brings the whole of the JSON library.
 
 template <class T>
@@ -29,6 +30,9 @@ Json fields_json(const T& value);
 inline Json fields_json(double value) { return json_number(value); }
 
 inline Json fields_json(const std::string& text) { return text; }
+
+/// A byte that is no letter would be replaced by several.
+inline Json fields_json(char letter) { return std::string(1, letter > 32 && letter < 127 ? letter : '?'); }
 
 template <class T>
 Json fields_json(const std::optional<T>& value) {
@@ -51,7 +55,8 @@ Json fields_json(const T& value) {
   } else {
     Json json = Json::object();
     // One list of fields serves the reader too, which changes them.
-    visit_fields([&](const char* key, const auto& field) { json[key] = fields_json(field); }, const_cast<T&>(value));
+    visit_fields([&](const char* key, const auto& field, auto...) { json[key] = fields_json(field); },
+                 const_cast<T&>(value));
     return json;
   }
 }
@@ -128,7 +133,7 @@ template <class T>
 requires std::is_class_v<T>
 void read_field(const Json& json, const char* key, T& value) {
   if (!json.is_object()) fail_reading(fmt::format("'{}' is no object", key));
-  visit_fields([&](const char* name, auto& field) { read_field(member(json, name), name, field); }, value);
+  visit_fields([&](const char* name, auto& field, auto...) { read_field(member(json, name), name, field); }, value);
 }
 
 }  // namespace busbar

@@ -3,108 +3,116 @@
 #include "common/base/lists.h"
 #include "common/base/timestamp.h"
 #include "common/record/envelope.h"
-#include "common/watch/hang_words.h"
+#include "common/record/json_fields.h"
+#include "common/record/json_place.h"
+#include "common/watch/evidence_fields.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include <limits>
+#include <optional>
+#include <type_traits>
 
 namespace busbar {
 namespace {
 
-Json call_json(const CalledOperation& call) {
-  return {{"communicator", call.communicator},
-          {"collective", call.collective},
-          {"count", call.count},
-          {"dtype", call.dtype},
-          {"op", call.op},
-          {"root", call.root},
-          {"nbytes", call.nbytes},
-          {"in_place", call.in_place}};
-}
-
-Json finished_json(const FinishedStep& step) {
-  return {{"phase", word(kPhaseWords, step.phase)},
-          {"collective", step.collective},
-          {"nbytes", step.nbytes},
-          {"last_entered", step.last_entered},
-          {"begun_age_s", json_number(step.begun_age_s)},
-          {"ended_age_s", json_number(step.ended_age_s)}};
-}
-
-/// A byte that is no letter would be replaced by several.
-std::string letter(char state) { return std::string(1, state > 32 && state < 127 ? state : '?'); }
-
-Json rank_json(const RankEvidence& rank) {
-  const FlightState& f = rank.flight;
-  Json finished = Json::array();
-  for (const FinishedStep& step : f.finished) finished.push_back(finished_json(step));
-  return {{"rank", f.rank},
-          {"nprocs", f.nprocs},
-          {"host", f.host},
-          {"jobid", f.jobid},
-          {"pid", f.pid},
-          {"pid_start", f.pid_start},
-          {"command", f.command},
-          {"started_unix_s", f.started_unix_s},
-          {"life", word(kLifeWords, rank.process.life)},
-          {"state", letter(rank.process.state)},
-          {"wchan", rank.process.wchan},
-          {"heartbeat_age_s", json_number(f.heartbeat_age_s)},
-          {"ending", word(kEndingWords, f.ending)},
-          {"phase", word(kPhaseWords, f.phase)},
-          {"step", f.step},
-          {"call", f.call ? call_json(*f.call) : Json(nullptr)},
-          {"entered", f.entered},
-          {"step_first", f.step_first},
-          {"step_calls", f.step_calls},
-          {"step_age_s", json_number(f.step_age_s)},
-          {"limit_s", json_number(f.limit_s)},
-          {"idle_s", json_number(f.idle_s)},
-          {"error", json_text_or_null(f.error)},
-          {"finished", std::move(finished)}};
-}
-
-Json host_json(const HostEvidence& host) {
-  Json ranks = Json::array(), troubles = Json::array(), probes = Json::array();
-  for (const RankEvidence& rank : host.ranks) ranks.push_back(rank_json(rank));
-  for (const Trouble& trouble : host.troubles) {
-    troubles.push_back({{"kind", word(kTroubleWords, trouble.kind)},
-                        {"text", trouble.text},
-                        {"slows", trouble.slows},
-                        {"on_gpu", trouble.on_gpu}});
-  }
-  for (const PeerProbe& probe : host.probes) {
-    probes.push_back({{"host", probe.host}, {"result", word(kProbeWords, probe.result)}, {"stalled", probe.stalled}});
-  }
-  return {{"host", host.host},
-          {"reached", host.reached},
-          {"why_not", json_text_or_null(host.why_not)},
-          {"silence", word(kSilenceWords, host.silence)},
-          {"net_bytes_per_s", host.net_bytes_per_s < 0 ? Json(nullptr) : json_number(host.net_bytes_per_s)},
-          {"troubles", std::move(troubles)},
-          {"probes", std::move(probes)},
-          {"mtu", host.mtu},
-          {"ranks", std::move(ranks)}};
-}
-
-Json ras_json(const RasEvidence& ras) {
-  return {{"host", ras.host},   {"answered", ras.answered},   {"why_not", json_text_or_null(ras.why_not)},
-          {"lines", ras.lines}, {"dead_pids", ras.dead_pids}, {"lagging_ranks", ras.lagging_ranks}};
+void empty_as_null(Json& text) {
+  if (text == "") text = nullptr;
 }
 
 Json observed_json(const HangEvidence& evidence) {
-  Json hosts = Json::array(), ras = Json::array();
-  for (const HostEvidence& host : evidence.hosts) hosts.push_back(host_json(host));
-  for (const RasEvidence& answer : evidence.ras) ras.push_back(ras_json(answer));
-  return {{"host_of_rank", evidence.host_of_rank}, {"hosts", std::move(hosts)}, {"ras", std::move(ras)}};
+  Json observed = Json::object();
+  visit_observed([&](const char* key, const auto& field) { observed[key] = fields_json(field); }, evidence);
+  for (Json& host : observed["hosts"]) {
+    empty_as_null(host["why_not"]);
+    Json& net_bytes_per_s = host["net_bytes_per_s"];
+    if (net_bytes_per_s < 0) net_bytes_per_s = nullptr;
+    for (Json& rank : host["ranks"]) empty_as_null(rank["error"]);
+  }
+  for (Json& ras : observed["ras"]) empty_as_null(ras["why_not"]);
+  return observed;
 }
 
-Json groups_json(const std::vector<RankGroup>& groups) {
-  Json list = Json::array();
-  for (const RankGroup& group : groups) {
-    list.push_back({{"ranks", group.ranks}, {"doing", group.doing}, {"blamed", group.blamed}});
-  }
-  return list;
+// Reports of version 0.1.0 tell what follows in their sentences only. Nothing else reads those.
+
+Silence silence_of_sentence(std::string_view why_not) {
+  if (why_not.starts_with("connected, but no answer")) return Silence::mute;
+  if (why_not.starts_with("connection refused")) return Silence::refused;
+  if (why_not.starts_with("no route")) return Silence::no_route;
+  if (why_not.starts_with("an answer that cannot be read")) return Silence::unreadable;
+  return why_not.empty() ? Silence::none : Silence::no_answer;
 }
+
+/// Of "rank 0 on node0".
+std::string host_of_sentence(const std::string& reporter) {
+  const std::size_t on = reporter.rfind(" on ");
+  return on == std::string::npos ? "" : reporter.substr(on + 4);
+}
+
+/// Reads a record from the object at a place. null is an empty text, and of a number what it is without one.
+class EvidenceReader {
+ public:
+  explicit EvidenceReader(const JsonPlace& object) : object_(object) {}
+
+  template <class T, class... Range>
+  void operator()(const char* key, T& field, Range... range) const {
+    read(object_.at(key), field, range...);
+  }
+  template <class T>
+  void operator()(const char* key, T& field, Later) const {
+    if (object_.holds(key)) read(object_.at(key), field);
+  }
+
+ private:
+  static void read(const JsonPlace& json, std::string& text) { text = json.text_or_empty(); }
+  static void read(const JsonPlace& json, bool& flag) { flag = json.truth(); }
+  static void read(const JsonPlace& json, double& number) { number = json.number_or(number); }
+  static void read(const JsonPlace& json, std::uint64_t& number) { number = json.unsigned_whole(); }
+  static void read(const JsonPlace& json, std::int64_t& number) {
+    number = json.whole(std::numeric_limits<std::int64_t>::min());
+  }
+  static void read(const JsonPlace& json, int& number, WholeRange range) {
+    number = static_cast<int>(json.whole(range.least, range.most));
+  }
+  static void read(const JsonPlace& json, char& letter) {
+    const std::string text = json.text_or_empty();
+    if (text.size() != 1) json.fail("is no single letter");
+    letter = text.front();
+  }
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  static void read(const JsonPlace& json, Enum& value) {
+    const std::optional<Enum> known = from_word<Enum>(words_of(value), json.text_or_empty());
+    if (!known) json.fail(fmt::format("is none of {}", fmt::join(words_of(value), ", ")));
+    value = *known;
+  }
+  template <class T>
+  static void read(const JsonPlace& json, std::optional<T>& value) {
+    if (!json.is_null()) read(json, value.emplace());
+  }
+  static void read(const JsonPlace& json, std::vector<std::string>& texts) { texts = json.texts(); }
+  template <class T, class... Range>
+  static void read(const JsonPlace& json, std::vector<T>& list, Range... range) {
+    json.each([&](const JsonPlace& item) { read(item, list.emplace_back(), range...); });
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  static void read(const JsonPlace& json, T& record) { visit_fields(EvidenceReader(json), record); }
+  static void read(const JsonPlace& json, Trouble& trouble) {
+    visit_fields(EvidenceReader(json), trouble);
+    const auto says = [&](const char* part) { return trouble.text.find(part) != std::string::npos; };
+    if (!json.holds("slows")) trouble.slows = says("CPU") || says("throttled");
+    if (!json.holds("on_gpu")) trouble.on_gpu = says("GPU");
+  }
+  static void read(const JsonPlace& json, HostEvidence& host) {
+    visit_fields(EvidenceReader(json), host);
+    if (!json.holds("silence")) host.silence = silence_of_sentence(host.why_not);
+  }
+
+  const JsonPlace& object_;
+};
 
 }  // namespace
 
@@ -115,27 +123,34 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
     if (envelope.command.empty() && !host.ranks.empty()) add_once(envelope.command, host.ranks.front().flight.command);
   }
   Json document = envelope_json(envelope);
-  document.update({{"verdict", name(finding.verdict)},
-                   {"sentence", finding.sentence},
-                   {"ranks", finding.ranks},
-                   {"hosts", finding.hosts},
-                   {"occasion", word(kOccasionWords, evidence.occasion)},
-                   {"jobid", evidence.jobid},
-                   {"reporter", evidence.reporter},
-                   {"reporter_host", evidence.reporter_host},
-                   {"nprocs", evidence.nprocs},
-                   {"limit_s", json_number(evidence.limit_s)},
-                   {"idle_s", json_number(evidence.idle_s)},
-                   {"groups", groups_json(finding.groups)},
-                   {"evidence", finding.evidence},
-                   {"missing", finding.missing},
-                   {"next", finding.next},
-                   {"observed", observed_json(evidence)}});
+  const auto add = [&](const char* key, const auto& field, const auto&...) { document[key] = fields_json(field); };
+  document["verdict"] = name(finding.verdict);
+  add("sentence", finding.sentence);
+  add("ranks", finding.ranks);
+  add("hosts", finding.hosts);
+  visit_occasion(add, evidence);
+  add("groups", finding.groups);
+  add("evidence", finding.evidence);
+  add("missing", finding.missing);
+  add("next", finding.next);
+  document["observed"] = observed_json(evidence);
   return document;
 }
 
 std::string hang_json(const HangEvidence& evidence, const HangFinding& finding) {
   return dump_json(hang_value(evidence, finding)) + "\n";
+}
+
+HangEvidence read_hang_json(std::string_view text) {
+  const std::string name = "is no hang report that this suite wrote";  // callers put the file's name in front
+  const Json json = read_document(text, name, "hang");
+  const JsonPlace document(json, "", name, "this suite's watchdog");
+  HangEvidence evidence;
+  visit_occasion(EvidenceReader(document), evidence);
+  if (!document.holds("reporter_host")) evidence.reporter_host = host_of_sentence(evidence.reporter);
+  const JsonPlace observed = document.at("observed");
+  visit_observed(EvidenceReader(observed), evidence);
+  return evidence;
 }
 
 }  // namespace busbar
