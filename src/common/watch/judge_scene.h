@@ -99,15 +99,8 @@ std::optional<Ruling> find_stuck_inside(const Scene& scene);
 /// Whether those that are gone ended because of an error, and the calls do not match: then the error is the effect.
 bool died_of_mismatch(const Scene& scene);
 
-/// Ranks that do the same, the largest group first, those to blame behind.
-std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blamed);
-/// What did not answer.
-std::vector<std::string> missing_evidence(const Scene& scene);
 /// Commands to try.
 std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling);
-
-/// The hosts whose MTU is not that of more than half of them; none where no MTU is.
-std::set<std::string> hosts_of_unlike_mtu(const Scene& scene);
 
 // Words.
 
