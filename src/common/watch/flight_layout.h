@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace busbar {
@@ -170,6 +172,8 @@ struct FlightCounters {
 };
 FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int declared) noexcept;
 
+// Where records lie (flight_files.cpp), and what a host says of processes and itself (flight_reader.cpp).
+
 /// When the record in a file was last beaten [s since 1970]; nothing where it is none.
 std::optional<std::int64_t> last_beat_unix_s(const std::filesystem::path& file);
 
@@ -181,5 +185,25 @@ std::uint64_t this_boot() noexcept;
 
 /// Field 22 of /proc/PID/stat: when the process started, in clock ticks since the machine did; 0 where there is none.
 std::uint64_t process_start(std::int64_t pid) noexcept;
+
+/// Shared memory and the file that it is; no path: private memory.
+struct FlightPlace {
+  void* memory = nullptr;
+  std::filesystem::path path;
+};
+
+/// A new file `name`, zeroed, reserved and mapped, in the first of `folders` that has room, for this user only. Throws
+/// std::bad_alloc where there is not even private memory.
+FlightPlace make_flight_place(std::span<const std::filesystem::path> folders, const std::string& name,
+                              std::size_t nbytes);
+
+/// Unmaps it, and removes the file where `remove` says so and this is the process that made it.
+void release_flight_place(void* memory, std::size_t nbytes, const std::filesystem::path& path, bool remove) noexcept;
+
+/// $TMPDIR, else /tmp.
+std::filesystem::path temporary_folder();
+
+/// Only letters, digits, '_' and '-', and '.' between them, cut after `length`.
+std::string fit_for_file_name(std::string_view text, std::size_t length);
 
 }  // namespace busbar

@@ -1,7 +1,6 @@
 #include "common/watch/flight_record.h"
 
 #include "common/watch/flight_layout.h"
-#include "common/watch/flight_place.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "common/base/enum_words.h"
+
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +29,11 @@ enum class Phase : std::uint8_t {
 };
 
 /// "timed loop".
-std::string_view name(Phase phase);
+inline constexpr std::array<std::string_view, 13> kPhaseNames{
+    "starting",     "MPI_Init", "initialization", "allocation", "preparation of data",
+    "timed loop",   "check",    "agreement",      "output",     "end of the run",
+    "MPI_Finalize", "rest",     "ended"};
+constexpr std::string_view name(Phase phase) { return word(kPhaseNames, phase); }
 
 /// The arguments with which this process calls the operations of its step.
 struct CalledOperation {
