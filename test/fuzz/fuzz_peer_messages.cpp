@@ -5,7 +5,6 @@
 #include "common/base/error.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/peer_wire.h"
 #include "fuzz_main.h"
 
 #include <array>

@@ -3,8 +3,11 @@
 //
 // fuzz_peer_server [seed [rounds]]: deterministic by seed in what is sent, not in how the threads meet.
 
+#include "common/watch/peer_address.h"
+#include "common/watch/peer_client.h"
+#include "common/watch/peer_messages.h"
+#include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
-#include "common/watch/peers.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -4,7 +4,6 @@
 #include "common/watch/peer_messages.h"
 
 #include "common/base/error.h"
-#include "common/watch/peer_wire.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,10 +2,11 @@
 // not tell a dead process from a frozen one or a host without a route; answers that arrive cut; ticks that wait for a
 // slow client; a last word that is lost on who is late; and signals that its thread takes away from the main thread.
 
-#include "common/watch/peers.h"
-
 #include "common/base/error.h"
-#include "common/watch/peer_connections.h"
+#include "common/watch/peer_address.h"
+#include "common/watch/peer_client.h"
+#include "common/watch/peer_messages.h"
+#include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
 
 #include <catch2/catch.hpp>

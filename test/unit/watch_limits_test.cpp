@@ -1,6 +1,7 @@
 #include "common/watch/collector.h"
 #include "common/watch/limits.h"
 #include "common/watch/movement.h"
+#include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
 
 #include <catch2/catch.hpp>

@@ -6,8 +6,10 @@
 #include "common/base/error.h"
 #include "common/watch/collector.h"
 #include "common/watch/host_observer.h"
+#include "common/watch/peer_address.h"
+#include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/peers.h"
+#include "common/watch/peer_server.h"
 #include "null_backend.h"
 
 #include <catch2/catch.hpp>

@@ -2,6 +2,8 @@
 
 #include "common/base/error.h"
 #include "common/watch/movement.h"
+#include "common/watch/peer_client.h"
+#include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
 

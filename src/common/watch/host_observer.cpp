@@ -5,6 +5,7 @@
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_address.h"
+#include "common/watch/peer_client.h"
 #include "common/watch/peer_socket.h"
 #include "common/watch/stalled_connections.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/watch/peers.h"
+#include "common/watch/peer_address.h"
 
 #include <string>
 #include <vector>

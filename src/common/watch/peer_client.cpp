@@ -1,7 +1,7 @@
 #include "common/watch/peer_client.h"
 
+#include "common/watch/peer_messages.h"
 #include "common/watch/peer_socket.h"
-#include "common/watch/peer_wire.h"
 
 #include <poll.h>
 

@@ -3,16 +3,109 @@
 #include "common/base/error.h"
 #include "common/record/packed_fields.h"
 #include "common/watch/evidence_fields.h"
-#include "common/watch/peer_wire.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <type_traits>
 #include <vector>
 
 namespace busbar {
+namespace {
+
+using State = PeerInput::State;
+
+constexpr std::string_view kRequestMagic("BBPQ\x01", 5);  // with the version
+constexpr std::string_view kReplyMagic = "BBPR";
+constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kTokenAt = 12, kReplyLengthAt = 4;
+
+std::string length_bytes(std::size_t length) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(length >> shift & 0xff);
+  return bytes;
+}
+
+std::size_t length_at(std::string_view received, std::size_t at) {
+  std::size_t length = 0;
+  for (std::size_t i = at; i < at + 4; ++i) length = length << 8 | static_cast<unsigned char>(received[i]);
+  return length;
+}
+
+bool begins_alike(std::string_view received, std::string_view magic) {
+  const std::size_t n = std::min(received.size(), magic.size());
+  return received.substr(0, n) == magic.substr(0, n);
+}
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  volatile unsigned difference = 0;  // so that no compiler leaves the loop early
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference = difference | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+PeerInput bad() {
+  PeerInput input;
+  input.state = State::bad;
+  return input;
+}
+
+PeerInput with_payload(PeerInput input, std::string_view received, std::size_t header, std::size_t length) {
+  input.expected = header + length;
+  if (received.size() > input.expected) return bad();
+  if (received.size() == input.expected) {
+    input.state = State::whole;
+    input.payload = received.substr(header);
+  }
+  return input;
+}
+
+}  // namespace
+
+PeerInput parse_request(std::string_view received, std::string_view token) {
+  if (!begins_alike(received, kRequestMagic)) return bad();
+  if (received.size() < kRequestHeader) return {};
+  const auto kind = static_cast<unsigned char>(received[kKindAt]);
+  const std::size_t length = length_at(received, kRequestLengthAt);
+  if (kind > static_cast<unsigned char>(PeerKind::echo) || received[kKindAt + 1] != 0 || received[kKindAt + 2] != 0 ||
+      length > kMaxRequest || !equal_in_constant_time(received.substr(kTokenAt, kTokenLength), token)) {
+    return bad();
+  }
+  PeerInput input;
+  input.trusted = true;
+  input.kind = static_cast<PeerKind>(kind);
+  return with_payload(input, received, kRequestHeader, length);
+}
+
+PeerInput parse_reply(std::string_view received) {
+  if (!begins_alike(received, kReplyMagic)) return bad();
+  if (received.size() < kReplyHeader) return {};
+  const std::size_t length = length_at(received, kReplyLengthAt);
+  return length > kMaxReply ? bad() : with_payload({}, received, kReplyHeader, length);
+}
+
+std::string request_bytes(PeerKind kind, std::string_view token, std::string_view payload) {
+  if (token.size() != kTokenLength || payload.size() > kMaxRequest) {
+    throw Error(ExitCode::internal, fmt::format("a request to a watcher with a token of {} characters and {} bytes",
+                                                token.size(), payload.size()));
+  }
+  std::string bytes(kRequestMagic);
+  bytes += static_cast<char>(kind);
+  bytes.append(2, '\0');
+  bytes += length_bytes(payload.size());
+  bytes += token;
+  bytes += payload;
+  return bytes;
+}
+
+std::string reply_bytes(std::string_view payload) {
+  if (payload.size() > kMaxReply) return {};
+  return std::string(kReplyMagic) + length_bytes(payload.size()) + std::string(payload);
+}
+
 namespace {
 
 constexpr std::string_view kTitle = "busbar host evidence 3\n";  // and behind it the packed fields

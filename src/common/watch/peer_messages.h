@@ -2,10 +2,55 @@
 
 #include "common/watch/hang_evidence.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace busbar {
+
+// The bytes with which watchers talk to each other while the main threads may be stuck in MPI: over TCP, bounded, with
+// the job's token. One connection carries one request and one reply:
+//   request: "BBPQ" version kind 0 0 length(4, big end first) token(32) payload
+//   reply:   "BBPR" length(4) payload
+// The client closes when it has the reply.
+
+inline constexpr std::size_t kMaxRequest = 64 * 1024;
+inline constexpr std::size_t kMaxReply = 4 * 1024 * 1024;
+inline constexpr std::size_t kTokenLength = 32;
+inline constexpr std::size_t kRequestHeader = 12 + kTokenLength;
+inline constexpr std::size_t kReplyHeader = 8;
+
+inline constexpr std::size_t kSmallEcho = 64;  ///< with its header below 400 bytes: passes any path
+inline constexpr std::size_t kLargeEcho = 32 * 1024;
+
+enum class PeerKind : std::uint8_t {
+  message,  ///< for the handler
+  echo,     ///< the server itself sends the payload back
+};
+
+/// What has arrived on a connection so far.
+struct PeerInput {
+  enum class State : std::uint8_t {
+    incomplete,
+    whole,
+    bad,  ///< whatever follows, this is nothing for us
+  };
+  State state = State::incomplete;
+  bool trusted = false;      ///< the whole header is there, with the right token
+  std::size_t expected = 0;  ///< bytes of the message with its header; 0: not known yet
+  PeerKind kind = PeerKind::message;
+  std::string_view payload;  ///< where whole; into `received`
+};
+
+/// Bad as soon as the first wrong byte is there. The token is compared in a time that does not tell where it differs.
+PeerInput parse_request(std::string_view received, std::string_view token);
+PeerInput parse_reply(std::string_view received);
+
+/// Throws Error(internal) where the token has not kTokenLength characters or the payload exceeds kMaxRequest.
+std::string request_bytes(PeerKind kind, std::string_view token, std::string_view payload);
+/// Empty where the payload exceeds kMaxReply.
+std::string reply_bytes(std::string_view payload);
 
 /// A host's evidence as one message, at most kMaxReply bytes. Control characters in texts become spaces, texts are cut
 /// at 1000 bytes, numbers that are none become 0 (net_bytes_per_s -1); where the whole would be too long, the finished

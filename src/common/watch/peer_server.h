@@ -1,15 +1,75 @@
 #pragma once
 
-#include "common/watch/peer_wire.h"
+#include "common/watch/peer_messages.h"
+#include "common/watch/peer_socket.h"
+
+#include <poll.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace busbar {
+
+/// The listening socket of a PeerServer and what came in through it. Used by its thread alone; never blocks.
+class PeerConnections {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Handle = std::function<std::string(std::string_view request)>;
+
+  static constexpr std::size_t kMost = 64;
+  static constexpr std::chrono::seconds kPatience{5};  ///< for a whole connection
+
+  /// `segments_shrank`: whether packets as large as when the job began no longer reach this host. Then large echoes
+  /// stay unanswered: a new connection agrees on smaller segments and would hide what the job's older ones suffer from.
+  /// `now` tells the time.
+  PeerConnections(Socket listener, std::string token, std::function<bool()> segments_shrank,
+                  std::function<Clock::time_point()> now = Clock::now)
+      : listener_(std::move(listener)),
+        token_(std::move(token)),
+        segments_shrank_(std::move(segments_shrank)),
+        now_(std::move(now)) {}
+
+  /// Adds what to poll for; returns when to come back at the latest.
+  Clock::time_point add_events(std::vector<pollfd>& events);
+
+  /// Serves what poll found in the events added. `between` is called before each connection is served.
+  void serve(std::span<const pollfd> events, const Handle& handle, const std::function<void()>& between);
+
+ private:
+  struct Connection {
+    Socket socket;
+    Clock::time_point begun;
+    std::string in;   ///< a request that grows
+    std::string out;  ///< the reply; empty while the request is not whole
+    std::size_t sent = 0;
+    bool trusted = false;
+    bool half_closed = false;  ///< the client sends no more
+  };
+
+  bool accepting() const;
+  bool make_room();
+  void accept_new();
+  bool go_on(Connection& connection, const Handle& handle);
+  bool receive(Connection& connection, const Handle& handle);
+  bool answer(Connection& connection, const PeerInput& request, const Handle& handle);
+  void drop(Connection& connection);
+
+  Socket listener_;
+  std::string token_;
+  std::function<bool()> segments_shrank_;
+  std::function<Clock::time_point()> now_;
+  std::vector<Connection> connections_;
+  std::size_t polled_ = 0;            ///< of connections_, in the order of the events
+  Clock::time_point accept_again_{};  ///< not before: no descriptors were left
+};
 
 /// Listens on `ip` from listen() to destruction, in one thread of its own that also ticks. Requests with a wrong token,
 /// too long ones and slow ones (5 s) are dropped without a word. Never throws once it runs.

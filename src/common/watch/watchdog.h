@@ -2,8 +2,9 @@
 
 #include "common/backends/backend.h"
 #include "common/watch/flight_record.h"
-#include "common/watch/job_view.h"
+#include "common/watch/hang_evidence.h"
 #include "common/watch/limits.h"
+#include "common/watch/peer_address.h"
 
 #include <functional>
 #include <memory>

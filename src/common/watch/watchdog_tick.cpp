@@ -1,3 +1,4 @@
+#include "common/watch/peer_messages.h"
 #include "common/watch/watchdog_impl.h"
 
 namespace busbar {
