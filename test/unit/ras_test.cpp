@@ -4,7 +4,6 @@
 #include "common/watch/ras.h"
 
 #include "common/base/error.h"
-#include "common/watch/ras_observer.h"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>

@@ -3,8 +3,10 @@
 #include "common/watch/hang_evidence.h"
 
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace busbar {
 
@@ -15,5 +17,27 @@ std::string ask_ras(std::chrono::milliseconds limit);
 /// What RAS's text or JSON says; `earlier` is an answer from some seconds before, or empty: counters that differ prove
 /// nothing unless both answers agree. Never throws, whatever the text.
 RasEvidence read_ras(std::string_view text, std::string_view earlier);
+
+/// Asks NCCL's RAS service twice, so that what has moved in between is known: at half a step's limit, in a thread of
+/// its own, and when the limit is over.
+class RasObserver {
+ public:
+  RasObserver() = default;
+  RasObserver(const RasObserver&) = delete;
+  RasObserver& operator=(const RasObserver&) = delete;
+  ~RasObserver();
+
+  /// Begins to ask. Any thread; blocks only while an earlier question is under way, 3 s at most.
+  void look_early();
+
+  /// What it says now, held against the early answer, or why it says nothing. Any thread; blocks for 6 s at most.
+  RasEvidence look_again();
+
+ private:
+  std::mutex thread_mutex_;  ///< over what follows
+  std::thread thread_;
+  std::mutex mutex_;  ///< over what follows
+  std::string earlier_;
+};
 
 }  // namespace busbar

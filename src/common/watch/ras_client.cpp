@@ -9,12 +9,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <future>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -24,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Of 64k ranks RAS's JSON has some 30 MB; a stranger on the port shall not fill our memory.
 constexpr std::size_t kMostBytes = 64 << 20;
+
+constexpr std::chrono::milliseconds kRasLimit{3000};
 
 struct HostPort {
   std::string host;
@@ -203,6 +208,44 @@ std::string ask_ras(std::chrono::milliseconds limit) {
   if (!answer) answer = exchange(at, end, false);
   if (!answer) Connection::fail("it hung up without an answer");
   return std::move(*answer);
+}
+
+RasObserver::~RasObserver() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void RasObserver::look_early() {
+  const std::lock_guard thread_lock(thread_mutex_);
+  if (thread_.joinable()) thread_.join();
+  thread_ = std::thread([this] {
+    std::string text;
+    try {
+      text = ask_ras(kRasLimit);
+    } catch (const std::exception&) {
+      text.clear();  // asked again at expiry, where the reason is told
+    }
+    const std::lock_guard lock(mutex_);
+    earlier_ = std::move(text);
+  });
+}
+
+RasEvidence RasObserver::look_again() {
+  {
+    const std::lock_guard thread_lock(thread_mutex_);
+    if (thread_.joinable()) thread_.join();
+  }
+  std::string earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    earlier = earlier_;
+  }
+  RasEvidence answer;
+  try {
+    answer = read_ras(ask_ras(kRasLimit), earlier);
+  } catch (const std::exception& e) {
+    answer.why_not = e.what();
+  }
+  return answer;
 }
 
 }  // namespace busbar

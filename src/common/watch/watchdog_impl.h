@@ -3,7 +3,7 @@
 #include "common/watch/collector.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/peer_server.h"
-#include "common/watch/ras_observer.h"
+#include "common/watch/ras.h"
 #include "common/watch/watchdog.h"
 
 #include <atomic>
