@@ -5,6 +5,7 @@
 #include "common/watch/flight_record.h"
 
 #include "common/watch/flight_layout.h"
+#include "common/watch/local_evidence.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "temp_dir.h"

@@ -6,7 +6,6 @@
 
 #include "common/machine/error_counters.h"
 #include "common/machine/network.h"
-#include "common/watch/gpu_troubles.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "common/watch/stalled_connections.h"
+#include "common/watch/local_evidence.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,5 @@
 #include "common/watch/collector.h"
 #include "common/watch/limits.h"
-#include "common/watch/movement.h"
 #include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
 

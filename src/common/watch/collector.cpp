@@ -1,7 +1,7 @@
 #include "common/watch/collector.h"
 
 #include "common/base/error.h"
-#include "common/watch/movement.h"
+#include "common/watch/limits.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 

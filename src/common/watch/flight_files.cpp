@@ -2,6 +2,7 @@
 #include "common/base/split_text.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/flight_record.h"
+#include "common/watch/local_evidence.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -172,7 +172,7 @@ struct FlightCounters {
 };
 FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int declared) noexcept;
 
-// Where records lie (flight_files.cpp), and what a host says of processes and itself (flight_reader.cpp).
+// Where records lie (flight_files.cpp), and what readers of another host's must know (flight_reader.cpp).
 
 /// When the record in a file was last beaten [s since 1970]; nothing where it is none.
 std::optional<std::int64_t> last_beat_unix_s(const std::filesystem::path& file);
@@ -182,9 +182,6 @@ std::int64_t flight_clock_ns() noexcept;
 
 /// This start of this machine, from /proc/sys/kernel/random/boot_id.
 std::uint64_t this_boot() noexcept;
-
-/// Field 22 of /proc/PID/stat: when the process started, in clock ticks since the machine did; 0 where there is none.
-std::uint64_t process_start(std::int64_t pid) noexcept;
 
 /// Shared memory and the file that it is; no path: private memory.
 struct FlightPlace {

@@ -7,11 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 namespace busbar {
@@ -203,19 +200,6 @@ std::uint64_t this_boot() noexcept {
   const bool got = ::read(fd, id.data(), sizeof id) > 0;
   close(fd);
   return got ? flight_checksum(id.data(), sizeof id, 0) : 0;
-}
-
-std::uint64_t process_start(std::int64_t pid) noexcept try {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  // The second field is the name in parentheses, which may hold blanks and parentheses itself.
-  std::size_t at = stat.rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  std::uint64_t start = 0;
-  if (at != std::string::npos) std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), start);
-  return start;
-} catch (...) {
-  return 0;
 }
 
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #include "common/watch/flight_record.h"
 
 #include "common/watch/flight_layout.h"
+#include "common/watch/local_evidence.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 #include "common/watch/limits.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace busbar {
 
@@ -24,6 +25,71 @@ void ExpectedTime::measured(double nbytes, double time_s) {
   // What a small message takes says nothing about bytes: scaled from there, a large one would get a day.
   constexpr double kTells = 1 << 20;
   if (nbytes >= kTells) seconds_per_byte_ = time_s / nbytes;
+}
+
+namespace {
+
+/// A watcher beats every half second; a starved host may leave out some.
+constexpr double kFreshHeartbeat = 5;     // [s]
+constexpr double kMoving = 256.0 * 1024;  // [B/s] keep-alives, heartbeats and name services stay far below
+
+template <class Visit>
+void for_each_rank(const HangEvidence& evidence, const Visit& visit) {
+  for (const HostEvidence& host : evidence.hosts) {
+    for (const RankEvidence& rank : host.ranks) visit(rank);
+  }
+}
+
+/// Neither gone nor stopped, as far as can be seen from outside.
+bool is_there(const RankEvidence& rank) {
+  if (rank.process.life == ProcessState::Life::gone) return false;
+  if (rank.process.state == 'T' || rank.process.state == 't' || rank.process.state == 'Z') return false;
+  return rank.flight.ending == Ending::none;
+}
+
+bool beats(const RankEvidence& rank) { return rank.flight.heartbeat_age_s < kFreshHeartbeat; }
+
+}  // namespace
+
+bool is_lively(const RankEvidence& rank) { return is_there(rank) && beats(rank); }
+
+bool can_move(const RankEvidence& rank) { return is_there(rank) && (beats(rank) || rank.process.state == 'R'); }
+
+bool all_can_move(const HangEvidence& evidence) {
+  bool all = true;
+  for_each_rank(evidence, [&](const RankEvidence& rank) { all = all && can_move(rank); });
+  return all;
+}
+
+std::optional<int> host_reader(std::span<const RankEvidence> ranks) {
+  std::optional<int> lowest;
+  for (const RankEvidence& rank : ranks) {
+    if (is_lively(rank) && (!lowest || rank.flight.rank < *lowest)) lowest = rank.flight.rank;
+  }
+  return lowest;
+}
+
+double job_idle_s(const HangEvidence& evidence) {
+  double least = std::numeric_limits<double>::infinity();
+  for_each_rank(evidence, [&](const RankEvidence& rank) { least = std::min(least, rank.flight.idle_s); });
+  return least == std::numeric_limits<double>::infinity() ? 0 : least;
+}
+
+double patience_s(const HangEvidence& evidence) {
+  double longest = -std::numeric_limits<double>::infinity();
+  bool watched = false;
+  for_each_rank(evidence, [&](const RankEvidence& rank) {
+    const FlightState& flight = rank.flight;
+    if (!can_move(rank) || flight.limit_s <= 0) return;
+    watched = true;
+    longest = std::max(longest, flight.limit_s - flight.idle_s);
+  });
+  return watched ? longest : 0;
+}
+
+bool network_moves(const HangEvidence& evidence) {
+  return all_can_move(evidence) && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
+                                               [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
 }
 
 }  // namespace busbar

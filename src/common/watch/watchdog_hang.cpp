@@ -1,5 +1,5 @@
 #include "common/watch/hang_report.h"
-#include "common/watch/movement.h"
+#include "common/watch/limits.h"
 #include "common/watch/watchdog_impl.h"
 
 #include <fmt/format.h>

@@ -1,16 +1,46 @@
-#include "common/watch/stalled_connections.h"
+#include "common/watch/local_evidence.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
 namespace busbar {
 namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
+
+struct Stat {
+  char state = '?';
+  std::uint64_t start = 0;  ///< [clock ticks since the host started]
+};
+
+/// proc(5): "pid (comm) state ppid ... starttime" with the start as field 22; comm may hold blanks and brackets.
+std::optional<Stat> parse_stat(const std::string& text) {
+  const std::size_t bracket = text.rfind(')');
+  if (bracket == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(bracket + 1));
+  Stat stat;
+  fields >> stat.state;
+  constexpr int kStateField = 3;
+  constexpr int kStartField = 22;
+  std::string skipped;
+  for (int field = kStateField + 1; field < kStartField; ++field) fields >> skipped;
+  if (!(fields >> stat.start)) return std::nullopt;
+  return stat;
+}
 
 /// "0700C6C6:1F90": 32-bit words in the host's byte order. Nothing where it is no address.
 std::optional<std::string> address_of(std::string_view text) {
@@ -40,6 +70,38 @@ std::optional<unsigned long> number(const std::string& text, int base) {
 
 }  // namespace
 
+std::uint64_t process_start(std::int64_t pid) noexcept try {
+  const auto text = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
+  return stat ? stat->start : 0;
+} catch (...) {
+  return 0;
+}
+
+ProcessState process_state(const FlightState& flight, const fs::path& root) {
+  ProcessState process;
+  if (flight.pid <= 0) return process;
+  const fs::path dir = root / "proc" / std::to_string(flight.pid);
+  const std::optional<std::string> text = text_of(dir / "stat");
+  if (!text) {
+    // Gone, but only where /proc is mounted and shows processes at all.
+    std::error_code ignored;
+    if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
+    return process;
+  }
+  const std::optional<Stat> stat = parse_stat(*text);
+  if (!stat) return process;
+  if (flight.pid_start != 0 && stat->start != flight.pid_start) {
+    process.life = ProcessState::Life::gone;  // another process has its number now
+    return process;
+  }
+  process.state = stat->state;
+  const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
+  process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
+  if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
+  return process;
+}
+
 std::set<std::string> parse_stalled(std::string_view text, std::uint32_t uid) {
   constexpr unsigned long kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
   std::set<std::string> stalled;
@@ -57,13 +119,10 @@ std::set<std::string> parse_stalled(std::string_view text, std::uint32_t uid) {
   return stalled;
 }
 
-std::set<std::string> stalled_addresses(const std::filesystem::path& root) {
+std::set<std::string> stalled_addresses(const fs::path& root) {
   std::set<std::string> stalled;
   for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
-    std::ifstream file(root / name);
-    std::stringstream text;
-    text << file.rdbuf();
-    stalled.merge(parse_stalled(text.str(), getuid()));
+    if (const auto table = text_of(root / name)) stalled.merge(parse_stalled(*table, getuid()));
   }
   return stalled;
 }
