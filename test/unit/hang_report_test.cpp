@@ -1,9 +1,8 @@
 // Would catch: a report that a person at 3 AM cannot use: lines that grep does not find, thousands of them, the culprit
 // cut off, bytes that move the terminal's cursor.
 
-#include "common/watch/hang_report.h"
-
 #include "common/base/compress_list.h"
+#include "common/watch/hang_evidence.h"
 #include "hang_fixture.h"
 #include "text_lines.h"
 

@@ -1,5 +1,6 @@
 #include "common/watch/collector.h"
 
+#include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/watch/limits.h"
 #include "common/watch/peer_client.h"
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 namespace busbar {
@@ -43,22 +45,10 @@ Silence silence_of(const PeerReply& reply) {
   return Silence::no_answer;
 }
 
-std::string_view words(Silence silence) {
-  switch (silence) {
-    case Silence::mute:
-      return "connected, but no answer";
-    case Silence::refused:
-      return "connection refused";
-    case Silence::no_route:
-      return "no route";
-    case Silence::unreadable:
-      return "an answer that cannot be read";
-    case Silence::none:
-    case Silence::no_answer:
-      return "no answer";
-  }
-  return "no answer";
-}
+constexpr std::array<std::string_view, 6> kSilenceReasons{"no answer",          "connected, but no answer",
+                                                          "connection refused", "no route",
+                                                          "no answer",          "an answer that cannot be read"};
+static_assert(kSilenceReasons.size() == static_cast<std::size_t>(Silence::unreadable) + 1);
 
 /// Asks those processes and notes what came; a host that answered is not asked again.
 void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit,
@@ -84,7 +74,8 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
     // One process that is there and mute tells more than others that are gone, or a later silence.
     if (host.reached || is_mute(host)) continue;
     host.silence = silence_of(replies[i]);
-    host.why_not = fmt::format("{} from rank {} at {}", words(host.silence), asked[i].rank, peers[i].ip);
+    host.why_not =
+        fmt::format("{} from rank {} at {}", word(kSilenceReasons, host.silence), asked[i].rank, peers[i].ip);
   }
 }
 

@@ -1,12 +1,13 @@
-#include "common/watch/hang_report.h"
-
 #include "common/base/compress_list.h"
+#include "common/base/enum_words.h"
 #include "common/base/units.h"
+#include "common/watch/hang_evidence.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace busbar {
@@ -42,19 +43,8 @@ class Lines {
   std::string text_;
 };
 
-std::string_view occasion_word(HangEvidence::Occasion occasion) {
-  switch (occasion) {
-    case HangEvidence::Occasion::limit:
-      return "hang";
-    case HangEvidence::Occasion::slow_limit:
-      return "slow";
-    case HangEvidence::Occasion::terminated:
-      return "terminated";
-    case HangEvidence::Occasion::files:
-      return "records";
-  }
-  return "hang";
-}
+constexpr std::array<std::string_view, 4> kOccasionTitles{"hang", "slow", "terminated", "records"};
+static_assert(kOccasionTitles.size() == static_cast<std::size_t>(HangEvidence::Occasion::files) + 1);
 
 std::string short_list(std::span<const int> ranks) {
   std::string list = compress_ranks(ranks);
@@ -186,10 +176,46 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
 
 }  // namespace
 
+std::string_view name(Verdict verdict) {
+  static constexpr std::array<std::string_view, 15> kNames{
+      "HW_FAULT",      "HOST_UNREACHABLE", "PROCESS_DEAD", "PROCESS_STOPPED", "RESOURCE",
+      "CONFIG",        "INIT_NOT_JOINED",  "INIT_STUCK",   "ARG_MISMATCH",    "ORDER_MISMATCH",
+      "SLOW_NOT_HUNG", "RANK_LAGGING",     "STUCK_INSIDE", "UNKNOWN",         "OK"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Verdict::ok) + 1);
+  return word(kNames, verdict);
+}
+
+ExitCode exit_code(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+      return ExitCode::good;
+    case Verdict::hw_fault:
+    case Verdict::host_unreachable:
+    case Verdict::process_dead:
+    case Verdict::resource:
+    case Verdict::config:
+      return ExitCode::backend;
+    case Verdict::process_stopped:
+    case Verdict::init_not_joined:
+    case Verdict::init_stuck:
+    case Verdict::arg_mismatch:
+    case Verdict::order_mismatch:
+    case Verdict::rank_lagging:
+    case Verdict::stuck_inside:
+      return ExitCode::timeout;
+    case Verdict::slow_not_hung:
+      return ExitCode::wrong_data;
+    case Verdict::unknown:
+      return ExitCode::invalid_use;
+  }
+  return ExitCode::invalid_use;
+}
+
 std::string hang_report(const HangEvidence& evidence, const HangFinding& finding) {
   Lines lines;
   const Places places = places_of(evidence);
-  lines.add(0, fmt::format("{}: {}: {}", occasion_word(evidence.occasion), name(finding.verdict), finding.sentence));
+  lines.add(
+      0, fmt::format("{}: {}: {}", word(kOccasionTitles, evidence.occasion), name(finding.verdict), finding.sentence));
   lines.add(2, circumstances(evidence));
   lines.block("to blame", blame_lines(finding, places));
   lines.block("what the ranks were doing", group_lines(finding, places));

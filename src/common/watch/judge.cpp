@@ -1,3 +1,4 @@
+#include "common/base/enum_words.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/judge_scene.h"
 
@@ -14,21 +15,9 @@ namespace {
 using Condition = SeenRank::Condition;
 using Key = std::tuple<bool, Condition, Advance, Phase, std::string, std::uint64_t, std::string>;
 
-std::string_view ended_words(Ending ending) {
-  switch (ending) {
-    case Ending::none:
-      return "gone without a word";
-    case Ending::good:
-      return "ended";
-    case Ending::failed:
-      return "ended after an error";
-    case Ending::hung:
-      return "ended by its own watchdog";
-    case Ending::signalled:
-      return "ended by a signal";
-  }
-  return "ended";
-}
+constexpr std::array<std::string_view, 5> kEndings{"gone without a word", "ended", "ended after an error",
+                                                   "ended by its own watchdog", "ended by a signal"};
+static_assert(kEndings.size() == static_cast<std::size_t>(Ending::signalled) + 1);
 
 std::string words(const SeenRank& seen) {
   const FlightState& f = *seen.flight;
@@ -41,7 +30,7 @@ std::string words(const SeenRank& seen) {
       return fmt::format("frozen (state {}), last finished #{}", seen.process.state, last_finished(f));
     case Condition::lost:
     case Condition::ended:
-      return fmt::format("{}, was {}", ended_words(f.ending), doing(f));
+      return fmt::format("{}, was {}", word(kEndings, f.ending), doing(f));
   }
   return doing(f);
 }

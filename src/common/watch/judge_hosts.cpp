@@ -1,9 +1,11 @@
+#include "common/base/enum_words.h"
 #include "common/watch/judge_scene.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace busbar {
@@ -49,21 +51,10 @@ std::set<std::string> hosts_of_unlike_mtu(const Scene& scene) {
   return unlike;
 }
 
-const char* words(Result result) {
-  switch (result) {
-    case Result::ok:
-      return "reached";
-    case Result::refused:
-      return "connection refused";
-    case Result::no_route:
-      return "no route";
-    case Result::timed_out:
-      return "no answer";
-    case Result::large_lost:
-      return "small messages pass, 32 KiB do not";
-  }
-  return "?";
-}
+constexpr std::array<std::string_view, 5> kProbeResults{"reached", "connection refused", "no route", "no answer",
+                                                        "small messages pass, 32 KiB do not"};
+static_assert(kProbeResults.size() == static_cast<std::size_t>(Result::large_lost) + 1);
+std::string_view words(Result result) { return word(kProbeResults, result); }
 
 /// "node3 (ranks 12-15)".
 std::string host_and_ranks(const Scene& scene, const std::string& host) {

@@ -1,4 +1,4 @@
-#include "common/watch/hang_report.h"
+#include "common/watch/hang_evidence.h"
 #include "common/watch/limits.h"
 #include "common/watch/watchdog_impl.h"
 

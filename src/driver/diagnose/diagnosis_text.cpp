@@ -1,6 +1,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
-#include "common/watch/hang_report.h"
+#include "common/watch/hang_evidence.h"
 #include "driver/diagnose/diagnosis_report.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "common/watch/hang_evidence.h"
-#include "common/watch/verdict.h"
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/job_log.h"
 #include "driver/diagnose/joined_comms.h"
