@@ -3,7 +3,6 @@
 #include "common/watch/host_observer.h"
 #include "common/watch/job_view.h"
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>

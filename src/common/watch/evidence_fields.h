@@ -4,7 +4,6 @@
 #include "common/watch/hang_evidence.h"
 
 #include <array>
-#include <cstdint>
 #include <limits>
 #include <string_view>
 

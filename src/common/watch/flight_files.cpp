@@ -51,17 +51,6 @@ bool is_mine(const std::filesystem::path& file) {
   return lstat(file.c_str(), &info) == 0 && info.st_uid == geteuid();
 }
 
-/// Files in a folder whose names begin so; a folder that cannot be read has none.
-std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix) {
-  std::vector<std::filesystem::path> files;
-  std::error_code error;
-  std::filesystem::directory_iterator at(folder, error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    if (at->path().filename().string().starts_with(prefix)) files.push_back(at->path());
-  }
-  return files;
-}
-
 std::string this_host() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
@@ -112,6 +101,16 @@ std::string fit_for_file_name(std::string_view text, std::size_t length) {
     fit += letter || c == '_' || c == '-' || (c == '.' && !fit.empty()) ? c : '_';
   }
   return fit;
+}
+
+std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    if (at->path().filename().string().starts_with(prefix)) files.push_back(at->path());
+  }
+  return files;
 }
 
 std::vector<FlightState> read_flights(std::span<const std::filesystem::path> folders, std::string_view jobid) {

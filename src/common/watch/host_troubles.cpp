@@ -12,7 +12,6 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <optional>
 #include <utility>

@@ -18,7 +18,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -19,8 +19,8 @@
 
 namespace busbar {
 
-/// The parts of a Watchdog: the main thread's side in watchdog.cpp, the watcher's in watchdog_tick.cpp, what a hang
-/// leads to in watchdog_hang.cpp, the end of the process in watchdog_end.cpp.
+/// The parts of a Watchdog: the main thread's side and the watcher's in watchdog.cpp, what a hang leads to and the end
+/// of the process in watchdog_hang.cpp.
 struct Watchdog::Impl {
   using Clock = std::chrono::steady_clock;
 
@@ -83,8 +83,5 @@ struct Watchdog::Impl {
   std::thread leaver;                  ///< of the server's thread: ends the process because another one told it to
   std::unique_ptr<PeerServer> server;  ///< last: its thread uses everything above
 };
-
-/// Not through stdio, whose locks the main thread may hold.
-void write_to_stderr(std::string_view text);
 
 }  // namespace busbar
