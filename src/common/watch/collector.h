@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/watch/host_observer.h"
-#include "common/watch/job_view.h"
+#include "common/watch/peer_address.h"
 
 #include <functional>
 #include <optional>
