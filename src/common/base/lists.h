@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,7 @@ namespace busbar {
 
 template <class List, class Item>
 bool contains(const List& list, const Item& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+  return std::find(std::begin(list), std::end(list), item) != std::end(list);
 }
 
 /// Appends what is not empty and not there yet.

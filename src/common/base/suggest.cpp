@@ -1,5 +1,11 @@
 #include "common/base/suggest.h"
 
+#include "collectives/collective.h"
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace busbar {
@@ -40,6 +46,22 @@ std::string nearest_choice(std::string_view word, const std::vector<std::string>
     }
   }
   return best;
+}
+
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (const CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
+  return names;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& choices) {
+  const std::string nearest = nearest_choice(word, choices);
+  return nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest);
+}
+
+std::string unknown_choice(std::string_view what, std::string_view word, const std::vector<std::string>& choices) {
+  return fmt::format("unknown {} {}{}; choose from: {}", what, in_quotes(word), did_you_mean(word, choices),
+                     fmt::join(choices, " "));
 }
 
 }  // namespace busbar

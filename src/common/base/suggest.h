@@ -10,4 +10,13 @@ namespace busbar {
 /// letters), if they are few enough to be a slip; empty otherwise. '_' and '-' count as the same letter.
 std::string nearest_choice(std::string_view word, const std::vector<std::string>& choices);
 
+/// The collectives' names, as choices.
+std::vector<std::string> collective_names();
+
+/// ", did you mean all_reduce?", to follow the word in a message; nothing where no choice is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& choices);
+
+/// "unknown collective 'al_reduce', did you mean all_reduce?; choose from: all_gather all_reduce ...".
+std::string unknown_choice(std::string_view what, std::string_view word, const std::vector<std::string>& choices);
+
 }  // namespace busbar

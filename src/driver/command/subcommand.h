@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/options.h"
 #include "common/base/yaml_config.h"
 
 #include <functional>
@@ -42,6 +43,9 @@ struct SplitArguments {
 /// stay, with their values. argv[0] names the program. Throws Error(bad_config) naming the option.
 SplitArguments split_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
 
+/// What split_arguments left, as the benchmarks read it. Throws Error(bad_config).
+CommandLine scan_rest(const std::vector<std::string>& rest);
+
 /// The same options as keys of a --config file. A switch is true or false there, and so may be an option whose argument
 /// can be left out ("rail: true" is --rail, "rail: 2" is --rail=2).
 std::vector<FileKey> own_file_keys(std::span<const OwnOption> own);
@@ -52,5 +56,9 @@ std::string only_output_file(const std::vector<std::string>& rest, std::string_v
 
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
 std::string own_options_help(std::span<const OwnOption> own);
+
+/// Becomes busbar-ranks, the half of busbar that is linked with MPI, beside this executable: argv[0] is the
+/// subcommand's name. Returns an exit code, after one message from one rank, where it is not there or where MPI is not.
+int become_ranks_program(int argc, char** argv);
 
 }  // namespace busbar

@@ -9,7 +9,7 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/record/doctor_json.h"
-#include "driver/command/ranks_program.h"
+#include "driver/command/subcommand.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/doctor_gather.h"
 #include "driver/doctor/doctor_options.h"
