@@ -5,7 +5,6 @@
 // (the same blocks and memchr). Counters: GB per second of processor time of both (1e9 B/s, of the fastest iteration),
 // and their ratio.
 
-#include "driver/diagnose/line_reader.h"
 #include "driver/diagnose/log_files.h"
 
 #include <benchmark/benchmark.h>

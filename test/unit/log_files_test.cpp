@@ -5,7 +5,6 @@
 #include "driver/diagnose/log_files.h"
 
 #include "common/base/error.h"
-#include "driver/diagnose/line_reader.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>

@@ -51,9 +51,8 @@ Shift best_shift(const CallStream& calls, const PlacedCalls& reference) {
 
 CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
   CallAlignment alignment;
-  const auto longest = std::max_element(streams.begin(), streams.end(), [](const auto& a, const auto& b) {
-    return a.end() - a.begin() < b.end() - b.begin();
-  });
+  const auto longest = std::ranges::max_element(
+      streams, [](const auto& a, const auto& b) { return a.end() - a.begin() < b.end() - b.begin(); });
   const PlacedCalls reference = *longest;
   for (PlacedCalls& placed : streams) {
     if (placed.member == reference.member) continue;
@@ -63,8 +62,8 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
     alignment.certain = alignment.certain && shift.only;
   }
   // The log that reaches back furthest begins with call #1.
-  const auto first = std::min_element(streams.begin(), streams.end(),
-                                      [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  const auto first =
+      std::ranges::min_element(streams, [](const auto& a, const auto& b) { return a.offset < b.offset; });
   const std::int64_t least = first->offset;
   for (PlacedCalls& placed : streams) placed.offset -= least;
   alignment.how = CallAlignment::How::best_shift;
@@ -97,8 +96,8 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reli
     consecutive = consecutive && instance.calls.consecutive();
   }
   std::erase_if(alignment.streams, [&](const PlacedCalls& placed) { return placed.calls->size() == 0 && !whole; });
-  const bool any_calls = std::any_of(alignment.streams.begin(), alignment.streams.end(),
-                                     [](const PlacedCalls& placed) { return placed.calls->size() > 0; });
+  const bool any_calls =
+      std::ranges::any_of(alignment.streams, [](const PlacedCalls& placed) { return placed.calls->size() > 0; });
   if (alignment.streams.size() < 2 || !any_calls) return {};
   std::optional<std::uint32_t> first;
   for (const PlacedCalls& placed : alignment.streams) {
@@ -134,8 +133,7 @@ struct Vote {
 
 /// Votes by size, the largest first.
 void sort_votes(std::vector<Vote>& votes) {
-  std::stable_sort(votes.begin(), votes.end(),
-                   [](const Vote& a, const Vote& b) { return a.voters.size() > b.voters.size(); });
+  std::ranges::stable_sort(votes, [](const Vote& a, const Vote& b) { return a.voters.size() > b.voters.size(); });
 }
 
 Divergence divergence_of(const std::vector<Vote>& votes, std::int64_t key) {
@@ -168,7 +166,7 @@ std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
       const std::uint64_t index = ordinal / calls.checkpoint_step();
       if (index == 0 || index > calls.checkpoints().size()) continue;
       const std::uint64_t hash = calls.checkpoints()[index - 1];
-      auto vote = std::find_if(votes.begin(), votes.end(), [&](const Vote& one) { return one.hash == hash; });
+      auto vote = std::ranges::find_if(votes, [&](const Vote& one) { return one.hash == hash; });
       if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{hash, {}, {}});
       vote->voters.push_back(i);
     }
@@ -198,7 +196,7 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector
       if (placed.begin() > key) next = std::min(next, placed.begin());
       if (key < placed.begin() || key >= placed.end()) continue;
       const Call& call = placed.at(key);
-      auto vote = std::find_if(votes.begin(), votes.end(), [&](const Vote& one) { return one.call.agrees(call); });
+      auto vote = std::ranges::find_if(votes, [&](const Vote& one) { return one.call.agrees(call); });
       if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{0, call, {}});
       vote->voters.push_back(i);
     }
@@ -273,8 +271,7 @@ std::optional<Divergence> first_divergence(const CallAlignment& alignment, const
   if (early && exact && exact->key >= *early->not_before && exact->key <= early->key) {
     // Exact only where all that differ still have the whole stretch.
     const auto has_stretch = [&](std::uint32_t i) { return alignment.streams[i].begin() <= *early->not_before; };
-    if (std::all_of(early->majority.begin(), early->majority.end(), has_stretch) &&
-        std::all_of(early->deviating.begin(), early->deviating.end(), has_stretch))
+    if (std::ranges::all_of(early->majority, has_stretch) && std::ranges::all_of(early->deviating, has_stretch))
       early.reset();
   } else if (early && exact && exact->key < *early->not_before) {
     early.reset();
@@ -282,9 +279,10 @@ std::optional<Divergence> first_divergence(const CallAlignment& alignment, const
   if (early) return early;
   if (!exact) return std::nullopt;
   const PlacedCalls& deviating = alignment.streams[exact->deviating.front()];
-  const PlacedCalls& usual = alignment.streams[*std::max_element(
-      exact->majority.begin(), exact->majority.end(),
-      [&](std::uint32_t a, std::uint32_t b) { return alignment.streams[a].end() < alignment.streams[b].end(); })];
+  const PlacedCalls& usual =
+      alignment.streams[*std::ranges::max_element(exact->majority, [&](std::uint32_t a, std::uint32_t b) {
+        return alignment.streams[a].end() < alignment.streams[b].end();
+      })];
   exact->order = reordered(deviating, usual, exact->key);
   if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);
   exact->differs = difference(deviating.at(exact->key), usual.at(exact->key), words);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/diagnose/joined_comms.h"
+#include "driver/diagnose/rank_map.h"
 
 #include <cstdint>
 #include <optional>

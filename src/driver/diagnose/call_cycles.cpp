@@ -83,7 +83,7 @@ class WaitGraph {
   // Depth is bounded by the number of places where ranks wait; recursion by the number of communicators that matter.
   void walk(const Place& place, std::vector<Place>& path, std::set<Place>& done,
             std::vector<std::vector<Place>>& found) const {
-    const auto on_path = std::find(path.begin(), path.end(), place);
+    const auto on_path = std::ranges::find(path, place);
     if (on_path != path.end()) {
       if (found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
       return;
@@ -118,7 +118,7 @@ std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const P
   };
   gather(a, comm_a);
   gather(b, comm_b);
-  std::sort(calls.begin(), calls.end());
+  std::ranges::sort(calls);
   std::vector<Place> order;
   for (const auto& [when, place] : calls) order.push_back(place);
   return order;
@@ -143,8 +143,7 @@ std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& 
 bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& other) {
   if (one.size() != other.size()) return false;
   const std::set<Place> calls(one.begin(), one.end());
-  if (!std::all_of(other.begin(), other.end(), [&](const Place& place) { return calls.count(place) > 0; }))
-    return false;
+  if (!std::ranges::all_of(other, [&](const Place& place) { return calls.count(place) > 0; })) return false;
   const auto [differs, there] = std::mismatch(one.begin(), one.end(), other.begin());
   return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
 }
@@ -164,8 +163,8 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
       example = a->second;
     }
     if (orders.size() < 2 || example == nullptr || cycles.size() >= kMaxCycles) continue;
-    const auto usual = std::max_element(orders.begin(), orders.end(),
-                                        [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
+    const auto usual = std::ranges::max_element(
+        orders, [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
     for (const auto& [order, actors] : orders) {
       if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
       const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());

@@ -195,8 +195,8 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
     at = std::max(at, f.started_unix_s);
   }
   if (wanted.empty()) {
-    const auto newest = std::max_element(started.begin(), started.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto newest =
+        std::ranges::max_element(started, [](const auto& a, const auto& b) { return a.second < b.second; });
     if (newest != started.end()) wanted = newest->first;
   } else if (!started.contains(wanted)) {
     std::set<std::string> jobs;
@@ -227,7 +227,7 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
   }
   for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host), evidence.ras));
   // As people number them: by their lowest ranks.
-  std::sort(evidence.hosts.begin(), evidence.hosts.end(), [](const HostEvidence& a, const HostEvidence& b) {
+  std::ranges::sort(evidence.hosts, [](const HostEvidence& a, const HostEvidence& b) {
     return a.ranks.front().flight.rank < b.ranks.front().flight.rank;
   });
   return evidence;

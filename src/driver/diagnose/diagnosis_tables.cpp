@@ -38,7 +38,7 @@ std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm
       times.emplace_back(actor.timings.*seconds, member.actor);
     }
     if (times.empty()) continue;
-    std::sort(times.begin(), times.end());
+    std::ranges::sort(times);
     const double median = times[(times.size() - 1) / 2].first;
     const double limit = times.size() < 3 ? kSlowAlone : std::max(kSlow, 3 * median);
     for (auto time = times.rbegin(); time != times.rend() && slow.size() < kMaxSlow; ++time) {
@@ -97,7 +97,7 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
       lags.emplace_back(-behind, std::move(lag));
     }
   }
-  std::stable_sort(lags.begin(), lags.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(lags, [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [behind, lag] : lags) diagnosis.lags.push_back(std::move(lag));
 }
 
@@ -274,8 +274,7 @@ void fill_facts(const LogView& view, Diagnosis& diagnosis) {
                                                                     : fmt::format("{} [{}]", code.first, code.second));
   }
   for (const std::string& note : view.rank_map.notes) diagnosis.facts.emplace_back("identity", note);
-  std::stable_sort(diagnosis.facts.begin(), diagnosis.facts.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(diagnosis.facts, [](const auto& a, const auto& b) { return a.first < b.first; });
 }
 
 }  // namespace busbar

@@ -199,7 +199,7 @@ void find_in_ras(const LogView& view, LogFindings& findings) {
       std::vector<std::uint32_t> known;
       for (const std::uint32_t actor : view.rank_map.rank_actors) {
         const std::int64_t pid = view.book.processes[view.book.actors[actor].process].pid;
-        if (std::count(ras.dead_pids.begin(), ras.dead_pids.end(), pid) > 0) known.push_back(actor);
+        if (std::ranges::count(ras.dead_pids, pid) > 0) known.push_back(actor);
       }
       if (!known.empty()) finding.sentence += ": " + list_actors(view.rank_map, known);
       finding.next.emplace_back("dmesg and the launcher's output on the host of that process");
@@ -279,8 +279,8 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
     hosts.insert(known != view.rank_map.host_of_address.end() ? known->second : address);
   }
   std::erase_if(actors, [&](std::uint32_t actor) {
-    return std::none_of(hosts.begin(), hosts.end(),
-                        [&](const std::string& host) { return same_host(host_of(view.book, actor), host); });
+    return std::ranges::none_of(hosts,
+                                [&](const std::string& host) { return same_host(host_of(view.book, actor), host); });
   });
   return actors;
 }
@@ -291,7 +291,7 @@ std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vecto
     if (!view.lags[i]) continue;
     std::vector<std::uint32_t> behind;
     for (const std::uint32_t actor : actors_of(view.alignments[i], view.lags[i]->behind)) {
-      if (std::count(actors.begin(), actors.end(), actor) > 0) behind.push_back(actor);
+      if (std::ranges::count(actors, actor) > 0) behind.push_back(actor);
     }
     if (!behind.empty()) return behind;
   }
@@ -304,8 +304,7 @@ bool cause_is_told(const LogView& view) {
     return record.rule->kind != WarningKind::victim && record.rule->kind != WarningKind::harmless &&
            record.rule->kind != WarningKind::other;
   };
-  return !view.book.kernel.empty() ||
-         std::any_of(view.book.warnings.records().begin(), view.book.warnings.records().end(), tells);
+  return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
 }
 
 }  // namespace

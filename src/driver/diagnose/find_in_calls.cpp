@@ -150,8 +150,8 @@ using TorchGroup = std::vector<TorchRank>;
 /// The group with the most members.
 template <typename Groups>
 auto largest(const Groups& groups) {
-  return std::max_element(groups.begin(), groups.end(),
-                          [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return std::ranges::max_element(groups,
+                                  [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
 }
 
 std::string call_of(const TorchState& state) {
@@ -266,14 +266,14 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
     by_seq[one.state->timed_out_seq].push_back(one.rank);
   }
   if (timed.empty()) return;
-  if (std::all_of(timed.begin(), timed.end(), [&](const TorchRank& one) { return went_on(view, one); })) {
+  if (std::ranges::all_of(timed, [&](const TorchRank& one) { return went_on(view, one); })) {
     findings.push_back(slow(timed));
     return;
   }
   if (find_mismatch(timed, findings)) return;
   const auto usual = largest(by_seq);
-  const auto waits = std::find_if(timed.begin(), timed.end(),
-                                  [&](const TorchRank& one) { return one.state->timed_out_seq == usual->first; });
+  const auto waits =
+      std::ranges::find_if(timed, [&](const TorchRank& one) { return one.state->timed_out_seq == usual->first; });
   std::vector<int> behind;
   std::set<int> spoke;
   std::int64_t least = usual->first;

@@ -19,8 +19,7 @@ constexpr std::size_t kMaxValues = 6;
 
 std::string describe(const RankMap& rank_map, std::string_view name, const Values& values) {
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sorted(values.begin(), values.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
   std::string text = fmt::format("{}: ", name);
   for (std::size_t i = 0; i < sorted.size() && i < kMaxValues; ++i) {
     text += fmt::format("{}{} on {}", i == 0 ? "" : "; ", sorted[i].first.empty() ? "(empty)" : sorted[i].first,

@@ -1,7 +1,6 @@
 #include "driver/diagnose/job_book.h"
 
 #include "driver/diagnose/log_line.h"
-#include "driver/diagnose/log_prefix.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +25,7 @@ constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn
 /// Adds `group` to the one that is the same, or as a new one while there are fewer than `most`.
 template <typename Group, typename Same>
 void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same same) {
-  const auto known = std::find_if(groups.begin(), groups.end(), [&](const Group& one) { return same(one, group); });
+  const auto known = std::ranges::find_if(groups, [&](const Group& one) { return same(one, group); });
   if (known != groups.end()) {
     known->times += group.times;
   } else if (groups.size() < most) {
@@ -93,8 +92,7 @@ std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, 
   Process& owner = processes[process];
   if (instances.size() >= kMaxInstances || owner.instances.size() >= kMaxInstancesOfProcess) {
     // The oldest that ended makes room; a job that never destroys any loses the newest.
-    const auto ended = std::find_if(owner.instances.begin(), owner.instances.end(),
-                                    [&](std::uint32_t one) { return instances[one].ended; });
+    const auto ended = std::ranges::find_if(owner.instances, [&](std::uint32_t one) { return instances[one].ended; });
     if (ended == owner.instances.end()) return owner.instances.empty() ? 0 : owner.instances.back();
     const std::uint32_t reused = *ended;
     owner.instances.erase(ended);

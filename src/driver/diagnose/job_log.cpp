@@ -1,5 +1,6 @@
 #include "driver/diagnose/job_log.h"
 
+#include "common/base/lists.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_findings.h"
 
@@ -127,9 +128,8 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
     diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.rank_map.nranks - seen,
                                             view.rank_map.nranks, name_files(view.files)));
   }
-  const bool calls = std::any_of(view.book.instances.begin(), view.book.instances.end(), [](const CommInstance& one) {
-    return one.calls.size() + one.sends + one.receives > 0;
-  });
+  const bool calls = std::ranges::any_of(
+      view.book.instances, [](const CommInstance& one) { return one.calls.size() + one.sends + one.receives > 0; });
   if (!calls && view.book.nccl_lines > 0) {
     diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
   }
@@ -150,7 +150,7 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
 template <typename T>
 void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most) {
   for (const T& one : more) {
-    if (list.size() < most && std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+    if (list.size() < most && !contains(list, one)) list.push_back(one);
   }
 }
 
@@ -167,13 +167,12 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
   find_in_init(view, findings);
   find_in_calls(view, findings);
   find_in_torch(view, findings);
-  const bool ras_answered = std::any_of(ras.begin(), ras.end(), [](const RasEvidence& one) { return one.answered; });
+  const bool ras_answered = std::ranges::any_of(ras, [](const RasEvidence& one) { return one.answered; });
   if (findings.empty()) {
     findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));
   }
   // The order of the enumerators is that of the checks.
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const LogFinding& a, const LogFinding& b) { return a.verdict < b.verdict; });
+  std::ranges::stable_sort(findings, [](const LogFinding& a, const LogFinding& b) { return a.verdict < b.verdict; });
   Diagnosis diagnosis;
   diagnosis.verdict = findings.front().verdict;
   diagnosis.sentence = findings.front().sentence;

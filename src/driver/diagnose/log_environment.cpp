@@ -182,8 +182,7 @@ bool is_quiet_warning(std::string_view text) {
   }
   constexpr std::array<std::string_view, 5> kConnecting{"Call to connect", "socketPollConnect", "socketStartConnect",
                                                         "socketTryAccept", "Connect to"};
-  const bool connecting =
-      std::any_of(kConnecting.begin(), kConnecting.end(), [&](auto begin) { return text.starts_with(begin); });
+  const bool connecting = std::ranges::any_of(kConnecting, [&](auto begin) { return text.starts_with(begin); });
   return connecting && (text.find("refused") != kNotFound || text.find("retrying") != kNotFound ||
                         text.find("timed out") != kNotFound || text.find("No route") != kNotFound);
 }
@@ -231,8 +230,8 @@ std::vector<std::string> addresses_in(std::string_view text) {
     // "eth0:10.0.0.1": an interface in front; an IPv6 address alone has more colons and begins with a hex digit.
     if (const std::size_t colon = address.find(':'); colon != std::string_view::npos) {
       const std::string_view rest = address.substr(colon + 1);
-      if (std::count(address.begin(), address.end(), ':') == 1 || rest.find("::") != std::string_view::npos ||
-          std::count(rest.begin(), rest.end(), ':') == 7)
+      if (std::ranges::count(address, ':') == 1 || rest.find("::") != std::string_view::npos ||
+          std::ranges::count(rest, ':') == 7)
         address = rest;
     }
     if (!address.empty() && address.size() <= 256) addresses.emplace_back(address);

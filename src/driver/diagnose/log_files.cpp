@@ -1,7 +1,6 @@
 #include "driver/diagnose/log_files.h"
 
 #include "common/base/error.h"
-#include "driver/diagnose/line_reader.h"
 #include "driver/diagnose/log_line.h"
 #include "driver/diagnose/log_scan.h"
 
@@ -75,7 +74,7 @@ void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& fil
     entries.push_back(*it);
   }
   if (failed) files.push_back(folder);  // read_log_file will say why
-  std::sort(entries.begin(), entries.end());
+  std::ranges::sort(entries);
   for (const fs::directory_entry& entry : entries) {
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
@@ -128,7 +127,7 @@ std::string why_not_text(std::string_view beginning) {
   }
   beginning = beginning.substr(0, std::size_t{64} << 10);
   beginning.remove_prefix(std::min(beginning.size(), beginning.find_first_not_of('\0')));
-  const auto odd = std::count_if(beginning.begin(), beginning.end(), [](char c) {
+  const auto odd = std::ranges::count_if(beginning, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNotFound;
   });
   const bool nccl = beginning.find("NCCL") != kNotFound;

@@ -3,7 +3,6 @@
 #include "common/watch/hang_evidence.h"
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/job_log.h"
-#include "driver/diagnose/joined_comms.h"
 #include "driver/diagnose/rank_map.h"
 
 #include <optional>

@@ -1,17 +1,288 @@
 #include "driver/diagnose/log_line.h"
 
+#include "common/base/split_text.h"
 #include "common/machine/kernel_log.h"
 #include "driver/diagnose/log_messages.h"
-#include "driver/diagnose/log_prefix.h"
 #include "driver/diagnose/log_scan.h"
 #include "driver/diagnose/torch_watchdog.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <string_view>
 
 namespace busbar {
+
+std::string_view find_iso_timestamp(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00";
+  for (std::size_t at = 0; at + kShape.size() <= text.size(); ++at) {
+    // Only the '-' in the fifth place is looked for in most places.
+    if (text[at + 4] != '-') continue;
+    std::size_t same = 0;
+    while (same < kShape.size()) {
+      const char want = kShape[same], is = text[at + same];
+      if (want == '0' ? !is_digit(is) : is != want && !(want == 'T' && is == ' ')) break;
+      ++same;
+    }
+    if (same < kShape.size()) continue;
+    std::size_t end = at + same;
+    while (end < text.size() &&
+           (is_digit(text[end]) || std::string_view(".,:+-Z").find(text[end]) != std::string_view::npos))
+      ++end;
+    while (text[end - 1] == ':' || text[end - 1] == ',') --end;
+    return text.substr(at, end - at);
+  }
+  return {};
+}
+
+namespace {
+
+std::string_view next_token(std::string_view& text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
+  const std::string_view token = text.substr(begin, end - begin);
+  text.remove_prefix(end);
+  return token;
+}
+
+bool is_time(std::string_view token) {
+  const auto digits = std::ranges::count_if(token, is_digit);
+  const auto marks = std::ranges::count_if(token, [](char c) { return c == ':' || c == '-' || c == '/'; });
+  return digits >= 4 && marks >= 2;
+}
+
+int rank_number(std::string_view digits) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
+}
+
+int token_rank(std::string_view token) {
+  if (token.ends_with("<stdout>:") || token.ends_with("<stderr>:")) token.remove_suffix(9);
+  const bool colon = token.ends_with(':');
+  if (colon) token.remove_suffix(1);
+  if (token.size() > 2 && token.front() == '[' && token.back() == ']') {
+    token = token.substr(1, token.size() - 2);
+    if (const std::size_t comma = token.find(','); comma != std::string_view::npos) token.remove_prefix(comma + 1);
+  } else if (!colon) {
+    return -1;  // any number in a log
+  }
+  if (token.starts_with("rank")) token.remove_prefix(4);
+  return rank_number(token);
+}
+
+}  // namespace
+
+int decoration_rank(std::string_view decoration) {
+  while (true) {
+    const std::string_view token = next_token(decoration);
+    if (token.empty()) return -1;
+    if (const int rank = token_rank(token); rank >= 0) return rank;
+  }
+}
+
+std::string decoration_label(std::string_view decoration) {
+  std::string label;
+  while (true) {
+    const std::string_view token = next_token(decoration);
+    if (token.empty() || label.size() > 200) return label;
+    if (is_time(token) || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
+    if (!label.empty()) label += ' ';
+    label += token.substr(0, 100);
+  }
+}
+
+int file_name_rank(std::string_view name) {
+  const std::string low = lower_case(name);
+  std::size_t at = low.rfind("rank");
+  std::size_t skip = 4;
+  if (at == std::string::npos) {
+    at = low.rfind(".r");
+    skip = 2;
+  }
+  if (at == std::string::npos) return -1;
+  at += skip;
+  if (skip == 4 && at < low.size() && (low[at] == '_' || low[at] == '-' || low[at] == '.' || low[at] == '=')) ++at;
+  std::size_t end = at;
+  while (end < low.size() && is_digit(low[end])) ++end;
+  return end == at ? -1 : rank_number(std::string_view(low).substr(at, end - at));
+}
+
+namespace {
+
+struct Mark {
+  LogLevel level = LogLevel::none;
+  std::size_t begin = 0;  ///< of "NCCL"
+  std::size_t end = 0;    ///< of the level
+};
+
+LogLevel level_after(std::string_view text) {
+  LogScan scan{text};
+  if (scan.take(" INFO")) return LogLevel::info;
+  if (scan.take(" WARN")) return LogLevel::warn;
+  if (scan.take(" CALL")) return LogLevel::call;
+  if (scan.take(" TRACE")) return LogLevel::trace;
+  if (scan.take(" version ")) return LogLevel::version;
+  return LogLevel::none;
+}
+
+/// The last mark of a line. Backwards and by 'L', because the lines that come by the million, collective calls, have no
+/// other 'L' behind the mark: it is found by one memrchr.
+Mark find_mark(std::string_view line) {
+  Mark version;
+  for (std::size_t end = line.size(); end >= 4;) {
+    const void* hit = ::memrchr(line.data(), 'L', end);
+    if (hit == nullptr) break;
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - line.data());
+    end = at;
+    if (at < 3 || std::memcmp(line.data() + at - 3, "NCC", 3) != 0) continue;
+    if (at > 3 && is_name(line[at - 4])) continue;
+    const LogLevel level = level_after(line.substr(at + 1));
+    if (level == LogLevel::none) continue;
+    if (level == LogLevel::version) {
+      // "NCCL INFO NCCL version 2.29.3": the words of a message, unless nothing better comes.
+      if (version.level == LogLevel::none) version = {level, at - 3, at + 1};
+      continue;
+    }
+    return {level, at - 3, at + 1 + (level == LogLevel::trace ? 6u : 5u)};
+  }
+  return version;
+}
+
+std::string_view without_blanks_behind(std::string_view text) {
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// The last word of the text, which is taken from it together with the blanks before it.
+std::string_view take_last_word(std::string_view& text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && !is_blank(text[begin - 1])) --begin;
+  const std::string_view word = text.substr(begin);
+  text = without_blanks_behind(text.substr(0, begin));
+  return word;
+}
+
+/// Digits at the end of a text, behind a ':', both taken; false: there are none.
+bool take_last_number(std::string_view& text, std::int64_t& value) {
+  std::size_t begin = text.size();
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
+  if (begin == text.size() || begin == 0 || text[begin - 1] != ':') return false;
+  if (!whole_number(text.substr(begin), value)) return false;
+  text.remove_suffix(text.size() - begin + 1);
+  return true;
+}
+
+/// "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not "host:123:124".
+bool is_place(std::string_view word) {
+  std::int64_t line = 0;
+  return take_last_number(word, line) && !word.empty() && word.find(':') == kNotFound && word.back() != ']';
+}
+
+void take_place(std::string_view& before, LogPrefix& prefix) {
+  if (before.ends_with(')')) {
+    const std::size_t open = before.rfind(" (");
+    if (open == kNotFound) return;
+    prefix.function = before.substr(open + 2, before.size() - open - 3);
+    before = without_blanks_behind(before.substr(0, open));
+  }
+  std::string_view rest = before;
+  const std::string_view word = take_last_word(rest);
+  if (!is_place(word)) return;
+  prefix.file = word;
+  before = rest;
+}
+
+void take_device(std::string_view& before, LogOrigin& origin) {
+  if (!before.ends_with(']')) return;
+  const std::size_t open = before.rfind('[');
+  if (open == kNotFound || !whole_number(before.substr(open + 1, before.size() - open - 2), origin.dev)) return;
+  before = without_blanks_behind(before.substr(0, open));
+}
+
+/// What a launcher's decoration ends with where no blank follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
+bool ends_before_host(char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; }
+
+void take_host(std::string_view& before, LogOrigin& origin) {
+  std::string_view rest = before;
+  std::int64_t pid = -1, tid = -1;
+  if (!take_last_number(rest, tid) || !take_last_number(rest, pid)) return;
+  std::size_t begin = rest.size();
+  while (begin > 0 && !ends_before_host(rest[begin - 1])) --begin;
+  std::string_view host = rest.substr(begin);
+  // "<host>" is what people write over a name; "<stdout>node1" a launcher's mark.
+  if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNotFound; close < host.size() - 1) {
+    begin += close + 1;
+    host.remove_prefix(close + 1);
+  }
+  if (host.empty()) return;
+  origin.host = host;
+  origin.pid = pid;
+  origin.tid = tid;
+  before = rest.substr(0, begin);
+}
+
+/// Whether a text holds "06:16:47", as every format of a time with seconds does; "[node17:33]" is a launcher's.
+bool has_clock(std::string_view text) {
+  for (std::size_t at = 2; at + 5 < text.size(); ++at) {
+    const auto two = [&](std::size_t from) { return is_digit(text[from]) && is_digit(text[from + 1]); };
+    if (text[at] == ':' && text[at + 3] == ':' && two(at - 2) && two(at + 1) && two(at + 4)) return true;
+  }
+  return false;
+}
+
+/// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
+void take_timestamp(std::string_view& before, LogOrigin& origin) {
+  const std::string_view text = without_blanks_behind(before);
+  const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNotFound;
+  if (open == kNotFound) return;
+  const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
+  if (!has_clock(inside)) return;
+  origin.timestamp = inside;
+  before = text.substr(0, open);
+}
+
+/// Reads what is before the mark from its end: place in the source, device, host, timestamp, decoration.
+void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) {
+  before = without_blanks_behind(before);
+  if (prefix.level == LogLevel::warn) take_place(before, prefix);
+  if (prefix.level == LogLevel::trace) {  // "[dev] 12.345 function:line NCCL TRACE"
+    take_last_word(before);
+    take_last_word(before);
+  }
+  take_device(before, origin);
+  take_host(before, origin);
+  if (before.empty()) return;
+  take_timestamp(before, origin);
+  before = without_blanks(before);
+  (find_mark(before).level == LogLevel::none ? origin.decoration : origin.torn) = before;
+  if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
+}
+
+/// People write about "NCCL INFO" too. Where nothing says which process wrote a line, only a launcher's mark may
+/// precede it.
+bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
+  if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
+  return std::string_view(":>)|").find(origin.decoration.back()) != kNotFound;
+}
+
+}  // namespace
+
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
+  LogPrefix prefix;
+  const Mark mark = find_mark(line);
+  prefix.level = mark.level;
+  if (mark.level != LogLevel::none) {
+    prefix.text = without_blanks(line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
+    take_origin(line.substr(0, mark.begin), prefix, origin);
+    if (mark.level == LogLevel::version || is_prefix(prefix, origin)) return prefix;
+    origin = {};
+  }
+  return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
+}
+
 namespace {
 
 /// How well-known messages begin that say nothing of use here, by subject.
@@ -38,8 +309,7 @@ constexpr std::string_view kChatter[] = {
 /// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
 /// version has changed.
 bool is_chatter(std::string_view text) {
-  return std::any_of(std::begin(kChatter), std::end(kChatter),
-                     [text](std::string_view begin) { return text.starts_with(begin); });
+  return std::ranges::any_of(kChatter, [text](std::string_view begin) { return text.starts_with(begin); });
 }
 
 /// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.

@@ -16,8 +16,8 @@ namespace busbar {
 
 inline constexpr std::size_t kNotFound = std::string_view::npos;
 
-// Reading a line of a log from left to right. Everything here is inline and, but for lower_case, allocates nothing: it
-// runs once per word of gigabytes of text.
+// Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per
+// word of gigabytes of text.
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -28,13 +28,6 @@ inline std::string_view without_blanks(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
-}
-
-/// In lower case, ASCII letters only.
-inline std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
 }
 
 /// The position of `word` in a text, or npos. `rare`: index of the letter of the word that is rarest in logs; the word

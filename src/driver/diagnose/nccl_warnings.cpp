@@ -1,5 +1,6 @@
 #include "driver/diagnose/nccl_warnings.h"
 
+#include "common/base/split_text.h"
 #include "driver/diagnose/log_scan.h"
 
 #include <algorithm>
@@ -184,7 +185,7 @@ const WarningRule& WarningBook::add(const Warning& warning, std::string_view tim
                                     std::size_t file, std::uint64_t line) {
   const WarningRule& rule = classify_warning(warning.file, warning.text);
   std::string shape = warning_shape(warning.text);
-  auto record = std::find_if(records_.begin(), records_.end(), [&](const auto& one) { return one.shape == shape; });
+  auto record = std::ranges::find_if(records_, [&](const auto& one) { return one.shape == shape; });
   if (record == records_.end()) {
     if (records_.size() == kRecords) {
       ++not_kept_;
@@ -218,9 +219,8 @@ void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& a
   for (WarningRecord& later : other.records_) {
     for (std::uint32_t& actor : later.actors) actor = actors[actor];
     later.actor = actors[later.actor];
-    std::sort(later.actors.begin(), later.actors.end());
-    auto record =
-        std::find_if(records_.begin(), records_.end(), [&](const auto& one) { return one.shape == later.shape; });
+    std::ranges::sort(later.actors);
+    auto record = std::ranges::find_if(records_, [&](const auto& one) { return one.shape == later.shape; });
     if (record == records_.end()) {
       if (records_.size() == kRecords) {
         not_kept_ += later.times;
@@ -243,7 +243,7 @@ void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& a
 std::vector<const WarningRecord*> causes_first(const WarningBook& book) {
   std::vector<const WarningRecord*> order;
   for (const WarningRecord& record : book.records()) order.push_back(&record);
-  std::stable_sort(order.begin(), order.end(), [](const WarningRecord* a, const WarningRecord* b) {
+  std::ranges::stable_sort(order, [](const WarningRecord* a, const WarningRecord* b) {
     return std::tuple(a->rule->kind, a->timestamp.empty(), std::string_view(a->timestamp)) <
            std::tuple(b->rule->kind, b->timestamp.empty(), std::string_view(b->timestamp));
   });

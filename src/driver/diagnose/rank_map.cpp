@@ -1,7 +1,7 @@
 #include "driver/diagnose/rank_map.h"
 
 #include "common/base/compress_list.h"
-#include "driver/diagnose/log_prefix.h"
+#include "driver/diagnose/log_line.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -60,15 +61,15 @@ class RankGuess {
   /// peer's address that is not one of these hosts'.
   bool has_other_hosts() const {
     const auto over_network = [](const Actor& actor) {
-      return std::any_of(actor.connections.begin(), actor.connections.end(),
-                         [](const auto& one) { return std::get<3>(one.first).starts_with("NET/"); });
+      return std::ranges::any_of(actor.connections,
+                                 [](const auto& one) { return std::get<3>(one.first).starts_with("NET/"); });
     };
     return rank_map_.hosts.size() > 1 || book_.facts.contains({"connected", "nvls"}) ||
-           std::any_of(book_.actors.begin(), book_.actors.end(), over_network) ||
-           std::any_of(book_.instances.begin(), book_.instances.end(),
-                       [](const CommInstance& instance) { return instance.nnodes > 1; }) ||
-           std::any_of(book_.named_peers.begin(), book_.named_peers.end(),
-                       [&](const auto& peer) { return !rank_map_.host_of_address.contains(peer.first.second); });
+           std::ranges::any_of(book_.actors, over_network) ||
+           std::ranges::any_of(book_.instances, [](const CommInstance& instance) { return instance.nnodes > 1; }) ||
+           std::ranges::any_of(book_.named_peers, [&](const auto& peer) {
+             return !rank_map_.host_of_address.contains(peer.first.second);
+           });
   }
 
   // One host, every device once: the usual numbering. On the second of several hosts device 6 is rank 14.
@@ -119,8 +120,8 @@ std::vector<std::uint32_t> find_helpers(const JobBook& book) {
   std::iota(owner_of.begin(), owner_of.end(), 0U);
   for (const Process& process : book.processes) {
     const auto owner = [&](std::uint32_t actor) { return is_rank[actor]; };
-    if (process.actors.size() < 2 || std::count_if(process.actors.begin(), process.actors.end(), owner) != 1) continue;
-    const std::uint32_t rank = *std::find_if(process.actors.begin(), process.actors.end(), owner);
+    if (process.actors.size() < 2 || std::ranges::count_if(process.actors, owner) != 1) continue;
+    const std::uint32_t rank = *std::ranges::find_if(process.actors, owner);
     for (const std::uint32_t index : process.actors) {
       const Actor& actor = book.actors[index];
       const bool complains = actor.warnings + actor.failures > 0;
@@ -193,7 +194,7 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
     if (rank_map.rank_of[actor] >= 0) rank_map.actor_of.emplace(rank_map.rank_of[actor], actor);
   }
   RankGuess(book, files, rank_map).guess();
-  std::stable_sort(rank_map.rank_actors.begin(), rank_map.rank_actors.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::stable_sort(rank_map.rank_actors, [&](std::uint32_t a, std::uint32_t b) {
     return static_cast<unsigned>(rank_map.rank_of[a]) < static_cast<unsigned>(rank_map.rank_of[b]);
   });
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
@@ -206,7 +207,7 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
 std::string list_ranks(std::span<const int> ranks) {
   if (ranks.empty()) return "no rank";
   std::vector<int> sorted(ranks.begin(), ranks.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   if (sorted.size() == 1) return fmt::format("rank {}", sorted.front());
   std::string list = compress_ranks(sorted);
@@ -234,6 +235,154 @@ std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> 
   if (unnamed > 4) others += fmt::format(" and {} more", unnamed - 4);
   if (ranks.empty()) return others.empty() ? "nobody" : others;
   return list_ranks(ranks) + (others.empty() ? "" : "; " + others);
+}
+
+namespace {
+
+/// Names that ranks agree on.
+class CommKeys {
+ public:
+  explicit CommKeys(const JobBook& book) : book_(book), keys_(book.instances.size()) {}
+
+  const std::string& key(std::uint32_t index, int depth = 0) {
+    std::string& key = keys_[index];
+    if (!key.empty()) return key;
+    const CommInstance& instance = book_.instances[index];
+    if (instance.comm_id != 0) {
+      key = fmt::format("id {:x}", instance.comm_id);
+    } else if (instance.parent != 0 && depth < 16) {
+      const bool known = instance.parent_instance != kNone && instance.parent_instance != index;
+      const std::string parent = known ? this->key(instance.parent_instance, depth + 1) : std::string("?");
+      const std::string family = fmt::format("{} of {} color {} n {}", instance.function == "ncclCommShrink", parent,
+                                             instance.color, instance.nranks);
+      keys_[index] = numbered(instance.actor, "child " + family);
+    } else {
+      key = numbered(instance.actor, fmt::format("n {}", instance.nranks));
+    }
+    return keys_[index];
+  }
+
+ private:
+  std::string numbered(std::uint32_t actor, const std::string& family) {
+    return fmt::format("{} #{}", family, made_[{actor, family}]++);
+  }
+
+  const JobBook& book_;
+  std::vector<std::string> keys_;
+  std::map<std::pair<std::uint32_t, std::string>, int> made_;
+};
+
+bool is_empty(const CommInstance& instance) {
+  return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.calls.size() == 0 &&
+         instance.sends + instance.receives == 0;
+}
+
+bool fits(const JobBook& book, const JoinedComm& comm) {
+  std::set<int> ranks;
+  std::set<std::uint32_t> actors;
+  for (const CommMember& member : comm.members) {
+    const int rank = book.instances[member.instance].rank;
+    if (rank >= 0 && !ranks.insert(rank).second) return false;
+    if (!actors.insert(member.actor).second) return false;
+  }
+  return comm.nranks < 0 || comm.members.size() <= static_cast<std::size_t>(comm.nranks);
+}
+
+/// Communicators of equal size on every host (tensor parallelism) have the same key: only hosts can distinguish them.
+std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
+  if (!comm.heuristic || fits(book, comm)) return {std::move(comm)};
+  std::map<std::string, JoinedComm> by_host;
+  for (const CommMember& member : comm.members) {
+    JoinedComm& part = by_host[host_of(book, member.actor)];
+    part.heuristic = true;
+    part.child = comm.child;
+    part.nranks = comm.nranks;
+    part.nnodes = comm.nnodes;
+    part.members.push_back(member);
+  }
+  std::vector<JoinedComm> parts;
+  for (auto& [host, part] : by_host) {
+    if (!fits(book, part)) {
+      comm.ambiguous = true;
+      return {std::move(comm)};
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+/// Logs that begin in the middle lack the commId that others have: one of the same size without these ranks is theirs.
+void adopt_nameless(std::vector<JoinedComm>& comms) {
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    JoinedComm& stray = comms[i];
+    if (!stray.heuristic || stray.child || stray.ambiguous || stray.nranks < 0) continue;
+    JoinedComm* home = nullptr;
+    std::size_t homes = 0;
+    for (JoinedComm& other : comms) {
+      if (other.id.empty() || other.nranks != stray.nranks || other.child) continue;
+      ++homes;
+      home = &other;
+    }
+    if (homes != 1) continue;
+    std::set<std::uint32_t> there;
+    for (const CommMember& member : home->members) there.insert(member.actor);
+    const bool apart =
+        std::ranges::none_of(stray.members, [&](const CommMember& member) { return there.count(member.actor) > 0; });
+    if (!apart || home->members.size() + stray.members.size() > static_cast<std::size_t>(home->nranks)) continue;
+    home->members.insert(home->members.end(), stray.members.begin(), stray.members.end());
+    home->heuristic = true;
+    stray.members.clear();
+  }
+  std::erase_if(comms, [](const JoinedComm& comm) { return comm.members.empty(); });
+}
+
+void name_comm(JoinedComm& comm, std::size_t number) {
+  const std::string size = comm.nranks < 0    ? std::string("size not told")
+                           : comm.nranks == 1 ? std::string("1 rank")
+                                              : fmt::format("{} ranks", comm.nranks);
+  comm.name = comm.id.empty() ? fmt::format("communicator {} ({}{})", number, size, comm.child ? ", child" : "")
+                              : fmt::format("communicator {} ({}{})", comm.id, size, comm.child ? ", child" : "");
+}
+
+}  // namespace
+
+std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& rank_map) {
+  std::vector<JoinedComm> comms;
+  std::map<std::string, std::size_t> place;
+  CommKeys keys(book);
+  for (std::uint32_t index = 0; index < book.instances.size(); ++index) {
+    const CommInstance& instance = book.instances[index];
+    if (is_empty(instance) || instance.actor == kNone) continue;
+    const auto [known, added] = place.emplace(keys.key(index), comms.size());
+    if (added) comms.emplace_back();
+    JoinedComm& comm = comms[known->second];
+    if (instance.comm_id != 0) {
+      comm.id = fmt::format("0x{:x}", instance.comm_id);
+    } else if (instance.parent == 0) {
+      comm.heuristic = true;
+    }
+    comm.child = comm.child || instance.parent != 0;
+    comm.nranks = std::max(comm.nranks, instance.nranks);
+    comm.nnodes = std::max(comm.nnodes, instance.nnodes);
+    comm.members.push_back({index, instance.actor, instance.rank});
+  }
+  std::vector<JoinedComm> apart;
+  for (JoinedComm& comm : comms) {
+    for (JoinedComm& part : split_by_host(book, std::move(comm))) apart.push_back(std::move(part));
+  }
+  adopt_nameless(apart);
+  for (std::size_t i = 0; i < apart.size(); ++i) {
+    JoinedComm& comm = apart[i];
+    for (CommMember& member : comm.members) {
+      const int job_rank = rank_map.rank_of[member.actor];
+      if (member.rank < 0 && comm.nranks == rank_map.nranks && job_rank < comm.nranks) member.rank = job_rank;
+    }
+    std::ranges::stable_sort(comm.members, [](const CommMember& a, const CommMember& b) {
+      return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
+    });
+    name_comm(comm, i + 1);
+  }
+  return apart;
 }
 
 }  // namespace busbar

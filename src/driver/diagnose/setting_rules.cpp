@@ -1,5 +1,7 @@
 #include "driver/diagnose/setting_rules.h"
 
+#include "common/base/lists.h"
+#include "common/base/split_text.h"
 #include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
@@ -30,67 +32,62 @@ constexpr auto kRanges = std::to_array<Range>({
 });
 
 // Settings that decide algorithms, chunk sizes and paths between ranks.
-constexpr std::string_view kAgree[] = {"NCCL_ALGO",
-                                       "NCCL_PROTO",
-                                       "NCCL_BUFFSIZE",
-                                       "NCCL_LL_BUFFSIZE",
-                                       "NCCL_LL128_BUFFSIZE",
-                                       "NCCL_NTHREADS",
-                                       "NCCL_LL128_NTHREADS",
-                                       "NCCL_MIN_NCHANNELS",
-                                       "NCCL_MAX_NCHANNELS",
-                                       "NCCL_MIN_NRINGS",
-                                       "NCCL_MAX_NRINGS",
-                                       "NCCL_MIN_CTAS",
-                                       "NCCL_MAX_CTAS",
-                                       "NCCL_IB_DISABLE",
-                                       "NCCL_NET",
-                                       "NCCL_NET_PLUGIN",
-                                       "NCCL_COLLNET_ENABLE",
-                                       "NCCL_NVLS_ENABLE",
-                                       "NCCL_CROSS_NIC",
-                                       "NCCL_NCHANNELS_PER_NET_PEER",
-                                       "NCCL_P2P_NET_CHUNKSIZE",
-                                       "NCCL_P2P_NVL_CHUNKSIZE",
-                                       "NCCL_P2P_PCI_CHUNKSIZE",
-                                       "NCCL_TUNER_PLUGIN",
-                                       "NCCL_CUMEM_ENABLE",
-                                       "NCCL_MNNVL_ENABLE",
-                                       "NCCL_IB_QPS_PER_CONNECTION",
-                                       "NCCL_PXN_DISABLE",
-                                       "NCCL_THREAD_THRESHOLDS"};
+constexpr auto kAgree = std::to_array<std::string_view>({"NCCL_ALGO",
+                                                         "NCCL_PROTO",
+                                                         "NCCL_BUFFSIZE",
+                                                         "NCCL_LL_BUFFSIZE",
+                                                         "NCCL_LL128_BUFFSIZE",
+                                                         "NCCL_NTHREADS",
+                                                         "NCCL_LL128_NTHREADS",
+                                                         "NCCL_MIN_NCHANNELS",
+                                                         "NCCL_MAX_NCHANNELS",
+                                                         "NCCL_MIN_NRINGS",
+                                                         "NCCL_MAX_NRINGS",
+                                                         "NCCL_MIN_CTAS",
+                                                         "NCCL_MAX_CTAS",
+                                                         "NCCL_IB_DISABLE",
+                                                         "NCCL_NET",
+                                                         "NCCL_NET_PLUGIN",
+                                                         "NCCL_COLLNET_ENABLE",
+                                                         "NCCL_NVLS_ENABLE",
+                                                         "NCCL_CROSS_NIC",
+                                                         "NCCL_NCHANNELS_PER_NET_PEER",
+                                                         "NCCL_P2P_NET_CHUNKSIZE",
+                                                         "NCCL_P2P_NVL_CHUNKSIZE",
+                                                         "NCCL_P2P_PCI_CHUNKSIZE",
+                                                         "NCCL_TUNER_PLUGIN",
+                                                         "NCCL_CUMEM_ENABLE",
+                                                         "NCCL_MNNVL_ENABLE",
+                                                         "NCCL_IB_QPS_PER_CONNECTION",
+                                                         "NCCL_PXN_DISABLE",
+                                                         "NCCL_THREAD_THRESHOLDS"});
 
 }  // namespace
 
 std::optional<std::string> wrong_setting(std::string_view name, std::string_view value) {
-  const auto range = std::find_if(kRanges.begin(), kRanges.end(), [&](const Range& one) { return one.name == name; });
+  const auto range = std::ranges::find_if(kRanges, [&](const Range& one) { return one.name == name; });
   if (range == kRanges.end()) return std::nullopt;
   long number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc{} || end != value.data() + value.size()) return std::nullopt;  // hexadecimal, or a policy
+  if (!whole_number(value, number)) return std::nullopt;  // hexadecimal, or a policy
   if (number >= range->least && number <= range->most) return std::nullopt;
   if (number == -1 || number == -2) return std::nullopt;  // NCCL's "not set"
   return fmt::format("{}={} is outside {}..{} ({})", name, number, range->least, range->most, range->why);
 }
 
-bool must_agree(std::string_view name) {
-  return std::find(std::begin(kAgree), std::end(kAgree), name) != std::end(kAgree);
-}
+bool must_agree(std::string_view name) { return contains(kAgree, name); }
 
 std::vector<std::string> taken_by_prefix(std::string_view hca_setting, const std::vector<std::string>& used) {
   std::vector<std::string> taken;
   if (hca_setting.empty() || hca_setting.front() == '=' || hca_setting.front() == '^') return taken;
   std::vector<std::string_view> named;
-  while (!hca_setting.empty()) {
-    std::string_view one = hca_setting.substr(0, hca_setting.find(','));
-    hca_setting.remove_prefix(std::min(hca_setting.size(), one.size() + 1));
+  for (std::string_view one : split_text(hca_setting, ',')) {
     one = one.substr(0, one.find(':'));
-    while (!one.empty() && one.front() == ' ') one.remove_prefix(1);
+    while (one.starts_with(' ')) one.remove_prefix(1);
     if (!one.empty()) named.push_back(one);
   }
   for (const std::string& device : used) {
-    if (std::find(named.begin(), named.end(), device) != named.end()) continue;
-    const bool longer = std::any_of(named.begin(), named.end(), [&](std::string_view one) {
+    if (contains(named, device)) continue;
+    const bool longer = std::ranges::any_of(named, [&](std::string_view one) {
       return is_digit(one.back()) && device.size() > one.size() && device.starts_with(one) &&
              is_digit(device[one.size()]);
     });
