@@ -5,7 +5,6 @@
 #include "common/machine/probe.h"
 #include "common/record/doctor_json.h"
 #include "common/record/node_report.h"
-#include "driver/doctor/changed_rows.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counters.h"
 #include "driver/doctor/doctor_text.h"

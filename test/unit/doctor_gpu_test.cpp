@@ -3,7 +3,6 @@
 #include "common/machine/gpus.h"
 #include "common/machine/nvml.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/judge_gpus.h"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,6 @@
 
 #include "common/base/compress_list.h"
 #include "common/record/node_report.h"
-#include "driver/doctor/changed_rows.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"

@@ -1,7 +1,6 @@
 // Would catch: a plugin that is asked for and not found, EFA without its plugin, GPUs that no network card can reach.
 
 #include "driver/doctor/checks.h"
-#include "driver/doctor/library_search.h"
 
 #include <catch2/catch.hpp>
 

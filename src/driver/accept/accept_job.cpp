@@ -21,7 +21,6 @@
 #include "driver/compare/open_variant.h"
 #include "driver/compare/variants.h"
 #include "driver/doctor/doctor_gather.h"
-#include "driver/locate/locate_counters.h"
 #include "driver/locate/locate_run.h"
 #include "driver/locate/slow_ranks.h"
 

@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
 
@@ -31,15 +32,14 @@ bool sys_is_read_only(const Probe& probe) {
 }
 
 void check_container(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.container";
-  if (!in_container(probe)) return rows.push_back(ok_row(kCheck, "", "none"));
+  const CheckRows check(rows, "host.container");
+  if (!in_container(probe)) return check.ok("none");
   const bool nice = has_capability(probe, kCapSysNice);
   const std::string value =
       fmt::format("yes{}{}", nice ? "" : ", without CAP_SYS_NICE", sys_is_read_only(probe) ? ", /sys read-only" : "");
-  if (nice || !has_gpus(probe)) return rows.push_back(ok_row(kCheck, "", value));
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", value,
-                         "without CAP_SYS_NICE NCCL cannot place host memory on a NUMA node (cuMem host allocations)",
-                         "start the container with --cap-add SYS_NICE"));
+  if (nice || !has_gpus(probe)) return check.ok(value);
+  check.warn(value, "without CAP_SYS_NICE NCCL cannot place host memory on a NUMA node (cuMem host allocations)",
+             "start the container with --cap-add SYS_NICE");
 }
 
 /// PCI functions whose traffic matters: GPUs and RDMA devices.
@@ -53,7 +53,7 @@ std::vector<PciFunction> busy_functions(const Probe& probe) {
 }
 
 void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, Rows& rows) {
-  constexpr const char* kCheck = "host.iommu";
+  const CheckRows check(rows, "host.iommu");
   std::set<std::string> translating;
   bool known = false;
   for (const PciFunction& function : functions) {
@@ -70,11 +70,11 @@ void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, 
         words.find(" iommu=pt ") != std::string::npos || words.find(" iommu.passthrough=1 ") != std::string::npos;
     if (!through) translating.insert("by /proc/cmdline");
   }
-  if (!present && !known) return rows.push_back(ok_row(kCheck, "", "off"));
-  if (translating.empty()) return rows.push_back(ok_row(kCheck, "", "pass-through"));
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", fmt::format("translates ({} devices)", translating.size()),
-                         "the IOMMU translates what GPUs and network cards exchange: slow, or wrong data",
-                         "iommu=pt on the kernel's command line (arm64: iommu.passthrough=1), or off in the BIOS"));
+  if (!present && !known) return check.ok("off");
+  if (translating.empty()) return check.ok("pass-through");
+  check.warn(fmt::format("translates ({} devices)", translating.size()),
+             "the IOMMU translates what GPUs and network cards exchange: slow, or wrong data",
+             "iommu=pt on the kernel's command line (arm64: iommu.passthrough=1), or off in the BIOS");
 }
 
 /// PCI Express base specification 7.7.11: the extended capability 0x000D, control register at +6, bit 2 "P2P request
@@ -96,7 +96,7 @@ std::optional<bool> redirects_peers(const std::string& config) {
 }
 
 void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, Rows& rows) {
-  constexpr const char* kCheck = "host.acs";
+  const CheckRows check(rows, "host.acs");
   std::set<std::string> bridges;
   for (const PciFunction& function : functions) {
     for (std::size_t end = function.path.rfind('/'); end != std::string::npos && end > 0;
@@ -106,7 +106,7 @@ void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, Ro
       bridges.insert(bridge);
     }
   }
-  if (bridges.empty()) return rows.push_back(ok_row(kCheck, "", "no bridges above GPUs and network cards"));
+  if (bridges.empty()) return check.ok("no bridges above GPUs and network cards");
   std::set<std::string> redirecting;
   std::size_t readable = 0;
   for (const std::string& bridge : bridges) {
@@ -115,14 +115,14 @@ void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, Ro
     if (redirects_peers(config).value_or(false)) redirecting.insert(bridge.substr(bridge.rfind('/') + 1));
   }
   if (readable == 0) {
-    return rows.push_back(skip_row(kCheck, "",
-                                   "only root may read the bridges' configuration: run busbar doctor --local "
-                                   "as root once, or look with lspci -vvv"));
+    return check.skip(
+        "only root may read the bridges' configuration: run busbar doctor --local "
+        "as root once, or look with lspci -vvv");
   }
-  if (redirecting.empty()) return rows.push_back(ok_row(kCheck, "", "off"));
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", fmt::format("redirects on {} bridges", redirecting.size()),
-                         "PCI ACS sends what GPUs and network cards exchange through the CPU: slow",
-                         "turn ACS off in the BIOS, or with setpci on the bridges (as root)"));
+  if (redirecting.empty()) return check.ok("off");
+  check.warn(fmt::format("redirects on {} bridges", redirecting.size()),
+             "PCI ACS sends what GPUs and network cards exchange through the CPU: slow",
+             "turn ACS off in the BIOS, or with setpci on the bridges (as root)");
 }
 
 void check_isolation(const Probe& probe, Rows& rows) {
@@ -149,31 +149,31 @@ void check_model(const Probe& probe, Rows& rows) {
 }
 
 void check_governor(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.governor";
+  const CheckRows check(rows, "host.governor");
   std::map<std::string, int> governors;
   for (const std::string& name : probe.list(kCpus)) {
     if (!name.starts_with("cpu") || name.find_first_not_of("0123456789", 3) != std::string::npos) continue;
     if (auto governor = probe.read(fmt::format("{}/{}/cpufreq/scaling_governor", kCpus, name))) ++governors[*governor];
   }
-  if (governors.empty()) return rows.push_back(skip_row(kCheck, "", "clock rates are not set here (no cpufreq)"));
+  if (governors.empty()) return check.skip("clock rates are not set here (no cpufreq)");
   std::vector<std::string> names;
   for (const auto& [name, count] : governors)
     names.push_back(governors.size() == 1 ? name : fmt::format("{} ({})", name, count));
   const std::string value = fmt::format("{}", fmt::join(names, ", "));
-  if (governors.size() == 1 && governors.contains("performance")) return rows.push_back(ok_row(kCheck, "", value));
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", value, "CPUs may clock down between messages: latency varies",
-                         "cpupower frequency-set -g performance (as root)"));
+  if (governors.size() == 1 && governors.contains("performance")) return check.ok(value);
+  check.warn(value, "CPUs may clock down between messages: latency varies",
+             "cpupower frequency-set -g performance (as root)");
 }
 
 void check_numa_balancing(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.numa_balancing";
+  const CheckRows check(rows, "host.numa_balancing");
   const auto value = read_count(probe, "/proc/sys/kernel/numa_balancing");
-  if (!value) return rows.push_back(ok_row(kCheck, "", "not in this kernel"));
+  if (!value) return check.ok("not in this kernel");
   if (*value == 0 || numa_nodes(probe) == 1) {
-    return rows.push_back(ok_row(kCheck, "", *value == 0 ? "off" : "on, but there is one NUMA node"));
+    return check.ok(*value == 0 ? "off" : "on, but there is one NUMA node");
   }
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", "on", "the kernel moves pages between NUMA nodes under the ranks",
-                         "sysctl kernel.numa_balancing=0 (as root)"));
+  check.warn("on", "the kernel moves pages between NUMA nodes under the ranks",
+             "sysctl kernel.numa_balancing=0 (as root)");
 }
 
 void check_huge_pages(const Probe& probe, Rows& rows) {
@@ -193,27 +193,25 @@ void check_clock_source(const Probe& probe, Rows& rows) {
   const auto source = probe.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   if (!source) return rows.push_back(skip_row(kCheck, "", "the kernel does not tell"));
   DoctorRow row = equal_row(kCheck, "", *source, Outcome::warn, "the kernel log says why a node gave up its tsc");
-  if (std::find(kFast.begin(), kFast.end(), *source) == kFast.end()) {
-    row.outcome = Outcome::warn;
-    row.reason = "reading this clock is slow, which every timed message pays";
-    row.remedy = "the kernel log says why tsc was given up (unstable?); often a BIOS update helps";
+  if (!contains(kFast, *source)) {
+    mark_bad(row, Outcome::warn, "reading this clock is slow, which every timed message pays",
+             "the kernel log says why tsc was given up (unstable?); often a BIOS update helps");
   }
   rows.push_back(std::move(row));
 }
 
 void check_load(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.load";
+  const CheckRows check(rows, "host.load");
   const std::string text = probe.read("/proc/loadavg").value_or("");
   double load = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), load).ec != std::errc()) {
-    return rows.push_back(skip_row(kCheck, "", "/proc/loadavg does not tell"));
+    return check.skip("/proc/loadavg does not tell");
   }
   const int cpus = online_cpus(probe);
   const std::string value = fmt::format("{:.1f} on {} CPUs", load, cpus);
-  if (load < 2 || load <= cpus / 2.0) return rows.push_back(ok_row(kCheck, "", value));
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", value,
-                         "more than half of the CPUs were busy over the last minute: another job, or ours just before?",
-                         "top; measure when it is gone"));
+  if (load < 2 || load <= cpus / 2.0) return check.ok(value);
+  check.warn(value, "more than half of the CPUs were busy over the last minute: another job, or ours just before?",
+             "top; measure when it is gone");
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/machine/network.h"
 #include "driver/diagnose/setting_rules.h"
 #include "driver/doctor/checks.h"
@@ -21,12 +22,6 @@ DoctorRow row_of(const char* check, const std::string& name, const NcclSetting& 
           .outcome = Outcome::pass,
           .value = fmt::format("{} takes {}", setting.value,
                                taken.empty() ? "none" : fmt::format("{}", fmt::join(taken, " ")))};
-}
-
-void judge(DoctorRow& row, Outcome outcome, std::string reason, std::string remedy) {
-  row.outcome = outcome;
-  row.reason = std::move(reason);
-  row.remedy = std::move(remedy);
 }
 
 std::string those_there(const std::vector<std::string>& names) {
@@ -59,11 +54,11 @@ void judge_ports(const Probe& probe, const std::vector<std::string>& taken, Doct
     if (rate && *rate > 0 && *rate < most) slow.push_back(device);
   }
   if (told && most <= 0) {
-    judge(row, Outcome::fail, "none of these has an active port: NCCL falls back to TCP",
-          "devices with an active port: ibstat");
+    mark_bad(row, Outcome::fail, "none of these has an active port: NCCL falls back to TCP",
+             "devices with an active port: ibstat");
   } else if (!slow.empty()) {
-    judge(row, Outcome::warn, fmt::format("{} is slower than the others", fmt::join(slow, " ")),
-          "leave devices for storage and management out");
+    mark_bad(row, Outcome::warn, fmt::format("{} is slower than the others", fmt::join(slow, " ")),
+             "leave devices for storage and management out");
   }
 }
 
@@ -72,14 +67,16 @@ DoctorRow check_hca(const Probe& probe, const NcclSetting& setting) {
   const std::vector<std::string> taken = taken_by_list(setting.value, there);
   DoctorRow row = row_of("env.hca", "NCCL_IB_HCA", setting, taken);
   if (there.empty()) {
-    judge(row, Outcome::warn, "this host has no InfiniBand device (none in /sys/class/infiniband)",
-          "unset it where hosts have none; the driver (lsmod | grep mlx5_ib) where they should");
+    mark_bad(row, Outcome::warn, "this host has no InfiniBand device (none in /sys/class/infiniband)",
+             "unset it where hosts have none; the driver (lsmod | grep mlx5_ib) where they should");
   } else if (taken.empty()) {
-    judge(row, Outcome::fail, fmt::format("no device has such a name: NCCL falls back to TCP; {}", those_there(there)),
-          "names as in ls /sys/class/infiniband");
+    mark_bad(row, Outcome::fail,
+             fmt::format("no device has such a name: NCCL falls back to TCP; {}", those_there(there)),
+             "names as in ls /sys/class/infiniband");
   } else if (const auto extra = taken_by_prefix(setting.value, there); !extra.empty()) {
-    judge(row, Outcome::warn, fmt::format("names are prefixes: {} is taken without being named", fmt::join(extra, " ")),
-          fmt::format("NCCL_IB_HCA=\"={}\" takes exactly those", setting.value));
+    mark_bad(row, Outcome::warn,
+             fmt::format("names are prefixes: {} is taken without being named", fmt::join(extra, " ")),
+             fmt::format("NCCL_IB_HCA=\"={}\" takes exactly those", setting.value));
   } else {
     judge_ports(probe, taken, row);
   }
@@ -93,22 +90,24 @@ DoctorRow check_interface(const Probe& probe, const NcclSetting& setting) {
   DoctorRow row = row_of("env.ifname", "NCCL_SOCKET_IFNAME", setting, taken);
   const bool all_but = setting.value.starts_with('^');
   std::vector<std::string> wrong;
-  std::copy_if(taken.begin(), taken.end(), std::back_inserter(wrong), leads_nowhere);
-  const bool loopback = std::find(taken.begin(), taken.end(), "lo") != taken.end();
+  std::ranges::copy_if(taken, std::back_inserter(wrong), leads_nowhere);
+  const bool loopback = contains(taken, "lo");
   const bool one_host = job_shape(probe.environment).one_host();
   std::erase(wrong, "lo");
   if (taken.empty()) {
-    judge(row, Outcome::fail, fmt::format("no interface has such a name: NCCL does not start; {}", those_there(there)),
-          "names as in ls /sys/class/net; unset it where hosts differ");
+    mark_bad(row, Outcome::fail,
+             fmt::format("no interface has such a name: NCCL does not start; {}", those_there(there)),
+             "names as in ls /sys/class/net; unset it where hosts differ");
   } else if (loopback && taken.size() == 1 && !one_host) {
-    judge(row, Outcome::fail, "loopback does not lead to other hosts", "the interface that does: ip route");
+    mark_bad(row, Outcome::fail, "loopback does not lead to other hosts", "the interface that does: ip route");
   } else if (!wrong.empty() && wrong.size() == taken.size()) {
-    judge(row, Outcome::fail, fmt::format("{} does not lead to other hosts", fmt::join(wrong, " ")),
-          "the interface that does: ip route");
+    mark_bad(row, Outcome::fail, fmt::format("{} does not lead to other hosts", fmt::join(wrong, " ")),
+             "the interface that does: ip route");
   } else if ((loopback && !one_host) || !wrong.empty()) {
     if (loopback) wrong.emplace_back("lo");
-    judge(row, Outcome::warn, fmt::format("{} is taken too, and does not lead to other hosts", fmt::join(wrong, " ")),
-          all_but ? "add it to those behind ^" : "name the interface that does, with = in front");
+    mark_bad(row, Outcome::warn,
+             fmt::format("{} is taken too, and does not lead to other hosts", fmt::join(wrong, " ")),
+             all_but ? "add it to those behind ^" : "name the interface that does, with = in front");
   }
   return row;
 }
@@ -131,8 +130,7 @@ bool may_differ(std::string_view name) {
         std::to_array<std::string_view>({"ess", "orte_", "prte_", "pmix", "plm", "ras_", "rmaps_", "odls_", "routed",
                                          "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
     name.remove_prefix(9);
-    return std::any_of(kOfDaemons.begin(), kOfDaemons.end(),
-                       [&](std::string_view one) { return name.starts_with(one); });
+    return std::ranges::any_of(kOfDaemons, [&](std::string_view one) { return name.starts_with(one); });
   }
   return name.ends_with("_RANK") || name_has(name, "DUMP") || name == "NCCL_DEBUG_FILE" || name == "NCCL_HOSTID" ||
          name == "NCCL_PROXY_CPUSET";
@@ -185,9 +183,9 @@ DoctorRow file_row(const ConfFile& file) {
                         line.value.find_first_of("\"'\r") != std::string::npos || line.value.starts_with(' ') ||
                         line.value.ends_with(' ');
     if (!spaces || row.outcome == Outcome::warn) continue;
-    row.outcome = Outcome::warn;
-    row.reason = fmt::format("line {}: NCCL keeps spaces and quotes as parts of the name and the value", line.line);
-    row.remedy = "NAME=VALUE and nothing else";
+    mark_bad(row, Outcome::warn,
+             fmt::format("line {}: NCCL keeps spaces and quotes as parts of the name and the value", line.line),
+             "NAME=VALUE and nothing else");
   }
   if (row.value.empty()) row.value = "nothing set";
   return row;
@@ -196,9 +194,8 @@ DoctorRow file_row(const ConfFile& file) {
 void check_files(const Probe& probe, const std::vector<ConfFile>& files, Rows& rows) {
   for (const ConfFile& file : files) rows.push_back(file_row(file));
   const auto named = probe.environment.find("NCCL_CONF_FILE");
-  const bool found = std::any_of(files.begin(), files.end(), [&](const ConfFile& file) {
-    return named != probe.environment.end() && file.path == named->second;
-  });
+  const bool found = std::ranges::any_of(
+      files, [&](const ConfFile& file) { return named != probe.environment.end() && file.path == named->second; });
   if (named == probe.environment.end() || found) return;
   rows.push_back({.check = "env.file",
                   .subject = named->second,

@@ -35,11 +35,11 @@ void check_memlock(const Probe& probe, Rows& rows) {
     row.value += " (not applied: CAP_IPC_LOCK)";
   } else if (has_rdma(probe) && nbytes < 16 * kGiB) {
     // AWS asks for 16 GiB; below 64 MiB not even the queues of one rank's peers fit.
-    row.outcome = nbytes < 64 * kMiB ? Outcome::fail : Outcome::warn;
-    row.reason = "RDMA registers (locks) its buffers, and the limit of locked memory is low";
-    row.remedy =
+    mark_bad(
+        row, nbytes < 64 * kMiB ? Outcome::fail : Outcome::warn,
+        "RDMA registers (locks) its buffers, and the limit of locked memory is low",
         "memlock unlimited in /etc/security/limits.d for ssh, LimitMEMLOCK=infinity for slurmd, --ulimit memlock=-1 "
-        "for a container; then log in or restart the daemon again";
+        "for a container; then log in or restart the daemon again");
   }
   rows.push_back(std::move(row));
 }
@@ -54,9 +54,9 @@ void check_open_files(const Probe& probe, Rows& rows) {
   // A job of 144 ranks with GIN needs more than 32768; a laptop's 1024 is enough for what it can run.
   const bool large = has_gpus(probe) || has_rdma(probe);
   if (count < 1024 || (large && count < 32768)) {
-    row.outcome = count < 1024 && large ? Outcome::fail : Outcome::warn;
-    row.reason = "few open files allowed: each connection between ranks is one or more";
-    row.remedy = "nofile 1048576 in /etc/security/limits.d, LimitNOFILE for slurmd, --ulimit nofile for a container";
+    mark_bad(row, count < 1024 && large ? Outcome::fail : Outcome::warn,
+             "few open files allowed: each connection between ranks is one or more",
+             "nofile 1048576 in /etc/security/limits.d, LimitNOFILE for slurmd, --ulimit nofile for a container");
   }
   rows.push_back(std::move(row));
 }
@@ -68,9 +68,7 @@ void check_stack(const Probe& probe, Rows& rows) {
   DoctorRow row = limit_row(kCheck, found->second ? format_bytes(*found->second) : "unlimited");
   if (!found->second) {
     // NCCL's documentation, "Troubleshooting": threads then get stacks of a default that is too small.
-    row.outcome = Outcome::warn;
-    row.reason = "an unlimited stack harms NCCL's threads";
-    row.remedy = "ulimit -s 8192 before the ranks start";
+    mark_bad(row, Outcome::warn, "an unlimited stack harms NCCL's threads", "ulimit -s 8192 before the ranks start");
   }
   rows.push_back(std::move(row));
 }
@@ -84,13 +82,13 @@ void check_limits(const Probe& probe, Rows& rows) {
 constexpr const char* kShm = "/dev/shm";
 
 void check_room(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.shm";
+  const CheckRows check(rows, "host.shm");
   constexpr const char* kRemedy = "mount -o remount,size=8G /dev/shm; for a container --shm-size=8g or --ipc=host";
   const auto found = probe.mounts.find(kShm);
   const bool gpus = has_gpus(probe);
   if (found == probe.mounts.end()) {
-    rows.push_back(bad_row(gpus ? Outcome::fail : Outcome::warn, kCheck, "", "none",
-                           "no /dev/shm: ranks of one node cannot share memory", "mount -t tmpfs tmpfs /dev/shm"));
+    check.bad(gpus ? Outcome::fail : Outcome::warn, "none", "no /dev/shm: ranks of one node cannot share memory",
+              "mount -t tmpfs tmpfs /dev/shm");
     return;
   }
   const Probe::Mount& mount = found->second;
@@ -98,17 +96,15 @@ void check_room(const Probe& probe, Rows& rows) {
   // NCCL's segments are 10 to 33 MB per connection; MPI needs 4 MiB and more per rank.
   if (mount.free_bytes < (gpus ? 64 * kMiB : 16 * kMiB)) {
     const bool small = mount.nbytes < 128 * kMiB;
-    rows.push_back(
-        bad_row(Outcome::fail, kCheck, "", value,
-                small ? "too small for the segments of the ranks" : "full: no room for segments of the ranks",
-                small ? kRemedy : "see what fills it: ls -lt /dev/shm; old segments may go when no job runs"));
+    check.fail(value, small ? "too small for the segments of the ranks" : "full: no room for segments of the ranks",
+               small ? kRemedy : "see what fills it: ls -lt /dev/shm; old segments may go when no job runs");
   } else if (mount.nbytes <= 64 * kMiB) {
-    rows.push_back(bad_row(gpus ? Outcome::fail : Outcome::warn, kCheck, "", value,
-                           "64 MiB, a container's default, is too small for jobs of many ranks", kRemedy));
+    check.bad(gpus ? Outcome::fail : Outcome::warn, value,
+              "64 MiB, a container's default, is too small for jobs of many ranks", kRemedy);
   } else if (gpus && mount.free_bytes < kGiB) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, "", value, "less than 1 GiB free", kRemedy));
+    check.warn(value, "less than 1 GiB free", kRemedy);
   } else {
-    rows.push_back(ok_row(kCheck, "", value));
+    check.ok(value);
   }
 }
 
@@ -144,11 +140,11 @@ std::set<std::string> mapped_of(const Probe& probe, const std::vector<Segment>& 
 }
 
 void check_left_behind(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.stale_segments";
+  const CheckRows check(rows, "host.stale_segments");
   std::vector<Segment> old = old_segments(probe);
   const std::set<std::string> mapped = old.empty() ? std::set<std::string>() : mapped_of(probe, old);
   std::erase_if(old, [&](const Segment& s) { return mapped.contains(s.path); });
-  if (old.empty()) return rows.push_back(ok_row(kCheck, "", "none"));
+  if (old.empty()) return check.ok("none");
   std::uint64_t nbytes = 0;
   double oldest_s = 0;
   std::size_t empty = 0;
@@ -163,17 +159,17 @@ void check_left_behind(const Probe& probe, Rows& rows) {
   const bool most = mount != probe.mounts.end() && nbytes > mount->second.nbytes / 2;
   const std::string value = fmt::format("{} nccl-* ({} empty), {}, up to {} old, of uid {}", old.size(), empty,
                                         format_bytes(nbytes), format_duration(oldest_s), fmt::join(owners, ", "));
-  rows.push_back(bad_row(most ? Outcome::fail : Outcome::warn, kCheck, "", value,
-                         most ? "segments of jobs that are gone fill most of /dev/shm"
-                              : "segments of jobs that are gone, mapped by no process that this user can see",
-                         "when no job runs on the node, their owner may remove them: find /dev/shm -name 'nccl-*' "
-                         "-mmin +10 -delete"));
+  check.bad(most ? Outcome::fail : Outcome::warn, value,
+            most ? "segments of jobs that are gone fill most of /dev/shm"
+                 : "segments of jobs that are gone, mapped by no process that this user can see",
+            "when no job runs on the node, their owner may remove them: find /dev/shm -name 'nccl-*' "
+            "-mmin +10 -delete");
 }
 
 /// logind removes a user's shared memory when the last session ends, also from under a job that has none.
 void check_remove_ipc(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.remove_ipc";
-  if (!probe.exists("/run/systemd/seats")) return rows.push_back(ok_row(kCheck, "", "systemd-logind is not running"));
+  const CheckRows check(rows, "host.remove_ipc");
+  if (!probe.exists("/run/systemd/seats")) return check.ok("systemd-logind is not running");
   std::string setting = "default";
   std::vector<std::string> files{"/etc/systemd/logind.conf"};
   for (const char* folder : {"/usr/lib/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"}) {
@@ -191,12 +187,10 @@ void check_remove_ipc(const Probe& probe, Rows& rows) {
   const bool matters = has_gpus(probe) || has_rdma(probe);
   constexpr unsigned kFirstUser = 1000;  // system users are left alone
   if (matters && probe.uid >= kFirstUser && setting.starts_with("yes")) {
-    rows.push_back(
-        bad_row(Outcome::warn, kCheck, "", setting,
-                "logind removes this user's /dev/shm files when the last login ends, under a running job too",
-                "RemoveIPC=no in /etc/systemd/logind.conf, or loginctl enable-linger"));
+    check.warn(setting, "logind removes this user's /dev/shm files when the last login ends, under a running job too",
+               "RemoveIPC=no in /etc/systemd/logind.conf, or loginctl enable-linger");
   } else {
-    rows.push_back(ok_row(kCheck, "", setting));
+    check.ok(setting);
   }
 }
 
@@ -213,18 +207,17 @@ std::uint64_t installed(std::uint64_t nbytes) {
 }
 
 void check_swap(std::string_view meminfo, Rows& rows) {
-  constexpr const char* kCheck = "host.swap";
+  const CheckRows check(rows, "host.swap");
   constexpr std::uint64_t kMost = std::uint64_t{256} << 20;  // what a server writes out over months of idling
   const auto total = kilobytes_of(meminfo, "SwapTotal");
   const auto left = kilobytes_of(meminfo, "SwapFree");
-  if (!total || !left) return rows.push_back(skip_row(kCheck, "", "/proc/meminfo does not tell"));
-  if (*total == 0) return rows.push_back(ok_row(kCheck, "", "none"));
+  if (!total || !left) return check.skip("/proc/meminfo does not tell");
+  if (*total == 0) return check.ok("none");
   const std::uint64_t used = *total - std::min(*total, *left);
   const std::string value = fmt::format("{} of {} used", format_bytes(used), format_bytes(*total));
-  if (used <= kMost) return rows.push_back(ok_row(kCheck, "", value));
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", value,
-                         "memory is swapped out: a rank that touches it waits for a disk",
-                         "find what took the memory (ps aux --sort=-rss), then swapoff -a && swapon -a"));
+  if (used <= kMost) return check.ok(value);
+  check.warn(value, "memory is swapped out: a rank that touches it waits for a disk",
+             "find what took the memory (ps aux --sort=-rss), then swapoff -a && swapon -a");
 }
 
 void check_memory(const Probe& probe, Rows& rows) {
@@ -237,22 +230,20 @@ void check_memory(const Probe& probe, Rows& rows) {
 }
 
 void check_disks(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.disk";
   constexpr std::uint64_t kLeast = 1'000'000'000;
   for (const char* name : {"/tmp", "home"}) {
+    const CheckRows check(rows, "host.disk", name);
     const auto found = probe.mounts.find(name);
     if (std::string_view(name) == "home" && probe.notes.contains("home.silent")) {
-      rows.push_back(bad_row(Outcome::fail, kCheck, name, "no answer in 3 s",
-                             "the file system of the home folder does not answer: programs that touch it hang",
-                             "look at the file server and at the kernel log (nfs: server not responding)"));
+      check.fail("no answer in 3 s", "the file system of the home folder does not answer: programs that touch it hang",
+                 "look at the file server and at the kernel log (nfs: server not responding)");
     } else if (found == probe.mounts.end()) {
-      rows.push_back(skip_row(kCheck, name, "there is none"));
+      check.skip("there is none");
     } else if (found->second.free_bytes < kLeast) {
-      rows.push_back(bad_row(Outcome::warn, kCheck, name, format_bytes(found->second.free_bytes) + " free",
-                             "less than 1 GB free",
-                             "make room: logs, reports and caches of compiled kernels go there"));
+      check.warn(format_bytes(found->second.free_bytes) + " free", "less than 1 GB free",
+                 "make room: logs, reports and caches of compiled kernels go there");
     } else {
-      rows.push_back(ok_row(kCheck, name, format_bytes(found->second.free_bytes) + " free"));
+      check.ok(format_bytes(found->second.free_bytes) + " free");
     }
   }
 }

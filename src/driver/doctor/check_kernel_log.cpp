@@ -190,8 +190,7 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
                                             : bad_row(outcome, "gpu.xid", subject, value, std::string(xid.meaning),
                                                       std::string(xid.advice)));
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
+  std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
   return rows;
 }
 

@@ -32,7 +32,7 @@ std::vector<Nic> compute_nics(const Probe& probe) {
   std::vector<Nic> nics;
   for (const RdmaPort& port : ports) {
     const auto function = pci_function_of(probe, "/sys/class/infiniband/" + port.device);
-    const bool known = std::any_of(nics.begin(), nics.end(), [&](const Nic& nic) { return nic.name == port.device; });
+    const bool known = std::ranges::any_of(nics, [&](const Nic& nic) { return nic.name == port.device; });
     if (function && !known && models.contains(port.model)) nics.push_back({port.device, *function});
   }
   return nics;
@@ -70,8 +70,8 @@ void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const 
 
 /// A hypervisor that puts everything on one bus hides the tree.
 bool tree_is_hidden(const Probe& probe, const std::vector<PciFunction>& gpus) {
-  return is_virtual(probe) && std::all_of(gpus.begin(), gpus.end(), [](const PciFunction& gpu) {
-           return std::count(gpu.path.begin(), gpu.path.end(), '/') <= 4;  // /sys/devices/pci0000:00/0000:00:05.0
+  return is_virtual(probe) && std::ranges::all_of(gpus, [](const PciFunction& gpu) {
+           return std::ranges::count(gpu.path, '/') <= 4;  // /sys/devices/pci0000:00/0000:00:05.0
          });
 }
 
@@ -102,15 +102,13 @@ void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const
   DoctorRow row = equal_row(kCheck, "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn,
                             "nodes of another kind, or cards in other slots?");
   if (across == gpus.size()) {
-    row.outcome = Outcome::fail;
-    row.reason = "every GPU reaches its nearest network card only through another CPU (SYS)";
-    row.remedy = "put network cards on the GPUs' side; are the right ports up?";
+    mark_bad(row, Outcome::fail, "every GPU reaches its nearest network card only through another CPU (SYS)",
+             "put network cards on the GPUs' side; are the right ports up?");
   } else if (!far.empty()) {
-    row.outcome = Outcome::warn;
-    row.reason =
-        fmt::format("{} of {} GPUs share no PCI switch with a network card: GPU Direct RDMA goes through the CPU",
-                    far.size(), gpus.size());
-    row.remedy = "cards in other slots; NCCL_NET_GDR_LEVEL=PHB where the CPU forwards well";
+    mark_bad(row, Outcome::warn,
+             fmt::format("{} of {} GPUs share no PCI switch with a network card: GPU Direct RDMA goes through the CPU",
+                         far.size(), gpus.size()),
+             "cards in other slots; NCCL_NET_GDR_LEVEL=PHB where the CPU forwards well");
   }
   rows.push_back(std::move(row));
 }

@@ -34,9 +34,9 @@ void check_bootstrap(const Probe& probe, const std::vector<NetInterface>& cards,
   DoctorRow row = equal_row(kCheck, "", fmt::format("{}", fmt::join(names, ", ")), Outcome::warn,
                             "NCCL_SOCKET_IFNAME takes a list of prefixes, such as eth,eno");
   if (names.size() > 1 && !chosen && has_gpus(probe)) {
-    row.outcome = Outcome::warn;
-    row.reason = "several interfaces lead out, and NCCL takes the first that it finds, not the same on every node";
-    row.remedy = "name the one that all nodes share: NCCL_SOCKET_IFNAME==eth0 ('=' in front: the whole name)";
+    mark_bad(row, Outcome::warn,
+             "several interfaces lead out, and NCCL takes the first that it finds, not the same on every node",
+             "name the one that all nodes share: NCCL_SOCKET_IFNAME==eth0 ('=' in front: the whole name)");
   }
   rows.push_back(std::move(row));
 }
@@ -64,9 +64,8 @@ void check_link(const Probe& probe, const NetInterface& card, const std::string&
                               has_rdma(probe) ? Outcome::warn : Outcome::fail,
                               "the node that differs: cable, transceiver, or the switch port's speed");
     if (half) {
-      row.outcome = Outcome::warn;
-      row.reason = "half duplex: the two ends did not agree";
-      row.remedy = "let both ends negotiate; else the cable";
+      mark_bad(row, Outcome::warn, "half duplex: the two ends did not agree",
+               "let both ends negotiate; else the cable");
     }
     rows.push_back(std::move(row));
   }
@@ -89,7 +88,7 @@ void check_bonds(const Probe& probe, const std::vector<NetInterface>& cards, Row
 void check_interfaces(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
   check_bootstrap(probe, cards, rows);
   const auto useful = [](const NetInterface& card) { return card.routed && !card.of_no_use; };
-  const bool one = std::count_if(cards.begin(), cards.end(), useful) == 1;
+  const bool one = std::ranges::count_if(cards, useful) == 1;
   for (const NetInterface& card : cards) {
     if (useful(card)) check_link(probe, card, one ? "" : card.name, rows);
   }
@@ -112,9 +111,9 @@ void check_port_range(const Probe& probe, Rows& rows) {
   DoctorRow row = equal_row(kCheck, "", fmt::format("{}-{}", first, last), Outcome::warn,
                             "sysctl net.ipv4.ip_local_port_range, alike on all nodes");
   if (last - first + 1 < kUsual) {
-    row.outcome = last - first + 1 < kLeast ? Outcome::fail : Outcome::warn;
-    row.reason = "few ports for connections: every rank opens several per peer";
-    row.remedy = "sysctl net.ipv4.ip_local_port_range='32768 60999' (as root)";
+    mark_bad(row, last - first + 1 < kLeast ? Outcome::fail : Outcome::warn,
+             "few ports for connections: every rank opens several per peer",
+             "sysctl net.ipv4.ip_local_port_range='32768 60999' (as root)");
   }
   rows.push_back(std::move(row));
 }
@@ -125,9 +124,8 @@ void check_backlog(const Probe& probe, Rows& rows) {
   if (!backlog) return rows.push_back(skip_row(kCheck, "", "the kernel does not tell"));
   DoctorRow row = equal_row(kCheck, "", std::to_string(*backlog), Outcome::warn, "sysctl net.core.somaxconn");
   if (*backlog < 1024 && has_gpus(probe)) {
-    row.outcome = Outcome::warn;
-    row.reason = "all ranks of a job connect to rank 0 at once, and this many may wait";
-    row.remedy = "sysctl net.core.somaxconn=4096 (as root)";
+    mark_bad(row, Outcome::warn, "all ranks of a job connect to rank 0 at once, and this many may wait",
+             "sysctl net.core.somaxconn=4096 (as root)");
   }
   rows.push_back(std::move(row));
 }
@@ -152,17 +150,17 @@ std::set<unsigned> listeners(const Probe& probe, unsigned port) {
 
 /// Where NCCL answers who waits for whom.
 void check_ras(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "net.ras_port";
+  const CheckRows check(rows, "net.ras_port");
   constexpr unsigned kPort = 28028;
   if (!has_gpus(probe) || probe.environment.contains("NCCL_RAS_ADDR")) return;
   for (const unsigned uid : listeners(probe, kPort)) {
     if (uid == probe.uid) continue;
-    rows.push_back(bad_row(Outcome::warn, kCheck, "", fmt::format("taken by uid {}", uid),
-                           "another user listens where NCCL's RAS service would: hangs are told with less evidence",
-                           "NCCL_RAS_ADDR=localhost:PORT with another port"));
+    check.warn(fmt::format("taken by uid {}", uid),
+               "another user listens where NCCL's RAS service would: hangs are told with less evidence",
+               "NCCL_RAS_ADDR=localhost:PORT with another port");
     return;
   }
-  rows.push_back(ok_row(kCheck, "", "free, or this user's"));
+  check.ok("free, or this user's");
 }
 
 void check_sockets(const Probe& probe, Rows& rows) {

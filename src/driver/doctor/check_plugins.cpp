@@ -1,17 +1,73 @@
+#include "common/base/compress_list.h"
+#include "common/base/lists.h"
 #include "common/base/split_text.h"
 #include "common/machine/machine_facts.h"
+#include "common/machine/network.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/library_search.h"
 #include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace busbar {
+namespace {
+
+void add_folder(std::vector<std::string>& folders, std::string_view folder) {
+  while (folder.ends_with(' ') || folder.ends_with('\r') || folder.ends_with('/')) folder.remove_suffix(1);
+  if (!folder.starts_with('/')) return;
+  if (!contains(folders, folder)) folders.emplace_back(folder);
+}
+
+void add_lines(const Probe& probe, std::vector<std::string>& folders, const std::string& file) {
+  const std::string text = probe.read(file).value_or("");
+  for (const std::string_view line : lines_of_text(text)) add_folder(folders, line);
+}
+
+}  // namespace
+
+std::vector<std::string> library_folders(const Probe& probe) {
+  std::vector<std::string> folders;
+  if (const auto path = probe.environment.find("LD_LIBRARY_PATH"); path != probe.environment.end()) {
+    for (const std::string_view part : split_text(path->second, ':')) add_folder(folders, part);
+  }
+  // Every distribution's ld.so.conf includes this folder.
+  for (const std::string& name : probe.list("/etc/ld.so.conf.d"))
+    add_lines(probe, folders, "/etc/ld.so.conf.d/" + name);
+  add_lines(probe, folders, "/etc/ld.so.conf");
+  for (const char* folder :
+       {"/usr/local/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
+    add_folder(folders, folder);
+  }
+  return folders;
+}
+
+std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
+  std::set<std::string> files;
+  for (const std::string_view line : lines_of_text(maps)) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
+  }
+  return files;
+}
+
+std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name) {
+  if (name.find('/') != std::string::npos) return probe.exists(name) ? name : "";
+  for (const std::string& folder : folders) {
+    if (probe.exists(folder + "/" + name)) return folder + "/" + name;
+  }
+  return {};
+}
+
 namespace {
 
 /// What NCCL loads for one purpose.
@@ -69,17 +125,17 @@ void check_mapped(const Probe& probe, Rows& rows) {
 
 bool has_efa(const Probe& probe) {
   const std::vector<std::string> devices = probe.list("/sys/class/infiniband");
-  return std::any_of(devices.begin(), devices.end(), [&](const std::string& device) {
+  return std::ranges::any_of(devices, [&](const std::string& device) {
     return probe.link_name("/sys/class/infiniband/" + device + "/device/driver") == "efa";
   });
 }
 
 void check_efa(const Probe& probe, const std::vector<std::string>& folders, Rows& rows) {
-  constexpr const char* kCheck = "plugin.aws_ofi_nccl";
+  const CheckRows check(rows, "plugin.aws_ofi_nccl");
   if (!has_efa(probe) || !has_gpus(probe)) return;
   for (const char* name : {"libnccl-net-aws-ofi.so", "libnccl-net-ofi.so", "libnccl-net.so"}) {
     const std::string found = find_library(probe, folders, name);
-    if (!found.empty()) return rows.push_back(ok_row(kCheck, "", found));
+    if (!found.empty()) return check.ok(found);
   }
   std::string remedy = "install aws-ofi-nccl, and its folder into LD_LIBRARY_PATH";
   for (const char* folder : {"/opt/amazon/ofi-nccl/lib", "/opt/amazon/ofi-nccl/lib64",
@@ -87,8 +143,7 @@ void check_efa(const Probe& probe, const std::vector<std::string>& folders, Rows
     if (!probe.exists(std::string(folder) + "/libnccl-net.so")) continue;
     remedy = fmt::format("it is in {}: add that to LD_LIBRARY_PATH", folder);
   }
-  rows.push_back(bad_row(Outcome::fail, kCheck, "", "not found",
-                         "without it NCCL does not use EFA but TCP sockets, a tenth as fast or less", remedy));
+  check.fail("not found", "without it NCCL does not use EFA but TCP sockets, a tenth as fast or less", remedy);
 }
 
 bool has_module(const Probe& probe, const std::string& name) {
@@ -141,25 +196,24 @@ void check_gdr(const Probe& probe, Rows& rows) {
 bool is_rack(const Probe& probe) {
   const std::string folder = "/proc/driver/nvidia/gpus";
   const std::vector<std::string> gpus = probe.list(folder);
-  return std::any_of(gpus.begin(), gpus.end(), [&](const std::string& gpu) {
+  return std::ranges::any_of(gpus, [&](const std::string& gpu) {
     const std::string text = probe.read(folder + "/" + gpu + "/information").value_or("");
     return text.find("GB200") != std::string::npos || text.find("GB300") != std::string::npos;
   });
 }
 
 void check_imex(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "plugin.imex";
+  const CheckRows check(rows, "plugin.imex");
   if (!is_rack(probe)) return;
   const std::string folder = "/dev/nvidia-caps-imex-channels";
   std::vector<std::string> channels = probe.list(folder);
   std::erase_if(channels, [](const std::string& name) { return !name.starts_with("channel"); });
-  const bool usable = std::any_of(channels.begin(), channels.end(),
-                                  [&](const std::string& name) { return probe.usable(folder + "/" + name); });
-  if (usable) return rows.push_back(ok_row(kCheck, "", "channels present"));
-  rows.push_back(
-      bad_row(Outcome::fail, kCheck, "", channels.empty() ? "no channel" : "no permission",
-              "memory cannot be shared with the rack's other hosts: NVLink between them is not used",
-              "systemctl status nvidia-imex; NVreg_CreateImexChannel0=1, or the channel given to the container"));
+  const bool usable =
+      std::ranges::any_of(channels, [&](const std::string& name) { return probe.usable(folder + "/" + name); });
+  if (usable) return check.ok("channels present");
+  check.fail(channels.empty() ? "no channel" : "no permission",
+             "memory cannot be shared with the rack's other hosts: NVLink between them is not used",
+             "systemctl status nvidia-imex; NVreg_CreateImexChannel0=1, or the channel given to the container");
 }
 
 }  // namespace
@@ -174,6 +228,114 @@ void check_plugins(const Probe& probe, Rows& rows) {
   check_efa(probe, folders, rows);
   check_gdr(probe, rows);
   check_imex(probe, rows);
+}
+
+namespace {
+
+constexpr const char* kRemedy = "install the same version on every node";
+
+void add(Rows& rows, const char* check, std::string value, Outcome if_differs = Outcome::warn) {
+  rows.push_back(equal_row(check, "", std::move(value), if_differs, kRemedy));
+}
+
+void check_system(const Probe& probe, Rows& rows) {
+  add(rows, "version.kernel", probe.kernel);
+  const std::string release = probe.read("/etc/os-release").value_or("");
+  for (std::string_view line : lines_of_text(release)) {
+    constexpr std::string_view kKey = "PRETTY_NAME=";
+    if (!line.starts_with(kKey)) continue;
+    line.remove_prefix(kKey.size());
+    if (line.size() > 1 && line.starts_with('"')) line = line.substr(1, line.size() - 2);
+    add(rows, "version.system", std::string(line));
+  }
+}
+
+void check_modules(const Probe& probe, Rows& rows) {
+  // The kernel's own modules carry no version; OFED's and NVIDIA's do.
+  constexpr std::array<std::pair<const char*, const char*>, 5> kModules = {
+      {{"version.nvidia_driver", "nvidia"},
+       {"version.mlx5_core", "mlx5_core"},
+       {"version.efa", "efa"},
+       {"version.gdrdrv", "gdrdrv"},
+       {"version.nvidia_peermem", "nvidia_peermem"}}};
+  for (const auto& [check, module] : kModules) {
+    if (const auto version = probe.read(fmt::format("/sys/module/{}/version", module))) add(rows, check, *version);
+  }
+}
+
+/// Per device, so that the one card with an old image is named; and within the node, where equals stand side by side.
+void check_firmware(const Probe& probe, Rows& rows) {
+  constexpr const char* kCheck = "version.firmware";
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> models;  // model -> version -> devices
+  std::set<std::string> seen;
+  for (const RdmaPort& port : rdma_ports(probe)) {
+    if (!seen.insert(port.device).second) continue;
+    const auto version = probe.read(fmt::format("/sys/class/infiniband/{}/fw_ver", port.device));
+    if (!version) continue;
+    rows.push_back(equal_row(kCheck, port.device, *version, Outcome::warn, "flash the same firmware (mlxfwmanager)"));
+    models[port.model][*version].push_back(port.device);
+  }
+  for (const auto& [model, versions] : models) {
+    if (versions.size() < 2) continue;
+    std::vector<std::string> words;
+    for (const auto& [version, devices] : versions)
+      words.push_back(fmt::format("{} on {}", version, compress_hosts(devices)));
+    rows.push_back(bad_row(Outcome::warn, kCheck, model, fmt::format("{}", fmt::join(words, ", ")),
+                           "cards of one model have different firmware", "flash the same firmware (mlxfwmanager)"));
+  }
+}
+
+/// "2.28.9" of ".../libnccl.so.2.28.9"; empty: the name tells none.
+std::string version_in(const std::string& file) {
+  const std::size_t so = file.rfind(".so.");
+  return so == std::string::npos ? "" : file.substr(so + 4);
+}
+
+/// Python packages install libnccl.so.2 without a version in the name: then its size stands for it.
+std::string version_or_size(const Probe& probe, const std::string& file) {
+  const std::string resolved = probe.resolve(file).value_or(file);
+  const std::string version = version_in(resolved);
+  const auto status = probe.status(resolved);
+  if (version.find('.') != std::string::npos || !status) return version;
+  return fmt::format("{} ({} bytes)", version, status->nbytes);
+}
+
+void check_libraries(const Probe& probe, Rows& rows) {
+  const std::string maps = probe.read("/proc/self/maps").value_or("");
+  const auto loaded = probe.notes.find("nccl.loaded");
+  const std::set<std::string> mapped = mapped_files(maps, "libnccl.so");
+  if (loaded != probe.notes.end()) {
+    add(rows, "version.libnccl", loaded->second, Outcome::fail);
+  } else if (!mapped.empty()) {
+    add(rows, "version.libnccl", version_or_size(probe, *mapped.begin()), Outcome::fail);
+  } else if (const std::string file = find_library(probe, library_folders(probe), "libnccl.so.2"); !file.empty()) {
+    add(rows, "version.libnccl", version_or_size(probe, file), Outcome::fail);
+  } else {
+    rows.push_back(skip_row("version.libnccl", "", "no libnccl.so.2 where the loader looks"));
+  }
+  // What this program itself runs on; without MPI there is none of it in the process.
+  constexpr std::array<std::pair<const char*, const char*>, 4> kMapped = {{{"version.libmpi", "libmpi.so"},
+                                                                           {"version.libucp", "libucp.so"},
+                                                                           {"version.libfabric", "libfabric.so"},
+                                                                           {"version.libibverbs", "libibverbs.so"}}};
+  for (const auto& [check, library] : kMapped) {
+    const auto files = mapped_files(maps, library);
+    if (!files.empty() && !version_in(*files.begin()).empty()) {
+      add(rows, check, version_in(*files.begin()),
+          std::string_view(check) == "version.libmpi" ? Outcome::fail : Outcome::warn);
+    }
+  }
+  if (const auto cuda = probe.resolve("/usr/local/cuda")) add(rows, "version.cuda", cuda->substr(cuda->rfind('/') + 1));
+}
+
+}  // namespace
+
+void check_versions(const Probe& probe, Rows& rows) {
+  check_system(probe, rows);
+  add(rows, "version.busbar", BUSBAR_VERSION, Outcome::fail);
+  check_modules(probe, rows);
+  check_firmware(probe, rows);
+  check_libraries(probe, rows);
 }
 
 }  // namespace busbar

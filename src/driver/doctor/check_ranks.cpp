@@ -65,17 +65,16 @@ void check_own_gpu(const Probe& probe, Rows& rows) {
   const auto local = static_cast<std::size_t>(launch.local_rank);
   const std::string& mine = seen[seen.size() == 1 ? 0 : local % seen.size()];
   DoctorRow row = ok_row(kRankGpus, "", "GPU " + mine);
-  const bool numbers = std::all_of(seen.begin(), seen.end(), is_number);
-  const bool ordered = std::is_sorted(seen.begin(), seen.end(), [](const std::string& a, const std::string& b) {
+  const bool numbers = std::ranges::all_of(seen, is_number);
+  const bool ordered = std::ranges::is_sorted(seen, [](const std::string& a, const std::string& b) {
     return std::strtoul(a.c_str(), nullptr, 10) < std::strtoul(b.c_str(), nullptr, 10);
   });
   if (numbers && !ordered) {
-    row.outcome = Outcome::warn;
-    row.reason = fmt::format(
-        "CUDA_VISIBLE_DEVICES={} changes their order: ranks may sit far from their CPUs and network "
-        "cards",
-        set->second);
-    row.remedy = "ascending numbers, or unset it";
+    mark_bad(row, Outcome::warn,
+             fmt::format("CUDA_VISIBLE_DEVICES={} changes their order: ranks may sit far from their CPUs and network "
+                         "cards",
+                         set->second),
+             "ascending numbers, or unset it");
   }
   rows.push_back(std::move(row));
 }
@@ -134,11 +133,10 @@ void check_own_cpus(const Probe& probe, Rows& rows) {
   DoctorRow row = ok_row(kOwnCpus, "", value);
   const std::optional<PciFunction> gpu = own_gpu(probe);
   const std::set<int> local = gpu ? parse_cpu_list(gpu->local_cpus) : std::set<int>();
-  const bool near = std::any_of(probe.cpus.begin(), probe.cpus.end(), [&](int cpu) { return local.contains(cpu); });
+  const bool near = std::ranges::any_of(probe.cpus, [&](int cpu) { return local.contains(cpu); });
   if (gpu && !local.empty() && !near) {
-    row.outcome = Outcome::warn;
-    row.reason = "the rank runs on another NUMA node than its GPU (NCCL: Affinity for GPU is empty)";
-    row.remedy = "mpirun --map-by ppr:N:numa --bind-to core, or srun --gpu-bind=closest";
+    mark_bad(row, Outcome::warn, "the rank runs on another NUMA node than its GPU (NCCL: Affinity for GPU is empty)",
+             "mpirun --map-by ppr:N:numa --bind-to core, or srun --gpu-bind=closest");
   }
   rows.push_back(std::move(row));
 }

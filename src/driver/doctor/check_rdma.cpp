@@ -28,13 +28,13 @@ void check_devices(const std::vector<RdmaPort>& ports, Rows& rows) {
 
 /// The other functions of a card with several ports: one without a cable beside one that works is common.
 bool sibling_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
-  return std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& other) {
+  return std::ranges::any_of(ports, [&](const RdmaPort& other) {
     return other.name != port.name && !port.slot.empty() && other.slot == port.slot && other.active();
   });
 }
 
 bool peer_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
-  return std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& other) {
+  return std::ranges::any_of(ports, [&](const RdmaPort& other) {
     return other.name != port.name && other.model == port.model && other.active();
   });
 }
@@ -62,36 +62,34 @@ DoctorRow state_row(const Probe& probe, const RdmaPort& port, const std::vector<
   const bool linked = port.phys_state.find("LinkUp") != std::string::npos;
   const bool was_up = read_count(probe, port.path + "/counters/link_downed").value_or(0) > 0;
   if (linked) {
-    row.outcome = Outcome::fail;
-    row.reason =
-        port.roce() ? "the link is up but its interface is not" : "the link is up but no subnet manager made it active";
-    row.remedy = port.roce() ? "ip link set dev INTERFACE up"
-                             : "is the subnet manager (opensm, UFM) running? ibstat shows SM lid 0";
+    mark_bad(
+        row, Outcome::fail,
+        port.roce() ? "the link is up but its interface is not" : "the link is up but no subnet manager made it active",
+        port.roce() ? "ip link set dev INTERFACE up"
+                    : "is the subnet manager (opensm, UFM) running? ibstat shows SM lid 0");
   } else if (was_up) {
-    row.outcome = Outcome::fail;
-    row.reason = "the port is down, and was up since its driver was loaded";
-    row.remedy = "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows";
+    mark_bad(row, Outcome::fail, "the port is down, and was up since its driver was loaded",
+             "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows");
   } else if (peer_works(port, ports) && !sibling_works(port, ports)) {
-    row.outcome = Outcome::fail;
-    row.reason = "the port is down, others of its kind are up";
-    row.remedy = "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows";
+    mark_bad(row, Outcome::fail, "the port is down, others of its kind are up",
+             "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows");
   }
   // Else it never was up, and nothing says that it should be: if other nodes have a cable there, the values differ.
   return row;
 }
 
 void check_states(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
-  constexpr const char* kCheck = "rdma.state";
+  const CheckRows check(rows, "rdma.state");
   std::size_t unknown = 0;
   for (const RdmaPort& port : ports) {
     DoctorRow row = state_row(probe, port, ports);
     unknown += row.outcome == Outcome::skip ? 1 : 0;
     if (row.outcome != Outcome::skip || unknown == 1) rows.push_back(std::move(row));
   }
-  const bool any = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) { return port.active(); });
+  const bool any = std::ranges::any_of(ports, [](const RdmaPort& port) { return port.active(); });
   if (any) return;
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", "no port is active", "RDMA devices, and none of them has a link",
-                         "cable, transceiver, switch port; without one jobs take TCP"));
+  check.warn("no port is active", "RDMA devices, and none of them has a link",
+             "cable, transceiver, switch port; without one jobs take TCP");
 }
 
 void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& rows) {
@@ -108,9 +106,9 @@ void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& 
   }
   if (faster > 0) {
     // A second set of ports on slower switches is a plan; one or two among many are not.
-    row.outcome = faster > alike ? Outcome::fail : Outcome::warn;
-    row.reason = fmt::format("slower than other ports of the same kind here ({:g} Gb/sec)", best);
-    row.remedy = "cable, transceiver, or the port's speed set on the switch (mlxlink shows what was negotiated)";
+    mark_bad(row, faster > alike ? Outcome::fail : Outcome::warn,
+             fmt::format("slower than other ports of the same kind here ({:g} Gb/sec)", best),
+             "cable, transceiver, or the port's speed set on the switch (mlxlink shows what was negotiated)");
   }
   rows.push_back(std::move(row));
 }
@@ -124,9 +122,8 @@ void check_link_layers(const Probe& probe, const std::vector<RdmaPort>& ports, R
   DoctorRow row = equal_row("rdma.link_layer", "", fmt::format("{}", fmt::join(layers, " and ")), Outcome::fail,
                             "set LINK_TYPE alike (mlxconfig)");
   if (layers.size() > 1 && !probe.environment.contains("NCCL_IB_HCA")) {
-    row.outcome = Outcome::warn;
-    row.reason = "NCCL takes ports of both kinds as one set, unless it is told which";
-    row.remedy = "name the compute ports: NCCL_IB_HCA==mlx5_0,mlx5_1,... ('=' in front: whole names)";
+    mark_bad(row, Outcome::warn, "NCCL takes ports of both kinds as one set, unless it is told which",
+             "name the compute ports: NCCL_IB_HCA==mlx5_0,mlx5_1,... ('=' in front: whole names)");
   }
   rows.push_back(std::move(row));
 }
@@ -182,13 +179,11 @@ void check_partition_key(const Probe& probe, const RdmaPort& port, Rows& rows) {
   DoctorRow row =
       equal_row(kCheck, port.name, *text, Outcome::fail, "the partitions that the subnet manager gives out");
   if (key == 0) {
-    row.outcome = Outcome::fail;
-    row.reason = "there is no P_Key at the index that is used";
-    row.remedy = "NCCL_IB_PKEY is an index into the port's table; the subnet manager fills it";
+    mark_bad(row, Outcome::fail, "there is no P_Key at the index that is used",
+             "NCCL_IB_PKEY is an index into the port's table; the subnet manager fills it");
   } else if ((key & 0x8000) == 0) {
-    row.outcome = Outcome::warn;
-    row.reason = "limited member of the partition: cannot talk with other limited members (status 12)";
-    row.remedy = "make the ports full members in the subnet manager's partitions";
+    mark_bad(row, Outcome::warn, "limited member of the partition: cannot talk with other limited members (status 12)",
+             "make the ports full members in the subnet manager's partitions");
   }
   rows.push_back(std::move(row));
 }
@@ -261,10 +256,8 @@ void check_active_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Ro
     DoctorRow row = equal_row(kCheck, port.name, std::to_string(active), Outcome::fail,
                               "one MTU for the partition in the subnet manager, and on all switches");
     if (active < most) {
-      row.outcome = Outcome::warn;
-      row.reason = fmt::format("the port could have {}", most);
-      row.remedy =
-          "mtu=5 (4096) for the partition in the subnet manager (opensm: partitions.conf), and on all switches";
+      mark_bad(row, Outcome::warn, fmt::format("the port could have {}", most),
+               "mtu=5 (4096) for the partition in the subnet manager (opensm: partitions.conf), and on all switches");
     }
     rows.push_back(std::move(row));
   }
@@ -284,9 +277,8 @@ void check_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& row
       DoctorRow row = equal_row(kCheck, port.name, std::to_string(*mtu), Outcome::fail,
                                 "ip link set dev INTERFACE mtu N, alike on all nodes and switch ports");
       if (port.roce() && *mtu < kWhole) {
-        row.outcome = Outcome::warn;
-        row.reason = "frames are too small for RoCE's payload of 4096 bytes";
-        row.remedy = "mtu 9000 on the interfaces and 9216 on the switches, everywhere";
+        mark_bad(row, Outcome::warn, "frames are too small for RoCE's payload of 4096 bytes",
+                 "mtu 9000 on the interfaces and 9216 on the switches, everywhere");
       }
       rows.push_back(std::move(row));
       if (port.roce()) names[*mtu].push_back(interface);

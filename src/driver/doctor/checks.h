@@ -4,8 +4,10 @@
 #include "common/machine/probe.h"
 #include "common/record/node_report.h"
 
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,37 @@ inline DoctorRow equal_row(std::string check, std::string subject, std::string v
   return row;
 }
 
+/// What was found is not as it should be.
+inline void mark_bad(DoctorRow& row, Outcome outcome, std::string reason, std::string remedy) {
+  row.outcome = outcome;
+  row.reason = std::move(reason);
+  row.remedy = std::move(remedy);
+}
+
+/// Appends the rows of one check about one subject.
+class CheckRows {
+ public:
+  CheckRows(Rows& rows, std::string check, std::string subject = "")
+      : rows_(rows), check_(std::move(check)), subject_(std::move(subject)) {}
+
+  void ok(std::string value) const { rows_.push_back(ok_row(check_, subject_, std::move(value))); }
+  void skip(std::string reason) const { rows_.push_back(skip_row(check_, subject_, std::move(reason))); }
+  void bad(Outcome outcome, std::string value, std::string reason, std::string remedy) const {
+    rows_.push_back(bad_row(outcome, check_, subject_, std::move(value), std::move(reason), std::move(remedy)));
+  }
+  void warn(std::string value, std::string reason, std::string remedy) const {
+    bad(Outcome::warn, std::move(value), std::move(reason), std::move(remedy));
+  }
+  void fail(std::string value, std::string reason, std::string remedy) const {
+    bad(Outcome::fail, std::move(value), std::move(reason), std::move(remedy));
+  }
+
+ private:
+  Rows& rows_;
+  std::string check_;
+  std::string subject_;
+};
+
 // Checks: a function per kind of thing to look at. Each appends its rows, OK ones too, and a SKIP with its reason where
 // it cannot look. Pure in the probe: nothing is ever changed or deleted. ----------------------------------------------
 
@@ -87,5 +120,33 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events);
 
 /// The node's GPUs through NVML; a SKIP where there is none. Not pure.
 void check_gpus(Rows& rows);
+
+// Parts that several checks share. ------------------------------------------------------------------------------------
+
+/// Folders in which the dynamic loader of this process looks, in its order: LD_LIBRARY_PATH, what /etc/ld.so.conf and
+/// the files that it includes name, the system's own. Not the loader's cache, which is no text: a folder that was named
+/// after the last ldconfig counts too. Pure in the probe.
+std::vector<std::string> library_folders(const Probe& probe);
+
+/// Paths of the files that are mapped into a process and whose names begin with `library`, from the text of its
+/// /proc/PID/maps. Pure.
+std::set<std::string> mapped_files(std::string_view maps, std::string_view library);
+
+/// The first file of that name there, or the name itself where it is a path to one; empty where there is none.
+std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name);
+
+/// All that is to be said of a host's GPUs: rows "gpu...." Thresholds are those that NVIDIA, Azure, OCI and Imbue
+/// publish for their health checks, named where they are. Pure.
+void judge_gpus(const HostGpus& host, Rows& rows);
+
+/// Its part about what joins GPUs: NVLink, fabric, P2P, PCIe.
+void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows);
+
+/// How many NVLinks a model of this name has where it sits on NVSwitch, and their speed in MB/s one way; 0: not known.
+struct NvLinkModel {
+  unsigned links = 0;
+  unsigned speed_mbps = 0;
+};
+NvLinkModel nvlink_model(const std::string& model);
 
 }  // namespace busbar

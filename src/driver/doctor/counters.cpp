@@ -130,8 +130,7 @@ std::vector<DoctorRow> moved_counters(const Readings& before, const Readings& af
     if (increment > 0) rows.push_back(moved_row(name, *rule, increment, seconds));
   }
   add_gone(before, after, rows);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
+  std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
   return rows;
 }
 

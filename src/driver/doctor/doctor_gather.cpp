@@ -2,11 +2,16 @@
 
 #include "common/base/packed_fields.h"
 #include "common/base/timestamp.h"
+#include "common/job/before_session.h"
+#include "common/job/session_job.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/launcher.h"
+#include "common/mpi/session.h"
 #include "common/mpi/topology.h"
 #include "common/record/accept_fields.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counters.h"
+#include "driver/doctor/doctor_command.h"
 #include "driver/doctor/join_nodes.h"
 
 #include <fmt/format.h>
@@ -15,6 +20,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -151,6 +157,70 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     }
   });
   return nodes;
+}
+
+SearchCounters::SearchCounters(const Comm& world)
+    : world_(world), reads_(world.split_by_host().rank() == 0), begin_(std::chrono::steady_clock::now()) {
+  collectively(world_, "listening to the GPUs' errors", [&] {
+    if (reads_) xids_.emplace();
+  });
+  before_ = read();
+}
+
+std::vector<CounterReading> SearchCounters::read() const {
+  return collectively_get(world_, "reading the error counters",
+                          [&] { return reads_ ? read_all_counters() : std::vector<CounterReading>(); });
+}
+
+std::vector<DoctorRow> SearchCounters::moved() const {
+  const std::vector<CounterReading> after = read();
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+  Rows found =
+      collectively_get(world_, "reading the GPUs' errors", [&] { return xids_ ? xid_rows(xids_->heard()) : Rows(); });
+  for (DoctorRow& row : moved_counters(before_, after, spent.count())) found.push_back(std::move(row));
+  std::string packed;
+  for (const DoctorRow& row : found) {
+    if (row.outcome < Outcome::warn) continue;
+    packed += pack_record({row.check, fmt::format("{} {}", hostname(), row.subject), name(row.outcome), row.value,
+                           row.reason, row.remedy});
+  }
+  std::vector<DoctorRow> rows;
+  for (const std::string& of_host : world_.gather(packed)) {
+    for (const std::vector<std::string>& fields : unpack_records(of_host)) {
+      DoctorRow row;
+      row.check = fields.at(0);
+      row.subject = fields.at(1);
+      row.outcome = fields.at(2) == name(Outcome::fail) ? Outcome::fail : Outcome::warn;
+      row.value = fields.at(3);
+      row.reason = fields.at(4);
+      row.remedy = fields.at(5);
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+int run_doctor_job(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  DoctorOptions options;
+  // busbar has read them before it became this program: they are good.
+  if (const int code = run_before_session(launch,
+                                          [&] {
+                                            options = read_doctor_options(argc, argv);
+                                            return 0;
+                                          });
+      code != 0) {
+    return code;
+  }
+  constexpr double kTimeout = 120;  // a node that does not answer is found by the watchdog
+  return run_session(argc, argv, launch, kTimeout, [&](Job& job) {
+    const Comm& world = job.world();
+    job.set_step("looking at the nodes");
+    const std::vector<NodeReport> nodes = gather_doctor(world);
+    std::int64_t code = 0;
+    on_process0(world, [&] { code = conclude_doctor(options, nodes); });
+    return static_cast<ExitCode>(world.max(code));
+  });
 }
 
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #include "driver/doctor/join_nodes.h"
 
 #include "common/base/compress_list.h"
+#include "common/base/lists.h"
 #include "common/record/node_report.h"
 
 #include <fmt/format.h>
@@ -39,13 +40,13 @@ NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
       }
       std::vector<int>& ranks = node.rows[found->second].ranks;
       for (const int rank : part.ranks) {
-        if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+        if (!contains(ranks, rank)) ranks.push_back(rank);
       }
     }
   }
-  std::sort(node.ranks.begin(), node.ranks.end());
+  std::ranges::sort(node.ranks);
   for (DoctorRow& row : node.rows) {
-    std::sort(row.ranks.begin(), row.ranks.end());
+    std::ranges::sort(row.ranks);
     if (row.ranks == node.ranks) row.ranks.clear();
   }
   return node;
@@ -141,17 +142,16 @@ Outcome outcome_of(const DoctorRow& row, const Values& values) {
 
 /// Whether the odd values stand among the findings of their nodes anyway.
 bool told_already(const Values& values) {
-  const auto most = std::max_element(values.begin(), values.end(),
-                                     [](const auto& a, const auto& b) { return a.second.nodes < b.second.nodes; });
-  return std::all_of(values.begin(), values.end(),
-                     [&](const auto& item) { return item.first == most->first || item.second.all_told; });
+  const auto most =
+      std::ranges::max_element(values, [](const auto& a, const auto& b) { return a.second.nodes < b.second.nodes; });
+  return std::ranges::all_of(values,
+                             [&](const auto& item) { return item.first == most->first || item.second.all_told; });
 }
 
 std::vector<Unequal::Value> most_common_first(const Values& values) {
   std::vector<const Values::value_type*> order;
   for (const auto& item : values) order.push_back(&item);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->second.nodes > b->second.nodes; });
+  std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->second.nodes > b->second.nodes; });
   std::vector<Unequal::Value> sorted;
   for (const auto* item : order) sorted.push_back({item->first, item->second.names});
   return sorted;
@@ -169,7 +169,7 @@ std::vector<Unequal> join_subjects(std::vector<Unequal> all) {
                       });
   };
   for (Unequal& one : all) {
-    const auto found = std::find_if(joined.begin(), joined.end(), [&](const Unequal& j) { return alike(j, one); });
+    const auto found = std::ranges::find_if(joined, [&](const Unequal& j) { return alike(j, one); });
     if (found == joined.end()) {
       subjects.push_back({one.subject});
       joined.push_back(std::move(one));
@@ -207,8 +207,7 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
     unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(values)});
   }
   unequal = join_subjects(std::move(unequal));
-  std::stable_sort(unequal.begin(), unequal.end(),
-                   [](const Unequal& a, const Unequal& b) { return a.outcome > b.outcome; });
+  std::ranges::stable_sort(unequal, [](const Unequal& a, const Unequal& b) { return a.outcome > b.outcome; });
   return unequal;
 }
 
@@ -291,13 +290,12 @@ DoctorFinding join_nodes(const std::vector<NodeReport>& nodes) {
   finding.lines = lines_of(nodes);
   judge_across_nodes(finding.lines);
   finding.lines = join_subjects(std::move(finding.lines));
-  std::stable_sort(finding.lines.begin(), finding.lines.end(),
-                   [](const Line& a, const Line& b) { return a.row.outcome > b.row.outcome; });
+  std::ranges::stable_sort(finding.lines, [](const Line& a, const Line& b) { return a.row.outcome > b.row.outcome; });
   for (const auto& unequal : finding.unequal) finding.outcome = worse(finding.outcome, unequal.outcome);
   for (const Line& line : finding.lines) finding.outcome = worse(finding.outcome, line.row.outcome);
   for (const NodeReport& node : nodes) {
-    finding.ok += static_cast<std::size_t>(std::count_if(
-        node.rows.begin(), node.rows.end(), [](const DoctorRow& row) { return row.outcome == Outcome::pass; }));
+    finding.ok += static_cast<std::size_t>(
+        std::ranges::count_if(node.rows, [](const DoctorRow& row) { return row.outcome == Outcome::pass; }));
   }
   return finding;
 }

@@ -1,5 +1,4 @@
 #include "driver/doctor/checks.h"
-#include "driver/doctor/judge_gpus.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,8 +13,7 @@ namespace {
 constexpr const char* kFabricManager = "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs";
 
 unsigned active_links(const GpuFacts& gpu) {
-  return static_cast<unsigned>(
-      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const NvLink& link) { return link.active; }));
+  return static_cast<unsigned>(std::ranges::count_if(gpu.nvlinks, [](const NvLink& link) { return link.active; }));
 }
 
 unsigned most_links(const HostGpus& host) {
@@ -28,7 +26,7 @@ unsigned most_links(const HostGpus& host) {
 bool on_fabric(const GpuFacts& gpu) { return gpu.fabric && gpu.fabric->state != 0; }
 
 void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.nvlink";
+  const CheckRows check(rows, "gpu.nvlink", subject);
   if (gpu.nvlinks.empty()) return;
   std::vector<int> down;
   for (const NvLink& link : gpu.nvlinks) {
@@ -39,20 +37,18 @@ void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const std::string&
   // A lone GPU, and cards without a bridge, have links that lead nowhere.
   const bool expected = others > 0 || (host.gpus.size() > 1 && on_fabric(gpu));
   const std::string value = fmt::format("{} of {} active", active, gpu.nvlinks.size());
-  if (!expected) return rows.push_back(ok_row(kCheck, subject, "not used"));
+  if (!expected) return check.ok("not used");
   if (!down.empty()) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value, fmt::format("down: link {}", fmt::join(down, ",")),
-                           kFabricManager));
+    check.fail(value, fmt::format("down: link {}", fmt::join(down, ",")), kFabricManager);
   } else if (active < others || (model.links > 0 && active < model.links)) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value,
-                           fmt::format("{} are to be expected", std::max(others, model.links)), kFabricManager));
+    check.fail(value, fmt::format("{} are to be expected", std::max(others, model.links)), kFabricManager);
   } else {
-    rows.push_back(ok_row(kCheck, subject, value));
+    check.ok(value);
   }
 }
 
 void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.nvlink_speed";
+  const CheckRows check(rows, "gpu.nvlink_speed", subject);
   unsigned best = nvlink_model(gpu.model).speed_mbps, least = 0;
   for (const GpuFacts& other : host.gpus) {
     for (const NvLink& link : other.nvlinks) best = std::max(best, link.active ? link.speed_mbps.value_or(0) : 0);
@@ -63,20 +59,19 @@ void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const std::stri
   }
   if (least == 0) return;
   if (least < best) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, fmt::format("{} MB/s", least),
-                           fmt::format("a link is slower than {} MB/s", best), kFabricManager));
+    check.fail(fmt::format("{} MB/s", least), fmt::format("a link is slower than {} MB/s", best), kFabricManager);
   } else {
-    rows.push_back(ok_row(kCheck, subject, fmt::format("{} MB/s per link", least)));
+    check.ok(fmt::format("{} MB/s per link", least));
   }
 }
 
 void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.fabric";
+  const CheckRows check(rows, "gpu.fabric", subject);
   if (!on_fabric(gpu)) return;
   const GpuFabric& fabric = *gpu.fabric;
   const auto two_bits = [&](unsigned shift) { return (fabric.health >> shift & 3U) == 1; };  // 1: true, 2: false
   const auto fail = [&](const std::string& value, const std::string& reason) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value, reason, kFabricManager));
+    check.fail(value, reason, kFabricManager);
   };
   if (fabric.state != 3) {
     return fail(fabric.state == 1 ? "not started" : "in progress",
@@ -84,8 +79,8 @@ void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& 
   }
   if (fabric.status != 0)
     return fail(fmt::format("error {}", fabric.status), "registration with the NVSwitch fabric failed");
-  const auto first = std::find_if(host.gpus.begin(), host.gpus.end(),
-                                  [](const GpuFacts& other) { return on_fabric(other) && other.fabric->state == 3; });
+  const auto first = std::ranges::find_if(
+      host.gpus, [](const GpuFacts& other) { return on_fabric(other) && other.fabric->state == 3; });
   if (first->fabric->clique != fabric.clique || first->fabric->cluster != fabric.cluster) {
     return fail(fmt::format("clique {}", fabric.clique),
                 fmt::format("another clique than GPU {}: no NVLink between them", first->index));
@@ -93,11 +88,10 @@ void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& 
   if (two_bits(0)) return fail("degraded", "the fabric has less bandwidth than it should");
   if (two_bits(4)) return fail("route unhealthy", "a way through the NVSwitches is broken");
   if (two_bits(2) || two_bits(6)) {
-    rows.push_back(
-        bad_row(Outcome::warn, kCheck, subject, "recovering", "the fabric is being repaired", kFabricManager));
+    check.warn("recovering", "the fabric is being repaired", kFabricManager);
     return;
   }
-  rows.push_back(ok_row(kCheck, subject, "completed"));
+  check.ok("completed");
 }
 
 /// What NCCL needs to reduce inside NVSwitch (NVLS).
@@ -116,7 +110,7 @@ void judge_abilities(const HostGpus& host, const GpuFacts& gpu, const std::strin
 }
 
 void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.p2p";
+  const CheckRows check(rows, "gpu.p2p", subject);
   constexpr auto kWords = std::to_array<std::string_view>({"", "chipset not supported", "GPU not supported",
                                                            "bridges between them not supported",
                                                            "disabled in the driver's settings", "not supported"});
@@ -128,19 +122,19 @@ void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const std::string& sub
     without.push_back(i);
     status = gpu.p2p[i];
   }
-  if (without.empty()) return rows.push_back(ok_row(kCheck, subject, "with all"));
+  if (without.empty()) return check.ok("with all");
   const bool all = without.size() + 1 == gpu.p2p.size();
   const bool joined = on_fabric(gpu) || most_links(host) > 0;
   const std::string_view word =
       static_cast<std::size_t>(status) < kWords.size() ? kWords[static_cast<std::size_t>(status)] : "unknown";
-  rows.push_back(bad_row(all && joined ? Outcome::fail : Outcome::warn, kCheck, subject,
-                         all ? "with none" : fmt::format("not with GPU {}", fmt::join(without, ",")),
-                         fmt::format("GPUs cannot reach each other's memory: {}", word),
-                         "nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings"));
+  check.bad(all && joined ? Outcome::fail : Outcome::warn,
+            all ? "with none" : fmt::format("not with GPU {}", fmt::join(without, ",")),
+            fmt::format("GPUs cannot reach each other's memory: {}", word),
+            "nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings");
 }
 
 void judge_pcie(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.pcie";
+  const CheckRows check(rows, "gpu.pcie", subject);
   if (!gpu.pcie_width || !gpu.pcie_generation) return;
   const unsigned width = *gpu.pcie_width, generation = *gpu.pcie_generation;
   const unsigned full_width = gpu.pcie_width_max.value_or(width), full = gpu.pcie_generation_max.value_or(generation);
@@ -148,13 +142,12 @@ void judge_pcie(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
   // An idle GPU may lower the generation to save power, the width stays.
   const bool idle = (gpu.clock_reasons.value_or(0) & 1U) != 0;
   if (width < full_width) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, value, "the PCIe link lost lanes",
-                           "seating, riser and slot of the board; lspci -vv (LnkSta)"));
+    check.fail(value, "the PCIe link lost lanes", "seating, riser and slot of the board; lspci -vv (LnkSta)");
   } else if (generation < full && !idle) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, subject, value, "the PCIe link is slower than GPU and slot can do",
-                           "look again under load; slot and BIOS settings; lspci -vv (LnkSta)"));
+    check.warn(value, "the PCIe link is slower than GPU and slot can do",
+               "look again under load; slot and BIOS settings; lspci -vv (LnkSta)");
   } else {
-    rows.push_back(ok_row(kCheck, subject, value));
+    check.ok(value);
   }
 }
 

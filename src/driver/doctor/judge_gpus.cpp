@@ -1,5 +1,3 @@
-#include "driver/doctor/judge_gpus.h"
-
 #include "common/machine/answer_within.h"
 #include "common/machine/gpus.h"
 #include "driver/doctor/checks.h"
@@ -16,57 +14,55 @@ namespace busbar {
 namespace {
 
 void judge_ecc(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.ecc";
+  const CheckRows check(rows, "gpu.ecc", subject);
   constexpr std::uint64_t kManySram = 10'000, kManyDram = 20'000'000;  // Azure's node health checks
   if (!gpu.ecc_uncorrected && !gpu.sram_uncorrected) return;
   if (const std::uint64_t errors = gpu.ecc_uncorrected.value_or(0); errors > 0) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, fmt::format("{} uncorrected", errors),
-                           "memory errors that were not corrected, since the driver was loaded",
-                           "drain the host, reset the GPU; return the board if it comes again"));
+    check.fail(fmt::format("{} uncorrected", errors),
+               "memory errors that were not corrected, since the driver was loaded",
+               "drain the host, reset the GPU; return the board if it comes again");
   } else if (const std::uint64_t sram = gpu.sram_uncorrected.value_or(0); sram > 0) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, fmt::format("{} uncorrected in SRAM", sram),
-                           "errors in the GPU's own memories cannot be mapped away", "return the board"));
+    check.fail(fmt::format("{} uncorrected in SRAM", sram), "errors in the GPU's own memories cannot be mapped away",
+               "return the board");
   } else if (gpu.sram_corrected.value_or(0) > kManySram || gpu.dram_corrected.value_or(0) > kManyDram) {
-    rows.push_back(bad_row(
-        Outcome::warn, kCheck, subject,
+    check.warn(
         fmt::format("{} corrected in SRAM, {} in DRAM", gpu.sram_corrected.value_or(0), gpu.dram_corrected.value_or(0)),
-        "unusually many errors, all corrected", "watch it; uncorrected ones may follow"));
+        "unusually many errors, all corrected", "watch it; uncorrected ones may follow");
   } else {
-    rows.push_back(ok_row(kCheck, subject, "none uncorrected"));
+    check.ok("none uncorrected");
   }
 }
 
 void judge_remapping(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.row_remap";
+  const CheckRows check(rows, "gpu.row_remap", subject);
   constexpr unsigned kMostRows = 512;  // as many as a GPU can replace (NVIDIA, GPU memory error management)
   if (!gpu.rows_remapped_uncorrected) return;
   const unsigned rows_lost = *gpu.rows_remapped_uncorrected;
   if (gpu.remap_failed || rows_lost > kMostRows) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, "failed", "a bad row of memory could not be replaced",
-                           "return the board"));
+    check.fail("failed", "a bad row of memory could not be replaced", "return the board");
   } else if (gpu.remap_pending) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, "pending", "a bad row of memory waits to be replaced",
-                           fmt::format("drain the host; nvidia-smi -r -i {}, or reboot", gpu.index)));
+    check.fail("pending", "a bad row of memory waits to be replaced",
+               fmt::format("drain the host; nvidia-smi -r -i {}, or reboot", gpu.index));
   } else if (rows_lost > 0) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, subject, fmt::format("{} replaced", rows_lost),
-                           "rows of memory with uncorrected errors were replaced; the GPU is good again",
-                           "watch it; return the board if the number grows"));
+    check.warn(fmt::format("{} replaced", rows_lost),
+               "rows of memory with uncorrected errors were replaced; the GPU is good again",
+               "watch it; return the board if the number grows");
   } else {
-    rows.push_back(ok_row(kCheck, subject, "none"));
+    check.ok("none");
   }
 }
 
 void judge_retirement(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.retired_pages";
+  const CheckRows check(rows, "gpu.retired_pages", subject);
   if (!gpu.pages_retired) return;
   if (gpu.retirement_pending) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, "pending", "a bad page of memory waits to be retired",
-                           fmt::format("drain the host; nvidia-smi -r -i {}, or reboot", gpu.index)));
+    check.fail("pending", "a bad page of memory waits to be retired",
+               fmt::format("drain the host; nvidia-smi -r -i {}, or reboot", gpu.index));
   } else if (*gpu.pages_retired > 0) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, subject, fmt::format("{} retired", *gpu.pages_retired),
-                           "bad pages of memory were taken out of use", "watch it; NVIDIA replaces boards from 60 on"));
+    check.warn(fmt::format("{} retired", *gpu.pages_retired), "bad pages of memory were taken out of use",
+               "watch it; NVIDIA replaces boards from 60 on");
   } else {
-    rows.push_back(ok_row(kCheck, subject, "none"));
+    check.ok("none");
   }
 }
 
@@ -78,19 +74,18 @@ void judge_gpu_memory(const GpuFacts& gpu, Rows& rows) {
 }
 
 void judge_clocks(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.clocks";
+  const CheckRows check(rows, "gpu.clocks", subject);
   constexpr std::uint64_t kIdle = 0x1, kPowerCap = 0x4;
   if (!gpu.clock_reasons) return;
   const std::vector<std::string> forced = slowdown_words(*gpu.clock_reasons);
   if (!forced.empty()) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, subject, fmt::format("slowed by {}", fmt::join(forced, " and ")),
-                           "the clocks are held down", "cooling and power of the host: nvidia-smi -q -d PERFORMANCE"));
+    check.fail(fmt::format("slowed by {}", fmt::join(forced, " and ")), "the clocks are held down",
+               "cooling and power of the host: nvidia-smi -q -d PERFORMANCE");
   } else if ((*gpu.clock_reasons & kPowerCap) != 0 && (*gpu.clock_reasons & kIdle) == 0) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, subject, "slowed by the power cap",
-                           "the GPU works at its power limit",
-                           "nobody else's job there? nvidia-smi; the limit: nvidia-smi -q -d POWER"));
+    check.warn("slowed by the power cap", "the GPU works at its power limit",
+               "nobody else's job there? nvidia-smi; the limit: nvidia-smi -q -d POWER");
   } else {
-    rows.push_back(ok_row(kCheck, subject, "free"));
+    check.ok("free");
   }
 }
 
@@ -111,14 +106,14 @@ void judge_heat(const char* check, const std::string& subject, std::optional<int
 }
 
 void judge_power(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  constexpr const char* kCheck = "gpu.power_cap";
+  const CheckRows check(rows, "gpu.power_cap", subject);
   if (!gpu.power_limit_w || !gpu.power_default_w) return;
   const std::string value = fmt::format("{:.0f} of {:.0f} W", *gpu.power_limit_w, *gpu.power_default_w);
   if (*gpu.power_limit_w < *gpu.power_default_w - 1) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, subject, value, "the power limit is below the default",
-                           fmt::format("nvidia-smi -i {} -pl {:.0f}", gpu.index, *gpu.power_default_w)));
+    check.warn(value, "the power limit is below the default",
+               fmt::format("nvidia-smi -i {} -pl {:.0f}", gpu.index, *gpu.power_default_w));
   } else {
-    rows.push_back(ok_row(kCheck, subject, value));
+    check.ok(value);
   }
 }
 
@@ -175,12 +170,12 @@ void judge_users(const HostGpus& host, const GpuFacts& gpu, const std::string& s
   }
   rows.push_back(ok_row("gpu.processes", subject, "none of others"));
   if (!gpu.memory_used) return;
-  const bool ours = std::any_of(gpu.processes.begin(), gpu.processes.end(), [](const GpuProcess& p) { return p.ours; });
+  const bool ours = std::ranges::any_of(gpu.processes, [](const GpuProcess& p) { return p.ours; });
   std::vector<std::uint64_t> used;
   for (const GpuFacts& other : host.gpus) {
     if (other.memory_used) used.push_back(*other.memory_used);
   }
-  std::sort(used.begin(), used.end());
+  std::ranges::sort(used);
   const std::uint64_t usual = used[(used.size() - 1) / 2];  // the lower one of two: one of two may be held
   const std::string value = fmt::format("{} MiB in use", *gpu.memory_used >> 20);
   if (!ours && *gpu.memory_used > usual + kMuch) {

@@ -117,7 +117,7 @@ constexpr std::array<std::string_view, 10> kOfOthers{"TESTS_", "FASTRAK_", "GPUD
                                                      "SHARP_", "IBEXT_",   "UCX_",           "OFI_",        "SHIMNET_"};
 
 const NcclName* find_name(std::string_view bare) {
-  const auto found = std::find_if(kNames.begin(), kNames.end(), [&](const NcclName& one) { return one.name == bare; });
+  const auto found = std::ranges::find_if(kNames, [&](const NcclName& one) { return one.name == bare; });
   return found == kNames.end() ? nullptr : &*found;
 }
 
@@ -166,8 +166,8 @@ NameVerdict judge_nccl_name(std::string_view name, int version) {
   }
   const NcclName* known = find_name(bare);
   if (known == nullptr) {
-    const bool other = std::any_of(kOfOthers.begin(), kOfOthers.end(),
-                                   [&](std::string_view family) { return bare.starts_with(family); });
+    const bool other =
+        std::ranges::any_of(kOfOthers, [&](std::string_view family) { return bare.starts_with(family); });
     return other ? NameVerdict{} : judge_unknown(bare);
   }
   const int in_use = version == 0 ? newest() : version;
@@ -194,32 +194,16 @@ namespace {
 
 using ValueWords = std::vector<std::string>;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 bool is_one_of(std::string_view word, const ValueWords& words) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& one) { return lower(one) == lower(word); });
+  return std::ranges::any_of(words, [&](const std::string& one) { return lower_case(one) == lower_case(word); });
 }
 
 /// Which of the words it was meant to be; empty where none is near.
 std::string nearest_word(std::string_view word, const ValueWords& words) {
   ValueWords small;
-  for (const std::string& one : words) small.push_back(lower(one));
-  const std::string nearest = nearest_choice(lower(word), small);
-  const auto at = std::find(small.begin(), small.end(), nearest);
+  for (const std::string& one : words) small.push_back(lower_case(one));
+  const std::string nearest = nearest_choice(lower_case(word), small);
+  const auto at = std::ranges::find(small, nearest);
   return nearest.empty() || at == small.end() ? "" : words[static_cast<std::size_t>(at - small.begin())];
 }
 
@@ -232,12 +216,12 @@ std::string meant(std::string_view word, const ValueWords& words) {
 
 /// "Ring,Tree", "^NVLS", and since NCCL 2.24 "ring;allreduce:tree,nvls".
 NameVerdict judge_choices(std::string_view value, const ValueWords& words) {
-  for (std::string_view per_function : split(value, ';')) {
+  for (std::string_view per_function : split_list(value, ';')) {
     if (const std::size_t colon = per_function.find(':'); colon != std::string_view::npos) {
       per_function.remove_prefix(colon + 1);
     }
     if (per_function.starts_with('^')) per_function.remove_prefix(1);
-    for (const std::string_view word : split(per_function, ',')) {
+    for (const std::string_view word : split_list(per_function, ',')) {
       if (word.empty())
         return {Outcome::warn, "an element of the list is empty", "take the separator out, or unset it"};
       if (!is_one_of(word, words)) {
@@ -252,7 +236,7 @@ NameVerdict judge_choices(std::string_view value, const ValueWords& words) {
 /// A list of which newer versions may have words that are not here: only slips are told.
 NameVerdict judge_slips(std::string_view value, const ValueWords& words) {
   if (value.starts_with('^')) value.remove_prefix(1);
-  for (const std::string_view word : split(value, ',')) {
+  for (const std::string_view word : split_list(value, ',')) {
     if (is_one_of(word, words) || word.empty()) continue;
     if (const std::string nearest = nearest_word(word, words); !nearest.empty()) {
       return {Outcome::warn, fmt::format("'{}' is none that is known", word), did_you_mean(nearest)};
@@ -279,7 +263,7 @@ bool is_number_name(std::string_view name) {
   constexpr auto kEnds = std::to_array<std::string_view>(
       {"_DISABLE", "_ENABLE", "_CNT", "BUFFSIZE", "CHUNKSIZE", "_THRESHOLD", "NTHREADS", "NCHANNELS", "_CTAS",
        "_QPS_PER_CONNECTION", "_GID_INDEX", "_TC", "_SL", "_IB_TIMEOUT", "_CROSS_NIC", "_NET_MISMATCH"});
-  return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 NameVerdict judge_number(std::string_view text) {
@@ -319,7 +303,7 @@ NameVerdict judge_ib_timeout(long long t) {
 }
 
 NameVerdict judge_debug_file(std::string_view value, const JobShape& job) {
-  if (value.starts_with("/dev/") || lower(value) == "stdout" || lower(value) == "stderr") return {};
+  if (value.starts_with("/dev/") || lower_case(value) == "stdout" || lower_case(value) == "stderr") return {};
   if (value.find("%d") != std::string_view::npos) {
     return {job.one_per_host() ? Outcome::warn : Outcome::fail,
             "%d is kept as it is: all processes of a host write over each other's file", "%h.%p"};
@@ -425,7 +409,7 @@ NameVerdict judge_slow_setting(std::string_view name, std::string_view value) {
     if (slow.name != name || value.empty()) continue;
     const bool any = slow.values.empty();
     const bool not_zero = slow.values == "!0" && number_of(value).value_or(0) != 0;
-    const bool word = slow.values.find(fmt::format("|{}|", lower(value))) != std::string_view::npos;
+    const bool word = slow.values.find(fmt::format("|{}|", lower_case(value))) != std::string_view::npos;
     if (any || not_zero || word) return {Outcome::warn, std::string(slow.what), "unset it, unless it is wanted"};
   }
   return {};
@@ -443,8 +427,8 @@ std::vector<std::string> taken_by_list(std::string_view list, const std::vector<
   }
   std::vector<std::string> taken;
   for (const std::string& name : names) {
-    const bool found = std::any_of(named.begin(), named.end(),
-                                   [&](std::string_view one) { return whole ? name == one : name.starts_with(one); });
+    const bool found =
+        std::ranges::any_of(named, [&](std::string_view one) { return whole ? name == one : name.starts_with(one); });
     if (found != all_but) taken.push_back(name);
   }
   return taken;

@@ -6,7 +6,7 @@
 #include "common/mpi/collectively.h"
 #include "common/record/culprit_text.h"
 #include "common/statistics/interval.h"
-#include "driver/locate/locate_counters.h"
+#include "driver/doctor/doctor_gather.h"
 #include "driver/locate/locate_text.h"
 #include "driver/locate/rank_probes.h"
 
