@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/statistics/random.h"
-#include "driver/locate/round.h"
+#include "driver/locate/pairing.h"
 #include "driver/locate/search.h"
 
 #include <algorithm>

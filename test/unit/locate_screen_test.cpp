@@ -3,7 +3,6 @@
 
 #include "driver/locate/noise.h"
 #include "driver/locate/score_pairs.h"
-#include "driver/locate/screen_pairs.h"
 #include "simulated_cluster.h"
 
 #include <catch2/catch.hpp>

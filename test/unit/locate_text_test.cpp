@@ -3,8 +3,6 @@
 
 #include "driver/locate/locate_text.h"
 
-#include "driver/locate/locate_json.h"
-
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 

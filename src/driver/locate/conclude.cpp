@@ -16,95 +16,6 @@
 namespace busbar {
 namespace {
 
-/// Level by level below which bandwidth a group is slow.
-std::map<int, double> slow_limits(const SearchRecord& record) {
-  std::map<int, std::vector<double>> of_level;
-  for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
-  std::map<int, double> limits;
-  for (auto& [level, values] : of_level) {
-    std::sort(values.begin(), values.end(), std::greater<>());
-    values.resize((values.size() + 3) / 4);
-    limits[level] = record.threshold * median(values);
-  }
-  return limits;
-}
-
-bool share_a_unit(const std::vector<int>& a, const std::vector<int>& b) {
-  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
-    if (*x == *y) return true;
-    *x < *y ? ++x : ++y;
-  }
-  return false;
-}
-
-using GroupsOfLevels = std::map<std::pair<int, std::vector<int>>, SlowGroup>;
-
-double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
-  double slow = 0.5;
-  double measured = 1;
-  for (const auto& [key, other] : all) {
-    if (share_a_unit(group.units, other.units)) continue;
-    slow += other.measurements.slow;
-    measured += other.measurements.measured;
-  }
-  return static_cast<double>(all.size()) * std::pow(slow / measured, group.measurements.slow);
-}
-
-}  // namespace
-
-std::vector<int> slow_rails(const SearchRecord& record, int unit) {
-  std::map<int, std::vector<double>> own;
-  std::map<int, std::vector<double>> others;
-  double best = 0;
-  for (const PairResult& result : record.results) {
-    if (result.kind != LocateRound::Kind::rail) continue;
-    const auto bandwidth = static_cast<double>(result.bandwidth);
-    if (result.tested == unit) {
-      own[result.rail].push_back(bandwidth);
-      best = std::max(best, bandwidth);
-    } else if (result.tested == PairResult::kNothing) {
-      others[result.rail].push_back(bandwidth);
-    }
-  }
-  std::vector<int> slow;
-  for (const auto& [rail, values] : own) {
-    const auto found = others.find(rail);
-    const double normal = found == others.end() ? best : median(found->second);
-    if (*std::max_element(values.begin(), values.end()) < record.threshold * normal) slow.push_back(rail);
-  }
-  return slow;
-}
-
-std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
-  const std::map<int, double> limits = slow_limits(record);
-  if (limits.empty()) return {};
-  const int last = limits.rbegin()->first;
-  GroupsOfLevels all;
-  for (const GroupResult& group : record.groups) {
-    SlowGroup& entry = all[{group.level, group.units}];
-    entry.units = group.units;
-    entry.measurements.add(group.bandwidth / (limits.at(group.level) / record.threshold),
-                           group.bandwidth < limits.at(group.level));
-  }
-  std::vector<SlowGroup> found;
-  for (const auto& [key, group] : all) {
-    // The last groups are pairs, which have confirmations of their own.
-    if (group.measurements.slow < group.measurements.measured || key.first == last) continue;
-    const bool part_is_slow =
-        std::any_of(all.begin(), all.end(), [&, level = key.first, &units = key.second](auto& other) {
-          const SlowCount& its = other.second.measurements;
-          return its.slow == its.measured && other.first.first == level + 1 && other.second.units != units &&
-                 std::includes(units.begin(), units.end(), other.second.units.begin(), other.second.units.end());
-        });
-    if (part_is_slow) continue;
-    found.push_back(group);
-    found.back().chance = chance_of(group, all);
-  }
-  return found;
-}
-
-namespace {
-
 /// Whom the measurements of one kind blame, and how many could not be told from chance.
 struct Suspects {
   std::vector<Culprit> units;
@@ -183,7 +94,7 @@ Culprit link_culprit(const LinkEvidence& link, const SearchRecord& record) {
 }
 
 Side side_of(const Suspects& one_way, int unit, int nunits) {
-  const auto has = [&](int end) { return std::count(one_way.ends.begin(), one_way.ends.end(), end) > 0; };
+  const auto has = [&](int end) { return std::ranges::count(one_way.ends, end) > 0; };
   const bool sends = has(unit);
   const bool receives = has(nunits + unit);
   return sends && receives ? Side::both : sends ? Side::transmit : receives ? Side::receive : Side::unknown;
@@ -217,8 +128,7 @@ std::vector<Culprit> join_suspects(const Suspects& two_way, const Suspects& one_
   std::vector<Culprit> culprits = two_way.units;
   for (Culprit& culprit : culprits) culprit.side = side_of(one_way, culprit.units.front(), nunits);
   for (const Culprit& culprit : one_way.units) {
-    const bool known =
-        std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& c) { return c.units == culprit.units; });
+    const bool known = std::ranges::any_of(culprits, [&](const Culprit& c) { return c.units == culprit.units; });
     if (known) continue;
     culprits.push_back(culprit);
     culprits.back().side = side_of(one_way, culprit.units.front(), nunits);
@@ -226,7 +136,7 @@ std::vector<Culprit> join_suspects(const Suspects& two_way, const Suspects& one_
   culprits.insert(culprits.end(), two_way.links.begin(), two_way.links.end());
   for (const Culprit& culprit : one_way.links) {
     std::vector<int> back(culprit.units.rbegin(), culprit.units.rend());
-    const auto same = std::find_if(culprits.begin(), culprits.end(), [&](const Culprit& c) {
+    const auto same = std::ranges::find_if(culprits, [&](const Culprit& c) {
       return c.units.size() == 2 && (c.units == culprit.units || c.units == back);
     });
     if (same == culprits.end()) {
@@ -242,14 +152,10 @@ std::vector<Culprit> join_suspects(const Suspects& two_way, const Suspects& one_
   return culprits;
 }
 
-using Side = Culprit::Side;
-using What = Culprit::What;
-
 void add_soak(const SearchRecord& record, std::vector<Culprit>& culprits) {
   for (const SoakFlag& flag : record.soak.flags()) {
-    const bool known = std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& c) {
-      return c.units.size() == 1 && c.units.front() == flag.unit;
-    });
+    const bool known = std::ranges::any_of(
+        culprits, [&](const Culprit& c) { return c.units.size() == 1 && c.units.front() == flag.unit; });
     if (known) continue;
     Culprit culprit;
     culprit.units = {flag.unit};
@@ -267,9 +173,8 @@ void add_soak(const SearchRecord& record, std::vector<Culprit>& culprits) {
 void add_groups(const SearchRecord& record, std::vector<Culprit>& culprits) {
   constexpr int kTimes = 4;  // 100 groups that each dip one time in 20 do so four times in a row in one search of 1600
   for (const SlowGroup& group : slow_groups(record)) {
-    const bool explained = std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& c) {
-      return std::all_of(c.units.begin(), c.units.end(),
-                         [&](int u) { return std::binary_search(group.units.begin(), group.units.end(), u); });
+    const bool explained = std::ranges::any_of(culprits, [&](const Culprit& c) {
+      return std::ranges::all_of(c.units, [&](int u) { return std::ranges::binary_search(group.units, u); });
     });
     if (explained || group.measurements.measured < kTimes || group.chance > kFalseSuspects) continue;
     Culprit culprit;
@@ -336,7 +241,7 @@ void conclude_two(const SearchRecord& record, LocateFinding& finding) {
 std::string doubts(const SearchRecord& record, const PairEvidence& both, const Suspects& suspects,
                    const Suspects& one_way) {
   const auto reference = both.screen.reference;
-  const auto missing = std::count(both.screen.state.begin(), both.screen.state.end(), Screen::State::unknown);
+  const auto missing = std::ranges::count(both.screen.state, Screen::State::unknown);
   if (both.pairs.empty()) return "no pair could be measured";
   if (missing > 0) return fmt::format("{} of {} units could not be measured", missing, record.nunits);
   if (record.options.expected_bandwidth > 0 && reference < record.threshold * record.options.expected_bandwidth) {
@@ -419,7 +324,7 @@ LocateFinding conclude(const SearchRecord& record) {
   }
   add_soak(record, finding.culprits);
   add_groups(record, finding.culprits);
-  std::stable_sort(finding.culprits.begin(), finding.culprits.end(), [](const Culprit& a, const Culprit& b) {
+  std::ranges::stable_sort(finding.culprits, [](const Culprit& a, const Culprit& b) {
     return a.outcome != b.outcome ? a.outcome > b.outcome : a.ratio < b.ratio;
   });
   if (!finding.culprits.empty()) {

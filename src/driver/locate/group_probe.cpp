@@ -81,7 +81,7 @@ std::vector<Seat> seats_of(const LocateRound& round, const LocateUnits& units) {
       const int link = round.rail >= 0 ? round.rail : i;
       const int first = units.processes[group.front()][link];
       const auto before = [&](int unit) { return units.processes[unit][link] < first; };
-      const int root = static_cast<int>(std::count_if(group.begin(), group.end(), before));
+      const int root = static_cast<int>(std::ranges::count_if(group, before));
       for (const int unit : group) seats[units.processes[unit][link]] = {static_cast<int>(g), link, root};
     }
   }
@@ -108,8 +108,8 @@ std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, co
                                      std::uint64_t nbytes) {
   const bool pair = nranks == 2;
   if (round.one_way) return {operation_of(kBroadcast, pair ? seat.root : 0, nranks, nbytes)};
-  const bool turns = in_turns && std::all_of(round.groups.begin(), round.groups.end(),
-                                             [](const std::vector<int>& group) { return group.size() <= 2; });
+  const bool turns =
+      in_turns && std::ranges::all_of(round.groups, [](const std::vector<int>& group) { return group.size() <= 2; });
   if (!turns) return {operation_of(kSendrecv, 0, nranks, nbytes)};
   return {operation_of(kBroadcast, 0, nranks, nbytes), operation_of(kBroadcast, pair ? 1 : 0, nranks, nbytes)};
 }
@@ -142,7 +142,7 @@ std::vector<double> slowest_of_each(std::span<const double> times_s, std::size_t
   std::vector<double> slowest;
   for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += operations) {
     const auto of_one = times_s.subspan(at, operations);
-    slowest.push_back(*std::max_element(of_one.begin(), of_one.end()));
+    slowest.push_back(*std::ranges::max_element(of_one));
   }
   return slowest;
 }
@@ -154,12 +154,11 @@ GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes)
   m.repetitions = static_cast<int>(times_s.size());
   if (times_s.empty()) return m;
   std::vector<double> sorted(times_s.begin(), times_s.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double middle = median(sorted);
   m.bandwidth = nbytes / middle;
   m.tail = quantile(sorted, 0.99) / middle;
-  m.dips = static_cast<int>(
-      std::count_if(sorted.begin(), sorted.end(), [&](double t) { return nbytes / t < 0.8 * m.bandwidth; }));
+  m.dips = static_cast<int>(std::ranges::count_if(sorted, [&](double t) { return nbytes / t < 0.8 * m.bandwidth; }));
   if (sorted.size() < 2) return m;
   const auto n = static_cast<double>(sorted.size());
   const double mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / n;

@@ -6,7 +6,7 @@
 #include "common/mpi/comm.h"
 #include "common/record/culprit.h"
 #include "common/watch/watchdog.h"
-#include "driver/locate/round.h"
+#include "driver/locate/pairing.h"
 
 #include <cstdint>
 #include <functional>

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
 #include "common/base/timestamp.h"
@@ -17,7 +18,6 @@
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
 #include "driver/command/subcommand.h"
-#include "driver/locate/locate_json.h"
 #include "driver/locate/locate_result.h"
 #include "driver/locate/locate_run.h"
 #include "driver/locate/locate_text.h"
@@ -48,20 +48,17 @@ struct LocateArguments {
   CommandLine line;  ///< the benchmarks' options on the command line
 };
 
-[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
-
 UnitChoice parse_unit(std::string_view text) {
   const std::vector<std::string> names{"auto", "host", "rank"};
-  const auto found = std::find(names.begin(), names.end(), text);
+  const auto found = std::ranges::find(names, text);
   if (found != names.end()) return static_cast<UnitChoice>(found - names.begin());
-  const std::string nearest = nearest_choice(text, names);
-  fail(fmt::format("unknown unit {}{}; choose from: {}", in_quotes(text),
-                   nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
+  throw_bad_config(unknown_choice("unit", text, names));
 }
 
 double parse_share(std::string_view text) {
   const double share = parse_fraction(text);
-  if (!(share > 0 && share < 1)) fail(fmt::format("{} is no share of the median, such as 0.8 or 80%", in_quotes(text)));
+  if (!(share > 0 && share < 1))
+    throw_bad_config(fmt::format("{} is no share of the median, such as 0.8 or 80%", in_quotes(text)));
   return share;
 }
 
@@ -110,8 +107,8 @@ void refuse_meaningless(const Configured& configured) {
                                                     "seed",     "dry-run", "inject",   "hang-timeout",
                                                     "topology", "ngpus",   "nthreads", "ranks-per-gpu"};
   for (const std::string& name : configured.set_by_user) {
-    if (std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end()) continue;
-    fail(
+    if (contains(kTaken, name)) continue;
+    throw_bad_config(
         fmt::format("--{} has no meaning in locate: of the benchmarks' options it takes -b (one size), --backend, "
                     "--seed, -T, -J, --dry-run, --topology, --inject and --config",
                     name));
@@ -128,10 +125,9 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
     a.action = CommandLine::Action::help;
     return a;
   }
-  if (!split.words.empty()) fail(fmt::format("{}: locate takes options only", in_quotes(split.words.front())));
-  std::vector<const char*> rest;
-  for (const std::string& word : split.rest) rest.push_back(word.c_str());
-  a.line = scan_arguments(static_cast<int>(rest.size()), rest.data());
+  if (!split.words.empty())
+    throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(split.words.front())));
+  a.line = scan_rest(split.rest);
   a.config_file = a.line.config_file;
   if (a.line.action == CommandLine::Action::version) a.action = CommandLine::Action::version;
   if (a.action != CommandLine::Action::run) return a;
@@ -145,13 +141,12 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   a.configured = configure(a.line, file, environment, defaults, keys);
   split_arguments(argc, argv, own);
   refuse_meaningless(a.configured);
-  const std::vector<std::string>& given = a.configured.set_by_user;
-  if (std::find(given.begin(), given.end(), "minbytes") != given.end()) {
+  if (contains(a.configured.set_by_user, "minbytes")) {
     a.options.nbytes = a.configured.config.minbytes;
-    if (a.options.nbytes < sizeof(float)) fail("-b: a message needs 4 bytes at least");
+    if (a.options.nbytes < sizeof(float)) throw_bad_config("-b: a message needs 4 bytes at least");
   }
   SearchOptions& search = a.options.search;
-  if (search.fail > search.warn) fail("--fail must not be above --warn: both are shares of the median");
+  if (search.fail > search.warn) throw_bad_config("--fail must not be above --warn: both are shares of the median");
   return a;
 }
 
@@ -335,7 +330,7 @@ AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
   result.library = info.library_version;
   for (const RankInfo& rank : info.ranks) {
     const auto same = [&](const AcceptResult::Host& host) { return host.name == rank.hostname; };
-    auto host = std::find_if(result.hosts.begin(), result.hosts.end(), same);
+    auto host = std::ranges::find_if(result.hosts, same);
     if (host == result.hosts.end()) {
       host = result.hosts.insert(host, AcceptResult::Host{});
       host->name = rank.hostname;
@@ -349,13 +344,7 @@ AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
 
 int run_locate(int argc, char** argv) {
   const Launch launch = detect_launch();
-  return run_before_session(launch, [&] {
-    try {
-      return run(launch, argc, argv);
-    } catch (const Interrupted& e) {
-      end_by_signal(e.signal());
-    }
-  });
+  return run_with_children(launch, [&] { return run(launch, argc, argv); });
 }
 
 }  // namespace busbar

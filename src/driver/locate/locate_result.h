@@ -2,7 +2,7 @@
 
 #include "common/record/accept_result.h"
 #include "driver/locate/group_probe.h"
-#include "driver/locate/round.h"
+#include "driver/locate/pairing.h"
 #include "driver/locate/search.h"
 #include "driver/locate/slow_ranks.h"
 

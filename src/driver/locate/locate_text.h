@@ -1,7 +1,10 @@
 #pragma once
 
+#include "common/base/error.h"
+#include "common/measure/result.h"
 #include "driver/locate/locate_result.h"
 
+#include <optional>
 #include <string>
 
 namespace busbar {
@@ -22,5 +25,9 @@ std::string locate_text(const LocateRun& run);
 /// Pairs as shares of the median: numbers for up to 16 units, a heat map for up to 32, else the suspects' rows and how
 /// often which share was seen. One-way measurements in a matrix of their own, whose rows send. Lines start with `# `.
 std::string matrix_text(const AcceptResult::Located& located);
+
+/// A whole document (schema_version 1): how it was measured, the verdict with its culprits, every round, the matrix.
+/// `code`: nothing before the end; the document then has no verdict.
+std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional<ExitCode> code);
 
 }  // namespace busbar

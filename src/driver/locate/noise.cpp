@@ -26,7 +26,7 @@ void take_off_rounds(std::vector<std::vector<double>>& logs) {
   std::vector<std::vector<double>> deviations;
   for (const std::vector<double>& pair : logs) {
     std::vector<double> there;
-    std::copy_if(pair.begin(), pair.end(), std::back_inserter(there), [](double x) { return !std::isnan(x); });
+    std::ranges::copy_if(pair, std::back_inserter(there), [](double x) { return !std::isnan(x); });
     const double middle = there.empty() ? kMissing : median(there);
     deviations.resize(std::max(deviations.size(), pair.size()));
     for (std::size_t round = 0; round < pair.size(); ++round) {

@@ -78,7 +78,7 @@ std::vector<std::vector<int>> pack_disjoint(const Pairs& pairs) {
     const auto& [a, b] = pairs[static_cast<std::size_t>(i)];
     return std::max(degree[static_cast<std::size_t>(a)], degree[static_cast<std::size_t>(b)]);
   };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return busy(a) > busy(b); });
+  std::ranges::stable_sort(order, [&](int a, int b) { return busy(a) > busy(b); });
 
   std::vector<std::vector<int>> rounds;
   std::vector<std::vector<char>> taken;  // per round: which units are in it
@@ -102,7 +102,7 @@ std::vector<std::vector<std::vector<int>>> halving_levels(int n, std::uint64_t s
   std::vector<std::vector<int>> groups{shuffled(n, random)};
   std::vector<std::vector<std::vector<int>>> levels;
   const auto splits = [](const std::vector<int>& group) { return group.size() > 3; };
-  while (std::any_of(groups.begin(), groups.end(), splits)) {
+  while (std::ranges::any_of(groups, splits)) {
     std::vector<std::vector<int>> halves;
     for (const std::vector<int>& group : groups) {
       if (!splits(group)) {
@@ -118,7 +118,7 @@ std::vector<std::vector<std::vector<int>>> halving_levels(int n, std::uint64_t s
   }
   if (levels.empty() && n >= 2) levels.push_back(groups);
   for (auto& level : levels) {
-    for (auto& group : level) std::sort(group.begin(), group.end());
+    for (auto& group : level) std::ranges::sort(group);
   }
   return levels;
 }

@@ -21,7 +21,7 @@ class Table {
     for (const EndEvidence& end : evidence.ends) wanted_.insert(unit(end.end));
     for (const LinkEvidence& link : evidence.links) wanted_.insert({unit(link.a), unit(link.b)});
     // Those that are to be tested themselves are the last that others may take.
-    std::stable_partition(order_.begin(), order_.end(), [&](int u) { return wanted_.count(u) == 0; });
+    std::ranges::stable_partition(order_, [&](int u) { return wanted_.count(u) == 0; });
   }
 
   int unit(int end) const { return end % nunits_; }
@@ -132,9 +132,8 @@ std::vector<PlannedRound> plan_confirmations(const PairEvidence& evidence, std::
     random.shuffle(std::span(order));
     random.shuffle(std::span(links));
   };
-  const bool some_receive = std::any_of(order.begin(), order.end(), [&](int end) { return end >= nunits; });
-  const bool some_send =
-      !some_receive || std::any_of(order.begin(), order.end(), [&](int end) { return end < nunits; });
+  const bool some_receive = std::ranges::any_of(order, [&](int end) { return end >= nunits; });
+  const bool some_send = !some_receive || std::ranges::any_of(order, [&](int end) { return end < nunits; });
   for (int i = 0; i < times; ++i) {
     if (some_send) add_round([&](int end) { return end < nunits; });
     if (some_receive) add_round([&](int end) { return end >= nunits; });

@@ -6,10 +6,93 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <limits>
 #include <map>
 #include <utility>
 
 namespace busbar {
+namespace {
+
+std::vector<double> scores(std::span<const MeasuredPair> pairs, int nends) {
+  std::vector<std::vector<double>> of(static_cast<std::size_t>(nends));
+  for (const MeasuredPair& pair : pairs) {
+    of[static_cast<std::size_t>(pair.a)].push_back(pair.bandwidth);
+    of[static_cast<std::size_t>(pair.b)].push_back(pair.bandwidth);
+  }
+  std::vector<double> score;
+  for (std::vector<double>& values : of) {
+    if (values.empty()) {
+      score.push_back(std::numeric_limits<double>::quiet_NaN());
+      continue;
+    }
+    // Of many pairs the best is the luckiest: the one that an eighth of them reaches.
+    const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 8);
+    std::nth_element(values.begin(), place, values.end(), std::greater<>());
+    score.push_back(*place);
+  }
+  return score;
+}
+
+double best_quartile(std::span<const MeasuredPair> pairs) {
+  std::vector<double> values;
+  for (const MeasuredPair& pair : pairs) values.push_back(pair.bandwidth);
+  std::ranges::sort(values, std::greater<>());
+  values.resize((values.size() + 3) / 4);
+  return median(values);
+}
+
+/// The typical end rather than the typical pair: with a third of the units slow most pairs are, but not most units'
+/// best.
+double median_score(const std::vector<double>& score) {
+  std::vector<double> values;
+  std::ranges::copy_if(score, std::back_inserter(values), [](double x) { return !std::isnan(x); });
+  return median(values);
+}
+
+std::vector<Screen::State> states(const std::vector<double>& score, double limit) {
+  std::vector<Screen::State> state;
+  for (const double value : score) {
+    state.push_back(std::isnan(value) ? Screen::State::unknown
+                    : value < limit   ? Screen::State::suspect
+                                      : Screen::State::good);
+  }
+  return state;
+}
+
+}  // namespace
+
+Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double threshold, bool few) {
+  Screen screen;
+  screen.score = scores(pairs, nends);
+  screen.state.assign(static_cast<std::size_t>(nends), Screen::State::unknown);
+  if (pairs.empty()) return screen;
+  const auto both_good = [&](const MeasuredPair& pair) {
+    return screen.state[static_cast<std::size_t>(pair.a)] == Screen::State::good &&
+           screen.state[static_cast<std::size_t>(pair.b)] == Screen::State::good;
+  };
+  // First who is good against a rough idea of normal, then normal from those who are good; scores are the best of
+  // several and a little high, and so is a rough idea made of them.
+  screen.reference = few ? best_quartile(pairs) : median_score(screen.score);
+  for (int pass = 0; pass < 2; ++pass) {
+    screen.state = states(screen.score, threshold * screen.reference);
+    std::vector<double> normal;
+    for (const MeasuredPair& pair : pairs) {
+      if (both_good(pair)) normal.push_back(pair.bandwidth);
+    }
+    if (!normal.empty()) screen.reference = median(normal);
+  }
+  screen.state = states(screen.score, threshold * screen.reference);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (both_good(pairs[i]) && pairs[i].bandwidth < threshold * screen.reference) {
+      screen.slow_pairs.push_back(static_cast<int>(i));
+    }
+  }
+  const auto faster = std::ranges::count_if(screen.score, [&](double x) { return x * threshold > screen.reference; });
+  screen.faster_share = static_cast<double>(faster) / nends;
+  return screen;
+}
+
 namespace {
 
 bool good(const Screen& screen, int end) { return screen.state[static_cast<std::size_t>(end)] == Screen::State::good; }
@@ -24,7 +107,7 @@ std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, b
     const double factor = result.round < round_factor.size() ? round_factor[result.round] : 1;
     all.push_back({first_end(result), second_end(result, nunits), static_cast<double>(result.bandwidth) / factor});
   }
-  std::sort(all.begin(), all.end(), [](const MeasuredPair& x, const MeasuredPair& y) {
+  std::ranges::sort(all, [](const MeasuredPair& x, const MeasuredPair& y) {
     return x.a != y.a ? x.a < y.a : x.b != y.b ? x.b < y.b : x.bandwidth < y.bandwidth;
   });
   std::vector<MeasuredPair> pairs;
@@ -75,7 +158,7 @@ class PairScoring {
     evidence_.pairs = pairs_of_screen(results, one_way, nunits, {});
     evidence_.screen = screen_pairs(evidence_.pairs, nends_, threshold, few);
     factors_ = round_factors(results, one_way, nunits, evidence_.screen);
-    if (std::all_of(factors_.begin(), factors_.end(), [](double x) { return x == 1; })) return;
+    if (std::ranges::all_of(factors_, [](double x) { return x == 1; })) return;
     evidence_.pairs = pairs_of_screen(results, one_way, nunits, factors_);
     evidence_.screen = screen_pairs(evidence_.pairs, nends_, threshold, few);
   }

@@ -1,5 +1,6 @@
 #include "driver/locate/search.h"
 
+#include "common/base/lists.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/random.h"
 #include "driver/locate/noise.h"
@@ -222,9 +223,8 @@ void Search::Impl::plan_alone_rounds() {
 void Search::Impl::plan_groups() {
   const std::vector<SlowGroup> slow = slow_groups(record);
   for (std::size_t level = 0; level + 1 < levels.size(); ++level) {
-    const bool again = std::any_of(slow.begin(), slow.end(), [&](const SlowGroup& group) {
-      return std::find(levels[level].begin(), levels[level].end(), group.units) != levels[level].end();
-    });
+    const bool again =
+        std::ranges::any_of(slow, [&](const SlowGroup& group) { return contains(levels[level], group.units); });
     for (int i = 0; again && i < kGroupRetests; ++i) planned.push_back(of_level(level, Kind::halving));
   }
 }
@@ -252,7 +252,7 @@ void Search::Impl::plan_rails_again() {
   for (const int unit : units) {
     for (const int rail : slow_rails(record, unit)) rails.push_back(rail);
   }
-  std::sort(rails.begin(), rails.end());
+  std::ranges::sort(rails);
   rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
   push(plan_rails(record.score(false), units, rails, record.nunits, random));
 }
@@ -313,8 +313,7 @@ void Search::Impl::keep(std::span<const GroupMeasurement> measured) {
     if (!was_measured(measured[i])) continue;
     const std::vector<int>& units = asked.groups[i];
     if (!levels.empty() && asked.kind == Kind::halving) {
-      const auto level =
-          std::find_if(levels.begin(), levels.end(), [&](const auto& groups) { return groups == asked.groups; });
+      const auto level = std::ranges::find_if(levels, [&](const auto& groups) { return groups == asked.groups; });
       record.groups.push_back({units, static_cast<int>(level - levels.begin()), measured[i].bandwidth});
     }
     if (units.size() > 3) continue;
@@ -398,7 +397,7 @@ std::vector<PairCell> Search::matrix() const {
   std::vector<PairResult> results = impl_->record.results;
   std::erase_if(results, [](const PairResult& r) { return r.kind == Kind::alone || r.kind == Kind::rail; });
   const auto key = [](const PairResult& r) { return std::tuple(r.one_way, r.a, r.b); };
-  std::sort(results.begin(), results.end(), [&](const PairResult& x, const PairResult& y) { return key(x) < key(y); });
+  std::ranges::sort(results, [&](const PairResult& x, const PairResult& y) { return key(x) < key(y); });
   std::vector<PairCell> cells;
   for (std::size_t first = 0; first < results.size();) {
     std::vector<double> values;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/record/culprit.h"
-#include "driver/locate/round.h"
+#include "driver/locate/pairing.h"
 
 #include <cstdint>
 #include <memory>

@@ -2,12 +2,55 @@
 
 #include "driver/locate/score_pairs.h"
 #include "driver/locate/search.h"
-#include "driver/locate/soak_watch.h"
 
+#include <cstdint>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace busbar {
+
+/// A unit that is slow again and again while matchings are repeated.
+struct SoakFlag {
+  int unit = 0;
+  int windows = 0;  ///< of kWindows, in which its alarm rang
+  int slow = 0;     ///< pairs, of `measured`
+  int measured = 0;
+  double ratio = 0;   ///< mean of the slow ones
+  double chance = 1;  ///< units like it that luck alone would make
+};
+
+/// Watches each unit over hours of matchings: a CUSUM of -log(ratio) with drift 0.05 and alarm at 0.5, and a vote over
+/// five windows of time (acceptance.md 4.3 (d); ByteRobust, arXiv 2509.16293). Memory: per unit, and per slow pair up
+/// to a million of them.
+class SoakWatch {
+ public:
+  static constexpr int kWindows = 5;
+  explicit SoakWatch(int nunits);
+  /// One round: its pairs, what each achieved over what is normal, `window` of 0 .. kWindows-1.
+  void add(std::span<const std::pair<int, int>> pairs, std::span<const double> ratios, double threshold, int window);
+  /// Alarm in 3 windows or more and slow more often than the others by more than chance; a unit's partners are not
+  /// blamed for its slow pairs. Worst first.
+  std::vector<SoakFlag> flags() const;
+  long measured() const { return measured_; }
+
+ private:
+  struct Slow {
+    std::int32_t a = 0;
+    std::int32_t b = 0;
+    float ratio = 0;
+  };
+  struct Unit {
+    double sum = 0;
+    unsigned windows = 0;  ///< a bit each
+    int measured = 0;
+  };
+  void watch(Unit& unit, double ratio, int window) const;
+  std::vector<Unit> units_;
+  std::vector<Slow> slow_;
+  long measured_ = 0;
+};
 
 /// What a group of more than two achieved, for --halving.
 struct GroupResult {

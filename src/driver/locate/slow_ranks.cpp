@@ -52,7 +52,7 @@ void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equa
   }
   for (const auto& [rank, off] : ratios) {
     if (static_cast<int>(off.size()) < sets_needed) continue;
-    const auto bad = std::count_if(off.begin(), off.end(), [&](double ratio) { return ratio < fail; });
+    const auto bad = std::ranges::count_if(off, [&](double ratio) { return ratio < fail; });
     SlowRank slow;
     slow.rank = rank;
     slow.host = ranks[rank].host;
@@ -80,7 +80,7 @@ std::map<std::string, std::vector<int>> by_device(std::span<const ProbedRank> ra
 
 void conclude(RankFinding& finding) {
   for (const SlowRank& slow : finding.slow) finding.outcome = worse(finding.outcome, slow.outcome);
-  std::stable_sort(finding.slow.begin(), finding.slow.end(), [](const SlowRank& a, const SlowRank& b) {
+  std::ranges::stable_sort(finding.slow, [](const SlowRank& a, const SlowRank& b) {
     return a.outcome != b.outcome ? a.outcome > b.outcome : a.ratio < b.ratio;
   });
 }
@@ -202,7 +202,7 @@ RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_
     for (std::size_t r = 0; r < ranks.size(); ++r) entries[r] = ranks[r].entry_s[i];
     const double middle = median(entries);
     std::vector<double> sorted = entries;
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
     const double last = sorted.back();
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const bool is_last = entries[r] == last;
