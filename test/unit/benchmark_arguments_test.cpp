@@ -1,8 +1,7 @@
 // The bug this would catch: a launch that measures something else than what `busbar compare` was asked for.
 
-#include "driver/launch/benchmark_arguments.h"
-
 #include "common/base/options.h"
+#include "driver/compare/launch_rounds.h"
 
 #include <catch2/catch.hpp>
 

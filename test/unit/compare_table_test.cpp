@@ -3,7 +3,7 @@
 
 #include "driver/compare/compare_table.h"
 
-#include "driver/compare/compare_json.h"
+#include "driver/compare/compare_reporter.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

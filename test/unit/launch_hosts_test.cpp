@@ -1,7 +1,6 @@
 // Would catch: a new cluster that is given up because of one host, though the launch command says how to leave it out.
 
-#include "driver/launch/launch_hosts.h"
-
+#include "driver/launch/launch_template.h"
 #include "driver/launch/launcher_blame.h"
 
 #include <catch2/catch.hpp>

@@ -1,9 +1,8 @@
 // The bugs these would catch: launches that did not measure the same thing compared all the same, a row that one
 // variant left out taken for a fast one, a difference claimed that Holm's adjustment cannot let pass.
 
-#include "driver/compare/launch_results.h"
-
 #include "common/base/error.h"
+#include "driver/compare/launch_rounds.h"
 #include "run_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -1,10 +1,9 @@
 // Would catch: bytes of start and end counted as the collective's, calls that differ averaged into an algorithm that
 // does not exist, and a line of the monitoring's file read by its wrong column.
 
-#include "driver/fingerprint/sent_messages.h"
-
 #include "common/base/error.h"
-#include "driver/fingerprint/fingerprint_report.h"
+#include "driver/fingerprint/fingerprint.h"
+#include "driver/fingerprint/fingerprint_run.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,7 @@
 // Would catch: a winner that the interval does not support, a wrong variant that wins, a difference that is one of
 // many and luck, a race that drops the best or the default, a crossover where there is none.
 
-#include "driver/compare/verdicts.h"
-
+#include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
 
 #include <catch2/catch.hpp>

@@ -18,7 +18,7 @@
 #include "driver/accept/accept_network.h"
 #include "driver/accept/accept_options.h"
 #include "driver/accept/read_accept_plan.h"
-#include "driver/compare/open_variant.h"
+#include "driver/compare/rounds.h"
 #include "driver/compare/variants.h"
 #include "driver/doctor/doctor_gather.h"
 #include "driver/locate/locate_run.h"

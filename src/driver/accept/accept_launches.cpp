@@ -11,7 +11,6 @@
 #include "driver/accept/accept_merge.h"
 #include "driver/accept/accept_options.h"
 #include "driver/compare/launch_rounds.h"
-#include "driver/launch/launch_hosts.h"
 #include "driver/launch/launch_template.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "common/base/error.h"
 #include "driver/accept/read_accept_plan.h"
-#include "driver/compare/communicator_settings.h"
+#include "driver/compare/variants.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

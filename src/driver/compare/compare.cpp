@@ -1,6 +1,11 @@
 #include "driver/compare/compare.h"
 
 #include "common/backends/mpi/ompi_tuned.h"
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/split_text.h"
+#include "common/base/suggest.h"
+#include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/mpi/child.h"
@@ -8,11 +13,177 @@
 #include "driver/compare/verify_emitted.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 namespace busbar {
+namespace {
+
+const Collective* collective_of(std::string_view name) {
+  if (const Collective* found = find_collective(name)) return found;
+  throw_bad_config(unknown_choice("collective", name, collective_names()));
+}
+
+void add_collectives(CompareOptions& options, std::string_view list) {
+  for (const std::string_view name : split_list(list)) {
+    const Collective* collective = collective_of(name);
+    if (!contains(options.collectives, collective)) options.collectives.push_back(collective);
+  }
+}
+
+double parse_delta(std::string_view text) {
+  const double delta = parse_fraction(text);
+  if (delta >= 0.5) throw_bad_config(fmt::format("{} is not a band below 50 %, such as 2%", in_quotes(text)));
+  return delta;
+}
+
+std::string file_name(std::string_view text) {
+  if (text.empty()) throw_bad_config("the file name is empty");
+  return std::string(text);
+}
+
+/// The options of compare alone; their values go into `options`.
+std::vector<OwnOption> own_options(CompareOptions& options) {
+  using Text = std::string_view;
+  return {
+      {"vary", "NAME=V1,V2", "a setting and the values to try; several: all combinations",
+       [&](Text t) { options.vary.push_back(parse_vary(t)); }},
+      {"delta", "X%", "differences within this band are none; 2% as a rule",
+       [&](Text t) { options.delta = parse_delta(t); }},
+      {"refine", "", "measure between the sizes where the lead changes, down to 10 %",
+       [&](Text) { options.refine = true; }},
+      {"launch", "COMMAND", "give each variant launches of its own, started so", [&](Text t) { options.launch = t; }},
+      {"launches", "N", "with --launch: launches of each variant, 8 as a rule",
+       [&](Text t) { options.launches = parse_int(t, 6, 1000); }},
+      {"launch-timeout", "SECONDS", "end a launch that takes longer, and go on without its variant",
+       [&](Text t) { options.launch_timeout_s = parse_duration(t); }},
+      {"emit-tuner", "FILE.csv", "write the best settings as a decision table of NCCL's tuner",
+       [&](Text t) { options.emit_tuner = file_name(t); }},
+      {"emit-ompi-rules", "FILE", "write the best algorithms as Open MPI's rules file",
+       [&](Text t) { options.emit_ompi_rules = file_name(t); }},
+      {"emit-env", "FILE", "write the single best setting as environment variables",
+       [&](Text t) { options.emit_env = file_name(t); }},
+      {"verify", "", "with an emitted file: launch again with and without it, and tell the gain",
+       [&](Text) { options.verify = true; }},
+      {"verify-file", "FILE", "compare nothing; launch with and without this emitted file, tell the gain",
+       [&](Text t) { options.verify_file = file_name(t); }},
+  };
+}
+
+/// The same in a file, under the long names; collectives and vary are lists there.
+std::vector<FileKey> file_keys(CompareOptions& options, const std::vector<OwnOption>& own) {
+  std::vector<FileKey> keys;
+  keys.push_back({"collectives", FileKey::Form::list, [&](const std::string&, const std::vector<std::string>& values) {
+                    for (const std::string& value : values) add_collectives(options, value);
+                  }});
+  keys.push_back(
+      {"vary", FileKey::Form::map_of_lists, [&](const std::string& item, const std::vector<std::string>& values) {
+         options.vary.push_back(make_varied(item, values));
+       }});
+  for (FileKey& key : own_file_keys(own)) {
+    if (key.name != "vary") keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+/// Options of the benchmarks that compare would have to ignore.
+void refuse_meaningless(const Configured& configured) {
+  constexpr auto kMeaningless = std::to_array<std::string_view>(
+      {"iters", "warmup_iters", "average", "rel-ci", "min-time", "epochs", "per-rank", "skew", "samples", "memory",
+       "show-algo", "show-prediction", "report_timestamps", "local_register"});
+  for (const std::string& name : configured.set_by_user) {
+    if (!contains(kMeaningless, name)) continue;
+    throw_bad_config(
+        fmt::format("--{} has no meaning in compare, which takes rounds of its own until the variants are told apart: "
+                    "leave it out (--max-time and --cell-time bound it)",
+                    name));
+  }
+  if (configured.config.placement == Placements::both)
+    throw_bad_config("compare measures one placement: --placement out or in");
+  if (!configured.config.split.empty()) throw_bad_config("compare does not split the job: unset NCCL_TESTS_SPLIT");
+}
+
+/// What the rest of the arguments start from.
+Config compare_defaults() {
+  Config config;
+  config.stat = true;
+  config.placement = Placements::out;
+  config.show_algo = true;  // what ran is asked once per size and variant
+  return config;
+}
+
+}  // namespace
+
+CompareArguments read_compare_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
+                                        const ReadEnvironment& environment) {
+  // Everything is applied twice: once to learn what the command line sets, and again over the file.
+  CompareOptions line_only;
+  const SplitArguments split = split_arguments(argc, argv, own_options(line_only));
+  for (const std::string& word : split.words) add_collectives(line_only, word);
+
+  CompareArguments result;
+  result.line = scan_rest(split.rest);
+  result.config_file = result.line.config_file;
+  if (split.help) result.action = CommandLine::Action::help;
+  if (result.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
+  if (result.action != CommandLine::Action::run) return result;
+
+  const std::vector<OwnOption> own = own_options(result.options);
+  const std::vector<FileKey> keys = file_keys(result.options, own);
+  result.configured = configure(result.line, file, environment, compare_defaults(), keys);
+  if (!line_only.vary.empty()) result.options.vary.clear();
+  if (!line_only.collectives.empty()) result.options.collectives.clear();
+  split_arguments(argc, argv, own);
+  for (const std::string& word : split.words) add_collectives(result.options, word);
+
+  refuse_meaningless(result.configured);
+  if (result.options.launch.empty()) check_vary_in_one_job(result.options.vary);
+  if (file || result.config_file.empty()) require_complete(result.options);
+  return result;
+}
+
+void require_complete(const CompareOptions& options) {
+  if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
+  if (options.vary.empty() && options.verify_file.empty()) {
+    throw_bad_config("what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary NCCL_ALGO=Ring,Tree (NCCL)");
+  }
+}
+
+std::string compare_help() {
+  CompareOptions unused;
+  return "usage: mpirun -n N busbar compare COLLECTIVE[,COLLECTIVE] [benchmark options] --vary NAME=V1,V2 [--vary "
+         "...]\n"
+         "\n"
+         "Measures settings of the library against its own choice, in one job and in the same seconds: which is "
+         "faster\n"
+         "at which size, by how much, and with what certainty.\n"
+         "\n" +
+         own_options_help(own_options(unused)) +
+         "\n"
+         "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; NCCL_ALGO, NCCL_PROTO, "
+         "NCCL_NET\n"
+         "and other variables that NCCL reads for each communicator, nccl.ctas (channels), nccl.cgaClusterSize,\n"
+         "nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName. Anything else: --launch.\n"
+         "Options of the benchmarks (all_reduce_perf --help) that apply: -b -e -f -i --sizes, -d -o -r, -t -g -T -J\n"
+         "--csv --history --placement out|in --cadence --seed --max-time (of the whole, 120 s)\n"
+         "--cell-time (of one size, 20 s)\n"
+         "--config (the same names as keys; collectives: [..], vary: {NAME: [..]}) -c 0 (no check) --dry-run.\n"
+         "\n"
+         "  mpirun -n 4 busbar compare all_reduce -b 8 -e 64M -f 2 --vary NCCL_ALGO=Ring,Tree --vary "
+         "NCCL_PROTO=LL,Simple\n"
+         "  mpirun -n 4 busbar compare all_reduce,broadcast -b 8 -e 16M -f 4 --vary ompi.algorithm=all\n"
+         "\n"
+         "  busbar compare all_reduce --launch \"mpirun -n 16 --hostfile hosts\" -b 1M -e 64M -f 4 --vary "
+         "NCCL_BUFFSIZE=4M,8M\n"
+         "\n"
+         "Exit code 7: a variant gave wrong data; with --verify also: a file slows down or changes nothing; 8: "
+         "--verify\n"
+         "could not decide.\n";
+}
+
 namespace {
 
 /// What --launch would make of these options is not for ranks of a job.
@@ -55,24 +226,15 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   const int code = run_session(argc, argv, launch, command_line_timeout_s(before.line), work);
   // MPI is over: what follows are jobs of their own.
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
-  return code_of(verify_emitted(emitted, {.launch = arguments.options.launch,
-                                          .config = arguments.configured.config,
-                                          .user_environment = user_environment,
-                                          .delta = arguments.options.delta,
-                                          .timeout_s = arguments.options.launch_timeout_s}));
+  return code_of(
+      verify_emitted(emitted, verify_settings(arguments.options, arguments.configured.config, user_environment)));
 }
 
 }  // namespace
 
 int run_compare(int argc, char** argv, const WrapVariant& wrap) {
   const Launch launch = detect_launch();
-  return run_before_session(launch, [&] {
-    try {
-      return run(launch, argc, argv, wrap);
-    } catch (const Interrupted& e) {
-      end_by_signal(e.signal());
-    }
-  });
+  return run_with_children(launch, [&] { return run(launch, argc, argv, wrap); });
 }
 
 }  // namespace busbar

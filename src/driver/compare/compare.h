@@ -3,14 +3,55 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/job/job.h"
-#include "driver/compare/compare_emit.h"
-#include "driver/compare/compare_options.h"
+#include "driver/command/subcommand.h"
+#include "driver/compare/variants.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace busbar {
+
+/// What `busbar compare` is asked for, beside what it shares with the benchmarks.
+struct CompareOptions {
+  std::vector<const Collective*> collectives;
+  std::vector<Varied> vary;
+  double delta = 0.02;  ///< differences within this band do not count
+  bool refine = false;  ///< measure between the sizes where the lead changes
+
+  std::string launch;      ///< command that starts one launch; empty: one job, a communicator per variant
+  int launches = 8;        ///< --launch: of each variant
+  std::string emit_tuner;  ///< files to write; empty: none
+  std::string emit_ompi_rules;
+  std::string emit_env;
+  bool verify = false;          ///< launch again with and without what was emitted
+  double launch_timeout_s = 0;  ///< of one launch; 0: chosen from what it measures
+  std::string verify_file;      ///< compare nothing, verify this rules file or tuner table; empty: none
+};
+
+/// The command line and the file together.
+struct CompareArguments {
+  CommandLine::Action action = CommandLine::Action::run;
+  std::string config_file;  ///< --config; empty: none
+  CompareOptions options;
+  Configured configured;  ///< stat is set: compare's clockwork is the statistical mode's
+  CommandLine line;       ///< the benchmarks' options on the command line
+};
+
+/// Reads everything; `file` is the text of --config, or nothing yet: then nothing that a file may still bring is
+/// missed. The command line wins: its --vary replace the file's, its collectives the file's. Throws Error(bad_config).
+CompareArguments read_compare_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
+                                        const ReadEnvironment& environment);
+
+/// What must be there once the file is read: collectives and something to vary. Throws Error(bad_config).
+void require_complete(const CompareOptions& options);
+
+std::string compare_help();
+
+struct Emitted;
 
 /// Puts something around a variant's backend: the fault tests' way of breaking it.
 using WrapVariant = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>, const Variant&)>;

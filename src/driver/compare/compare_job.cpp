@@ -5,8 +5,9 @@
 #include "common/mpi/collectively.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
-#include "driver/compare/open_variant.h"
-#include "driver/compare/verdicts.h"
+#include "driver/compare/comparison.h"
+#include "driver/compare/emit.h"
+#include "driver/compare/rounds.h"
 
 #include <fmt/format.h>
 
@@ -39,11 +40,6 @@ std::list<Target> prepare(const CompareOptions& options, const Config& config, c
     target.plan = agree_on_plan(world, world, config, *collective, backend, target.traffic, limit);
   }
   return targets;
-}
-
-int count_nodes(const Comm& world) {
-  const Comm host = world.split_by_host();
-  return static_cast<int>(world.sum(std::int64_t{host.rank() == 0}));
 }
 
 /// Cases that one table holds: the same type, operation and root, sizes rising.
@@ -152,8 +148,9 @@ class TargetRuns {
                                   {arena_bytes(largest_message(target.plan), 0) * 2, "as planned"});
       if (plan.cases.empty() || !is_new(comparison, plan.cases.front().nbytes)) return;
       measure(comparison, target, plan.cases.front(), opened);
-      std::sort(comparison.cases.begin(), comparison.cases.end(),
-                [](const ComparedCase& a, const ComparedCase& b) { return a.row_case.nbytes < b.row_case.nbytes; });
+      std::ranges::sort(comparison.cases, [](const ComparedCase& a, const ComparedCase& b) {
+        return a.row_case.nbytes < b.row_case.nbytes;
+      });
     }
   }
 
@@ -167,11 +164,6 @@ class TargetRuns {
   std::function<void(const Comparison&)> finished_;
   std::size_t cases_left_ = 0;
 };
-
-bool any_wrong(const std::vector<Comparison>& comparisons) {
-  return std::any_of(comparisons.begin(), comparisons.end(),
-                     [](const Comparison& c) { return count_cells(c).wrong > 0; });
-}
 
 RunInfo describe_compare(std::span<char*> args, const Config& config, const Backend& backend, const Target& target,
                          const std::vector<RankInfo>& local_ranks, const Comm& world) {

@@ -1,6 +1,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
+#include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
@@ -8,11 +9,11 @@
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
 #include "driver/compare/compare.h"
-#include "driver/compare/compare_emit.h"
 #include "driver/compare/compare_reporter.h"
+#include "driver/compare/comparison.h"
+#include "driver/compare/emit.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"
-#include "driver/compare/verdicts.h"
 #include "driver/compare/verify_emitted.h"
 #include "driver/history/add_to_history.h"
 #include "driver/launch/launch_template.h"
@@ -33,8 +34,7 @@ namespace {
 
 /// Every launch of a variant of one collective: settings that name the collective are resolved for it.
 std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, const Collective& collective) {
-  const bool of_ompi =
-      std::any_of(options.vary.begin(), options.vary.end(), [](const Varied& v) { return v.name == "ompi.algorithm"; });
+  const bool of_ompi = std::ranges::any_of(options.vary, [](const Varied& v) { return v.name == "ompi.algorithm"; });
   std::vector<Variant> variants =
       of_ompi ? make_variants(options.vary, collective, kMpiTraits) : all_combinations(options.vary);
   std::vector<LaunchedVariant> launched;
@@ -47,7 +47,7 @@ std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, co
 
 bool is_set(const Configured& configured, std::string_view name) {
   const auto& names = configured.set_by_user;
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return contains(names, name);
 }
 
 /// Of one launch, so that all end by --max-time where the user set it [s].
@@ -139,10 +139,8 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
 ExitCode show_commands(const std::vector<LaunchSeries>& all) {
   for (const LaunchSeries& series : all) {
     for (const LaunchedVariant& v : series.variants) {
-      std::vector<std::string> words = launch_words(series, v, "FILE.json", 1);
-      for (std::string& word : words) word = quote_for_shell(word);
       fmt::print("# {}, {}, {} times:\n{}\n", series.collective->name, v.variant.label, series.launches,
-                 fmt::join(words, " "));
+                 join_for_shell(launch_words(series, v, "FILE.json", 1)));
     }
   }
   return ExitCode::good;
@@ -159,11 +157,7 @@ ExitCode verify_given_file(const CompareOptions& options, const Config& config) 
   for (const Collective* collective : options.collectives) {
     file.targets.push_back({collective, sweep_sizes(config, config.maxbytes)});
   }
-  return verify_emitted({&file, 1}, {.launch = options.launch,
-                                     .config = config,
-                                     .user_environment = read_user_environment(),
-                                     .delta = options.delta,
-                                     .timeout_s = options.launch_timeout_s});
+  return verify_emitted({&file, 1}, verify_settings(options, config, read_user_environment()));
 }
 
 }  // namespace
@@ -210,18 +204,13 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
       reporter->add(c);
     }
   }
-  const bool wrong = std::any_of(reporter->comparisons().begin(), reporter->comparisons().end(),
-                                 [](const Comparison& c) { return count_cells(c).wrong > 0; });
+  const bool wrong = any_wrong(reporter->comparisons());
   const ExitCode code = wrong ? ExitCode::wrong_data : ExitCode::good;
   reporter->end(code);
   const std::vector<Emitted> files = emit_files(options, reporter->comparisons());
   if (!reporter->table_complete()) return ExitCode::internal;
   if (wrong || !options.verify) return code;
-  return verify_emitted(files, {.launch = options.launch,
-                                .config = config,
-                                .user_environment = read_user_environment(),
-                                .delta = options.delta,
-                                .timeout_s = options.launch_timeout_s});
+  return verify_emitted(files, verify_settings(options, config, read_user_environment()));
 }
 
 }  // namespace busbar

@@ -1,18 +1,189 @@
 #include "driver/compare/compare_reporter.h"
 
+#include "common/output/csv_report.h"
 #include "common/output/format.h"
+#include "common/output/run_envelope.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
-#include "driver/compare/compare_json.h"
+#include "common/record/json_values.h"
+#include "common/record/reported_environment.h"
 #include "driver/compare/compare_table.h"
+#include "driver/compare/comparison.h"
 #include "driver/history/add_to_history.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
 namespace busbar {
+namespace {
+
+/// Ratio, its interval, p, adjusted p, difference.
+std::string ratio_fields(const VariantCell& cell) {
+  if (!cell.ratio) return ",,,,,";
+  return fmt::format("{:.6g},{:.6g},{:.6g},{:.3g},{:.3g},{}", cell.ratio->value, cell.ratio->interval.low,
+                     cell.ratio->interval.high, cell.p, cell.adjusted_p, name(cell.difference));
+}
+
+}  // namespace
+
+std::string compare_csv_header() {
+  return "collective,dtype,op,root,size_bytes,count,nranks,placement,variant,median_us,ratio,ratio_low,ratio_high,p,"
+         "adjusted_p,difference,wins,regret,wrong,rounds,out_of_time,dropped_early,algorithm,protocol,channels,"
+         "not_possible\n";
+}
+
+std::string compare_csv_lines(const Comparison& comparison) {
+  std::string text;
+  for (const ComparedCase& compared : comparison.cases) {
+    const Case& c = compared.row_case;
+    for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+      const VariantCell& cell = compared.variants[v];
+      const bool wins = compared.winner == static_cast<int>(v);
+      text += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.collective->name, name(c.dtype),
+          redop_text(c.op), shown_root(*comparison.collective, c.root), c.nbytes, c.problem.count, c.problem.nranks,
+          compared.in_place ? "in" : "out", csv_field(comparison.variants[v].label),
+          csv_microseconds(cell.usable() ? std::optional(cell.median_s) : std::nullopt), ratio_fields(cell), wins,
+          wins ? fmt::format("{:.6g}", compared.regret) : "", cell.wrong, cell.rounds_s.size(), compared.out_of_time,
+          cell.dropped, fmt::format("{},{}", csv_field(cell.ran.algorithm), csv_field(cell.ran.protocol)),
+          csv_field(cell.ran.channels), csv_field(cell.why_not));
+    }
+  }
+  return text;
+}
+
+namespace {
+
+Json ratio_json(const std::optional<Ratio>& ratio) {
+  if (!ratio) return nullptr;
+  return {{"value", json_number(ratio->value)},
+          {"low", json_number(ratio->interval.low)},
+          {"high", json_number(ratio->interval.high)}};
+}
+
+Json cell_json(const VariantCell& cell, const std::string& label) {
+  Json json{{"variant", label},
+            {"not_possible", json_text_or_null(cell.why_not)},
+            {"wrong", cell.wrong},
+            {"median_s", cell.usable() ? json_seconds(cell.median_s) : Json(nullptr)},
+            {"ratio", ratio_json(cell.ratio)}};
+  if (cell.ratio) {
+    json.update({{"p", json_number(cell.p)},
+                 {"adjusted_p", json_number(cell.adjusted_p)},
+                 {"probability_faster", json_number(cell.probability_faster)},
+                 {"difference", name(cell.difference)}});
+  }
+  json["dropped_early"] = cell.dropped;
+  json["ran"] = {{"algorithm", cell.ran.algorithm}, {"protocol", cell.ran.protocol}, {"channels", cell.ran.channels}};
+  json["rounds_s"] = json_seconds(cell.rounds_s);
+  return json;
+}
+
+Json case_json(const Comparison& comparison, const ComparedCase& compared) {
+  const auto label = [&](int v) { return comparison.variants[static_cast<std::size_t>(v)].label; };
+  Json cells = Json::array();
+  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+    cells.push_back(cell_json(compared.variants[v], comparison.variants[v].label));
+  }
+  Json leading = Json::array();
+  for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {
+    leading.push_back(comparison.variants[v].label);
+  }
+  return {{"size_bytes", compared.row_case.nbytes},
+          {"count", compared.row_case.problem.count},
+          {"rounds", compared.rounds},
+          {"out_of_time", compared.out_of_time},
+          {"winner", compared.winner < 0 ? Json(nullptr) : Json(label(compared.winner))},
+          {"fastest_by_estimate", label(compared.fastest)},
+          {"not_slower_than_the_fastest", std::move(leading)},
+          {"regret", compared.winner < 0 ? Json(nullptr) : json_number(compared.regret)},
+          {"variants", std::move(cells)}};
+}
+
+Json variants_json(const Comparison& comparison) {
+  const auto fits = hockney_fits(comparison);
+  Json list = Json::array();
+  for (std::size_t v = 0; v < comparison.variants.size(); ++v) {
+    Json settings = Json::object();
+    for (const auto& [setting, value] : comparison.variants[v].settings) settings[setting] = value;
+    Json json{{"variant", comparison.variants[v].label}, {"settings", std::move(settings)}, {"hockney", nullptr}};
+    if (fits[v]) {
+      json["hockney"] = {{"latency_s", json_seconds(fits[v]->latency_s)},
+                         {"bandwidth_gbps", json_number(fits[v]->bandwidth / 1e9)},
+                         {"worst_relative_error", json_number(fits[v]->worst_relative_error)}};
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json crossovers_json(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const NamedCrossover& c : named_crossovers(comparison)) {
+    list.push_back({{"below", comparison.variants[c.below].label},
+                    {"above", comparison.variants[c.above].label},
+                    {"low_bytes", c.crossover.low},
+                    {"high_bytes", c.crossover.high},
+                    {"regret", json_number(c.crossover.regret)}});
+  }
+  return list;
+}
+
+Json comparison_json(const Comparison& comparison) {
+  Json json{{"collective", comparison.collective->name},
+            {"nranks", comparison.nranks},
+            {"nnodes", comparison.nnodes},
+            {"between_launches", comparison.between_launches}};
+  if (!comparison.cases.empty()) {
+    const ComparedCase& first = comparison.cases.front();
+    json.update({{"dtype", name(first.row_case.dtype)},
+                 {"op", redop_text(first.row_case.op)},
+                 {"root", shown_root(*comparison.collective, first.row_case.root)},
+                 {"placement", first.in_place ? "in" : "out"}});
+  }
+  Json sizes = Json::array();
+  for (const ComparedCase& compared : comparison.cases) sizes.push_back(case_json(comparison, compared));
+  const CellCounts counts = count_cells(comparison);
+  json.update({{"variants", variants_json(comparison)},
+               {"sizes", std::move(sizes)},
+               {"crossovers", crossovers_json(comparison)},
+               {"cells",
+                {{"compared", counts.measured},
+                 {"undecided", counts.undecided},
+                 {"out_of_time", counts.out_of_time},
+                 {"not_possible", counts.not_possible},
+                 {"wrong", counts.wrong}}}});
+  return json;
+}
+
+}  // namespace
+
+std::string comparisons_json(const RunInfo& info, double delta, std::span<const Comparison> comparisons,
+                             std::optional<ExitCode> code) {
+  Json json = envelope_json(envelope_of("compare", info));
+  json.update({{"launch_uuid", info.launch_uuid},
+               {"environment", reported_environment(info.environment)},
+               {"backend", info.backend},
+               {"library", info.library_version},
+               {"nranks", info.nranks},
+               {"remarks", info.remarks},
+               {"cadence", json_text_or_null(info.cadence)},
+               {"estimand", json_text_or_null(info.estimand)},
+               {"seed", info.seed},
+               {"delta", delta},
+               {"same_settings_s", json_seconds(kSameSettingsDiffer)},
+               {"looks", kLooks},
+               {"look_z", kLookZ}});
+  Json list = Json::array();
+  for (const Comparison& comparison : comparisons) list.push_back(comparison_json(comparison));
+  json["comparisons"] = std::move(list);
+  json["exit_code"] = code ? Json(static_cast<int>(*code)) : Json(nullptr);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 void add_comparison(HistoryRun& run, const Comparison& comparison) {
   const Collective& collective = *comparison.collective;

@@ -4,7 +4,7 @@
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
-#include "driver/compare/verdicts.h"
+#include "driver/compare/comparison.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -208,8 +208,8 @@ std::string count_lines(const Comparison& comparison) {
   std::string text = fmt::format("# cells: {} compared with the default, {} undecided", n.measured, n.undecided);
   if (n.out_of_time > 0) text += fmt::format(" ({} for lack of time)", n.out_of_time);
   text += fmt::format(", {} n/a, {} WRONG\n", n.not_possible, n.wrong);
-  const auto unmeasured = std::count_if(comparison.cases.begin(), comparison.cases.end(),
-                                        [](const ComparedCase& c) { return c.rounds == 0 && c.out_of_time; });
+  const auto unmeasured =
+      std::ranges::count_if(comparison.cases, [](const ComparedCase& c) { return c.rounds == 0 && c.out_of_time; });
   if (unmeasured > 0) text += fmt::format("# {} sizes were not reached\n", unmeasured);
   if (n.out_of_time > 0 || unmeasured > 0) text += "# more time: --max-time (whole run), --cell-time (one size)\n";
   return text;

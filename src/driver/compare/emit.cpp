@@ -2,18 +2,27 @@
 
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/units.h"
+#include "common/output/report_file.h"
+#include "common/output/table.h"
 #include "driver/compare/variants.h"
+#include "driver/launch/launch_template.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
+#include <system_error>
 
 namespace busbar {
 namespace {
@@ -26,9 +35,7 @@ constexpr std::array<std::string_view, 10> kInTable{
 
 template <class List>
 std::string first_not_in(const List& list, std::span<const std::string> names) {
-  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-    return std::find(list.begin(), list.end(), name) == list.end();
-  });
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) { return !contains(list, name); });
   return found == names.end() ? std::string{} : *found;
 }
 
@@ -43,10 +50,6 @@ std::vector<std::size_t> worthy(const ComparedCase& at, double delta) {
     if (faster && cell.median_s <= best_s * (1 + delta)) result.push_back(v);
   }
   return result;
-}
-
-bool contains(const std::vector<std::size_t>& list, std::size_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 /// The variant for cases that a rule cannot tell apart; 0 unless one is worthy in all of them.
@@ -135,7 +138,7 @@ std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
 std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons) {
   std::vector<Comparison> joined;
   for (const Comparison& c : comparisons) {
-    const auto found = std::find_if(joined.begin(), joined.end(), [&](const Comparison& other) {
+    const auto found = std::ranges::find_if(joined, [&](const Comparison& other) {
       return other.collective == c.collective && other.variants.size() == c.variants.size();
     });
     if (found == joined.end()) {
@@ -209,7 +212,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// Settings that name the collective when they become variables.
 bool of_one_collective(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames{"ompi.algorithm", "ompi.segmentsize", "NCCL_ALGO", "NCCL_PROTO"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return contains(kNames, name);
 }
 
 bool of_one_collective(const Comparison& comparison) {
@@ -232,9 +235,8 @@ using Group = std::vector<const Comparison*>;
 std::vector<Group> group(std::span<const Comparison> comparisons) {
   std::vector<Group> groups;
   for (const Comparison& c : comparisons) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
-      return !of_one_collective(c) && same_settings(*g.front(), c);
-    });
+    const auto found = std::ranges::find_if(
+        groups, [&](const Group& g) { return !of_one_collective(c) && same_settings(*g.front(), c); });
     if (found == groups.end()) {
       groups.push_back({&c});
     } else {
@@ -290,21 +292,13 @@ std::optional<Regret> total_regret(const Group& group, std::size_t variant) {
 /// NCCL's lists of two collectives are one list.
 void merge(Environment& all, const Environment& more) {
   for (const auto& [name, value] : more) {
-    const auto found = std::find_if(all.begin(), all.end(), [&, n = name](const auto& v) { return v.first == n; });
+    const auto found = std::ranges::find_if(all, [&, n = name](const auto& v) { return v.first == n; });
     if (found == all.end()) {
       all.emplace_back(name, value);
     } else if (found->second != value) {
       found->second += ";" + value;
     }
   }
-}
-
-std::string quote(const std::string& value) {
-  const bool plain = value.find_first_of(" \t;'\"$`\\|&<>()*?[]#~!{}^") == std::string::npos;
-  if (plain) return value;
-  std::string result = "'";
-  for (const char c : value) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
 }
 
 std::string describe(const Group& group) {
@@ -351,10 +345,165 @@ BestSetting best_setting(std::span<const Comparison> comparisons) {
     }
     if (!unusable.empty()) result.text += fmt::format("#   not usable at every size: {}\n", fmt::join(unusable, ", "));
   }
-  for (const auto& [name, value] : environment) result.text += fmt::format("export {}={}\n", name, quote(value));
+  for (const auto& [name, value] : environment)
+    result.text += fmt::format("export {}={}\n", name, quote_for_shell(value));
   result.changes_anything = !environment.empty();
   result.environment = std::move(environment);
   return result;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The name that it really got.
+std::string write_new_file(const std::string& path, std::string_view option, const std::string& text) {
+  NewFile file = create_new_file(path, option);
+  std::FILE* stream = file.stream.release();
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if (std::fclose(stream) != 0 || !written)
+    throw_bad_config(fmt::format("{} {}: {}", option, file.path, std::strerror(errno)));
+  std::error_code unknown;
+  const fs::path absolute = fs::absolute(file.path, unknown);
+  return unknown ? file.path : absolute.string();
+}
+
+void say(const std::string& text) {
+  if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
+}
+
+std::string plural(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+/// The sizes at which a table has an entry of its own.
+std::vector<Emitted::Target> changed_sizes(std::span<const Comparison> comparisons) {
+  std::vector<Emitted::Target> targets;
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    Emitted::Target target{.collective = c.collective, .sizes = {}};
+    for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
+      if (at.variant > 0) target.sizes.push_back(c.cases[at.cases.front()].row_case.nbytes);
+    }
+    if (!target.sizes.empty()) targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+std::vector<Emitted::Target> all_sizes(std::span<const Comparison> comparisons) {
+  std::vector<Emitted::Target> targets;
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    Emitted::Target target{.collective = c.collective, .sizes = {}};
+    for (const ComparedCase& at : c.cases) target.sizes.push_back(at.row_case.nbytes);
+    std::ranges::sort(target.sizes);
+    target.sizes.erase(std::unique(target.sizes.begin(), target.sizes.end()), target.sizes.end());
+    targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
+std::string nothing_gained(std::string_view option, const std::string& path) {
+  return fmt::format(
+      "#\n# {} {}: not written, because nowhere is a gain confident and above the band: the library's own "
+      "choice stands\n",
+      option, path);
+}
+
+Emitted emitted(Emitted::Kind kind, const std::string& path, std::span<const Comparison> comparisons) {
+  Emitted result;
+  result.kind = kind;
+  result.path = path;
+  result.environment = environment_of_file(kind, path);
+  result.targets = kind == Emitted::Kind::environment ? all_sizes(comparisons) : changed_sizes(comparisons);
+  result.nranks = comparisons.front().nranks;
+  return result;
+}
+
+void emit_ompi_rules(const std::string& path, std::span<const Comparison> comparisons, std::vector<Emitted>& files) {
+  constexpr std::string_view kOption = "--emit-ompi-rules";
+  const std::vector<OmpiRule> rules = ompi_rules(comparisons);
+  if (rules.empty()) return say(nothing_gained(kOption, path));
+  const std::string written = write_new_file(path, kOption, ompi_rules_text(rules));
+  const auto forced =
+      static_cast<std::size_t>(std::ranges::count_if(rules, [](const OmpiRule& r) { return r.algorithm != 0; }));
+  say(
+      fmt::format("#\n# wrote {}: {} for {} ranks\n# use it: mpirun --mca coll_tuned_use_dynamic_rules 1 --mca "
+                  "coll_tuned_dynamic_rules_filename {} ...\n",
+                  written, plural(forced, "rule"), comparisons.front().nranks, written));
+  files.push_back(emitted(Emitted::Kind::ompi_rules, written, comparisons));
+}
+
+void emit_tuner(const std::string& path, std::span<const Comparison> comparisons, std::vector<Emitted>& files) {
+  constexpr std::string_view kOption = "--emit-tuner";
+  const TunerTable table = tuner_rules(comparisons);
+  std::string left_out;
+  for (const std::string& what : table.left_out) left_out += remark_lines("not in the table: " + what);
+  if (table.rules.empty()) return say(nothing_gained(kOption, path) + left_out);
+  const std::string written = write_new_file(path, kOption, tuner_csv(table.rules));
+  const auto variables = environment_of_file(Emitted::Kind::tuner, written);
+  std::string use;
+  for (const auto& [name, value] : variables) use += fmt::format("{}={} ", name, value);
+  say(fmt::format("#\n# wrote {}: {}\n{}# use it: {}mpirun ... (with -x for each where the launcher needs it)\n",
+                  written, plural(table.rules.size(), "line"), left_out, use));
+  files.push_back(emitted(Emitted::Kind::tuner, written, comparisons));
+}
+
+void emit_environment(const std::string& path, std::span<const Comparison> comparisons, std::vector<Emitted>& files) {
+  const BestSetting best = best_setting(comparisons);
+  if (path == "-") return say("#\n" + best.text);
+  const std::string written = write_new_file(path, "--emit-env", best.text);
+  if (!best.changes_anything) {
+    return say(fmt::format("#\n# wrote {}: nothing to set, the library's own choice is best\n", written));
+  }
+  say(fmt::format("#\n# wrote {}\n# use it: . {} before mpirun (which passes OMPI_MCA_* on; others need -x NAME)\n",
+                  written, written));
+  Emitted result = emitted(Emitted::Kind::environment, written, comparisons);
+  result.environment = best.environment;
+  files.push_back(std::move(result));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> environment_of_file(Emitted::Kind kind, const std::string& path) {
+  if (kind == Emitted::Kind::ompi_rules) {
+    return {{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"}, {"OMPI_MCA_coll_tuned_dynamic_rules_filename", path}};
+  }
+  if (kind == Emitted::Kind::environment) return {};
+  std::error_code unknown;
+  const fs::path plugin = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "libbusbar_tuner.so";
+  return {{"NCCL_TUNER_PLUGIN", plugin.string()}, {"NCCL_TUNER_CONFIG_FILE", path}};
+}
+
+void check_folder(const std::string& path, std::string_view option) {
+  if (path.empty() || path == "-") return;
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  throw_bad_config(fmt::format("{} {}: {}: {}; name a file in a folder that exists and may be written", option, path,
+                               folder.string(), std::strerror(errno)));
+}
+
+void check_emission(const CompareOptions& options) {
+  std::vector<std::string> names;
+  for (const Varied& v : options.vary) names.push_back(v.name);
+  const auto check = [&](const std::string& path, std::string_view option, const std::string& why_not) {
+    if (path.empty()) return;
+    if (!why_not.empty()) throw_bad_config(fmt::format("{}: {}", option, why_not));
+    check_folder(path, option);
+  };
+  check(options.emit_ompi_rules, "--emit-ompi-rules", why_no_ompi_rules(names));
+  check(options.emit_tuner, "--emit-tuner", why_no_tuner_table(names));
+  check(options.emit_env, "--emit-env", "");
+  const bool any_file = !options.emit_ompi_rules.empty() || !options.emit_tuner.empty() ||
+                        (!options.emit_env.empty() && options.emit_env != "-");
+  if (options.verify && !any_file) {
+    throw_bad_config("--verify needs a file to verify: add --emit-ompi-rules, --emit-tuner or --emit-env FILE");
+  }
+}
+
+std::vector<Emitted> emit_files(const CompareOptions& options, std::span<const Comparison> comparisons) {
+  std::vector<Emitted> files;
+  if (comparisons.empty()) return files;
+  if (!options.emit_ompi_rules.empty()) emit_ompi_rules(options.emit_ompi_rules, comparisons, files);
+  if (!options.emit_tuner.empty()) emit_tuner(options.emit_tuner, comparisons, files);
+  if (!options.emit_env.empty()) emit_environment(options.emit_env, comparisons, files);
+  return files;
 }
 
 }  // namespace busbar

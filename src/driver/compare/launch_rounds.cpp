@@ -1,11 +1,14 @@
 #include "driver/compare/launch_rounds.h"
 
+#include "collectives/dtype.h"
+#include "collectives/op.h"
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
 #include "common/base/read_file.h"
+#include "common/base/split_text.h"
 #include "common/measure/plan.h"
+#include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
-#include "driver/launch/benchmark_arguments.h"
 #include "driver/launch/launch_template.h"
 
 #include <fmt/format.h>
@@ -16,9 +19,134 @@
 #include <cerrno>
 #include <cstdlib>
 #include <numeric>
+#include <set>
+#include <string_view>
 #include <system_error>
 
 namespace busbar {
+namespace {
+
+constexpr int kLeastLaunches = 6;
+constexpr double kLeastAdjustedP = 0.02;
+
+void require_alike(const RunFile& first, const RunFile& other) {
+  const auto differ = [&](std::string_view what, const auto& a, const auto& b) {
+    throw Error(
+        ExitCode::not_possible,
+        fmt::format("the launches did not measure the same: {} {} and {} {}; see that the launch command starts "
+                    "all alike",
+                    what, a, what, b));
+  };
+  if (first.nranks != other.nranks) differ("ranks", first.nranks, other.nranks);
+  if (first.backend != other.backend) differ("backend", first.backend, other.backend);
+  if (first.collective != other.collective) differ("collective", first.collective, other.collective);
+  if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
+  if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
+}
+
+const RunCell* find_cell(const RunFile& run, const RunCell& like) {
+  const auto found = std::ranges::find_if(run.cells, [&](const RunCell& c) { return c.same_cell(like); });
+  return found == run.cells.end() ? nullptr : &*found;
+}
+
+std::string why_missing(const RunFile& run, const RunCell& like) {
+  for (const RunSkip& skip : run.skipped) {
+    if (skip.dtype == like.dtype && skip.redop == like.redop && skip.root == like.root) return skip.reason;
+  }
+  return "the launch did not measure this row";
+}
+
+VariantCell gather(const VariantRuns& of, const RunCell& like) {
+  VariantCell cell;
+  cell.why_not = of.why_not;
+  if (!cell.why_not.empty()) return cell;
+  for (const RunFile& run : of.runs) {
+    const RunCell* found = find_cell(run, like);
+    if (found == nullptr || !found->measured || !found->stats) {
+      cell.why_not = why_missing(run, like);
+      return cell;
+    }
+    cell.wrong += static_cast<std::uint64_t>(found->wrong.value_or(0));
+    cell.rounds_s.push_back(found->stats->median_s);
+    if (!found->algorithm.empty()) {
+      cell.ran = {
+          .algorithm = found->algorithm, .protocol = found->protocol, .channels = found->channels, .predicted_s = {}};
+    }
+  }
+  return cell;
+}
+
+Case case_of(const RunCell& cell, const std::string& file, int nranks) {
+  const std::optional<DType> dtype = parse_dtype(cell.dtype);
+  const std::optional<Op> op = cell.redop == "none" ? std::nullopt : parse_op(cell.redop);
+  if (!dtype || (cell.redop != "none" && !op)) {
+    throw Error(ExitCode::not_possible,
+                fmt::format("{}: unknown type or operation {} {}", file, cell.dtype, cell.redop));
+  }
+  Case c;
+  c.dtype = *dtype;
+  c.op = op;
+  c.root = std::max(cell.root, 0);
+  c.requested_bytes = cell.nbytes;
+  c.nbytes = cell.nbytes;
+  c.problem = {.count = cell.count, .elem_size = size_of(*dtype), .nranks = nranks, .root = c.root, .traffic = nullptr};
+  return c;
+}
+
+bool same_table(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
+
+}  // namespace
+
+std::vector<Comparison> compare_runs(const Collective& collective, std::span<const VariantRuns> variants, double delta,
+                                     bool in_place) {
+  if (variants.empty() || variants.front().runs.empty()) {
+    throw Error(ExitCode::not_possible,
+                "no launch without settings measured anything: there is nothing to compare with");
+  }
+  const RunFile& first = variants.front().runs.front();
+  Comparison empty;
+  empty.collective = &collective;
+  empty.backend = first.backend;
+  empty.nranks = first.nranks;
+  empty.nnodes = static_cast<int>(std::set<std::string>(first.hosts.begin(), first.hosts.end()).size());
+  empty.delta = delta;
+  empty.between_launches = true;
+  for (const VariantRuns& of : variants) {
+    empty.variants.push_back(of.variant);
+    for (const RunFile& run : of.runs) require_alike(first, run);
+  }
+
+  std::vector<Comparison> comparisons;
+  for (const RunCell& cell : first.cells) {
+    if (cell.in_place != in_place || !cell.measured) continue;
+    ComparedCase compared;
+    compared.row_case = case_of(cell, first.name, first.nranks);
+    compared.in_place = in_place;
+    compared.rounds = static_cast<int>(variants.front().runs.size());
+    const bool same = !comparisons.empty() && same_table(comparisons.back().cases.front().row_case, compared.row_case);
+    if (!same) comparisons.push_back(empty);
+    std::vector<ComparedCase>& cases = comparisons.back().cases;
+    // Sizes below one element per rank round to the same case.
+    if (!cases.empty() && cases.back().row_case.nbytes == compared.row_case.nbytes) continue;
+    for (const VariantRuns& of : variants) compared.variants.push_back(gather(of, cell));
+    judge_rounds(compared, delta, true);
+    cases.push_back(std::move(compared));
+  }
+  for (Comparison& comparison : comparisons) conclude(comparison);
+  return comparisons;
+}
+
+int launches_for(std::size_t cells) {
+  double p = 2.0 / 924;  // 12 over 6
+  int n = kLeastLaunches;
+  while (p * static_cast<double>(cells) > kLeastAdjustedP) {
+    ++n;
+    // (2n over n) from (2n - 2 over n - 1): times (2n - 1) 2n / n^2.
+    p *= static_cast<double>(n) / (2.0 * (2 * n - 1));
+  }
+  return n;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,8 +157,7 @@ constexpr int kMostSeed = 1'000'000'000;
 ExitCode as_exit_code(int code) {
   constexpr std::array kKnown{ExitCode::cuda,        ExitCode::backend,    ExitCode::timeout,   ExitCode::not_possible,
                               ExitCode::invalid_use, ExitCode::wrong_data, ExitCode::bad_config};
-  const auto* found =
-      std::find_if(kKnown.begin(), kKnown.end(), [&](ExitCode known) { return static_cast<int>(known) == code; });
+  const auto* found = std::ranges::find_if(kKnown, [&](ExitCode known) { return static_cast<int>(known) == code; });
   return found == kKnown.end() ? ExitCode::backend : *found;
 }
 
@@ -38,8 +165,8 @@ ExitCode as_exit_code(int code) {
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest = 300;
   std::string line(text.substr(0, kLongest));
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < ' ' || c == 127; }, '?');
   return line;
 }
 
@@ -168,10 +295,7 @@ std::string last_words(std::string_view text) {
   constexpr std::size_t kLines = 2;
   std::vector<std::string> lines;
   std::string error;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  for (const std::string_view line : split_text(text, '\n')) {
     if (line.starts_with(kError)) error = line.substr(kError.size());
     // Launchers frame what they say.
     if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) lines.emplace_back(line);
@@ -191,6 +315,61 @@ double measuring_time_s(std::size_t cells) {
   // At least ten epochs of 10 ms with their warm-up, for each cell.
   constexpr double kCell = 0.3;
   return std::max(0.5, kCell * static_cast<double>(cells));
+}
+
+namespace {
+
+template <class Value>
+std::string name_list(const std::vector<Value>& values) {
+  std::vector<std::string> names;
+  for (const Value value : values) names.emplace_back(name(value));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+}  // namespace
+
+std::vector<std::string> benchmark_arguments(const Config& config) {
+  static constexpr std::string_view kPlacements[] = {"out", "in", "both"};
+  static constexpr std::string_view kCadences[] = {"auto", "isolated", "stream"};
+  const Config defaults;
+  std::vector<std::string> words;
+  const auto add = [&](std::string_view option, const auto& value) {
+    words.push_back(fmt::format("--{}={}", option, value));
+  };
+  const auto add_unless = [&](std::string_view option, const auto& value, const auto& usual) {
+    if (!(value == usual)) add(option, value);
+  };
+  if (config.sizes.empty()) {
+    add("minbytes", config.minbytes);
+    add("maxbytes", config.maxbytes);
+    add("stepbytes", config.stepbytes);
+    add("stepfactor", config.stepfactor);
+  } else {
+    add("sizes", fmt::format("{}", fmt::join(config.sizes, ",")));
+  }
+  add("datatype", name_list(config.dtypes));
+  add("op", name_list(config.ops));
+  add("root", config.all_roots ? "all" : std::to_string(config.root));
+  add("placement", kPlacements[static_cast<int>(config.placement)]);
+  add("backend", name(config.backend));
+  if (config.stat) {
+    words.emplace_back("--stat");
+    add("cadence", kCadences[static_cast<int>(config.cadence)]);
+  }
+  add("check", config.check);
+  add_unless("nthreads", config.nthreads, defaults.nthreads);
+  add_unless("ngpus", config.ngpus, defaults.ngpus);
+  add_unless("ranks-per-gpu", config.ranks_per_gpu, defaults.ranks_per_gpu);
+  add_unless("agg_iters", config.agg_iters, defaults.agg_iters);
+  add_unless("parallel_init", config.parallel_init ? 1 : 0, 0);
+  add_unless("blocking", config.blocking, defaults.blocking);
+  add_unless("stream_null", config.stream_null ? 1 : 0, 0);
+  add_unless("timeout", config.timeout_s, defaults.timeout_s);
+  add_unless("cudagraph", config.cudagraph, defaults.cudagraph);
+  add_unless("local_register", config.local_register, defaults.local_register);
+  if (config.cta_policy) add("cta_policy", *config.cta_policy);
+  add_unless("unalign", config.unalign, defaults.unalign);
+  return words;
 }
 
 }  // namespace busbar

@@ -2,18 +2,38 @@
 
 #include "common/base/config.h"
 #include "common/mpi/child.h"
-#include "driver/compare/launch_results.h"
+#include "common/record/read_run.h"
+#include "driver/compare/comparison.h"
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace busbar {
+
+/// What the launches of one variant brought.
+struct VariantRuns {
+  Variant variant;
+  std::vector<RunFile> runs;  ///< one per launch
+  std::string why_not;        ///< not empty: a launch failed, and how; its runs do not count
+};
+
+/// Launches as a comparison: one per type, operation and root, with one number per launch and size (its median), Mann
+/// and Whitney's test and Hodges and Lehmann's shift. The first variant is the library's own choice. A row that a
+/// variant's launch did not measure is n/a there. Throws Error(not_possible) where the launches did not measure the
+/// same thing (ranks, backend, cadence), or the first variant measured nothing.
+std::vector<Comparison> compare_runs(const Collective& collective, std::span<const VariantRuns> variants, double delta,
+                                     bool in_place);
+
+/// Launches of each variant that `cells` comparisons need so that Holm's adjustment can still let a difference pass:
+/// the least p of Mann and Whitney, 2 / (2n over n), times the cells is at most 0.02. At least 6.
+int launches_for(std::size_t cells);
 
 /// A folder for the launches' result files, which process 0 of a launch writes and we read: in the current directory,
 /// because hosts of a cluster share that rather than /tmp. Gone with this object.
@@ -82,5 +102,10 @@ std::size_t planned_cells(const Config& config, const Collective& collective);
 /// The time that a launch needs beside measuring, and that one of so many cells needs to measure, for estimates [s].
 inline constexpr double kLaunchOverhead = 2;
 double measuring_time_s(std::size_t cells);
+
+/// The options of a benchmark executable that measures as `config` says, whatever its source (command line, file):
+/// sizes, types, operations, root, placement, how calls are made and checked. What a single run must not share with
+/// others (its files, its limits of time, the seed) is left out.
+std::vector<std::string> benchmark_arguments(const Config& config);
 
 }  // namespace busbar

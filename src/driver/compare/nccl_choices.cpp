@@ -1,6 +1,8 @@
 #include "driver/compare/nccl_choices.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/split_text.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
 
@@ -25,22 +27,15 @@ constexpr std::array<std::string_view, 6> kOfAllReduce{"Tree",         "Ring", "
 constexpr std::array<std::string_view, 4> kOfGatherLike{"Ring", "CollNetDirect", "NVLS", "PAT"};
 constexpr std::array<std::string_view, 1> kOfRooted{"Ring"};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 std::string find_name(std::string_view text, std::span<const std::string_view> names, std::string_view what) {
   const bool all_but = text.starts_with('^');
   const std::string_view bare = all_but ? text.substr(1) : text;
   for (std::string_view name : names) {
-    if (lower(name) == lower(bare)) return fmt::format("{}{}", all_but ? "^" : "", name);
+    if (lower_case(name) == lower_case(bare)) return fmt::format("{}{}", all_but ? "^" : "", name);
   }
-  const std::string nearest = nearest_choice(bare, {names.begin(), names.end()});
   throw Error(ExitCode::bad_config,
               fmt::format("NCCL has no {} {}{}; choose from: {}", what, in_quotes(text),
-                          nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(names, " ")));
+                          did_you_mean(bare, {names.begin(), names.end()}), fmt::join(names, " ")));
 }
 
 /// Empty: the collective is made of sends and receives.
@@ -118,7 +113,7 @@ std::string for_collective(const Collective& collective, std::string_view value)
   for (char c : collective.name) {
     if (c != '_') function += c;
   }
-  return fmt::format("{}:{}", function, lower(value));
+  return fmt::format("{}:{}", function, lower_case(value));
 }
 
 std::optional<std::string> nccl_why_not(const Operation& op, std::string_view algorithm, std::string_view protocol,
@@ -131,14 +126,14 @@ std::optional<std::string> nccl_why_not(const Operation& op, std::string_view al
 
   std::string reason;
   for (std::string_view a : left_by(algorithm, kAlgorithms)) {
-    if (std::find(with_kernels.begin(), with_kernels.end(), a) == with_kernels.end()) {
+    if (!contains(with_kernels, a)) {
       if (reason.empty()) {
         reason = fmt::format("NCCL has no {} kernel for {} (it has {})", a, collective, fmt::join(with_kernels, ", "));
       }
       continue;
     }
     const auto protocols = left_by(protocol, kProtocols);
-    const bool simple = std::find(protocols.begin(), protocols.end(), "Simple") != protocols.end();
+    const bool simple = contains(protocols, "Simple");
     if (!simple && a != "Ring" && a != "Tree") {
       reason = fmt::format("{} runs with the Simple protocol only", a);
       continue;

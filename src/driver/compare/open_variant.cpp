@@ -1,10 +1,9 @@
-#include "driver/compare/open_variant.h"
-
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/mpi/collectively.h"
 #include "driver/compare/nccl_choices.h"
+#include "driver/compare/rounds.h"
 
 #include <cstdlib>
 #include <optional>

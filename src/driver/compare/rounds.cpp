@@ -1,5 +1,6 @@
 #include "driver/compare/rounds.h"
 
+#include "common/base/lists.h"
 #include "common/base/units.h"
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
@@ -22,19 +23,24 @@ constexpr std::size_t kSlotBytes = std::size_t{32} << 20;
 /// Time of a half-round's samples [s]: short against the machine's drift, long against the agreement at its end.
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
 
-bool is_look(int rounds) { return std::find(kLooks.begin(), kLooks.end(), rounds) != kLooks.end(); }
+bool is_look(int rounds) { return contains(kLooks, rounds); }
 
 /// Nothing below can be said of what is not a time.
 double positive(double time_s) { return std::max(time_s, 1e-12); }
 
 }  // namespace
 
+int count_nodes(const Comm& comm) {
+  const Comm host = comm.split_by_host();
+  return static_cast<int>(comm.sum(std::int64_t{host.rank() == 0}));
+}
+
 std::vector<std::size_t> round_order(std::uint64_t seed, std::uint64_t case_number, int round,
                                      std::vector<std::size_t> active) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // spreads neighbouring numbers over all bits
   Random random(seed * kOdd + case_number * 1000003 + static_cast<std::uint64_t>(round / 2));
   random.shuffle(std::span(active));
-  if (round % 2 == 1) std::reverse(active.begin(), active.end());
+  if (round % 2 == 1) std::ranges::reverse(active);
   return active;
 }
 
@@ -229,7 +235,7 @@ void Rounds::race(ComparedCase& compared, std::vector<Racer>& racers, std::vecto
       judge_rounds(compared, settings_.delta);
       for (std::size_t v : too_slow(compared, settings_.delta)) {
         compared.variants[v].dropped = true;
-        active.erase(std::find(active.begin(), active.end(), v));
+        active.erase(std::ranges::find(active, v));
       }
       if (settled(compared, settings_.delta)) return;
     }

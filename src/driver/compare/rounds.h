@@ -4,8 +4,9 @@
 #include "common/measure/sampler.h"
 #include "common/measure/verify.h"
 #include "common/measure/watched_steps.h"
+#include "common/mpi/comm.h"
+#include "driver/compare/comparison.h"
 #include "driver/compare/variants.h"
-#include "driver/compare/verdicts.h"
 
 #include <functional>
 #include <memory>
@@ -14,11 +15,20 @@
 
 namespace busbar {
 
+/// Hosts of a communicator. Collective.
+int count_nodes(const Comm& comm);
+
 /// A variant's communicator, or why there is none.
 struct OpenedVariant {
   std::unique_ptr<Backend> backend;  ///< null where why_not says why
   std::string why_not;
 };
+
+/// The variant's own communicator on `group`, made while its settings are in force; they are taken back afterwards.
+/// Where the library refuses the settings, no backend but the reason. Collective over `world`; throws as open_backend
+/// does for everything else.
+OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
+                           const Comm& world, const Comm& group);
 
 /// The variants' order in a round: `active` shuffled; every second round is the mirror image of the one before, so that
 /// each variant stands as early as late. Pure, so that all processes agree.

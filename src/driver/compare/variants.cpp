@@ -2,9 +2,9 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/split_text.h"
 #include "common/base/suggest.h"
 #include "common/base/units.h"
-#include "driver/compare/communicator_settings.h"
 #include "driver/compare/nccl_choices.h"
 
 #include <fmt/format.h>
@@ -16,6 +16,47 @@
 #include <string_view>
 
 namespace busbar {
+namespace {
+
+constexpr std::array<std::string_view, 2> kOmpi{"ompi.algorithm", "ompi.segmentsize"};
+
+/// Read again whenever NCCL makes a communicator.
+constexpr std::array<std::string_view, 8> kPerCommunicator{
+    "NCCL_ALGO",           "NCCL_PROTO",           "NCCL_THREAD_THRESHOLDS", "NCCL_NET",
+    "NCCL_COLLNET_ENABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_TOPO_FILE",         "NCCL_GRAPH_FILE"};
+
+/// Fields of ncclConfig_t; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
+constexpr std::array<std::string_view, 7> kConfigFields{"nccl.ctas",           "nccl.minCTAs",   "nccl.maxCTAs",
+                                                        "nccl.cgaClusterSize", "nccl.CTAPolicy", "nccl.nvlsCTAs",
+                                                        "nccl.netName"};
+
+}  // namespace
+
+std::vector<std::string> settings_of_communicators() {
+  std::vector<std::string> names(kOmpi.begin(), kOmpi.end());
+  names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
+  names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
+  return names;
+}
+
+bool rereads_per_communicator(std::string_view name) {
+  const std::vector<std::string> known = settings_of_communicators();
+  // Any number that coll_tuned reads when a communicator is made.
+  return contains(known, name) || name.starts_with("ompi.coll_tuned_");
+}
+
+std::string_view setting_in_one_job(std::string_view name) {
+  if (name.ends_with("_NCHANNELS") || name == "NCCL_MIN_CTAS" || name == "NCCL_MAX_CTAS" || name.ends_with("_NRINGS")) {
+    return "nccl.ctas";
+  }
+  if (name == "NCCL_NVLS_ENABLE") return "NCCL_ALGO=^NVLS";
+  if (name == "NCCL_PAT_ENABLE") return "NCCL_ALGO=^PAT";
+  if (name == "NCCL_CGA_CLUSTER_SIZE") return "nccl.cgaClusterSize";
+  if (name == "NCCL_CTA_POLICY") return "nccl.CTAPolicy";
+  if (name == "NCCL_NVLS_NCHANNELS") return "nccl.nvlsCTAs";
+  return {};
+}
+
 namespace {
 
 constexpr std::string_view kOmpiAlgorithm = "ompi.algorithm";
@@ -36,10 +77,8 @@ void check_name(const std::string& name) {
     throw_bad_config(fmt::format("{} is read when MPI starts, so one job cannot vary it: {}", name, kRemedy));
   }
   const std::vector<std::string> known = settings_of_communicators();
-  const std::string nearest = nearest_choice(name, known);
   throw_bad_config(fmt::format("no setting {} can be varied in one job{}; choose from: {}", in_quotes(name),
-                               nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
-                               fmt::join(known, " ")));
+                               did_you_mean(name, known), fmt::join(known, " ")));
 }
 
 void check_backend(std::string_view name, const BackendTraits& backend) {
@@ -110,15 +149,8 @@ Varied make_varied(const std::string& name, const std::vector<std::string>& valu
 Varied parse_vary(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) throw_bad_config(fmt::format("{} is not NAME=V1,V2", in_quotes(text)));
-  std::vector<std::string> values;
-  std::string_view list = text.substr(equals + 1);
-  while (true) {
-    const std::size_t comma = list.find(',');
-    values.emplace_back(list.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return make_varied(std::string(text.substr(0, equals)), values);
+  const std::vector<std::string_view> values = split_list(text.substr(equals + 1));
+  return make_varied(std::string(text.substr(0, equals)), {values.begin(), values.end()});
 }
 
 void check_vary_in_one_job(std::span<const Varied> varied) {
@@ -184,8 +216,7 @@ std::vector<Variant> make_variants(std::span<const Varied> varied, const Collect
 }
 
 const std::string* setting(const Variant& variant, std::string_view name) {
-  const auto found =
-      std::find_if(variant.settings.begin(), variant.settings.end(), [&](const auto& s) { return s.first == name; });
+  const auto found = std::ranges::find_if(variant.settings, [&](const auto& s) { return s.first == name; });
   return found == variant.settings.end() ? nullptr : &found->second;
 }
 
@@ -227,7 +258,7 @@ constexpr std::array<FieldVariable, 6> kFieldVariables{{{"nccl.minCTAs", "NCCL_M
 /// "4M" as "4194304"; anything that is not digits and a unit stays.
 std::string in_bytes(const std::string& value) {
   const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-  const auto unit = std::find_if_not(value.begin(), value.end(), digit);
+  const auto unit = std::ranges::find_if_not(value, digit);
   if (unit == value.begin() || unit == value.end() || std::string_view("KMGTkmgt").find(*unit) == std::string::npos) {
     return value;
   }
@@ -244,8 +275,7 @@ void add_config_field(const std::string& name, const std::string& value, Environ
     environment.emplace_back("NCCL_MAX_CTAS", value);
     return;
   }
-  const auto* field = std::find_if(kFieldVariables.begin(), kFieldVariables.end(),
-                                   [&](const FieldVariable& f) { return f.field == name; });
+  const auto* field = std::ranges::find_if(kFieldVariables, [&](const FieldVariable& f) { return f.field == name; });
   if (field == kFieldVariables.end()) {
     throw Error(ExitCode::bad_config,
                 fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));

@@ -4,8 +4,8 @@
 #include "common/mpi/launcher.h"
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
+#include "driver/compare/comparison.h"
 #include "driver/compare/launch_rounds.h"
-#include "driver/compare/verdicts.h"
 #include "driver/fingerprint/fingerprint_run.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ std::vector<std::string> words_without(const Emitted& file, const VerifySettings
   std::vector<std::string> unset, set;
   for (const auto& variable : file.environment) {
     const auto& user = settings.user_environment;
-    const auto kept = std::find_if(user.begin(), user.end(), [&](const auto& u) { return u.first == variable.first; });
+    const auto kept = std::ranges::find_if(user, [&](const auto& u) { return u.first == variable.first; });
     if (kept == user.end()) {
       unset.insert(unset.end(), {"-u", variable.first});
     } else {
@@ -262,6 +262,15 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
 }
 
 }  // namespace
+
+VerifySettings verify_settings(const CompareOptions& options, const Config& config,
+                               std::vector<std::pair<std::string, std::string>> user_environment) {
+  return {.launch = options.launch,
+          .config = config,
+          .user_environment = std::move(user_environment),
+          .delta = options.delta,
+          .timeout_s = options.launch_timeout_s};
+}
 
 std::vector<std::pair<std::string, std::string>> read_user_environment() {
   std::vector<std::pair<std::string, std::string>> user;

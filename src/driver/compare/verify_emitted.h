@@ -2,7 +2,7 @@
 
 #include "common/base/config.h"
 #include "common/base/error.h"
-#include "driver/compare/compare_emit.h"
+#include "driver/compare/emit.h"
 
 #include <span>
 #include <string>
@@ -21,6 +21,10 @@ struct VerifySettings {
   int launches = 6;      ///< with the file, and as many without
   double timeout_s = 0;  ///< of one launch; 0: chosen from what it measures
 };
+
+/// What the command line says of it.
+VerifySettings verify_settings(const CompareOptions& options, const Config& config,
+                               std::vector<std::pair<std::string, std::string>> user_environment);
 
 /// Our environment as it is now: to be asked before `busbar compare` sets anything in it.
 std::vector<std::pair<std::string, std::string>> read_user_environment();

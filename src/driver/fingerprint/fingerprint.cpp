@@ -2,19 +2,24 @@
 
 #include "common/backends/mpi/ompi_rules.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/suggest.h"
+#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/measure/plan.h"
 #include "common/mpi/launcher.h"
+#include "common/mpi/session.h"
 #include "common/output/report_file.h"
+#include "common/record/envelope.h"
+#include "common/record/json_values.h"
 #include "driver/command/subcommand.h"
-#include "driver/fingerprint/fingerprint_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +27,101 @@
 #include <cstdlib>
 
 namespace busbar {
+namespace {
+
+std::vector<std::string> names(CollectiveId id, const std::vector<OmpiChoice>& choices) {
+  std::vector<std::string> result;
+  for (const OmpiChoice& choice : choices) result.push_back(describe(id, choice));
+  return result;
+}
+
+/// The other algorithms that send the same as this one, in words.
+std::string alike(CollectiveId id, const KnownFingerprint& one, const std::vector<KnownFingerprint>& all) {
+  std::vector<std::string> others;
+  for (const KnownFingerprint& other : all) {
+    if (&other != &one && other.why_not.empty() && other.sent == one.sent) others.push_back(describe(id, other.choice));
+  }
+  return others.empty() ? "" : fmt::format("   as {}", fmt::join(others, ", "));
+}
+
+Json sent_json(const SentMatrix& sent) {
+  Json ranks = Json::array();
+  for (std::size_t r = 0; r < sent.size(); ++r) {
+    const Sent sum = total(sent[r]);
+    Json peers = Json::array();
+    for (std::size_t p = 0; p < sent[r].size(); ++p) {
+      const Sent& to = sent[r][p];
+      if (to.messages > 0) peers.push_back({{"rank", p}, {"messages", to.messages}, {"bytes", to.nbytes}});
+    }
+    ranks.push_back({{"rank", r}, {"messages", sum.messages}, {"bytes", sum.nbytes}, {"to", peers}});
+  }
+  return ranks;
+}
+
+Json case_json(const FingerprintResult& r) {
+  const FingerprintCase& c = r.fingerprint_case;
+  Json algorithms = Json::array();
+  for (const KnownFingerprint& k : r.known) {
+    Json one{{"id", k.choice.algorithm},
+             {"name", ompi_algorithm_name(c.collective->id, k.choice.algorithm)},
+             {"segment_bytes", k.choice.segment_bytes}};
+    if (k.why_not.empty()) {
+      one["sent"] = sent_json(k.sent);
+    } else {
+      one["why_not"] = k.why_not;
+    }
+    algorithms.push_back(one);
+  }
+  Json result{{"collective", c.collective->name},
+              {"bytes", c.nbytes},
+              {"dtype", name(c.dtype)},
+              {"nranks", r.nranks},
+              {"library", r.library},
+              {"setting", r.setting},
+              {"sent", sent_json(r.sent)},
+              {"consistent", names(c.collective->id, consistent(r.sent, r.known))}};
+  if (r.without_rules) result["without_rules"] = sent_json(*r.without_rules);
+  result["algorithms"] = algorithms;
+  return result;
+}
+
+}  // namespace
+
+std::string describe_consistent(const Collective& collective, const std::vector<OmpiChoice>& choices) {
+  if (choices.empty()) return "{}: none of the algorithms below";
+  return fmt::format("{{{}}}{}", fmt::join(names(collective.id, choices), ", "),
+                     choices.size() > 1 ? ": alike here" : "");
+}
+
+std::string fingerprint_text(const FingerprintResult& r) {
+  const FingerprintCase& c = r.fingerprint_case;
+  std::string text = fmt::format("# {} of {} {}{} on {} ranks, {}\n", c.collective->name, format_bytes(c.nbytes),
+                                 name(c.dtype), c.op ? fmt::format(" {}", name(*c.op)) : "", r.nranks, r.library);
+  text += fmt::format("{:<26}{}\n", r.setting, describe(r.sent));
+  if (!r.known.empty()) {
+    text +=
+        fmt::format("{:<26}{}\n", "  consistent with", describe_consistent(*c.collective, consistent(r.sent, r.known)));
+  }
+  if (r.without_rules) {
+    text += fmt::format("{:<26}{}{}\n", "without the rules file", describe(*r.without_rules),
+                        *r.without_rules == r.sent ? ": the file changes nothing here" : "");
+  }
+  for (const KnownFingerprint& k : r.known) {
+    text +=
+        fmt::format("  {:<24}{}\n", describe(c.collective->id, k.choice),
+                    k.why_not.empty() ? describe(k.sent) + alike(c.collective->id, k, r.known) : "n/a: " + k.why_not);
+  }
+  return text;
+}
+
+std::string fingerprint_json(const std::vector<FingerprintResult>& results) {
+  Json cases = Json::array();
+  for (const FingerprintResult& result : results) cases.push_back(case_json(result));
+  Json document = envelope_json({"fingerprint", local_timestamp(), {hostname()}, own_command()});
+  document["cases"] = std::move(cases);
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 namespace {
 
 /// Each takes about half a second; more is a slip of the sizes.
@@ -68,15 +168,12 @@ std::string help() {
 }
 
 const Collective* collective_of(const std::vector<std::string>& words) {
-  std::vector<std::string> names;
-  for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
-  const std::string choices = fmt::format("choose from: {}", fmt::join(names, " "));
-  if (words.size() != 1) throw Error(ExitCode::bad_config, "which collective? one of them; " + choices);
+  const std::vector<std::string> names = collective_names();
+  if (words.size() != 1) {
+    throw_bad_config(fmt::format("which collective? one of them; choose from: {}", fmt::join(names, " ")));
+  }
   if (const Collective* found = find_collective(words[0])) return found;
-  const std::string nearest = nearest_choice(words[0], names);
-  throw Error(ExitCode::bad_config,
-              fmt::format("unknown collective {}{}; {}", in_quotes(words[0]),
-                          nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), choices));
+  throw_bad_config(unknown_choice("collective", words[0], names));
 }
 
 /// Options that would have to be ignored.
@@ -84,7 +181,7 @@ void refuse_meaningless(const Arguments& a, const std::vector<std::string>& give
   constexpr std::array<std::string_view, 9> kTaken{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes",
                                                    "datatype", "op",       "root",      "output_file"};
   for (const std::string& name : given) {
-    if (std::find(kTaken.begin(), kTaken.end(), name) == kTaken.end()) {
+    if (!contains(kTaken, name)) {
       throw Error(ExitCode::bad_config,
                   fmt::format("--{} has no meaning in fingerprint, which measures no time", name));
     }
@@ -103,19 +200,13 @@ Arguments read_arguments(int argc, char** argv) {
   a.help = split.help;
   if (a.help) return a;
   a.collective = collective_of(split.words);
-  std::vector<const char*> rest;
-  for (const std::string& word : split.rest) rest.push_back(word.c_str());
-  const CommandLine line = scan_arguments(static_cast<int>(rest.size()), rest.data());
-  const Configured configured = configure(line, std::nullopt, ::getenv);
+  const Configured configured = configure(scan_rest(split.rest), std::nullopt, ::getenv);
   a.config = configured.config;
-  const auto given = [&](std::string_view name) {
-    return std::find(configured.set_by_user.begin(), configured.set_by_user.end(), name) !=
-           configured.set_by_user.end();
-  };
+  const auto given = [&](std::string_view name) { return contains(configured.set_by_user, name); };
   if (!given("minbytes") && !given("maxbytes") && !given("sizes")) a.config.sizes = {65536};
   if (given("minbytes") && !given("maxbytes")) a.config.sizes = {a.config.minbytes};
   if (!a.config.sizes.empty()) {
-    a.config.maxbytes = *std::max_element(a.config.sizes.begin(), a.config.sizes.end());
+    a.config.maxbytes = *std::ranges::max_element(a.config.sizes);
   }
   refuse_meaningless(a, configured.set_by_user);
   return a;

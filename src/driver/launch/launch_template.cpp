@@ -1,6 +1,8 @@
 #include "driver/launch/launch_template.h"
 
 #include "common/base/error.h"
+#include "common/base/read_file.h"
+#include "common/base/split_text.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>
@@ -8,8 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string_view>
 
 namespace busbar {
 namespace {
@@ -22,14 +30,8 @@ std::string_view placeholder(std::string_view text, std::size_t at) {
   const std::size_t end = text.find('}', at);
   if (end == std::string_view::npos) return {};
   const std::string_view name = text.substr(at + 1, end - at - 1);
-  const bool word = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
+  const bool word = std::ranges::all_of(name, [](unsigned char c) { return std::isalpha(c) != 0; });
   return word ? name : std::string_view{};
-}
-
-std::string joined_for_shell(const std::vector<std::string>& command) {
-  std::vector<std::string> quoted_words;
-  for (const std::string& word : command) quoted_words.push_back(quote_for_shell(word));
-  return fmt::format("{}", fmt::join(quoted_words, " "));
 }
 
 }  // namespace
@@ -66,10 +68,16 @@ std::string quote_for_shell(std::string_view word) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || std::string_view("_-+=./,:@%").find(c) != std::string_view::npos;
   };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  if (!word.empty() && std::ranges::all_of(word, plain)) return std::string(word);
   std::string result = "'";
   for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
+}
+
+std::string join_for_shell(const std::vector<std::string>& command) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : command) quoted.push_back(quote_for_shell(word));
+  return fmt::format("{}", fmt::join(quoted, " "));
 }
 
 std::vector<std::string> launch_command(std::string_view launch_template, std::optional<int> nranks,
@@ -91,7 +99,7 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
       }
       i += name.size() + 1;
       if (name == "cmd") {
-        filled += joined_for_shell(command);
+        filled += join_for_shell(command);
         has_command = true;
       } else if (name == "ranks" && nranks) {
         filled += std::to_string(*nranks);
@@ -125,6 +133,126 @@ std::vector<std::pair<std::string, std::string>> launch_environment() {
   set("OMPI_MCA_rmaps_base_oversubscribe", "1");
   set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
   return settings;
+}
+
+namespace {
+
+// Open MPI's, and MPICH's and Intel MPI's -f and -hosts.
+constexpr std::array<std::string_view, 6> kFileOptions{"--hostfile",   "-hostfile",          "--machinefile",
+                                                       "-machinefile", "--default-hostfile", "-f"};
+constexpr std::array<std::string_view, 4> kHostOptions{"--host", "-host", "-H", "-hosts"};
+
+/// Where an option's value stands in the words.
+struct Place {
+  std::size_t word = 0;
+  std::size_t offset = 0;  ///< behind "--hostfile="
+};
+
+template <std::size_t N>
+std::optional<Place> find_value(const std::vector<std::string>& words, const std::array<std::string_view, N>& names) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "{cmd}") break;
+    for (const std::string_view name : names) {
+      if (words[i] == name && i + 1 < words.size()) return Place{i + 1, 0};
+      if (words[i].starts_with(name) && words[i].size() > name.size() && words[i][name.size()] == '=') {
+        return Place{i, name.size() + 1};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string value_at(const std::vector<std::string>& words, const Place& place) {
+  return words[place.word].substr(place.offset);
+}
+
+int number_or(std::string_view text, int otherwise) {
+  int value = otherwise;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : otherwise;
+}
+
+/// "node3 slots=2", "node3:2": the host of a line of a host file; nothing for a comment.
+std::optional<LaunchHost> host_of_line(std::string_view line) {
+  std::istringstream fields{std::string(line.substr(0, line.find('#')))};
+  std::string word;
+  if (!(fields >> word)) return std::nullopt;
+  LaunchHost host;
+  const std::size_t colon = word.find(':');
+  host.name = word.substr(0, colon);
+  if (colon != std::string::npos) host.slots = number_or(std::string_view(word).substr(colon + 1), 1);
+  while (fields >> word) {
+    if (word.starts_with("slots=")) host.slots = number_or(std::string_view(word).substr(6), 1);
+  }
+  return host;
+}
+
+bool is_srun(const std::vector<std::string>& words) {
+  return !words.empty() && std::filesystem::path(words.front()).filename() == "srun";
+}
+
+/// Names are told as people write them: node3 and node3.cluster.org are one host.
+bool names_same(std::string_view a, std::string_view b) { return a.substr(0, a.find('.')) == b.substr(0, b.find('.')); }
+
+bool is_excluded(const std::string& host, const std::set<std::string>& excluded) {
+  return std::ranges::any_of(excluded, [&](const std::string& e) { return names_same(host, e); });
+}
+
+}  // namespace
+
+std::vector<LaunchHost> launch_hosts(const std::vector<std::string>& words) {
+  std::vector<LaunchHost> hosts;
+  const auto add = [&](const LaunchHost& host) {
+    const auto same = std::ranges::find_if(hosts, [&](const LaunchHost& h) { return h.name == host.name; });
+    if (same != hosts.end()) {
+      same->slots += host.slots;
+    } else {
+      hosts.push_back(host);
+    }
+  };
+  if (const auto file = find_value(words, kFileOptions)) {
+    std::istringstream lines(read_file(value_at(words, *file), "the launch command's host file"));
+    for (std::string line; std::getline(lines, line);) {
+      if (const auto host = host_of_line(line)) add(*host);
+    }
+  } else if (const auto list = find_value(words, kHostOptions)) {
+    const std::string value = value_at(words, *list);
+    for (const std::string_view item : split_text(value, ',')) {
+      if (const auto host = host_of_line(item)) add(*host);
+    }
+  }
+  return hosts;
+}
+
+bool can_exclude(const std::vector<std::string>& words) {
+  return is_srun(words) || find_value(words, kFileOptions) || find_value(words, kHostOptions);
+}
+
+ReducedLaunch without_hosts(const std::vector<std::string>& words, const std::set<std::string>& excluded,
+                            const std::string& hostfile) {
+  ReducedLaunch reduced{words, {}};
+  if (excluded.empty()) return reduced;
+  if (const auto file = find_value(words, kFileOptions)) {
+    std::istringstream lines(read_file(value_at(words, *file), "the launch command's host file"));
+    for (std::string line; std::getline(lines, line);) {
+      const auto host = host_of_line(line);
+      if (host && !is_excluded(host->name, excluded)) reduced.hostfile_text += line + "\n";
+    }
+    std::string& word = reduced.words[file->word];
+    word = word.substr(0, file->offset) + hostfile;
+  } else if (const auto list = find_value(words, kHostOptions)) {
+    std::vector<std::string_view> left;
+    const std::string value = value_at(words, *list);
+    for (const std::string_view item : split_text(value, ',')) {
+      const auto host = host_of_line(item);
+      if (host && !is_excluded(host->name, excluded)) left.push_back(item);
+    }
+    std::string& word = reduced.words[list->word];
+    word = fmt::format("{}{}", word.substr(0, list->offset), fmt::join(left, ","));
+  } else if (is_srun(words)) {
+    reduced.words.insert(reduced.words.begin() + 1, fmt::format("--exclude={}", fmt::join(excluded, ",")));
+  }
+  return reduced;
 }
 
 }  // namespace busbar

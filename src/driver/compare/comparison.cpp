@@ -1,5 +1,6 @@
-#include "driver/compare/verdicts.h"
+#include "driver/compare/comparison.h"
 
+#include "common/base/lists.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
@@ -227,7 +228,7 @@ std::vector<NamedCrossover> named_crossovers(const Comparison& comparison) {
   const auto leads = [&](std::size_t v, std::uint64_t nbytes) {
     for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
       if (comparison.cases[i].row_case.nbytes != nbytes) continue;
-      return std::find(leading[i].begin(), leading[i].end(), v) != leading[i].end();
+      return contains(leading[i], v);
     }
     return false;
   };
@@ -242,7 +243,7 @@ std::vector<NamedCrossover> named_crossovers(const Comparison& comparison) {
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const NamedCrossover& x, const NamedCrossover& y) {
+  std::ranges::stable_sort(found, [](const NamedCrossover& x, const NamedCrossover& y) {
     return x.crossover.low != y.crossover.low ? x.crossover.low < y.crossover.low : x.above < y.above;
   });
   return found;
@@ -278,13 +279,17 @@ CellCounts count_cells(const Comparison& comparison) {
   return counts;
 }
 
+bool any_wrong(std::span<const Comparison> comparisons) {
+  return std::ranges::any_of(comparisons, [](const Comparison& c) { return count_cells(c).wrong > 0; });
+}
+
 namespace {
 
 constexpr double kNarrow = 1.10;  // of the ends of a bracket
 constexpr double kNear = 1.03;
 
 bool measured_near(const Comparison& comparison, double nbytes) {
-  return std::any_of(comparison.cases.begin(), comparison.cases.end(), [&](const ComparedCase& c) {
+  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& c) {
     const auto at = static_cast<double>(c.row_case.nbytes);
     return at < nbytes * kNear && nbytes < at * kNear;
   });
@@ -304,8 +309,7 @@ std::optional<std::uint64_t> next_size_between(const Comparison& comparison) {
 }
 
 bool is_new(const Comparison& comparison, std::uint64_t nbytes) {
-  return std::none_of(comparison.cases.begin(), comparison.cases.end(),
-                      [&](const ComparedCase& c) { return c.row_case.nbytes == nbytes; });
+  return std::ranges::none_of(comparison.cases, [&](const ComparedCase& c) { return c.row_case.nbytes == nbytes; });
 }
 
 }  // namespace busbar
