@@ -17,7 +17,7 @@ from experiment import arguments, executable, machine, median, percent_of, run_j
 
 SIZES = (64, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
 BAND = 0.02
-SAME_SETTINGS_US = 0.030  # kSameSettingsDiffer of src/driver/compare/verdicts.h
+SAME_SETTINGS_US = 0.030  # kSameSettingsDiffer of src/driver/compare/comparison.h
 # The library's own choice, by the name that --vary takes for it.
 SAME = "ompi.algorithm=default"
 

@@ -3,7 +3,7 @@
 
 #include "accept_fixture.h"
 #include "driver/accept/judge_acceptance.h"
-#include "driver/accept/judge_bound.h"
+#include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
 
 #include <catch2/catch.hpp>

@@ -1,16 +1,194 @@
 #include "driver/accept/accept_command.h"
 
+#include "common/base/embedded_file.h"
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/read_file.h"
+#include "common/base/split_text.h"
+#include "common/base/suggest.h"
+#include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/mpi/child.h"
 #include "driver/accept/accept_engine.h"
-#include "driver/accept/accept_options.h"
+#include "driver/accept/read_accept_plan.h"
+#include "driver/command/subcommand.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <filesystem>
+#include <span>
 
 namespace busbar {
+namespace {
+
+std::string file_name(std::string_view text) {
+  if (text.empty()) throw_bad_config("the file name is empty");
+  return std::string(text);
+}
+
+double parse_margin(std::string_view text) {
+  const double margin = parse_fraction(text);
+  if (margin >= 0.5) throw_bad_config(fmt::format("{} is not a margin below 50 %, such as 5%", in_quotes(text)));
+  return margin;
+}
+
+/// The last `kHidden` are for launched ranks.
+constexpr std::size_t kHidden = 4;
+
+std::vector<OwnOption> own_options(AcceptOptions& o) {
+  using Text = std::string_view;
+  std::vector<OwnOption> options{
+      {"launch", "COMMAND", "start each part as a launch of its own, so: a hang or crash ends that part only",
+       [&](Text t) { o.launch = t; }},
+      {"ranks", "N", "with --launch: what {ranks} in it stands for",
+       [&](Text t) { o.nranks = parse_int(t, 1, 1 << 24); }},
+      {"report", "FILE.html", "write the report, one file that opens anywhere",
+       [&](Text t) { o.report = file_name(t); }},
+      {"resume", "FILE", "go on where the run that wrote these results was cut short",
+       [&](Text t) { o.resume = file_name(t); }},
+      {"baseline", "FILE", "compare with the results of an earlier run", [&](Text t) { o.baseline = file_name(t); }},
+      {"baseline-margin", "X%", "what two runs of a healthy cluster may differ by; 5% as a rule",
+       [&](Text t) { o.baseline_margin = parse_margin(t); }},
+      {"save-baseline", "FILE", "write the results as a baseline, where the verdict is PASS or WARN",
+       [&](Text t) { o.save_baseline = file_name(t); }},
+      {"strict", "", "a warning fails too (exit code 7)", [&](Text) { o.strict = true; }},
+      {"part", "IDS", "for launched ranks: the steps to do",
+       [&](Text t) {
+         const auto ids = split_text(t, ',');
+         o.part.assign(ids.begin(), ids.end());
+       }},
+      {"part-results", "FILE", "for launched ranks: where to leave results", [&](Text t) { o.part_results = t; }},
+      {"repetition", "N", "for launched ranks: of repeat_for", [&](Text t) { o.repetition = parse_int(t, 0); }},
+      {"left", "SECONDS", "for launched ranks: time left of the plan's", [&](Text t) { o.left_s = parse_duration(t); }},
+  };
+  std::vector<OwnOption> files = output_own_options(o.outputs);
+  options.insert(options.begin() + 3, std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
+  return options;
+}
+
+constexpr std::array<std::string_view, 10> kForEveryCell{
+    "ranks-per-gpu", "backend", "timeout", "inject", "paranoid", "ngpus", "nthreads", "seed", "dry-run", "output_file"};
+
+/// Options that would contradict the plan.
+void check_line(AcceptOptions& options) {
+  for (const Setting& setting : options.line.settings) {
+    const std::string_view name = setting.option->long_name;
+    if (!contains(kForEveryCell, name)) {
+      throw_bad_config(
+          fmt::format("{} belongs into the plan, where each cell has its own: accept takes {} for all cells",
+                      label(*setting.option), "--backend -T --inject --paranoid -g -t --seed --dry-run -J"));
+    }
+    Config config;
+    setting.option->set(config, setting.text);
+    if (name == "output_file") options.results = config.output_file;
+    if (name == "dry-run") options.dry_run = config.dry_run;
+  }
+  std::erase_if(options.line.settings, [](const Setting& setting) {
+    return setting.option->long_name == "output_file" || setting.option->long_name == "dry-run";
+  });
+  if (!options.line.config_file.empty())
+    throw_bad_config("accept reads its plan, not --config: busbar accept PLAN.yaml");
+  if (!options.resume.empty() && !options.results.empty()) {
+    throw_bad_config("--resume goes on writing its own file: leave out -J");
+  }
+}
+
+std::vector<std::string> shipped_plans() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_plans()) {
+    const bool is_plan = file.text.find("\nstages:") != std::string_view::npos;
+    if (is_plan) names.emplace_back(file.name.substr(0, file.name.rfind(".yaml")));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+AcceptArguments read_accept_arguments(int argc, const char* const* argv) {
+  AcceptArguments result;
+  AcceptOptions& options = result.options;
+  const SplitArguments split = split_arguments(argc, argv, own_options(options));
+  options.line = scan_rest(split.rest);
+  if (split.help || options.line.action == CommandLine::Action::help) result.action = CommandLine::Action::help;
+  if (options.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
+  if (result.action != CommandLine::Action::run) return result;
+  if (split.words.size() != 1) {
+    throw_bad_config(fmt::format("which plan? busbar accept PLAN.yaml, or one of those that come along: {}",
+                                 fmt::join(shipped_plans(), " ")));
+  }
+  options.plan_file = split.words.front();
+  check_line(options);
+  return result;
+}
+
+std::string accept_help() {
+  AcceptOptions unused;
+  const std::vector<OwnOption> own = own_options(unused);
+  return fmt::format(
+      "usage: mpirun -n N busbar accept PLAN.yaml [options]\n"
+      "       busbar accept PLAN.yaml --launch \"mpirun -n {{ranks}} --hostfile hosts {{cmd}}\" --ranks N [options]\n\n"
+      "Is this cluster good, and if not, where is it bad? Does what the plan says, judges every criterion, and on "
+      "FAIL\n"
+      "looks for the node or link by itself. Plans that come along, by name: {}.\n\n{}\n"
+      "Of the benchmarks' options those that hold for every cell: --backend -T --inject --paranoid -g -t --seed\n"
+      "--dry-run (steps and time), -J FILE (results; busbar-accept.json as a rule).\n\n"
+      "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/acceptance.md).\n",
+      fmt::join(shipped_plans(), " "), own_options_help(std::span(own).first(own.size() - kHidden)));
+}
+
+Config config_of(const PlanCell& cell, const AcceptOptions& options) {
+  Config config = cell.config;
+  for (const Setting& setting : options.line.settings) setting.option->set(config, setting.text);
+  config.stat = true;
+  config.show_algo = true;
+  config.per_rank = true;
+  config.dry_run = false;
+  if (options.left_s > 0) config.max_time_s = std::min(config.max_time_s, options.left_s);
+  validate(config);
+  return config;
+}
+
+AcceptPlan checked_plan(const std::string& text, const AcceptOptions& options) {
+  AcceptPlan plan = read_accept_plan(text, options.plan_file);
+  check_environment_needs(plan, !options.launch.empty() || !options.part.empty());
+  for (const PlanCell& cell : plan.cells) config_of(cell, options);
+  // Twice what healthy runs differ by is beyond doubt.
+  if (options.baseline_margin >= 0) plan.baseline_margin = {options.baseline_margin, 2 * options.baseline_margin};
+  return plan;
+}
+
+std::vector<std::string> passed_on(const AcceptOptions& options) {
+  std::vector<std::string> words;
+  for (const Setting& setting : options.line.settings) {
+    const bool is_switch = setting.option->argument.empty();
+    words.push_back(
+        fmt::format("--{}{}{}", setting.option->long_name, is_switch ? "" : "=", is_switch ? "" : setting.text));
+  }
+  return words;
+}
+
+std::string read_plan_text(const std::string& file) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown)) {
+    for (const EmbeddedFile& plan : embedded_plans()) {
+      if (plan.name == file || plan.name == file + ".yaml") return std::string(plan.text);
+    }
+    const std::vector<std::string> names = shipped_plans();
+    if (file.find('/') == std::string::npos) {
+      throw_bad_config(fmt::format("there is no plan {}{}; those that come along: {}", in_quotes(file),
+                                   did_you_mean(std::filesystem::path(file).stem().string(), names),
+                                   fmt::join(names, " ")));
+    }
+  }
+  return read_file(file, "the plan");
+}
+
 namespace {
 
 int run(const Launch& launch, int argc, char** argv) {

@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/measure/result.h"
 #include "common/record/accept_result.h"
-#include "driver/accept/accept_options.h"
+#include "driver/accept/accept_command.h"
 #include "driver/accept/accept_steps.h"
 
 #include <functional>

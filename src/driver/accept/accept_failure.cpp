@@ -1,19 +1,107 @@
 #include "driver/accept/accept_failure.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/read_file.h"
+#include "common/base/split_text.h"
 #include "common/watch/hang_json.h"
 #include "driver/compare/launch_rounds.h"
-#include "driver/launch/launcher_blame.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <optional>
+#include <regex>
+#include <set>
 
 namespace busbar {
+namespace {
+
+/// A launcher's sentence; groups: host, then rank where it has one.
+struct Sentence {
+  const char* pattern;
+  int host;
+  int rank;  ///< 0: none
+  const char* kind;
+};
+
+// Open MPI wraps its messages over lines, so that the text is searched as one.
+constexpr std::array kSentences{
+    Sentence{R"(process rank\s+(\d+)\s+with PID\s+\d+\s+on\s+node\s+(\S+)\s+exited on\s+signal)", 2, 1, "PROCESS_DEAD"},
+    Sentence{
+        R"(srun: error: ([^\s:]+): tasks? (\d+)[^\n]*: (?:Killed|Segmentation fault|Aborted|Terminated|Bus error))", 1,
+        2, "PROCESS_DEAD"},
+    Sentence{R"(Remote daemon\s*:[^\n]*on\s+node\s+([^\s,]+))", 1, 0, "HOST_UNREACHABLE"},
+    Sentence{R"(srun: error: Node failure on ([^\s,]+))", 1, 0, "HOST_UNREACHABLE"},
+    Sentence{R"(busbar: error: rank (\d+) on ([^\s,]+), )", 2, 1, "ERROR"},
+};
+
+std::string line_at(const std::string& text, std::size_t at) {
+  const std::size_t begin = text.rfind('\n', at) == std::string::npos ? 0 : text.rfind('\n', at) + 1;
+  return text.substr(begin, std::min(text.find('\n', at), text.size()) - begin);
+}
+
+bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; }
+
+bool names(std::string_view line, std::string_view host) {
+  for (std::size_t at = line.find(host); at != std::string_view::npos; at = line.find(host, at + 1)) {
+    const bool begins = at == 0 || !is_name_char(line[at - 1]);
+    const std::size_t end = at + host.size();
+    if (begins && (end == line.size() || !is_name_char(line[end]))) return true;
+  }
+  return false;
+}
+
+bool complains(std::string_view line) {
+  constexpr std::array<std::string_view, 12> kWords{
+      "daemon",      "Connection refused", "Connection timed out", "No route to host", "not resolve",
+      "unreachable", "Host key",           "Permission denied",    "unable to",        "not found",
+      "ssh:",        "failed to"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
+}
+
+/// The only known host that complaints name.
+std::optional<LauncherBlame> named_in_complaints(const std::string& text, const std::vector<std::string>& hosts) {
+  std::set<std::string> named;
+  LauncherBlame blame;
+  for (const std::string_view line : split_text(text, '\n')) {
+    if (!complains(line)) continue;
+    for (const std::string& host : hosts) {
+      if (!names(line, host)) continue;
+      named.insert(host);
+      blame.text = line;
+    }
+  }
+  if (named.size() != 1) return std::nullopt;
+  blame.host = *named.begin();
+  blame.kind = "HOST_UNREACHABLE";
+  return blame;
+}
+
+}  // namespace
+
+LauncherBlame blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts) {
+  constexpr std::size_t kMost = 64 << 10;  // regular expressions recurse on long texts
+  const std::string all(text.size() > kMost ? text.substr(text.size() - kMost) : text);
+  for (const Sentence& sentence : kSentences) {
+    std::smatch match;
+    if (!std::regex_search(all, match, std::regex(sentence.pattern))) continue;
+    LauncherBlame blame;
+    blame.host = match[static_cast<std::size_t>(sentence.host)];
+    while (!blame.host.empty() && std::ispunct(static_cast<unsigned char>(blame.host.back())) != 0)
+      blame.host.pop_back();
+    if (sentence.rank != 0) blame.rank = std::atoi(match[static_cast<std::size_t>(sentence.rank)].str().c_str());
+    blame.text = line_at(all, static_cast<std::size_t>(match.position(0)));
+    blame.kind = sentence.kind;
+    return blame;
+  }
+  return named_in_complaints(all, hosts).value_or(LauncherBlame{});
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,9 +127,8 @@ std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
 
 /// Another job of this user may write its report at the same time and place.
 bool is_of_launch(const HangEvidence& evidence, const std::vector<std::string>& hosts) {
-  return hosts.empty() || std::ranges::all_of(evidence.host_of_rank, [&](const std::string& host) {
-           return std::ranges::find(hosts, host) != hosts.end();
-         });
+  return hosts.empty() ||
+         std::ranges::all_of(evidence.host_of_rank, [&](const std::string& host) { return contains(hosts, host); });
 }
 
 std::optional<StageFailure> from_hang_report(const fs::path& path, const std::string& err,

@@ -1,5 +1,6 @@
 #include "common/backends/backend_traits.h"
 #include "common/backends/open_backend.h"
+#include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/records.h"
 #include "common/job/job.h"
@@ -13,10 +14,10 @@
 #include "common/record/accept_fields.h"
 #include "common/record/accept_result.h"
 #include "common/statistics/interval.h"
+#include "driver/accept/accept_command.h"
 #include "driver/accept/accept_engine.h"
-#include "driver/accept/accept_merge.h"
 #include "driver/accept/accept_network.h"
-#include "driver/accept/accept_options.h"
+#include "driver/accept/accept_steps.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/compare/rounds.h"
 #include "driver/compare/variants.h"
@@ -73,11 +74,6 @@ std::vector<int> world_ranks(const Comm& world, const Comm& group, int local_ran
     for (int i = 0; i < local_ranks; ++i) ranks.push_back(static_cast<int>(of_process) + i);
   }
   return ranks;
-}
-
-int count_hosts(const Comm& group) {
-  const Comm host = group.split_by_host();
-  return static_cast<int>(group.sum(std::int64_t{host.rank() == 0}));
 }
 
 std::unique_ptr<Backend> open_for(const AcceptJobContext& context, const PlanCell& cell, const Config& config,
@@ -137,7 +133,7 @@ class CoreWait {
     const double now_s = waited_for_core_s();
     const double mine = now_s < 0 || waited_s_ < 0 || wall_s <= 0 ? -1 : (now_s - waited_s_) / wall_s;
     const std::vector<double> all = group.gather(std::span(&mine, 1));
-    if (all.empty() || std::any_of(all.begin(), all.end(), [](double share) { return share < 0; })) return std::nullopt;
+    if (all.empty() || std::ranges::any_of(all, [](double share) { return share < 0; })) return std::nullopt;
     return median(all);
   }
 
@@ -161,8 +157,8 @@ CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   for (const std::string& bytes : world.gather(is_root ? pack_fields(mine) : "")) {
     if (bytes.empty()) continue;
     CellResults of_group = unpack_fields<CellResults>(bytes);
-    std::move(of_group.cells.begin(), of_group.cells.end(), std::back_inserter(all.cells));
-    std::move(of_group.skipped.begin(), of_group.skipped.end(), std::back_inserter(all.skipped));
+    std::ranges::move(of_group.cells, std::back_inserter(all.cells));
+    std::ranges::move(of_group.skipped, std::back_inserter(all.skipped));
   }
   return all;
 }
@@ -182,7 +178,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
   Backend& backend = *opened.backend;
   const int local_ranks = static_cast<int>(backend.local_ranks().size());
   const CellGroup group{group_comm, scope_of(stage), world_ranks(world, group_comm, local_ranks),
-                        count_hosts(group_comm)};
+                        count_nodes(group_comm)};
 
   const Traffic traffic = agree_on_traffic(world, *cell.collective, config);
   const Backend::MemoryLimit limit = least_memory(world, backend, *cell.collective);
@@ -241,12 +237,12 @@ std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend&
   std::map<std::string, std::vector<std::string>> ids;
   for (const std::string& of_process : world.gather(packed)) {
     for (const std::vector<std::string>& f : unpack_records(of_process)) {
-      auto host = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.name == f.at(0); });
+      auto host = std::ranges::find_if(hosts, [&](const auto& h) { return h.name == f.at(0); });
       if (host == hosts.end()) host = hosts.insert(hosts.end(), {f.at(0), {}, {}});
       host->ranks.push_back(std::stoi(f.at(1)));
       // Several ranks may share a GPU.
       std::vector<std::string>& seen = ids[f.at(0) + "\n" + f.at(2)];
-      if (std::find(seen.begin(), seen.end(), f.at(3)) != seen.end()) continue;
+      if (contains(seen, f.at(3))) continue;
       seen.push_back(f.at(3));
       ++devices[f.at(0)][f.at(2)];
     }
@@ -351,7 +347,7 @@ class RankSteps : public StepRunner {
   void close(AcceptResult& result) override {
     enter("reading error counters");
     std::vector<DoctorRow> moved = counters_->moved();
-    std::move(moved.begin(), moved.end(), std::back_inserter(result.counters));
+    std::ranges::move(moved, std::back_inserter(result.counters));
     result.counters_read = true;
   }
 
@@ -368,15 +364,13 @@ class RankSteps : public StepRunner {
     } else {
       measured.skipped.push_back({cell.name, step.stage, "all", "", "", why});
     }
-    std::move(measured.cells.begin(), measured.cells.end(), std::back_inserter(result.cells));
+    std::ranges::move(measured.cells, std::back_inserter(result.cells));
     if (repetition > 0) return;
-    std::move(measured.skipped.begin(), measured.skipped.end(), std::back_inserter(result.skipped));
+    std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
   }
 
   void tell(const std::string& text) const {
-    if (!job_.is_root() || is_part()) return;
-    fmt::print(stderr, "busbar: {}\n", text);
-    std::fflush(stderr);
+    if (job_.is_root() && !is_part()) fmt::print(stderr, "busbar: {}\n", text);
   }
 
   const AcceptOptions& options_;
@@ -406,7 +400,7 @@ void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_rank
     const auto suspect = static_cast<std::size_t>(std::max(wrong.suspect_rank, 0));
     const bool known = wrong.suspect_rank >= 0 && suspect < group_ranks.size();
     const int blamed = known ? group_ranks[suspect] : wrong.rank;
-    if (std::find(m.wrong_ranks.begin(), m.wrong_ranks.end(), blamed) == m.wrong_ranks.end()) {
+    if (!contains(m.wrong_ranks, blamed)) {
       m.wrong_ranks.push_back(blamed);
     }
   }

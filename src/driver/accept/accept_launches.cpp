@@ -1,4 +1,5 @@
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/program_beside.h"
 #include "common/base/read_file.h"
 #include "common/base/units.h"
@@ -6,10 +7,10 @@
 #include "common/output/report_file.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
+#include "driver/accept/accept_command.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/accept/accept_failure.h"
-#include "driver/accept/accept_merge.h"
-#include "driver/accept/accept_options.h"
+#include "driver/accept/accept_steps.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/launch/launch_template.h"
 
@@ -98,7 +99,7 @@ constexpr std::array<std::string_view, 5> kCountOptions{"-n", "-np", "--np", "-c
 /// Where the number of ranks stands in the command, written out.
 std::size_t count_word(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size() && words[i] != "{cmd}"; ++i) {
-    if (std::find(kCountOptions.begin(), kCountOptions.end(), words[i]) != kCountOptions.end()) return i + 1;
+    if (contains(kCountOptions, words[i])) return i + 1;
   }
   return words.size();
 }
@@ -107,12 +108,6 @@ int whole_number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(quote_for_shell(word));
-  return fmt::format("{}", fmt::join(quoted, " "));
 }
 
 /// A plan's file is found from any directory, a shipped plan by its name.
@@ -147,9 +142,9 @@ AcceptLauncher::~AcceptLauncher() {
 }
 
 int AcceptLauncher::ranks_on(const std::string& host) const {
-  const auto seen = std::find_if(seen_.begin(), seen_.end(), [&](const auto& h) { return h.name == host; });
+  const auto seen = std::ranges::find_if(seen_, [&](const auto& h) { return h.name == host; });
   if (seen != seen_.end()) return static_cast<int>(seen->ranks.size());
-  const auto named = std::find_if(hosts_.begin(), hosts_.end(), [&](const LaunchHost& h) { return h.name == host; });
+  const auto named = std::ranges::find_if(hosts_, [&](const LaunchHost& h) { return h.name == host; });
   if (named == hosts_.end()) return 0;
   int slots = 0;
   for (const LaunchHost& h : hosts_) slots += h.slots;
@@ -175,7 +170,7 @@ std::vector<std::string> AcceptLauncher::command(const Work& work, const std::se
   const std::size_t count = count_word(reduced.words);
   const bool is_written = count < reduced.words.size() && whole_number(reduced.words[count]) > 0;
   if (!excluded.empty() && is_written && nranks > 0) reduced.words[count] = std::to_string(nranks);
-  return launch_command(joined(reduced.words), nranks > 0 ? std::optional(nranks) : std::nullopt, program);
+  return launch_command(join_for_shell(reduced.words), nranks > 0 ? std::optional(nranks) : std::nullopt, program);
 }
 
 LaunchedPart AcceptLauncher::run(const Work& work) {
@@ -215,7 +210,7 @@ bool AcceptLauncher::exclude(const std::vector<std::string>& hosts) {
   const bool is_named = !hosts_.empty();
   bool changed = false;
   for (const std::string& host : hosts) {
-    const bool known = std::any_of(hosts_.begin(), hosts_.end(), [&](const LaunchHost& h) {
+    const bool known = std::ranges::any_of(hosts_, [&](const LaunchHost& h) {
       return h.name.substr(0, h.name.find('.')) == host.substr(0, host.find('.'));
     });
     if (!is_named || known) changed = excluded_.insert(host).second || changed;
@@ -231,7 +226,7 @@ bool AcceptLauncher::exclude(const std::vector<std::string>& hosts) {
 bool AcceptLauncher::starts(const std::vector<std::string>& hosts) {
   std::set<std::string> others;
   for (const LaunchHost& host : hosts_) {
-    if (std::find(hosts.begin(), hosts.end(), host.name) == hosts.end()) others.insert(host.name);
+    if (!contains(hosts, host.name)) others.insert(host.name);
   }
   Work work;
   work.ids = {std::string(kStartOnly)};
@@ -276,14 +271,7 @@ double launch_timeout_s(const AcceptPlan& plan, double measuring_s) {
   return plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + 5 * measuring_s;
 }
 
-void say(const std::string& text) {
-  fmt::print(stderr, "busbar: {}\n", text);
-  std::fflush(stderr);
-}
-
-bool holds(const std::vector<std::string>& ids, const AcceptStep& step) {
-  return std::find(ids.begin(), ids.end(), step.id) != ids.end();
-}
+void say(const std::string& text) { fmt::print(stderr, "busbar: {}\n", text); }
 
 /// Steps by launches that one process starts, which decides and writes alone.
 class LaunchedSteps : public StepRunner {
@@ -382,8 +370,8 @@ class LaunchedSteps : public StepRunner {
 
   std::vector<std::string> fail(AcceptResult& result, const AcceptPart& part, StageFailure failure,
                                 std::vector<std::string> finished) {
-    const auto under_way = std::find_if(part.steps.begin(), part.steps.end(),
-                                        [&](const AcceptStep& step) { return !holds(finished, step); });
+    const auto under_way =
+        std::ranges::find_if(part.steps, [&](const AcceptStep& step) { return !contains(finished, step.id); });
     if (under_way != part.steps.end() && under_way->cell >= 0) {
       failure.cell = result.plan.cells[static_cast<std::size_t>(under_way->cell)].name;
     }

@@ -1,5 +1,6 @@
 #include "driver/accept/accept_network.h"
 
+#include "common/base/split_text.h"
 #include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
@@ -29,14 +30,13 @@ bool is_in_cluster(const GpuFacts& gpu) {
 
 bool is_mnnvl(const Settings& settings, const std::vector<std::string>& domains) {
   if (domains.size() < 2 || domains.front().empty() || value_of(settings, "NCCL_MNNVL_ENABLE") == "0") return false;
-  return std::all_of(domains.begin(), domains.end(), [&](const std::string& d) { return d == domains.front(); });
+  return std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
 }
 
 /// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings tell (Google's guides for A3 Mega set
 /// NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
 bool is_tcpxo(const Settings& settings) {
-  std::string asked = value_of(settings, "NCCL_NET");
-  for (char& c : asked) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string asked = lower_case(value_of(settings, "NCCL_NET"));
   if (!asked.empty()) return asked == "fastrak";
   return settings.count("NCCL_FASTRAK_IFNAME") != 0 || settings.count("NCCL_FASTRAK_CTRL_DEV") != 0;
 }
@@ -59,9 +59,9 @@ std::string rdma_network(const Probe& probe) {
 }  // namespace
 
 std::string nvlink_domain(const HostGpus& gpus) {
-  if (gpus.gpus.empty() || !std::all_of(gpus.gpus.begin(), gpus.gpus.end(), is_in_cluster)) return {};
+  if (gpus.gpus.empty() || !std::ranges::all_of(gpus.gpus, is_in_cluster)) return {};
   const GpuFabric& first = *gpus.gpus.front().fabric;
-  const bool same = std::all_of(gpus.gpus.begin(), gpus.gpus.end(), [&](const GpuFacts& gpu) {
+  const bool same = std::ranges::all_of(gpus.gpus, [&](const GpuFacts& gpu) {
     return gpu.fabric->cluster == first.cluster && gpu.fabric->clique == first.clique;
   });
   return same ? fmt::format("{}/{}", first.cluster, first.clique) : "";

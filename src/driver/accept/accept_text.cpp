@@ -40,14 +40,15 @@ std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const Accep
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> list;
   for (const auto& [host, what] : by_host) list.emplace_back(host, what.second);
-  std::stable_sort(list.begin(), list.end(),
-                   [&](const auto& a, const auto& b) { return by_host[a.first].first > by_host[b.first].first; });
+  std::ranges::stable_sort(
+      list, [&](const auto& a, const auto& b) { return by_host[a.first].first > by_host[b.first].first; });
   return list;
 }
 
 bool failed(const AcceptResult& result, Criterion criterion) {
-  return std::any_of(result.criteria.begin(), result.criteria.end(),
-                     [&](const CriterionResult& c) { return c.outcome == Outcome::fail && c.criterion == criterion; });
+  return std::ranges::any_of(result.criteria, [&](const CriterionResult& c) {
+    return c.outcome == Outcome::fail && c.criterion == criterion;
+  });
 }
 
 /// Who is to blame, a line each: what was located, what hung or crashed, slow ranks, and the hosts that failed criteria
@@ -141,7 +142,7 @@ std::string of_several(const Alike& alike) {
   for (const MeasuredCell* c : alike) scopes[c->scope].push_back(c);
   std::string text;
   if (scopes.size() > 1) {
-    const auto slowest = std::max_element(scopes.begin(), scopes.end(), [](const auto& a, const auto& b) {
+    const auto slowest = std::ranges::max_element(scopes, [](const auto& a, const auto& b) {
       return middle(a.second, &MeasuredCell::median_s) < middle(b.second, &MeasuredCell::median_s);
     });
     text = fmt::format("{} hosts, slowest {}: {} us", scopes.size(), slowest->first,
@@ -208,8 +209,8 @@ std::string measured_text(const AcceptResult& result) {
 constexpr std::size_t kMostShown = 12;  // groups of rows of one outcome
 
 std::size_t count(const AcceptResult& result, Outcome outcome) {
-  return static_cast<std::size_t>(std::count_if(result.criteria.begin(), result.criteria.end(),
-                                                [&](const CriterionResult& c) { return c.outcome == outcome; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(result.criteria, [&](const CriterionResult& c) { return c.outcome == outcome; }));
 }
 
 /// "2 of 41 criteria failed, 3 warn, 1 inconclusive, 12 skipped".
@@ -346,7 +347,7 @@ std::string skips_text(const AcceptResult& result) {
     if (c.outcome != Outcome::skip) continue;
     const std::string reason =
         fmt::format("{}: {}", c.criterion == Criterion::doctor ? c.cell : std::string(name(c.criterion)), c.reason);
-    const auto found = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
+    const auto found = std::ranges::find_if(reasons, [&](const auto& r) { return r.first == reason; });
     if (found == reasons.end()) {
       reasons.emplace_back(reason, 1);
     } else {
@@ -354,7 +355,7 @@ std::string skips_text(const AcceptResult& result) {
     }
   }
   if (reasons.empty()) return {};
-  std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(reasons, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = "\nskipped\n";
   for (std::size_t i = 0; i < std::min(reasons.size(), kMostShown); ++i) {
     text += wrapped(fmt::format("{} x {}", reasons[i].second, reasons[i].first), 2, 6);

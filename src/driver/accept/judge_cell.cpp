@@ -28,7 +28,7 @@ void set_found(CriterionResult& c, const Estimate& e, std::string (*text)(double
 
 /// The repetition that is told: the worst one.
 Estimate worst_of(const std::vector<Estimate>& estimates, bool larger_is_better) {
-  return *std::min_element(estimates.begin(), estimates.end(), [&](const Estimate& a, const Estimate& b) {
+  return *std::ranges::min_element(estimates, [&](const Estimate& a, const Estimate& b) {
     return larger_is_better ? a.value < b.value : a.value > b.value;
   });
 }
@@ -56,17 +56,10 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
 Estimate busbw_of(const MeasuredCell& m) { return {m.busbw, m.busbw_interval, m.stop == StopReason::ci}; }
 Estimate latency_of(const MeasuredCell& m) { return {m.median_s, m.interval_s, m.stop == StopReason::ci}; }
 
-CriterionResult skipped(const CellSeries& series, Criterion criterion, std::string reason) {
-  CriterionResult c = criterion_for(series, criterion);
-  c.outcome = Outcome::skip;
-  c.reason = std::move(reason);
-  return c;
-}
-
 constexpr const char* kOneRank = "one rank by itself sends nothing over a bus";
 
 CriterionResult judge_busbw(const CellSeries& series, const Bound& bound, std::string source) {
-  if (series.first().nranks < 2) return skipped(series, Criterion::busbw, kOneRank);
+  if (series.first().nranks < 2) return skipped_for(series, Criterion::busbw, kOneRank);
   CriterionResult c = judge(series, {Criterion::busbw, bound, true, busbw_text, busbw_of});
   c.wanted_busbw = bound.fail ? bound.fail : bound.warn;
   c.source = std::move(source);
@@ -89,16 +82,15 @@ void warn_of_better(CriterionResult& c, const Expected& expected, const Measured
 
 CriterionResult judge_expected(const AcceptResult& result, const PlatformView& view, const CellSeries& series) {
   const MeasuredCell& m = series.first();
-  if (m.nranks < 2) return skipped(series, Criterion::busbw, kOneRank);
-  if (view.platform == nullptr) return skipped(series, Criterion::busbw, view.reason);
+  if (m.nranks < 2) return skipped_for(series, Criterion::busbw, kOneRank);
+  if (view.platform == nullptr) return skipped_for(series, Criterion::busbw, view.reason);
   const Expected expected = expected_busbw(*view.platform, result.network, m);
-  if (!expected.expectation) return skipped(series, Criterion::busbw, expected.reason);
+  if (!expected.expectation) return skipped_for(series, Criterion::busbw, expected.reason);
   const Expectation& e = *expected.expectation;
   CriterionResult c =
       judge_busbw(series, bound_of(e), fmt::format("{} {}, {}", name(e.kind), busbw_text(e.busbw), e.source));
   const auto& settings = series.plan->environment;
-  const bool forced =
-      std::any_of(settings.begin(), settings.end(), [](const auto& s) { return s.first == "NCCL_ALGO"; });
+  const bool forced = std::ranges::any_of(settings, [](const auto& s) { return s.first == "NCCL_ALGO"; });
   warn_of_better(c, expected, m, forced);
   return c;
 }
@@ -106,12 +98,12 @@ CriterionResult judge_expected(const AcceptResult& result, const PlatformView& v
 CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& view, const CellSeries& series) {
   const Criteria& asked = series.plan->criteria;
   const MeasuredCell& m = series.first();
-  if (m.nranks < 2) return skipped(series, Criterion::ceiling, kOneRank);
+  if (m.nranks < 2) return skipped_for(series, Criterion::ceiling, kOneRank);
   Ceiling ceiling{asked.ceiling_busbw, "the plan", {}};
   if (ceiling.busbw <= 0) {
-    if (view.platform == nullptr) return skipped(series, Criterion::ceiling, view.reason);
+    if (view.platform == nullptr) return skipped_for(series, Criterion::ceiling, view.reason);
     ceiling = ceiling_busbw(*view.platform, result.network, m);
-    if (ceiling.busbw <= 0) return skipped(series, Criterion::ceiling, ceiling.reason);
+    if (ceiling.busbw <= 0) return skipped_for(series, Criterion::ceiling, ceiling.reason);
   }
   const auto share_of = [&](const MeasuredCell& measured) {
     Estimate e = busbw_of(measured);
@@ -165,8 +157,7 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
 double usual_time(const CellSeries& series) {
   std::vector<double> medians;
   for (const MeasuredCell* m : series.repetitions) {
-    const bool good = std::all_of(m->epoch_medians_s.begin(), m->epoch_medians_s.end(),
-                                  [](double t) { return std::isfinite(t) && t > 0; });
+    const bool good = std::ranges::all_of(m->epoch_medians_s, [](double t) { return std::isfinite(t) && t > 0; });
     if (good && !m->epoch_medians_s.empty()) medians.push_back(median(m->epoch_medians_s));
   }
   return medians.empty() ? std::nan("") : median(medians);
@@ -177,9 +168,9 @@ CriterionResult judge_spread(const CellSeries& series, Criterion criterion, cons
   constexpr std::size_t kFewest = 8;
   const auto too_few = [](const MeasuredCell* m) { return m->epoch_medians_s.size() < kFewest; };
   // Of many repetitions the one with few epochs may be the one that something held up.
-  if (std::all_of(series.repetitions.begin(), series.repetitions.end(), too_few)) {
-    return skipped(series, criterion,
-                   fmt::format("fewer than {} epochs tell no spread: raise cell-time and max-time", kFewest));
+  if (std::ranges::all_of(series.repetitions, too_few)) {
+    return skipped_for(series, criterion,
+                       fmt::format("fewer than {} epochs tell no spread: raise cell-time and max-time", kFewest));
   }
   const auto of = [&](const MeasuredCell& m) { return estimate(m.epoch_medians_s); };
   return judge(series, {criterion, bound, false, share_text, of, true});

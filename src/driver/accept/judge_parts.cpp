@@ -1,5 +1,6 @@
 #include "driver/accept/judge_parts.h"
 
+#include "common/base/lists.h"
 #include "common/statistics/launches.h"
 
 #include <fmt/format.h>
@@ -7,8 +8,80 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <vector>
 
 namespace busbar {
+namespace {
+
+bool worse_than(double value, double bound, bool larger_is_better) {
+  return larger_is_better ? value < bound : value > bound;
+}
+
+BoundVerdict without_interval(const Estimate& e, const Bound& bound, bool larger_is_better) {
+  constexpr const char* kWhy = "measured too briefly for an interval";
+  if (bound.fail && worse_than(e.value, larger_is_better ? *bound.fail / 2 : *bound.fail * 2, larger_is_better)) {
+    return {Outcome::fail, fmt::format("{}, but worse than the bound by more than a factor of two", kWhy)};
+  }
+  return {Outcome::inconclusive, kWhy};
+}
+
+/// Values above 0; a file may hold others.
+bool all_finite(std::span<const double> values) {
+  return !values.empty() && std::ranges::all_of(values, [](double v) { return std::isfinite(v) && v > 0; });
+}
+
+Estimate nothing() { return {.value = std::nan(""), .interval = {}, .of_few = true}; }
+
+}  // namespace
+
+BoundVerdict judge_bound(const Estimate& e, const Bound& bound, bool larger_is_better) {
+  // A comparison with NaN is false, and would pass.
+  if (!std::isfinite(e.value)) return {Outcome::inconclusive, "no number was measured"};
+  if (!e.interval || !std::isfinite(e.interval->low) || !std::isfinite(e.interval->high)) {
+    return without_interval(e, bound, larger_is_better);
+  }
+  const double best = larger_is_better ? e.interval->high : e.interval->low;
+  const double worst = larger_is_better ? e.interval->low : e.interval->high;
+  if (bound.fail && worse_than(worst, *bound.fail, larger_is_better)) {
+    if (worse_than(best, *bound.fail, larger_is_better)) return {Outcome::fail, {}};
+    const bool value_worse = worse_than(e.value, *bound.fail, larger_is_better);
+    if (!e.precise && (value_worse || !e.of_few)) {
+      return {Outcome::inconclusive, "the interval contains the bound: too noisy to tell"};
+    }
+    if (value_worse) return {Outcome::fail, {}};
+  }
+  if (bound.warn && worse_than(worst, *bound.warn, larger_is_better)) {
+    if (worse_than(best, *bound.warn, larger_is_better)) return {Outcome::warn, {}};
+    if (!e.precise && !e.of_few) return {Outcome::warn, "the interval contains the bound"};
+    if (worse_than(e.value, *bound.warn, larger_is_better)) return {Outcome::warn, {}};
+  }
+  return {};
+}
+
+Estimate robust_spread(std::span<const double> values) {
+  if (!all_finite(values)) return nothing();
+  const double middle = median(values);
+  std::vector<double> deviations;
+  for (double value : values) deviations.push_back(std::abs(value - middle));
+  const double spread = 1.4826 * median(deviations) / middle;
+  if (values.size() < 8) return {.value = spread, .interval = {}, .of_few = true};
+  const double error = 2 * 1.166 / std::sqrt(static_cast<double>(values.size()));
+  const Interval interval{spread * std::max(0.0, 1 - error), spread * (1 + error)};
+  return {.value = spread, .interval = interval, .of_few = true};
+}
+
+Estimate dip_share(std::span<const double> values, double usual) {
+  if (!all_finite(values) || !std::isfinite(usual)) return nothing();
+  const double limit = 1.5 * usual;
+  const auto n = static_cast<double>(values.size());
+  const double share = static_cast<double>(std::ranges::count_if(values, [&](double v) { return v > limit; })) / n;
+  // Wilson (1927), 95 %.
+  const double z2 = 1.96 * 1.96;
+  const double middle = (share + z2 / (2 * n)) / (1 + z2 / n);
+  const double half = std::sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n);
+  const Interval interval{share == 0 ? 0 : std::max(0.0, middle - half), std::min(1.0, middle + half)};
+  return {.value = share, .interval = interval, .of_few = true};
+}
 
 std::vector<CellSeries> series_of(const AcceptResult& result) {
   std::map<std::string, std::size_t> order;
@@ -26,10 +99,9 @@ std::vector<CellSeries> series_of(const AcceptResult& result) {
     series[found->second].repetitions.push_back(&m);
   }
   for (CellSeries& s : series) {
-    std::stable_sort(s.repetitions.begin(), s.repetitions.end(),
-                     [](const auto* a, const auto* b) { return a->repetition < b->repetition; });
+    std::ranges::stable_sort(s.repetitions, [](const auto* a, const auto* b) { return a->repetition < b->repetition; });
   }
-  std::stable_sort(series.begin(), series.end(), [](const auto& a, const auto& b) { return a.plan < b.plan; });
+  std::ranges::stable_sort(series, [](const auto& a, const auto& b) { return a.plan < b.plan; });
   return series;
 }
 
@@ -38,8 +110,8 @@ Estimate time_of(const CellSeries& series) {
   if (series.repetitions.size() == 1) return {m.median_s, m.interval_s, m.stop == StopReason::ci};
   std::vector<std::vector<double>> epochs;
   for (const MeasuredCell* repetition : series.repetitions) {
-    const bool good = std::all_of(repetition->epoch_medians_s.begin(), repetition->epoch_medians_s.end(),
-                                  [](double t) { return std::isfinite(t) && t > 0; });
+    const bool good =
+        std::ranges::all_of(repetition->epoch_medians_s, [](double t) { return std::isfinite(t) && t > 0; });
     if (good && !repetition->epoch_medians_s.empty()) epochs.push_back(repetition->epoch_medians_s);
   }
   if (epochs.empty()) return {std::nan(""), std::nullopt, false};
@@ -76,13 +148,19 @@ CriterionResult criterion_for(const CellSeries& series, Criterion criterion) {
   return c;
 }
 
+CriterionResult skipped_for(const CellSeries& series, Criterion criterion, std::string reason) {
+  CriterionResult c = criterion_for(series, criterion);
+  c.outcome = Outcome::skip;
+  c.reason = std::move(reason);
+  return c;
+}
+
 BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts) {
   const auto count = [&](Outcome outcome) {
-    return std::count_if(verdicts.begin(), verdicts.end(), [&](const auto& v) { return v.outcome == outcome; });
+    return std::ranges::count_if(verdicts, [&](const auto& v) { return v.outcome == outcome; });
   };
   const auto joined = [&](Outcome outcome) {
-    const auto first =
-        std::find_if(verdicts.begin(), verdicts.end(), [&](const auto& v) { return v.outcome == outcome; });
+    const auto first = std::ranges::find_if(verdicts, [&](const auto& v) { return v.outcome == outcome; });
     BoundVerdict result = *first;
     if (verdicts.size() > 1 && outcome != Outcome::pass) {
       result.reason = fmt::format("{} of {} repetitions, the first is number {}{}{}", count(outcome), verdicts.size(),
@@ -100,7 +178,7 @@ BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts) {
 
 std::string host_of(const AcceptResult& result, int rank) {
   for (const AcceptResult::Host& host : result.hosts) {
-    if (std::find(host.ranks.begin(), host.ranks.end(), rank) != host.ranks.end()) return host.name;
+    if (contains(host.ranks, rank)) return host.name;
   }
   return {};
 }

@@ -1,7 +1,9 @@
 #include "driver/accept/plan_cell.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/suggest.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>
@@ -25,8 +27,7 @@ constexpr std::array<std::string_view, 5> kSizeOptions{"minbytes", "maxbytes", "
 
 template <class List>
 bool names_key(const List& list, std::string_view name) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](std::string_view item) { return canonical_key(item) == canonical_key(name); });
+  return std::ranges::any_of(list, [&](std::string_view item) { return canonical_key(item) == canonical_key(name); });
 }
 
 std::vector<std::string> valid_keys(bool is_default) {
@@ -36,14 +37,6 @@ std::vector<std::string> valid_keys(bool is_default) {
   return keys;
 }
 
-const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string name = yaml_scalar(place, mark, node, "collective");
-  if (const Collective* found = find_collective(name)) return found;
-  std::vector<std::string> names;
-  for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
-  place.fail_unknown(mark, "collective", name, names);
-}
-
 /// Names end up in JSON, file names of reports and --resume's list: words without blanks and slashes.
 std::string read_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
   const std::string name = yaml_scalar(place, mark, node, "name");
@@ -51,7 +44,7 @@ std::string read_name(const YamlPlace& place, const YAML::Mark& mark, const YAML
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
            c == '.' || c == '+';
   };
-  if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), fits)) {
+  if (name.empty() || name.size() > 60 || !std::ranges::all_of(name, fits)) {
     place.fail(mark, fmt::format("name: {} is not a name of at most 60 letters, digits and - _ . +", in_quotes(name)));
   }
   return name;
@@ -72,8 +65,8 @@ void read_environment(const YamlPlace& place, const YAML::Mark& mark, const YAML
                    place.fail(where, fmt::format("env: {} is not the name of a setting", in_quotes(name)));
                  }
                  const std::string text = yaml_scalar(place, where, value, name);
-                 const auto known = std::find_if(cell.environment.begin(), cell.environment.end(),
-                                                 [&](const auto& setting) { return setting.first == name; });
+                 const auto known =
+                     std::ranges::find_if(cell.environment, [&](const auto& setting) { return setting.first == name; });
                  if (known == cell.environment.end()) {
                    cell.environment.emplace_back(name, text);
                  } else {
@@ -93,9 +86,8 @@ void forget_sizes(Config& config) {
 }
 
 bool has_sizes(const YAML::Node& node) {
-  return std::any_of(node.begin(), node.end(), [](const auto& entry) {
-    return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar());
-  });
+  return std::ranges::any_of(
+      node, [](const auto& entry) { return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar()); });
 }
 
 void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::string& key, const YAML::Node& value,
@@ -114,13 +106,19 @@ void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::stri
 
 }  // namespace
 
+const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+  const std::string name = yaml_scalar(place, mark, node, "collective");
+  if (const Collective* found = find_collective(name)) return found;
+  place.fail_unknown(mark, "collective", name, collective_names());
+}
+
 std::vector<Stage> read_stages(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
   constexpr std::array kAll{Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   std::vector<Stage> stages;
   for (const std::string& word : yaml_scalars(place, mark, node, "stages")) {
-    const auto found = std::find_if(kAll.begin(), kAll.end(), [&](Stage s) { return canonical_key(word) == name(s); });
+    const auto found = std::ranges::find_if(kAll, [&](Stage s) { return canonical_key(word) == name(s); });
     if (found == kAll.end()) place.fail_unknown(mark, "stage", word, {"doctor", "per-host", "pairs", "whole"});
-    if (std::find(stages.begin(), stages.end(), *found) != stages.end()) {
+    if (contains(stages, *found)) {
       place.fail(mark, fmt::format("stages: {} is given twice", word));
     }
     stages.push_back(*found);

@@ -10,6 +10,9 @@ namespace busbar {
 
 // Parts of read_accept_plan.
 
+/// The collective of that name; the file's error names them all where there is none.
+const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node);
+
 /// "doctor", "per-host", "pairs", "whole" as the plan writes them.
 std::vector<Stage> read_stages(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node);
 

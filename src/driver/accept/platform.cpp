@@ -2,8 +2,11 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/split_text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
+#include "driver/accept/plan_cell.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,18 +37,10 @@ int read_count(const YamlPlace& place, const Mark& mark, const std::string& text
   return value;
 }
 
-std::string read_collective_name(const YamlPlace& place, const Mark& mark, const Node& node) {
-  const std::string name = yaml_scalar(place, mark, node, "collective");
-  if (find_collective(name) != nullptr) return name;
-  std::vector<std::string> names;
-  for (CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
-  place.fail_unknown(mark, "collective", name, names);
-}
-
 std::string read_network(const YamlPlace& place, const Mark& mark, const Node& node) {
   static const std::vector<std::string> kNetworks{"ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"};
   const std::string name = yaml_scalar(place, mark, node, "network");
-  if (std::find(kNetworks.begin(), kNetworks.end(), name) == kNetworks.end()) {
+  if (!contains(kNetworks, name)) {
     place.fail_unknown(mark, "network", name, kNetworks);
   }
   return name;
@@ -74,7 +69,7 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
   bool has_kind = false;
   for_each_key(place, mark, node, "expect", [&](const std::string& key, const Mark& at, const Node& value) {
     if (key == "collective") {
-      e.collective = read_collective_name(place, at, value);
+      e.collective = read_collective(place, at, value)->name;
     } else if (key == "nodes") {
       e.nodes_min = e.nodes_max = read_count(place, at, yaml_scalar(place, at, value, key), key);
     } else if (key == "ranks") {
@@ -112,7 +107,7 @@ PlatformCeiling read_ceiling(const YamlPlace& place, const Mark& mark, const Nod
     if (key == "network") {
       c.network = read_network(place, at, value);
     } else if (key == "collective") {
-      c.collective = read_collective_name(place, at, value);
+      c.collective = read_collective(place, at, value)->name;
     } else if (key == "algorithm") {
       c.algorithm = yaml_scalar(place, at, value, key);
     } else if (key == "busbw") {
@@ -181,17 +176,11 @@ std::vector<Platform> shipped_platforms() {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 /// "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is not a B200.
 std::set<std::string> words(std::string_view text) {
   std::set<std::string> found;
   std::string word;
-  for (char c : lower(text) + " ") {
+  for (char c : lower_case(text) + " ") {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
       word += c;
     } else if (!word.empty()) {
@@ -210,12 +199,12 @@ std::string device_name(const std::string& device) {
 
 bool is_platform(const Platform& platform, const std::string& device) {
   const std::set<std::string> all = words(device);
-  if (all.count(lower(platform.gpu)) == 0) return false;
-  return std::none_of(platform.gpu_not.begin(), platform.gpu_not.end(),
-                      [&](const std::string& word) { return all.count(lower(word)) != 0; });
+  if (all.count(lower_case(platform.gpu)) == 0) return false;
+  return std::ranges::none_of(platform.gpu_not,
+                              [&](const std::string& word) { return all.count(lower_case(word)) != 0; });
 }
 
-bool same_word(const std::string& a, const std::string& b) { return lower(a) == lower(b); }
+bool same_word(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }
 
 bool is_known(const std::string& algorithm) {
   return !algorithm.empty() && !same_word(algorithm, "default") && !same_word(algorithm, "unknown");
