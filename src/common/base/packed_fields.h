@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -39,6 +40,10 @@ class FieldPacker {
   void pack(std::optional<T>& value) {
     count(value.has_value());
     if (value) pack(*value);
+  }
+  template <class T, std::size_t n>
+  void pack(std::array<T, n>& items) {
+    for (T& item : items) pack(item);
   }
   template <class T>
   void pack(std::vector<T>& list) {
@@ -84,6 +89,10 @@ class FieldUnpacker {
   void unpack(std::optional<T>& value) {
     value.reset();
     if (count() != 0) unpack(value.emplace());
+  }
+  template <class T, std::size_t n>
+  void unpack(std::array<T, n>& items) {
+    for (T& item : items) unpack(item);
   }
   template <class T>
   void unpack(std::vector<T>& list) {

@@ -1,7 +1,7 @@
 #include "common/watch/peer_messages.h"
 
 #include "common/base/error.h"
-#include "common/record/packed_fields.h"
+#include "common/base/packed_fields.h"
 #include "common/watch/evidence_fields.h"
 
 #include <fmt/format.h>

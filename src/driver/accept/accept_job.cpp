@@ -2,12 +2,12 @@
 #include "common/backends/open_backend.h"
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
-#include "common/base/records.h"
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/core_time.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 #include "common/output/format.h"
 #include "common/output/wrong_text.h"
@@ -224,28 +224,40 @@ std::string devices_text(const std::map<std::string, int>& devices) {
   return text;
 }
 
+struct PlacedRank {
+  std::string host;
+  int rank = 0;
+  std::string device;
+  std::string device_id;
+};
+
+void visit_fields(auto&& visit, PlacedRank& r) {
+  visit("host", r.host);
+  visit("rank", r.rank);
+  visit("device", r.device);
+  visit("device_id", r.device_id);
+}
+
 /// The job's hosts with their ranks and devices, in the order of their lowest ranks; complete on process 0. Collective.
 std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend& backend) {
   const std::vector<int> local(backend.local_ranks().begin(), backend.local_ranks().end());
-  std::string packed;
+  std::vector<PlacedRank> mine;
   for (std::size_t i = 0; i < local.size(); ++i) {
     const DeviceInfo device = backend.device(static_cast<int>(i));
-    packed += pack_record({hostname(), std::to_string(local[i]), device.name, device.id});
+    mine.push_back({hostname(), local[i], device.name, device.id});
   }
   std::vector<AcceptResult::Host> hosts;
   std::map<std::string, std::map<std::string, int>> devices;
   std::map<std::string, std::vector<std::string>> ids;
-  for (const std::string& of_process : world.gather(packed)) {
-    for (const std::vector<std::string>& f : unpack_records(of_process)) {
-      auto host = std::ranges::find_if(hosts, [&](const auto& h) { return h.name == f.at(0); });
-      if (host == hosts.end()) host = hosts.insert(hosts.end(), {f.at(0), {}, {}});
-      host->ranks.push_back(std::stoi(f.at(1)));
-      // Several ranks may share a GPU.
-      std::vector<std::string>& seen = ids[f.at(0) + "\n" + f.at(2)];
-      if (contains(seen, f.at(3))) continue;
-      seen.push_back(f.at(3));
-      ++devices[f.at(0)][f.at(2)];
-    }
+  for (const PlacedRank& r : gather_records(world, std::move(mine))) {
+    auto host = std::ranges::find(hosts, r.host, &AcceptResult::Host::name);
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), {r.host, {}, {}});
+    host->ranks.push_back(r.rank);
+    // Several ranks may share a GPU.
+    std::vector<std::string>& seen = ids[r.host + "\n" + r.device];
+    if (contains(seen, r.device_id)) continue;
+    seen.push_back(r.device_id);
+    ++devices[r.host][r.device];
   }
   for (AcceptResult::Host& host : hosts) host.device = devices_text(devices[host.name]);
   return hosts;

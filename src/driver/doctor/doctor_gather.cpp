@@ -5,6 +5,7 @@
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/launcher.h"
 #include "common/mpi/session.h"
 #include "common/mpi/topology.h"
@@ -178,26 +179,9 @@ std::vector<DoctorRow> SearchCounters::moved() const {
   Rows found =
       collectively_get(world_, "reading the GPUs' errors", [&] { return xids_ ? xid_rows(xids_->heard()) : Rows(); });
   for (DoctorRow& row : moved_counters(before_, after, spent.count())) found.push_back(std::move(row));
-  std::string packed;
-  for (const DoctorRow& row : found) {
-    if (row.outcome < Outcome::warn) continue;
-    packed += pack_record({row.check, fmt::format("{} {}", hostname(), row.subject), name(row.outcome), row.value,
-                           row.reason, row.remedy});
-  }
-  std::vector<DoctorRow> rows;
-  for (const std::string& of_host : world_.gather(packed)) {
-    for (const std::vector<std::string>& fields : unpack_records(of_host)) {
-      DoctorRow row;
-      row.check = fields.at(0);
-      row.subject = fields.at(1);
-      row.outcome = fields.at(2) == name(Outcome::fail) ? Outcome::fail : Outcome::warn;
-      row.value = fields.at(3);
-      row.reason = fields.at(4);
-      row.remedy = fields.at(5);
-      rows.push_back(std::move(row));
-    }
-  }
-  return rows;
+  std::erase_if(found, [](const DoctorRow& row) { return row.outcome < Outcome::warn; });
+  for (DoctorRow& row : found) row.subject = fmt::format("{} {}", hostname(), row.subject);
+  return gather_records(world_, std::move(found));
 }
 
 int run_doctor_job(int argc, char** argv) {

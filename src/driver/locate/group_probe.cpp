@@ -1,8 +1,8 @@
 #include "driver/locate/group_probe.h"
 
 #include "common/backends/open_backend.h"
-#include "common/base/records.h"
 #include "common/measure/watched_steps.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 #include "common/statistics/interval.h"
 
@@ -49,16 +49,8 @@ LocateUnits agree_on_units(const Comm& world, UnitChoice choice) {
   const Comm host = world.split_by_host();
   int leader = world.rank();
   host.broadcast(&leader, sizeof leader, 0);
-  std::string packed;
-  for (const std::string& text : world.gather(pack_record({hostname(), std::to_string(leader)}))) packed += text;
-  packed = world.broadcast(packed, 0);
-  std::vector<std::string> hosts;
-  std::vector<int> leaders;
-  for (const std::vector<std::string>& fields : unpack_records(packed)) {
-    hosts.push_back(fields.at(0));
-    leaders.push_back(std::stoi(fields.at(1)));
-  }
-  return make_units(hosts, leaders, choice);
+  return make_units(share_records(world, std::vector<std::string>{hostname()}),
+                    share_records(world, std::vector<int>{leader}), choice);
 }
 
 std::vector<int> links_of(const LocateRound& round, const LocateUnits& units) {

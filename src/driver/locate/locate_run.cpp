@@ -3,16 +3,16 @@
 #include "common/backends/backend.h"
 #include "common/backends/open_backend.h"
 #include "common/base/config.h"
-#include "common/base/records.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
-#include "common/measure/arena.h"
 #include "common/measure/canary.h"
 #include "common/measure/watched_steps.h"
+#include "common/measure/workload.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/comm.h"
 #include "common/mpi/dissemination_barrier.h"
+#include "common/mpi/gather_records.h"
 #include "common/mpi/global_clock.h"
 #include "common/mpi/session.h"
 #include "common/record/culprit_text.h"
@@ -31,6 +31,23 @@
 #include <string>
 
 namespace busbar {
+
+static void visit_fields(auto&& visit, CoreTime& c) {
+  visit("wall_s", c.wall_s);
+  visit("cpu_s", c.cpu_s);
+  visit("waited_s", c.waited_s);
+}
+
+static void visit_fields(auto&& visit, ProbedRank& r) {
+  visit("host", r.host);
+  visit("device", r.device);
+  visit("solo_s", r.solo_s);
+  visit("core", r.core);
+  visit("entry_s", r.entry_s);
+  visit("work_s", r.work_s);
+  visit("work_cpu_s", r.work_cpu_s);
+}
+
 namespace {
 
 constexpr int kIterations = 200;
@@ -162,36 +179,6 @@ Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const 
   return a;
 }
 
-/// Every process's times, complete on process 0.
-std::vector<ProbedRank> collect(const Comm& world, const ProbedRank& mine) {
-  std::vector<double> numbers{mine.work_s, mine.work_cpu_s};
-  for (const auto& set : mine.solo_s) numbers.insert(numbers.end(), set.begin(), set.end());
-  for (const CoreTime& time : mine.core) numbers.insert(numbers.end(), {time.wall_s, time.cpu_s, time.waited_s});
-  numbers.insert(numbers.end(), mine.entry_s.begin(), mine.entry_s.end());
-  const std::vector<std::string> names = world.gather(pack_record({mine.host, mine.device}));
-  const std::vector<double> all = world.gather(numbers);
-  std::vector<ProbedRank> ranks;
-  for (std::size_t r = 0; r < names.size(); ++r) {
-    const std::vector<std::string> fields = unpack_records(names[r]).at(0);
-    ProbedRank times;
-    times.host = fields.at(0);
-    times.device = fields.at(1);
-    const double* at = all.data() + r * numbers.size();
-    times.work_s = *at++;
-    times.work_cpu_s = *at++;
-    for (auto& set : times.solo_s) {
-      for (double& value : set) value = *at++;
-    }
-    for (CoreTime& time : times.core) {
-      time = {at[0], at[1], at[2]};
-      at += 3;
-    }
-    times.entry_s.assign(at, all.data() + (r + 1) * numbers.size());
-    ranks.push_back(std::move(times));
-  }
-  return ranks;
-}
-
 /// The operation without `rank`, against what it took with it.
 bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, const Config& config,
                       const Arena& arena, Work& work, const GlobalClock& clock, Watchdog& watchdog,
@@ -240,7 +227,7 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
   mine.work_s = median(arrivals.work_s);
   mine.work_cpu_s = work.on_host() ? median(arrivals.work_cpu_s) : 0;
   const double with_s = world.max(median(arrivals.iteration_s));
-  const std::vector<ProbedRank> ranks = collect(world, mine);
+  const std::vector<ProbedRank> ranks = gather_records(world, std::vector<ProbedRank>{mine});
 
   const Comm host = world.split_by_host();
   const bool turns = world.max(std::int64_t{work.on_host() && host.size() > job_cores()}) > 0;
