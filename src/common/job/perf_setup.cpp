@@ -16,13 +16,13 @@
 #include <stdexcept>
 
 namespace busbar {
-static void visit_fields(auto&& visit, DeviceInfo& d) {
+void visit_fields(auto&& visit, DeviceInfo& d) {
   visit("device", d.device);
   visit("id", d.id);
   visit("name", d.name);
 }
 
-static void visit_fields(auto&& visit, RankInfo& r) {
+void visit_fields(auto&& visit, RankInfo& r) {
   visit("rank", r.rank);
   visit("group", r.group);
   visit("pid", r.pid);

@@ -19,7 +19,7 @@
 
 namespace busbar {
 
-static void visit_fields(auto&& visit, PeerAddress& a) {
+void visit_fields(auto&& visit, PeerAddress& a) {
   visit("host", a.host);
   visit("ip", a.ip);
   visit("port", a.port);

@@ -15,7 +15,7 @@
 
 namespace busbar {
 
-static void visit_fields(auto&& visit, AnnouncedCall& c) {
+void visit_fields(auto&& visit, AnnouncedCall& c) {
   visit("rank", c.rank);
   visit("host", c.host);
   visit("group", c.group);

@@ -229,7 +229,7 @@ void StatRunner::flush_rows() {
   }
 }
 
-static void visit_fields(auto&& visit, RankTimes& r) {
+void visit_fields(auto&& visit, RankTimes& r) {
   visit("rank", r.rank);
   visit("host", r.host);
   visit("own_median_s", r.own_median_s);

@@ -246,7 +246,7 @@ std::uint64_t count_wrong(const std::vector<WrongRank>& wrong) {
   return total;
 }
 
-static void visit_fields(auto&& visit, WrongRank& r) {
+void visit_fields(auto&& visit, WrongRank& r) {
   visit("rank", r.rank);
   visit("host", r.host);
   visit("device", r.device);

@@ -12,8 +12,25 @@
 #include <optional>
 
 namespace busbar {
+namespace {
 
-static std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+
+// The seven columns of --stat.
+std::string stat_fields(const std::optional<CellStats>& stats) {
+  if (!stats) return ",,,,,,";
+  const auto& ci = stats->interval_s;
+  return fmt::format("{},{},{},{},{},{},{}", csv_microseconds(stats->median_s), ci ? csv_microseconds(ci->low) : "",
+                     ci ? csv_microseconds(ci->high) : "", csv_microseconds(sure_p99_s(*stats)), stats->samples,
+                     name(stats->stop), csv_microseconds(stats->skew_median_s));
+}
+
+std::string algorithm_fields(const std::optional<ShownAlgorithm>& shown) {
+  if (!shown) return ",,";
+  return fmt::format("{},{},{}", csv_field(shown->algorithm), csv_field(shown->protocol), csv_field(shown->channels));
+}
+
+}  // namespace
 
 std::string csv_microseconds(std::optional<double> time_s) {
   return time_s ? number(std::round(*time_s * 1e12) / 1e6) : "";
@@ -33,20 +50,6 @@ std::string csv_header() {
   return "collective,dtype,op,root,size_bytes,count,nranks,placement,time_us,cpu_time_us,algbw_gbps,busbw_gbps,wrong,"
          "timed_verified,cycle,timestamp,note,median_us,ci_low_us,ci_high_us,p99_us,samples,stop,skew_us,algorithm,"
          "protocol,channels\n";
-}
-
-// The seven columns of --stat.
-static std::string stat_fields(const std::optional<CellStats>& stats) {
-  if (!stats) return ",,,,,,";
-  const auto& ci = stats->interval_s;
-  return fmt::format("{},{},{},{},{},{},{}", csv_microseconds(stats->median_s), ci ? csv_microseconds(ci->low) : "",
-                     ci ? csv_microseconds(ci->high) : "", csv_microseconds(sure_p99_s(*stats)), stats->samples,
-                     name(stats->stop), csv_microseconds(stats->skew_median_s));
-}
-
-static std::string algorithm_fields(const std::optional<ShownAlgorithm>& shown) {
-  if (!shown) return ",,";
-  return fmt::format("{},{},{}", csv_field(shown->algorithm), csv_field(shown->protocol), csv_field(shown->channels));
 }
 
 std::string csv_lines(const Config& config, const Collective& collective, const Row& row) {

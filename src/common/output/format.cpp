@@ -8,6 +8,17 @@
 #include <cmath>
 
 namespace busbar {
+namespace {
+
+bool matches_at(std::string_view text, std::size_t at, std::string_view lower_word) {
+  if (text.size() - at < lower_word.size()) return false;
+  for (std::size_t i = 0; i < lower_word.size(); ++i) {
+    if (std::tolower(static_cast<unsigned char>(text[at + i])) != lower_word[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::string fit_number(double value, std::size_t width) {
   for (int decimals : {2, 1, 0}) {
@@ -27,14 +38,6 @@ std::string memory_amount(std::int64_t nbytes) {
   }
   const int decimals = std::fabs(amount) < 10 ? 2 : std::fabs(amount) < 100 ? 1 : 0;
   return fmt::format("{:.{}f} {}", amount, decimals, kUnits[unit]);
-}
-
-static bool matches_at(std::string_view text, std::size_t at, std::string_view lower_word) {
-  if (text.size() - at < lower_word.size()) return false;
-  for (std::size_t i = 0; i < lower_word.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[at + i])) != lower_word[i]) return false;
-  }
-  return true;
 }
 
 std::string without_footer_words(std::string text) {

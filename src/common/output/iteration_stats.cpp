@@ -7,11 +7,14 @@
 #include <vector>
 
 namespace busbar {
+namespace {
 
 // Nearest rank: ceil(n * percent / 100), counted from 1.
-static double percentile(const std::vector<double>& sorted, std::size_t percent) {
+double percentile(const std::vector<double>& sorted, std::size_t percent) {
   return sorted[std::min(sorted.size() - 1, (sorted.size() * percent + 99) / 100 - 1)];
 }
+
+}  // namespace
 
 IterationStats iteration_stats(const IterationTimes& iterations) {
   const auto skipped = static_cast<std::size_t>(std::max(0, iterations.skipped));

@@ -11,13 +11,16 @@
 #include <exception>
 
 namespace busbar {
+namespace {
 
 // [bytes] Up to here a new file per row costs less than what it takes to keep two, and no reader meets a mixture.
-static constexpr std::size_t kManyRows = std::size_t{256} << 10;
+constexpr std::size_t kManyRows = std::size_t{256} << 10;
 
 // Where a large file cannot be kept twice it must not eat the run: rewriting takes at most one part in fifty of the
 // time.
-static constexpr int kRestPerWork = 50;
+constexpr int kRestPerWork = 50;
+
+}  // namespace
 
 JsonFile::JsonFile(const std::string& path, const RunInfo& info, const Plan& plan)
     : path_(create_new_file(path, "-J").path), report_(info, plan) {

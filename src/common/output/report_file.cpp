@@ -14,9 +14,33 @@
 #include <system_error>
 
 namespace busbar {
+namespace {
 
-static constexpr int kMaxTries = 100000;
-static constexpr mode_t kMode = 0666;  // less the umask
+constexpr int kMaxTries = 100000;
+constexpr mode_t kMode = 0666;  // less the umask
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+/// A file beside `path` that no other run has, with `text` in it and readable by all; `name` gets its name. 0 or errno.
+int write_beside(const std::string& path, std::string_view text, std::string& name) {
+  name = path + ".XXXXXX";  // and not .prom, so that no collector reads it
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (error == 0 && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
+  if (::close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) ::unlink(name.c_str());
+  return error;
+}
+
+}  // namespace
 
 NewFile create_new_file(const std::string& path, std::string_view option) {
   std::error_code unknown;  // then open() below has the reason
@@ -39,15 +63,6 @@ NewFile create_new_file(const std::string& path, std::string_view option) {
                                                 option, path, kMaxTries - 1));
 }
 
-static int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 int replace_file(const std::string& path, std::string_view text) {
   const std::string fresh = path + ".tmp";
   ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
@@ -68,18 +83,6 @@ std::string write_new_file(const std::string& path, std::string_view option, std
   ::unlink(name.c_str());
   throw Error(ExitCode::bad_config,
               fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
-}
-
-/// A file beside `path` that no other run has, with `text` in it and readable by all; `name` gets its name. 0 or errno.
-static int write_beside(const std::string& path, std::string_view text, std::string& name) {
-  name = path + ".XXXXXX";  // and not .prom, so that no collector reads it
-  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) return errno;
-  int error = write_all(fd, text);
-  if (error == 0 && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;
-  if (error != 0) ::unlink(name.c_str());
-  return error;
 }
 
 int replace_shared_file(const std::string& path, std::string_view text) {

@@ -12,8 +12,11 @@
 #include <iterator>
 
 namespace busbar {
+namespace {
 
-static constexpr std::size_t kPiece = std::size_t{1} << 20;  // [bytes]
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // [bytes]
+
+}  // namespace
 
 SamplesFile::SamplesFile(const std::string& path)
     : file_(create_new_file(path, "--samples")),

@@ -66,9 +66,13 @@ std::string rank_table(std::string_view cell_name, const CellStats& cell) {
   return without_footer_words(text);
 }
 
-static constexpr std::uint64_t kFewestSamples = 20;
-static constexpr double kBarrierSkew = 1e-6;  // [s]; 0.1 to 0.25 us were measured between two ranks of a host
-static constexpr double kWorthNaming = 0.01;  // of the operation's time
+namespace {
+
+constexpr std::uint64_t kFewestSamples = 20;
+constexpr double kBarrierSkew = 1e-6;  // [s]; 0.1 to 0.25 us were measured between two ranks of a host
+constexpr double kWorthNaming = 0.01;  // of the operation's time
+
+}  // namespace
 
 std::optional<Straggler> find_straggler(const CellStats& cell) {
   if (cell.shared_cores || cell.ranks.size() < 2 || !cell.skew_median_s || cell.samples < kFewestSamples)

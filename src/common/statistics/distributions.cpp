@@ -6,6 +6,30 @@
 #include <numeric>
 
 namespace busbar {
+namespace {
+
+double binomial_probability(double n, double q, double k) {
+  return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(q) +
+                  (n - k) * std::log1p(-q));
+}
+
+/// P(|T| <= |t|).
+double within(double t, int degrees) {
+  const double angle = std::atan(std::fabs(t) / std::sqrt(degrees));
+  const double cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  // The series of powers of the cosine: odd ones from cos, even ones from 1.
+  double term = odd ? cosine : 1;
+  double sum = degrees == 1 ? 0 : term;
+  for (int power = odd ? 3 : 2; power <= degrees - 2; power += 2) {
+    term *= cosine * cosine * (power - 1) / power;
+    sum += term;
+  }
+  if (!odd) return std::sin(angle) * sum;
+  return 2 / std::numbers::pi * (angle + std::sin(angle) * sum);
+}
+
+}  // namespace
 
 double normal_two_sided_p(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
 
@@ -19,11 +43,6 @@ double normal_quantile(double p) {
     (std::erfc(-middle / std::sqrt(2.0)) / 2 < p ? low : high) = middle;
   }
   return (low + high) / 2;
-}
-
-static double binomial_probability(double n, double q, double k) {
-  return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(q) +
-                  (n - k) * std::log1p(-q));
 }
 
 double binomial_cdf(std::size_t n, double q, std::ptrdiff_t k) {
@@ -88,22 +107,6 @@ std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m) {
   const auto least = static_cast<std::ptrdiff_t>(n * (n + 1) / 2);
   const auto most = least + static_cast<std::ptrdiff_t>(n * m);
   return {chosen[n].begin() + least, chosen[n].begin() + most + 1};
-}
-
-/// P(|T| <= |t|).
-static double within(double t, int degrees) {
-  const double angle = std::atan(std::fabs(t) / std::sqrt(degrees));
-  const double cosine = std::cos(angle);
-  const bool odd = degrees % 2 == 1;
-  // The series of powers of the cosine: odd ones from cos, even ones from 1.
-  double term = odd ? cosine : 1;
-  double sum = degrees == 1 ? 0 : term;
-  for (int power = odd ? 3 : 2; power <= degrees - 2; power += 2) {
-    term *= cosine * cosine * (power - 1) / power;
-    sum += term;
-  }
-  if (!odd) return std::sin(angle) * sum;
-  return 2 / std::numbers::pi * (angle + std::sin(angle) * sum);
 }
 
 double student_t_upper(double t, int degrees) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace busbar {
-
 namespace {
 
 /// Counts of values by rank, asked for sums from below (a Fenwick tree): a million samples in a second, not in a day.
@@ -47,6 +46,8 @@ double kendall_sum(std::span<const double> series, const std::vector<double>& di
   return static_cast<double>(sum);
 }
 
+double interquartile_range(std::span<const double> sorted) { return quantile(sorted, 0.75) - quantile(sorted, 0.25); }
+
 }  // namespace
 
 double mann_kendall_p(std::span<const double> series) {
@@ -66,10 +67,6 @@ double mann_kendall_p(std::span<const double> series) {
   const double sum = std::fabs(kendall_sum(series, distinct));
   if (sum < 1 || variance <= 0) return 1;
   return normal_two_sided_p((sum - 1) / std::sqrt(variance));
-}
-
-static double interquartile_range(std::span<const double> sorted) {
-  return quantile(sorted, 0.75) - quantile(sorted, 0.25);
 }
 
 std::optional<Modes> two_modes(std::span<const double> values) {

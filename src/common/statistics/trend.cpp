@@ -9,9 +9,12 @@
 #include <vector>
 
 namespace busbar {
+namespace {
 
-static constexpr std::size_t kLeastSeries = 8;
-static constexpr std::size_t kLeastEarlier = 5;
+constexpr std::size_t kLeastSeries = 8;
+constexpr std::size_t kLeastEarlier = 5;
+
+}  // namespace
 
 double theil_sen_slope(std::span<const double> x, std::span<const double> y) {
   require_finite(x, "slope");

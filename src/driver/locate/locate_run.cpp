@@ -32,13 +32,13 @@
 
 namespace busbar {
 
-static void visit_fields(auto&& visit, CoreTime& c) {
+void visit_fields(auto&& visit, CoreTime& c) {
   visit("wall_s", c.wall_s);
   visit("cpu_s", c.cpu_s);
   visit("waited_s", c.waited_s);
 }
 
-static void visit_fields(auto&& visit, ProbedRank& r) {
+void visit_fields(auto&& visit, ProbedRank& r) {
   visit("host", r.host);
   visit("device", r.device);
   visit("solo_s", r.solo_s);
