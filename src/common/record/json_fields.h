@@ -20,8 +20,7 @@
 namespace busbar {
 
 // A record's fields are named once, by visit_fields(visit, record): what writes JSON and what reads it are two
-// visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator). What
-// follows a field in a list is for readers of another kind.
+// visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator).
 // Included by .cpp files alone: it brings the whole of the JSON library.
 
 template <class T>
@@ -55,8 +54,7 @@ Json fields_json(const T& value) {
   } else {
     Json json = Json::object();
     // One list of fields serves the reader too, which changes them.
-    visit_fields([&](const char* key, const auto& field, auto...) { json[key] = fields_json(field); },
-                 const_cast<T&>(value));
+    visit_fields([&](const char* key, const auto& field) { json[key] = fields_json(field); }, const_cast<T&>(value));
     return json;
   }
 }
@@ -133,7 +131,7 @@ template <class T>
 requires std::is_class_v<T>
 void read_field(const Json& json, const char* key, T& value) {
   if (!json.is_object()) fail_reading(fmt::format("'{}' is no object", key));
-  visit_fields([&](const char* name, auto& field, auto...) { read_field(member(json, name), name, field); }, value);
+  visit_fields([&](const char* name, auto& field) { read_field(member(json, name), name, field); }, value);
 }
 
 }  // namespace busbar

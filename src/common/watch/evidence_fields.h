@@ -4,7 +4,6 @@
 #include "common/watch/hang_evidence.h"
 
 #include <array>
-#include <limits>
 #include <string_view>
 
 namespace busbar {
@@ -40,27 +39,14 @@ constexpr const auto& words_of(PeerProbe::Result) { return kProbeWords; }
 constexpr const auto& words_of(Ending) { return kEndingWords; }
 constexpr const auto& words_of(Phase) { return kPhaseWords; }
 
-// What a reader of a file must know of a field beside its type.
-
-/// The numbers that it can have; elsewhere they are those of its type.
-struct WholeRange {
-  int least;
-  int most;
-};
-inline constexpr WholeRange kRank{0, 1 << 24}, kRankOrNone{-1, 1 << 24}, kNatural{0, std::numeric_limits<int>::max()};
-
-/// Reports of version 0.1.0 lack the field.
-struct Later {};
-inline constexpr Later kLater;
-
 void visit_fields(auto&& visit, CalledOperation& call) {
   auto& [communicator, collective, count, dtype, op, root, nbytes, in_place] = call;
-  visit("communicator", communicator, kNatural);
+  visit("communicator", communicator);
   visit("collective", collective);
   visit("count", count);
   visit("dtype", dtype);
   visit("op", op);
-  visit("root", root, kRankOrNone);
+  visit("root", root);
   visit("nbytes", nbytes);
   visit("in_place", in_place);
 }
@@ -81,8 +67,8 @@ void visit_fields(auto&& visit, RankEvidence& evidence) {
   auto& [jobid, host, rank, nprocs, pid, pid_start, command, started_unix_s, heartbeat_age_s, ending, phase, step, call,
          entered, step_first, step_calls, step_age_s, limit_s, idle_s, error, finished] = flight;
   auto& [life, state, wchan] = process;
-  visit("rank", rank, kRank);
-  visit("nprocs", nprocs, kRank);
+  visit("rank", rank);
+  visit("nprocs", nprocs);
   visit("host", host);
   visit("jobid", jobid);
   visit("pid", pid);
@@ -111,8 +97,8 @@ void visit_fields(auto&& visit, Trouble& trouble) {
   auto& [kind, text, slows, on_gpu] = trouble;
   visit("kind", kind);
   visit("text", text);
-  visit("slows", slows, kLater);
-  visit("on_gpu", on_gpu, kLater);
+  visit("slows", slows);
+  visit("on_gpu", on_gpu);
 }
 
 void visit_fields(auto&& visit, PeerProbe& probe) {
@@ -127,11 +113,11 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
   visit("host", host);
   visit("reached", reached);
   visit("why_not", why_not);
-  visit("silence", silence, kLater);
+  visit("silence", silence);
   visit("net_bytes_per_s", net_bytes_per_s);
   visit("troubles", troubles);
   visit("probes", probes);
-  visit("mtu", mtu, kNatural);
+  visit("mtu", mtu);
   visit("ranks", ranks);
 }
 
@@ -142,7 +128,7 @@ void visit_fields(auto&& visit, RasEvidence& evidence) {
   visit("why_not", why_not);
   visit("lines", lines);
   visit("dead_pids", dead_pids);
-  visit("lagging_ranks", lagging_ranks, kRank);
+  visit("lagging_ranks", lagging_ranks);
 }
 
 /// Of a HangEvidence. In the file these two stand in different places.
@@ -150,8 +136,8 @@ void visit_occasion(auto&& visit, auto& evidence) {
   visit("occasion", evidence.occasion);
   visit("jobid", evidence.jobid);
   visit("reporter", evidence.reporter);
-  visit("reporter_host", evidence.reporter_host, kLater);
-  visit("nprocs", evidence.nprocs, kRank);
+  visit("reporter_host", evidence.reporter_host);
+  visit("nprocs", evidence.nprocs);
   visit("limit_s", evidence.limit_s);
   visit("idle_s", evidence.idle_s);
 }

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -51,18 +52,34 @@ std::string host_of_sentence(const std::string& reporter) {
   return on == std::string::npos ? "" : reporter.substr(on + 4);
 }
 
+/// Which fields reports of version 0.1.0 lack.
+constexpr std::array<std::string_view, 4> kLaterFields{"reporter_host", "silence", "slows", "on_gpu"};
+
+/// The numbers that a field can have.
+struct WholeRange {
+  int least;
+  int most;
+};
+WholeRange range_of(std::string_view key) {
+  constexpr int kMostRanks = 1 << 24;
+  if (key == "root") return {-1, kMostRanks};
+  if (key == "communicator" || key == "mtu") return {0, std::numeric_limits<int>::max()};
+  return {0, kMostRanks};  // ranks, and how many
+}
+
 /// Reads a record from the object at a place. null is an empty text, and of a number what it is without one.
 class EvidenceReader {
  public:
   explicit EvidenceReader(const JsonPlace& object) : object_(object) {}
 
-  template <class T, class... Range>
-  void operator()(const char* key, T& field, Range... range) const {
-    read(object_.at(key), field, range...);
-  }
   template <class T>
-  void operator()(const char* key, T& field, Later) const {
-    if (object_.holds(key)) read(object_.at(key), field);
+  void operator()(const char* key, T& field) const {
+    if (contains(kLaterFields, key) && !object_.holds(key)) return;
+    if constexpr (std::is_same_v<T, int> || std::is_same_v<T, std::vector<int>>) {
+      read(object_.at(key), field, range_of(key));
+    } else {
+      read(object_.at(key), field);
+    }
   }
 
  private:
@@ -93,9 +110,12 @@ class EvidenceReader {
     if (!json.is_null()) read(json, value.emplace());
   }
   static void read(const JsonPlace& json, std::vector<std::string>& texts) { texts = json.texts(); }
-  template <class T, class... Range>
-  static void read(const JsonPlace& json, std::vector<T>& list, Range... range) {
-    json.each([&](const JsonPlace& item) { read(item, list.emplace_back(), range...); });
+  static void read(const JsonPlace& json, std::vector<int>& list, WholeRange range) {
+    json.each([&](const JsonPlace& item) { read(item, list.emplace_back(), range); });
+  }
+  template <class T>
+  static void read(const JsonPlace& json, std::vector<T>& list) {
+    json.each([&](const JsonPlace& item) { read(item, list.emplace_back()); });
   }
   template <class T>
   requires std::is_class_v<T>
@@ -123,7 +143,7 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
     if (envelope.command.empty() && !host.ranks.empty()) add_once(envelope.command, host.ranks.front().flight.command);
   }
   Json document = envelope_json(envelope);
-  const auto add = [&](const char* key, const auto& field, const auto&...) { document[key] = fields_json(field); };
+  const auto add = [&](const char* key, const auto& field) { document[key] = fields_json(field); };
   document["verdict"] = name(finding.verdict);
   add("sentence", finding.sentence);
   add("ranks", finding.ranks);

@@ -118,7 +118,7 @@ constexpr std::size_t kMaxText = 1000;
 /// Makes of every field what may be sent.
 struct Tidier {
   template <class T>
-  void operator()(const char*, T& field, auto...) const {
+  void operator()(const char*, T& field) const {
     tidy(field);
   }
 
