@@ -90,11 +90,9 @@ std::uint64_t count_in(std::string_view word) {
 }
 
 bool is_of_no_use(const Probe& probe, const std::string& name) {
-  constexpr std::array<std::string_view, 12> kPrefixes = {"docker", "veth", "virbr", "br-",  "cni", "flannel",
-                                                          "cali",   "tun",  "tap",   "wlan", "wlp", "tailscale"};
-  const bool named = std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](auto p) { return name.starts_with(p); });
   // A pair of which the other end is in this namespace too is plumbing; a container's own eth0 is one as well.
-  return (named && !probe.exists(fmt::format("{}/{}/device/vendor", kInterfaces, name))) ||
+  return (name != "lo" && leads_nowhere(name) &&
+          !probe.exists(fmt::format("{}/{}/device/vendor", kInterfaces, name))) ||
          probe.exists(fmt::format("{}/{}/wireless", kInterfaces, name));
 }
 
@@ -201,11 +199,16 @@ std::uint64_t network_bytes(const std::filesystem::path& root) {
   return bytes;
 }
 
+bool is_for_containers(std::string_view name) {
+  constexpr std::array<std::string_view, 13> kBegin{"docker", "br-", "virbr",  "veth", "cni",   "flannel", "cali",
+                                                    "lxc",    "lxd", "podman", "kube", "weave", "vmnet"};
+  return std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
 bool leads_nowhere(std::string_view name) {
-  constexpr auto kLocal = std::to_array<std::string_view>(
-      {"docker", "veth", "virbr", "br-", "cni", "cali", "flannel", "podman", "tun", "tap", "wg", "wl"});
-  return name == "lo" ||
-         std::any_of(kLocal.begin(), kLocal.end(), [&](std::string_view one) { return name.starts_with(one); });
+  constexpr std::array<std::string_view, 5> kBegin{"tun", "tap", "wg", "wl", "tailscale"};
+  return name == "lo" || is_for_containers(name) ||
+         std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 std::vector<VerbsMtu> ask_active_mtus(const std::string& library) {

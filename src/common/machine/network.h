@@ -67,6 +67,10 @@ std::vector<NetInterface> net_interfaces(const Probe& probe);
 /// Bytes in and out of the host's interfaces and InfiniBand ports so far, loopback left out.
 std::uint64_t network_bytes(const std::filesystem::path& root = "/");
 
+/// Whether an interface has the name of a bridge, or an end of one, for containers and virtual machines: every host has
+/// its own behind the same address.
+bool is_for_containers(std::string_view name);
+
 /// Whether an interface has the name of one that never leads to another host: loopback, of containers, tunnels, Wi-Fi.
 bool leads_nowhere(std::string_view name);
 

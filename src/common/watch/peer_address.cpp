@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/split_text.h"
+#include "common/machine/network.h"
 #include "common/watch/peer_socket.h"
 
 #include <fmt/format.h>
@@ -109,13 +110,6 @@ bool is_link_local(const std::string& ip) {
 }
 
 bool is_loopback(const std::string& ip) { return same_network(ip, "127.0.0.0", 8) || ip == "::1"; }
-
-/// Bridges and their ends for containers and virtual machines: every host has its own behind the same address.
-bool is_for_containers(std::string_view name) {
-  constexpr std::array<std::string_view, 13> kBegin{"docker", "br-", "virbr",  "veth", "cni",   "flannel", "cali",
-                                                    "lxc",    "lxd", "podman", "kube", "weave", "vmnet"};
-  return std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
-}
 
 bool reachable(const InterfaceAddress& a) { return a.up && !is_link_local(a.ip) && !address_bytes(a.ip).empty(); }
 
