@@ -44,4 +44,12 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
+std::string without_controls(std::string text, bool keeps_newlines) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && !(keeps_newlines && c == '\n')) || byte == 0x7f) c = '?';
+  }
+  return text;
+}
+
 }  // namespace busbar

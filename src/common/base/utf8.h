@@ -9,4 +9,7 @@ namespace busbar {
 /// outside, and XML, Prometheus and SQLite readers refuse a file for one such byte.
 std::string valid_utf8(std::string_view text);
 
+/// The text with '?' for what steers a terminal: nothing in a foreign text may.
+std::string without_controls(std::string text, bool keeps_newlines = false);
+
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 #include "common/machine/cores.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/network.h"
@@ -235,6 +236,8 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
 
 namespace {
 
+constexpr std::size_t kLongestShown = 400;  // of a line that was not understood
+
 /// Files that follow each other; what is in one is in the JobLog in their order, and so after merging is all.
 struct Share {
   std::size_t begin = 0;
@@ -243,16 +246,6 @@ struct Share {
   std::vector<std::string> unknown;
   std::exception_ptr failure;
 };
-
-std::string plain(std::string_view text) {
-  constexpr std::size_t kMost = 400;
-  std::string result(text.substr(0, kMost));
-  for (char& c : result) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  return result;
-}
 
 /// Parts of about the same size. A file is never divided: its lines mean something only in their order.
 std::vector<Share> share_out(std::span<const fs::path> files, std::size_t threads) {
@@ -282,7 +275,8 @@ void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFi
         share.job.add(line, i, number);
         const auto* other = std::get_if<OtherLine>(&line.fact);
         if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
-        share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number, plain(other->text)));
+        share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number,
+                                            without_controls(std::string(other->text.substr(0, kLongestShown)))));
       });
     }
   } catch (...) {

@@ -3,6 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 #include "common/mpi/session.h"
 #include "common/output/report_file.h"
 #include "common/record/envelope.h"
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -173,15 +173,6 @@ std::string files_text(const DiagnoseResult& result) {
   return text;
 }
 
-/// Logs are foreign: nothing in them may control the terminal.
-std::string without_controls(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7f) c = '?';
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
@@ -198,7 +189,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += files(diagnosis);
   text += lines("Missing evidence", diagnosis.missing);
   text += lines("Next", diagnosis.next);
-  return without_controls(std::move(text));
+  return without_controls(std::move(text), true);
 }
 
 const JudgedHang* decisive_hang(const DiagnoseResult& result) {

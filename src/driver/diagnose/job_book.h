@@ -145,7 +145,6 @@ struct JobBook {
  private:
   std::string key_;  ///< scratch
   std::uint32_t last_process_ = kNone;
-  std::size_t last_file_ = 0;
   std::uint32_t last_instance_ = kNone;
 
   struct From {

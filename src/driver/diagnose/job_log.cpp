@@ -62,20 +62,16 @@ std::string name_files(std::span<const LogFile> files) {
   return fmt::format("{} files", files.size());
 }
 
-struct JobLog::Impl {
-  JobBook book;
-};
-
-JobLog::JobLog() : impl_(std::make_unique<Impl>()) {}
+JobLog::JobLog() : book_(std::make_unique<JobBook>()) {}
 JobLog::JobLog(JobLog&&) noexcept = default;
 JobLog& JobLog::operator=(JobLog&&) noexcept = default;
 JobLog::~JobLog() = default;
 
-void JobLog::add(const LogLine& line, std::size_t file, std::uint64_t number) { impl_->book.add(line, file, number); }
+void JobLog::add(const LogLine& line, std::size_t file, std::uint64_t number) { book_->add(line, file, number); }
 
-void JobLog::merge(JobLog&& other) { impl_->book.merge(std::move(other.impl_->book)); }
+void JobLog::merge(JobLog&& other) { book_->merge(std::move(*other.book_)); }
 
-std::size_t JobLog::bytes_held() const { return impl_->book.bytes_held(); }
+std::size_t JobLog::bytes_held() const { return book_->bytes_held(); }
 
 namespace {
 
@@ -157,7 +153,7 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
 }  // namespace
 
 Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const {
-  const LogView view = view_log(impl_->book, files, ras);
+  const LogView view = view_log(*book_, files, ras);
   LogFindings findings;
   find_in_kernel(view, findings);
   find_lost_processes(view, findings);

@@ -17,6 +17,8 @@
 
 namespace busbar {
 
+struct JobBook;
+
 /// What is concluded from the logs of a job: everything that is printed, as plain values.
 struct Diagnosis {
   Verdict verdict = Verdict::unknown;
@@ -93,8 +95,7 @@ class JobLog {
   std::size_t bytes_held() const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<JobBook> book_;
 };
 
 }  // namespace busbar

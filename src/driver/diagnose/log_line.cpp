@@ -7,10 +7,8 @@
 #include "driver/diagnose/torch_watchdog.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <string_view>
 
 namespace busbar {
@@ -55,8 +53,8 @@ bool is_time(std::string_view token) {
 
 int rank_number(std::string_view digits) {
   int value = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc{} && end == digits.data() + digits.size() ? value : -1;
+  whole_number(digits, value);
+  return value;
 }
 
 int token_rank(std::string_view token) {

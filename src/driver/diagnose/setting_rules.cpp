@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <iterator>
 
 namespace busbar {
 namespace {
