@@ -232,10 +232,10 @@ void check_plugins(const Probe& probe, Rows& rows) {
 
 namespace {
 
-constexpr const char* kRemedy = "install the same version on every node";
+constexpr const char* kInstallSameVersion = "install the same version on every node";
 
 void add(Rows& rows, const char* check, std::string value, Outcome if_differs = Outcome::warn) {
-  rows.push_back(equal_row(check, "", std::move(value), if_differs, kRemedy));
+  rows.push_back(equal_row(check, "", std::move(value), if_differs, kInstallSameVersion));
 }
 
 void check_system(const Probe& probe, Rows& rows) {

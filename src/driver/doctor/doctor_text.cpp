@@ -2,6 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
+#include "common/base/utf8.h"
 #include "common/record/doctor_words.h"
 #include "driver/doctor/counters.h"
 
@@ -89,13 +90,6 @@ std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, co
 
 namespace {
 
-/// What comes from files and other machines must not steer a terminal.
-std::string plain(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 32 || c == 127; }, '?');
-  return text;
-}
-
 std::string plural(std::size_t count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
@@ -110,11 +104,11 @@ std::string row_line(const DoctorRow& row) {
   std::string text = fmt::format("  {:<4} {}", doctor_word(row.outcome), title_of(row.check, row.subject, row.ranks));
   if (!row.value.empty()) text += ": " + row.value;
   if (!row.reason.empty()) text += (row.value.empty() ? ": " : "; ") + row.reason;
-  return plain(text) + "\n";
+  return without_controls(text) + "\n";
 }
 
 std::string remedy_line(const std::string& remedy) {
-  return remedy.empty() ? "" : plain(fmt::format("       do: {}", remedy)) + "\n";
+  return remedy.empty() ? "" : without_controls(fmt::format("       do: {}", remedy)) + "\n";
 }
 
 /// "2.28.9 on 63 nodes, 2.27.3 on node17"
@@ -133,18 +127,18 @@ std::string unequal_text(const DoctorFinding& finding) {
   if (finding.unequal.empty()) return {};
   std::string text = "\nmust be the same on all nodes, and is not\n";
   for (const DoctorFinding::Unequal& u : finding.unequal) {
-    text +=
-        plain(fmt::format("  {:<4} {}: {}", doctor_word(u.outcome), title_of(u.check, u.subject, {}), values_text(u))) +
-        "\n";
+    text += without_controls(fmt::format("  {:<4} {}: {}", doctor_word(u.outcome), title_of(u.check, u.subject, {}),
+                                         values_text(u))) +
+            "\n";
     text += remedy_line(u.remedy);
   }
   return text;
 }
 
 std::string nodes_title(const std::vector<std::string>& hosts, std::size_t nodes) {
-  if (nodes == 1) return plain(hosts.front());
+  if (nodes == 1) return without_controls(hosts.front());
   if (hosts.size() == nodes) return fmt::format("all {} nodes", nodes);
-  return plain(fmt::format("{} of {} nodes: {}", hosts.size(), nodes, compress_hosts(hosts)));
+  return without_controls(fmt::format("{} of {} nodes: {}", hosts.size(), nodes, compress_hosts(hosts)));
 }
 
 /// Findings of the same nodes stand together, those with the worst first; skips are told apart.
@@ -178,8 +172,9 @@ std::string change_line(const ChangedRow& change) {
                : "nothing";
   };
   const DoctorRow& row = change.after ? *change.after : *change.before;
-  return plain(fmt::format("  {} {}: was {}, is {}", change.host, title_of(row.check, row.subject, row.ranks),
-                           words(change.before), words(change.after))) +
+  return without_controls(fmt::format("  {} {}: was {}, is {}", change.host,
+                                      title_of(row.check, row.subject, row.ranks), words(change.before),
+                                      words(change.after))) +
          "\n";
 }
 
@@ -195,7 +190,7 @@ std::string doctor_text(const DoctorFinding& finding) {
 std::string doctor_rows_text(const std::vector<NodeReport>& nodes) {
   std::string text;
   for (const NodeReport& node : nodes) {
-    text += "\n" + plain(fmt::format("{}, {}", node.host, node.time)) + "\n";
+    text += "\n" + without_controls(fmt::format("{}, {}", node.host, node.time)) + "\n";
     for (const DoctorRow& row : node.rows) {
       text += row_line(row);
       if (row.outcome != Outcome::pass) text += remedy_line(row.remedy);
@@ -205,10 +200,10 @@ std::string doctor_rows_text(const std::vector<NodeReport>& nodes) {
 }
 
 std::string doctor_difference_text(const DoctorDifference& d) {
-  std::string text = "\n" + plain("since " + d.before);
+  std::string text = "\n" + without_controls("since " + d.before);
   text += d.seconds > 0 ? fmt::format(", {} ago\n", format_duration(d.seconds)) : "\n";
-  if (!d.gone.empty()) text += plain(fmt::format("  no longer there: {}", compress_hosts(d.gone))) + "\n";
-  if (!d.added.empty()) text += plain(fmt::format("  new: {}", compress_hosts(d.added))) + "\n";
+  if (!d.gone.empty()) text += without_controls(fmt::format("  no longer there: {}", compress_hosts(d.gone))) + "\n";
+  if (!d.added.empty()) text += without_controls(fmt::format("  new: {}", compress_hosts(d.added))) + "\n";
   for (const ChangedRow& change : d.changes) text += change_line(change);
   for (const DoctorRow& row : d.counters) text += row_line(row);
   if (d.gone.empty() && d.added.empty() && d.changes.empty() && d.counters.empty()) text += "  nothing changed\n";
