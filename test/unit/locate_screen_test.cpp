@@ -1,8 +1,8 @@
 // Would catch: noise that a few dips inflate, a threshold that gets stricter with noise, a reference that slow units
 // drag down, a healthy unit that is suspect because of its partner.
 
-#include "driver/locate/noise.h"
 #include "driver/locate/score_pairs.h"
+#include "driver/locate/search_record.h"
 #include "simulated_cluster.h"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,5 @@
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
-#include "driver/locate/noise.h"
 #include "driver/locate/search_record.h"
 
 #include <fmt/format.h>
@@ -8,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <set>
 #include <vector>
 

@@ -11,7 +11,6 @@
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/measure/stat_runner.h"
-#include "common/mpi/child.h"
 #include "common/mpi/collectively.h"
 #include "common/output/progress.h"
 #include "common/output/report_file.h"

@@ -34,8 +34,7 @@ struct LocateRun {
   LocateOptions options;
   AcceptResult::Located located;
   GroupShape shape;
-  int links = 1;          ///< of a pair, where all units have as many
-  bool one_rank = false;  ///< each unit is one rank of one host
+  int links = 1;  ///< of a pair, where all units have as many
   std::vector<MeasuredRound> rounds;
   std::size_t rounds_left_out = 0;  ///< measured, but too many to keep
   RankFinding ranks;

@@ -16,6 +16,7 @@
 #include "common/mpi/global_clock.h"
 #include "common/mpi/session.h"
 #include "common/record/culprit_text.h"
+#include "common/record/packed_fields.h"
 #include "common/statistics/interval.h"
 #include "common/watch/watchdog.h"
 #include "driver/doctor/doctor_gather.h"
@@ -27,7 +28,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 
 namespace busbar {
@@ -256,31 +256,6 @@ constexpr std::uint64_t kMostBytes = 64 << 20;
 constexpr double kHostMessage = 25e-3;              // [s]: long against a meeting of two hosts, short enough for dozens
 constexpr std::size_t kKeptMeasurements = 1 << 20;  // of --full over thousands of hosts the matrix is enough
 
-std::string pack(const LocateRound& round) {
-  std::vector<std::int32_t> numbers{static_cast<std::int32_t>(round.kind), round.one_way, round.rail};
-  for (const std::vector<int>& group : round.groups) {
-    numbers.push_back(static_cast<std::int32_t>(group.size()));
-    numbers.insert(numbers.end(), group.begin(), group.end());
-  }
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]};
-}
-
-LocateRound unpack(const std::string& packed) {
-  std::vector<std::int32_t> numbers(packed.size() / sizeof(std::int32_t));
-  std::memcpy(numbers.data(), packed.data(), packed.size());
-  LocateRound round;
-  round.kind = static_cast<LocateRound::Kind>(numbers.at(0));
-  round.one_way = numbers.at(1) != 0;
-  round.rail = numbers.at(2);
-  for (std::size_t i = 3; i < numbers.size();) {
-    const auto size = static_cast<std::size_t>(numbers[i++]);
-    std::vector<int> group;
-    for (std::size_t member = 0; member < size; ++member) group.push_back(numbers.at(i++));
-    round.groups.push_back(std::move(group));
-  }
-  return round;
-}
-
 /// The largest message that every rank has memory for, and that is allowed: the user's, or a bound of the choice.
 std::uint64_t capacity_for(const Comm& world, const Backend& baseline, const LocateOptions& options) {
   const Backend::MemoryLimit limit = least_memory(world, baseline, kSendrecv);
@@ -323,11 +298,12 @@ class SearchJob {
       std::string packed;
       on_process0(world_, [&] {
         const std::chrono::duration<double> elapsed = Clock::now() - begin;
-        if (const std::optional<LocateRound> next = search->next(elapsed.count())) packed = pack(*next);
+        if (const std::optional<LocateRound> next = search->next(elapsed.count())) packed = pack_fields(*next);
       });
       packed = world_.broadcast(packed, 0);
       if (packed.empty()) break;
-      MeasuredRound measured = measure(unpack(packed), number, search ? search->planned_rounds() : 0);
+      MeasuredRound measured =
+          measure(unpack_fields<LocateRound>(packed), number, search ? search->planned_rounds() : 0);
       on_process0(world_, [&] {
         search->add(measured.measured);
         keep(std::move(measured));

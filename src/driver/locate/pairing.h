@@ -27,6 +27,13 @@ struct LocateRound {
   int rail = -1;  ///< -1: all ranks of a unit
 };
 
+void visit_fields(auto&& visit, LocateRound& r) {
+  visit("kind", r.kind);
+  visit("groups", r.groups);
+  visit("one_way", r.one_way);
+  visit("rail", r.rail);
+}
+
 /// What one group of a round achieved.
 struct GroupMeasurement {
   double bandwidth = 0;  ///< [B/s] of the slowest of its links, median of the repetitions

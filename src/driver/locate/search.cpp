@@ -3,7 +3,6 @@
 #include "common/base/lists.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/random.h"
-#include "driver/locate/noise.h"
 #include "driver/locate/pairing.h"
 #include "driver/locate/plan_rounds.h"
 #include "driver/locate/search_record.h"
@@ -20,10 +19,26 @@
 #include <vector>
 
 namespace busbar {
+namespace {
+
+/// Above this share of slow pairs between good units none of them is a fault of its own.
+constexpr double kHopeless = 0.25;
+/// A pair that is slow each time is measured again until chance is excluded, but not for ever.
+constexpr int kMostRetests = 7;
+/// How often groups are measured again that were slow although none of their halves was.
+constexpr int kGroupRetests = 3;
+
+using Kind = LocateRound::Kind;
+
+bool was_measured(const GroupMeasurement& group) {
+  const auto kept = static_cast<float>(group.bandwidth);  // as PairResult keeps it
+  return kept > 0 && !std::isinf(kept);
+}
+
+}  // namespace
 
 /// Of a Search: what is to be run next and what was found so far.
 struct Search::Impl {
-  using Kind = LocateRound::Kind;
   enum class Stage : std::uint8_t { screen, confirm, retest, alone, groups, rails, rails_again, soak, over };
   /// How often the two directions of a single pair are measured.
   static constexpr int kDirectionsOfOnePair = 3;
@@ -43,11 +58,13 @@ struct Search::Impl {
     const bool all = record.few() || record.options.full;
     return all ? matchings.size() : std::min(record.options.matchings, matchings.size());
   }
+
   int directed_matchings() const {
     if (record.nunits == 2) return kDirectionsOfOnePair;
     if (!record.options.direction) return 0;
     return record.few() ? matchings.size() : std::min(record.options.matchings, matchings.size());
   }
+
   /// How many rounds are measured again for the noise: the first; with few units all, whose pairs are then medians.
   int calibrated_rounds() const { return record.few() && levels.empty() ? matchings.size() : 1; }
   int calibrations() const {
@@ -58,26 +75,247 @@ struct Search::Impl {
 
   int to_calibrate() const { return calibrated_rounds() * (1 + calibrations()); }
 
-  void plan_screen();
-  PlannedRound of_level(std::size_t level, Kind kind) const;
-  PlannedRound of_matching(int matching, Kind kind, bool one_way = false, bool reverse = false) const;
-  void plan_more(double elapsed_s);
-  void plan_confirm();
-  void plan_retest();
-  void plan_alone_rounds();
-  void plan_groups();
-  void plan_rail_rounds();
-  void plan_rails_again();
-  void plan_soak(double elapsed_s);
-  std::vector<int> units_for_rails() const;
+  void plan_screen() {
+    // What is repeated for the noise is part of the screen: its own measurement is one of them.
+    const Kind kind = record.few() || record.options.full ? Kind::full : Kind::matching;
+    for (int pass = 0; pass <= calibrations(); ++pass) {
+      for (int i = 0; i < calibrated_rounds(); ++i) {
+        planned.push_back(levels.empty() ? of_matching(i, pass == 0 ? kind : Kind::calibration)
+                                         : of_level(levels.size() - 1, pass == 0 ? Kind::halving : Kind::calibration));
+      }
+    }
+    for (int i = calibrated_rounds(); i < screen_matchings(); ++i) planned.push_back(of_matching(i, kind));
+    for (std::size_t i = 0; i + 1 < levels.size(); ++i) planned.push_back(of_level(i, Kind::halving));
+    for (int i = 0; i < directed_matchings(); ++i) {
+      for (const bool reverse : {false, true}) {
+        planned.push_back(of_matching(i % matchings.size(), Kind::direction, true, reverse));
+      }
+    }
+  }
+
+  PlannedRound of_level(std::size_t level, Kind kind) const {
+    PlannedRound round;
+    round.kind = kind;
+    round.groups = levels[level];
+    return round;
+  }
+
+  PlannedRound of_matching(int matching, Kind kind, bool one_way = false, bool reverse = false) const {
+    PlannedRound round;
+    round.kind = kind;
+    round.matching = matching;
+    round.one_way = one_way;
+    round.reverse = reverse;
+    return round;
+  }
+
+  void plan_more(double elapsed_s) {
+    while (planned.empty() && stage != Stage::over) {
+      switch (stage) {
+        case Stage::screen:
+          sharpen_noise();
+          if (record.nunits > 2) plan_confirm();
+          stage = record.nunits > 2 ? Stage::confirm : Stage::rails_again;
+          break;
+        case Stage::confirm:
+          stage = Stage::retest;
+          break;
+        case Stage::retest:
+          plan_retest();
+          if (planned.empty()) {
+            plan_alone_rounds();
+            stage = Stage::alone;
+          }
+          break;
+        case Stage::alone:
+          plan_groups();
+          stage = Stage::groups;
+          break;
+        case Stage::groups:
+          plan_rail_rounds();
+          stage = Stage::rails;
+          break;
+        case Stage::rails:
+          plan_rails_again();
+          stage = Stage::rails_again;
+          break;
+        case Stage::rails_again:
+          stage = Stage::soak;
+          break;
+        case Stage::soak:
+          plan_soak(elapsed_s);
+          if (planned.empty()) stage = Stage::over;
+          break;
+        case Stage::over:
+          break;
+      }
+    }
+  }
+
+  void plan_confirm() {
+    for (const bool one_way : {false, true}) {
+      PairEvidence evidence = record.score(one_way);
+      if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) evidence.links.clear();
+      push(plan_confirmations(evidence, record.results, record.nunits, record.options.confirmations, random));
+    }
+  }
+
+  void plan_retest() {
+    // With few units or all pairs it is the pairs that are asked about; after four matchings only what fits in between.
+    if (!record.few() && !record.options.full) return;
+    for (const bool one_way : {false, true}) {
+      const PairEvidence evidence = record.score(one_way);
+      if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) continue;
+      std::vector<LinkEvidence> open;
+      for (const LinkEvidence& link : evidence.links) {
+        const int times = link.measurements.measured;
+        if (link.always_slow() && times <= kMostRetests && !link.blamed()) open.push_back(link);
+      }
+      push(plan_retests(evidence, open, record.nunits, random));
+    }
+  }
+
+  void plan_alone_rounds() {
+    constexpr int kMostRounds = 4;
+    for (const bool one_way : {false, true}) {
+      const PairEvidence evidence = record.score(one_way);
+      std::vector<EndEvidence> ends;
+      std::vector<LinkEvidence> links;
+      for (const EndEvidence& end : evidence.ends) {
+        if (end.slow()) ends.push_back(end);
+      }
+      for (const LinkEvidence& link : evidence.links) {
+        if (link.always_slow() && link.measurements.measured >= 3) links.push_back(link);
+      }
+      push(plan_alone(evidence, ends, links, record.nunits, kMostRounds, random));
+    }
+  }
+
+  void plan_groups() {
+    const std::vector<SlowGroup> slow = slow_groups(record);
+    for (std::size_t level = 0; level + 1 < levels.size(); ++level) {
+      const bool again =
+          std::ranges::any_of(slow, [&](const SlowGroup& group) { return contains(levels[level], group.units); });
+      for (int i = 0; again && i < kGroupRetests; ++i) planned.push_back(of_level(level, Kind::halving));
+    }
+  }
+
+  void plan_rail_rounds() {
+    if (record.options.rails <= 0 || record.nunits < 3) return;
+    std::vector<int> rails(static_cast<std::size_t>(record.options.rails));
+    std::iota(rails.begin(), rails.end(), 0);
+    const std::vector<int> units = units_for_rails();
+    if (!units.empty()) push(plan_rails(record.score(false), units, rails, record.nunits, random));
+  }
+
+  void plan_rails_again() {
+    if (record.options.rails <= 0 || record.nunits < 3) return;
+    std::vector<int> rails;
+    const std::vector<int> units = units_for_rails();
+    for (const int unit : units) {
+      for (const int rail : slow_rails(record, unit)) rails.push_back(rail);
+    }
+    std::ranges::sort(rails);
+    rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
+    push(plan_rails(record.score(false), units, rails, record.nunits, random));
+  }
+
+  void plan_soak(double elapsed_s) {
+    const double soak_s = record.options.soak_s;
+    if (soak_s <= 0 || elapsed_s >= soak_s || record.nunits < 3) return;  // of two it would be both, always
+    soaking = true;
+    soak_window = std::clamp(static_cast<int>(SoakWatch::kWindows * elapsed_s / soak_s), 0, SoakWatch::kWindows - 1);
+    PlannedRound round;
+    round.kind = Kind::matching;
+    round.pairs = random_matching(record.nunits, random.below(std::uint64_t{1} << 62));
+    planned.push_back(std::move(round));
+  }
+
+  std::vector<int> units_for_rails() const {
+    std::vector<int> units;
+    for (const Culprit& culprit : conclude(record).culprits) {
+      if (culprit.what == Culprit::What::unit) units.push_back(culprit.units.front());
+    }
+    return units;
+  }
+
   void push(std::vector<PlannedRound> rounds) {
     for (PlannedRound& round : rounds) planned.push_back(std::move(round));
   }
 
-  void sharpen_noise();
-  void calibrate(std::span<const GroupMeasurement> measured);
-  void keep(std::span<const GroupMeasurement> measured);
-  void keep_soak(std::span<const GroupMeasurement> measured);
+  /// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
+  /// what differs between them, so the noise is the less of the two.
+  void sharpen_noise() {
+    const PairEvidence evidence = record.score(false);
+    const auto good = [&](int end) {
+      return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
+    };
+    std::vector<double> bandwidths;
+    for (const PairResult& result : record.results) {
+      const bool once = !result.one_way && of_screen(result) && result.kind != Kind::calibration;
+      if (once && good(result.a) && good(result.b)) bandwidths.push_back(static_cast<double>(result.bandwidth));
+    }
+    const double spread = spread_of_pairs(bandwidths);
+    if (!(spread < record.noise)) return;
+    record.noise = spread;
+    record.threshold = slow_threshold(spread, record.options.warn);
+  }
+
+  void calibrate(std::span<const GroupMeasurement> measured) {
+    const std::size_t first = static_cast<std::size_t>(first_rounds % calibrated_rounds()) * asked.groups.size();
+    repeats.resize(std::max(repeats.size(), first + asked.groups.size()));
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      repeats[first + i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
+    }
+    if (++first_rounds < to_calibrate()) return;
+    record.noise = noise_of_repeats(repeats);
+    record.threshold = slow_threshold(record.noise, record.options.warn);
+  }
+
+  void keep(std::span<const GroupMeasurement> measured) {
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      if (!was_measured(measured[i])) continue;
+      const std::vector<int>& units = asked.groups[i];
+      if (!levels.empty() && asked.kind == Kind::halving) {
+        const auto level = std::ranges::find_if(levels, [&](const auto& groups) { return groups == asked.groups; });
+        record.groups.push_back({units, static_cast<int>(level - levels.begin()), measured[i].bandwidth});
+      }
+      if (units.size() > 3) continue;
+      PairResult result;
+      result.bandwidth = static_cast<float>(measured[i].bandwidth);
+      result.tested = current.tested.empty() ? PairResult::kNothing : current.tested[i];
+      result.round = static_cast<std::uint16_t>(std::min(record.rounds - 1, 65535));
+      result.kind = asked.kind;
+      result.one_way = asked.one_way;
+      result.dipped = measured[i].dips > 0;
+      result.rail = static_cast<std::int16_t>(asked.rail);
+      result.sustained = static_cast<std::uint8_t>(std::lround(100 * std::clamp(measured[i].sustained, 0.0, 1.0)));
+      // A last group of three is as slow as the slowest of its links: each of its pairs is suspect with it.
+      for (std::size_t first = 0; first < units.size(); ++first) {
+        for (std::size_t second = first + 1; second < units.size(); ++second) {
+          result.a = units[first];
+          result.b = units[second];
+          record.results.push_back(result);
+        }
+      }
+    }
+  }
+
+  void keep_soak(std::span<const GroupMeasurement> measured) {
+    Pairs pairs;
+    std::vector<double> values;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      if (!was_measured(measured[i])) continue;
+      pairs.emplace_back(asked.groups[i][0], asked.groups[i][1]);
+      values.push_back(measured[i].bandwidth);
+    }
+    if (values.empty()) return;
+    // With many pairs the round's own median is what is normal in this minute.
+    constexpr std::size_t kEnough = 8;
+    const double normal = values.size() >= kEnough ? median(values) : record.score(false).screen.reference;
+    for (double& value : values) value /= normal;
+    record.soak.add(pairs, values, record.threshold, soak_window);
+  }
 
   SearchRecord record;
   Random random;
@@ -92,266 +330,6 @@ struct Search::Impl {
   int soak_window = 0;
   bool soaking = false;
 };
-
-namespace {
-
-/// Above this share of slow pairs between good units none of them is a fault of its own.
-constexpr double kHopeless = 0.25;
-/// A pair that is slow each time is measured again until chance is excluded, but not for ever.
-constexpr int kMostRetests = 7;
-/// How often groups are measured again that were slow although none of their halves was.
-constexpr int kGroupRetests = 3;
-
-}  // namespace
-
-PlannedRound Search::Impl::of_matching(int matching, Kind kind, bool one_way, bool reverse) const {
-  PlannedRound round;
-  round.kind = kind;
-  round.matching = matching;
-  round.one_way = one_way;
-  round.reverse = reverse;
-  return round;
-}
-
-PlannedRound Search::Impl::of_level(std::size_t level, Kind kind) const {
-  PlannedRound round;
-  round.kind = kind;
-  round.groups = levels[level];
-  return round;
-}
-
-void Search::Impl::plan_screen() {
-  // What is repeated for the noise is part of the screen: its own measurement is one of them.
-  const Kind kind = record.few() || record.options.full ? Kind::full : Kind::matching;
-  for (int pass = 0; pass <= calibrations(); ++pass) {
-    for (int i = 0; i < calibrated_rounds(); ++i) {
-      planned.push_back(levels.empty() ? of_matching(i, pass == 0 ? kind : Kind::calibration)
-                                       : of_level(levels.size() - 1, pass == 0 ? Kind::halving : Kind::calibration));
-    }
-  }
-  for (int i = calibrated_rounds(); i < screen_matchings(); ++i) planned.push_back(of_matching(i, kind));
-  for (std::size_t i = 0; i + 1 < levels.size(); ++i) planned.push_back(of_level(i, Kind::halving));
-  for (int i = 0; i < directed_matchings(); ++i) {
-    for (const bool reverse : {false, true}) {
-      planned.push_back(of_matching(i % matchings.size(), Kind::direction, true, reverse));
-    }
-  }
-}
-
-void Search::Impl::plan_more(double elapsed_s) {
-  while (planned.empty() && stage != Stage::over) {
-    switch (stage) {
-      case Stage::screen:
-        sharpen_noise();
-        if (record.nunits > 2) plan_confirm();
-        stage = record.nunits > 2 ? Stage::confirm : Stage::rails_again;
-        break;
-      case Stage::confirm:
-        stage = Stage::retest;
-        break;
-      case Stage::retest:
-        plan_retest();
-        if (planned.empty()) {
-          plan_alone_rounds();
-          stage = Stage::alone;
-        }
-        break;
-      case Stage::alone:
-        plan_groups();
-        stage = Stage::groups;
-        break;
-      case Stage::groups:
-        plan_rail_rounds();
-        stage = Stage::rails;
-        break;
-      case Stage::rails:
-        plan_rails_again();
-        stage = Stage::rails_again;
-        break;
-      case Stage::rails_again:
-        stage = Stage::soak;
-        break;
-      case Stage::soak:
-        plan_soak(elapsed_s);
-        if (planned.empty()) stage = Stage::over;
-        break;
-      case Stage::over:
-        break;
-    }
-  }
-}
-
-void Search::Impl::plan_confirm() {
-  for (const bool one_way : {false, true}) {
-    PairEvidence evidence = record.score(one_way);
-    if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) evidence.links.clear();
-    push(plan_confirmations(evidence, record.results, record.nunits, record.options.confirmations, random));
-  }
-}
-
-void Search::Impl::plan_retest() {
-  // With few units or all pairs it is the pairs that are asked about; after four matchings only what fits in between.
-  if (!record.few() && !record.options.full) return;
-  for (const bool one_way : {false, true}) {
-    const PairEvidence evidence = record.score(one_way);
-    if (evidence.slow_share > kHopeless && evidence.good_measurements >= 8) continue;
-    std::vector<LinkEvidence> open;
-    for (const LinkEvidence& link : evidence.links) {
-      const int times = link.measurements.measured;
-      if (link.always_slow() && times <= kMostRetests && !link.blamed()) open.push_back(link);
-    }
-    push(plan_retests(evidence, open, record.nunits, random));
-  }
-}
-
-void Search::Impl::plan_alone_rounds() {
-  constexpr int kMostRounds = 4;
-  for (const bool one_way : {false, true}) {
-    const PairEvidence evidence = record.score(one_way);
-    std::vector<EndEvidence> ends;
-    std::vector<LinkEvidence> links;
-    for (const EndEvidence& end : evidence.ends) {
-      if (end.slow()) ends.push_back(end);
-    }
-    for (const LinkEvidence& link : evidence.links) {
-      if (link.always_slow() && link.measurements.measured >= 3) links.push_back(link);
-    }
-    push(plan_alone(evidence, ends, links, record.nunits, kMostRounds, random));
-  }
-}
-
-void Search::Impl::plan_groups() {
-  const std::vector<SlowGroup> slow = slow_groups(record);
-  for (std::size_t level = 0; level + 1 < levels.size(); ++level) {
-    const bool again =
-        std::ranges::any_of(slow, [&](const SlowGroup& group) { return contains(levels[level], group.units); });
-    for (int i = 0; again && i < kGroupRetests; ++i) planned.push_back(of_level(level, Kind::halving));
-  }
-}
-
-std::vector<int> Search::Impl::units_for_rails() const {
-  std::vector<int> units;
-  for (const Culprit& culprit : conclude(record).culprits) {
-    if (culprit.what == Culprit::What::unit) units.push_back(culprit.units.front());
-  }
-  return units;
-}
-
-void Search::Impl::plan_rail_rounds() {
-  if (record.options.rails <= 0 || record.nunits < 3) return;
-  std::vector<int> rails(static_cast<std::size_t>(record.options.rails));
-  std::iota(rails.begin(), rails.end(), 0);
-  const std::vector<int> units = units_for_rails();
-  if (!units.empty()) push(plan_rails(record.score(false), units, rails, record.nunits, random));
-}
-
-void Search::Impl::plan_rails_again() {
-  if (record.options.rails <= 0 || record.nunits < 3) return;
-  std::vector<int> rails;
-  const std::vector<int> units = units_for_rails();
-  for (const int unit : units) {
-    for (const int rail : slow_rails(record, unit)) rails.push_back(rail);
-  }
-  std::ranges::sort(rails);
-  rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
-  push(plan_rails(record.score(false), units, rails, record.nunits, random));
-}
-
-void Search::Impl::plan_soak(double elapsed_s) {
-  const double soak_s = record.options.soak_s;
-  if (soak_s <= 0 || elapsed_s >= soak_s || record.nunits < 3) return;  // of two it would be both, always
-  soaking = true;
-  soak_window = std::clamp(static_cast<int>(SoakWatch::kWindows * elapsed_s / soak_s), 0, SoakWatch::kWindows - 1);
-  PlannedRound round;
-  round.kind = Kind::matching;
-  round.pairs = random_matching(record.nunits, random.below(std::uint64_t{1} << 62));
-  planned.push_back(std::move(round));
-}
-
-namespace {
-
-using Kind = LocateRound::Kind;
-
-bool was_measured(const GroupMeasurement& group) {
-  const auto kept = static_cast<float>(group.bandwidth);  // as PairResult keeps it
-  return kept > 0 && !std::isinf(kept);
-}
-
-}  // namespace
-
-void Search::Impl::calibrate(std::span<const GroupMeasurement> measured) {
-  const std::size_t first = static_cast<std::size_t>(first_rounds % calibrated_rounds()) * asked.groups.size();
-  repeats.resize(std::max(repeats.size(), first + asked.groups.size()));
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    repeats[first + i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
-  }
-  if (++first_rounds < to_calibrate()) return;
-  record.noise = noise_of_repeats(repeats);
-  record.threshold = slow_threshold(record.noise, record.options.warn);
-}
-
-/// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
-/// what differs between them, so the noise is the less of the two.
-void Search::Impl::sharpen_noise() {
-  const PairEvidence evidence = record.score(false);
-  const auto good = [&](int end) {
-    return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
-  };
-  std::vector<double> bandwidths;
-  for (const PairResult& result : record.results) {
-    const bool once = !result.one_way && of_screen(result) && result.kind != Kind::calibration;
-    if (once && good(result.a) && good(result.b)) bandwidths.push_back(static_cast<double>(result.bandwidth));
-  }
-  const double spread = spread_of_pairs(bandwidths);
-  if (!(spread < record.noise)) return;
-  record.noise = spread;
-  record.threshold = slow_threshold(spread, record.options.warn);
-}
-
-void Search::Impl::keep(std::span<const GroupMeasurement> measured) {
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    if (!was_measured(measured[i])) continue;
-    const std::vector<int>& units = asked.groups[i];
-    if (!levels.empty() && asked.kind == Kind::halving) {
-      const auto level = std::ranges::find_if(levels, [&](const auto& groups) { return groups == asked.groups; });
-      record.groups.push_back({units, static_cast<int>(level - levels.begin()), measured[i].bandwidth});
-    }
-    if (units.size() > 3) continue;
-    PairResult result;
-    result.bandwidth = static_cast<float>(measured[i].bandwidth);
-    result.tested = current.tested.empty() ? PairResult::kNothing : current.tested[i];
-    result.round = static_cast<std::uint16_t>(std::min(record.rounds - 1, 65535));
-    result.kind = asked.kind;
-    result.one_way = asked.one_way;
-    result.dipped = measured[i].dips > 0;
-    result.rail = static_cast<std::int16_t>(asked.rail);
-    result.sustained = static_cast<std::uint8_t>(std::lround(100 * std::clamp(measured[i].sustained, 0.0, 1.0)));
-    // A last group of three is as slow as the slowest of its links: each of its pairs is suspect with it.
-    for (std::size_t first = 0; first < units.size(); ++first) {
-      for (std::size_t second = first + 1; second < units.size(); ++second) {
-        result.a = units[first];
-        result.b = units[second];
-        record.results.push_back(result);
-      }
-    }
-  }
-}
-
-void Search::Impl::keep_soak(std::span<const GroupMeasurement> measured) {
-  Pairs pairs;
-  std::vector<double> values;
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    if (!was_measured(measured[i])) continue;
-    pairs.emplace_back(asked.groups[i][0], asked.groups[i][1]);
-    values.push_back(measured[i].bandwidth);
-  }
-  if (values.empty()) return;
-  // With many pairs the round's own median is what is normal in this minute.
-  constexpr std::size_t kEnough = 8;
-  const double normal = values.size() >= kEnough ? median(values) : record.score(false).screen.reference;
-  for (double& value : values) value /= normal;
-  record.soak.add(pairs, values, record.threshold, soak_window);
-}
 
 Search::Search(int nunits, const SearchOptions& options) : impl_(std::make_unique<Impl>(nunits, options)) {}
 Search::Search(Search&&) noexcept = default;
@@ -374,6 +352,7 @@ std::optional<LocateRound> Search::next(double elapsed_s) {
   for (const auto& [a, b] : round.pairs) {
     self.asked.groups.push_back(round.reverse ? std::vector<int>{b, a} : std::vector<int>{a, b});
   }
+
   return self.asked;
 }
 
@@ -387,6 +366,7 @@ void Search::add(std::span<const GroupMeasurement> measured) {
     self.keep_soak(known);
     return;
   }
+
   self.keep(known);
   if (self.first_rounds < self.to_calibrate()) self.calibrate(known);
 }
@@ -409,6 +389,7 @@ std::vector<PairCell> Search::matrix() const {
         {results[first].a, results[first].b, median(values), static_cast<int>(values.size()), results[first].one_way});
     first = end;
   }
+
   return cells;
 }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 
 namespace busbar {
 namespace {
