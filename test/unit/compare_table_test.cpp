@@ -1,8 +1,6 @@
 // Would catch: columns that do not line up or run off the line, a mark that contradicts the interval, a wrong variant's
 // ratio shown, a reason that is lost, CSV whose fields are not its columns.
 
-#include "driver/compare/compare_table.h"
-
 #include "driver/compare/compare_reporter.h"
 #include "report_fixture.h"
 

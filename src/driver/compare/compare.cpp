@@ -8,14 +8,12 @@
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
-#include "common/mpi/child.h"
 #include "common/mpi/collectively.h"
 #include "driver/compare/verify_emitted.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 

@@ -7,14 +7,12 @@
 #include "common/output/table.h"
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
-#include "driver/compare/compare_table.h"
 #include "driver/compare/comparison.h"
 #include "driver/history/add_to_history.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 

@@ -1,9 +1,8 @@
-#include "driver/compare/compare_table.h"
-
 #include "common/backends/backend_traits.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
+#include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
 
 #include <fmt/format.h>
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <map>
 
 namespace busbar {
 namespace {

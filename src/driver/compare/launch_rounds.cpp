@@ -6,6 +6,7 @@
 #include "common/base/program_beside.h"
 #include "common/base/read_file.h"
 #include "common/base/split_text.h"
+#include "common/base/utf8.h"
 #include "common/measure/plan.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
@@ -164,10 +165,7 @@ ExitCode as_exit_code(int code) {
 /// Foreign text on one line.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest = 300;
-  std::string line(text.substr(0, kLongest));
-  std::ranges::replace_if(
-      line, [](unsigned char c) { return c < ' ' || c == 127; }, '?');
-  return line;
+  return without_controls(std::string(text.substr(0, kLongest)));
 }
 
 struct LaunchEnd {

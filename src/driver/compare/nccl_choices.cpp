@@ -9,9 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <span>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "driver/compare/rounds.h"
 
 #include "common/base/lists.h"
-#include "common/base/units.h"
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/runner.h"
