@@ -1,9 +1,8 @@
 // Would catch: figures of one network that are held against another, and those of GB200 racks and of A3 Mega that are
 // never used because nobody sees that the hosts are such.
 
-#include "driver/accept/accept_network.h"
-
 #include "doctor_fixture.h"
+#include "driver/accept/platform.h"
 
 #include <catch2/catch.hpp>
 

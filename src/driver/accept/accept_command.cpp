@@ -9,7 +9,6 @@
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
-#include "common/mpi/child.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/command/subcommand.h"

@@ -32,141 +32,8 @@
 namespace busbar {
 namespace {
 
-/// The results of a run of accept on disk, true after every step: what --resume needs and `report` reads. For process 0
-/// alone.
-class AcceptStore {
- public:
-  /// Creates the file `path` (or path.0, ...), or goes on with `resume` where that is not empty; checks that it can be
-  /// written. Throws Error(bad_config).
-  AcceptStore(const std::string& path, const std::string& resume);
-
-  /// Where a launch leaves what it measured for the busbar that launched it; replaces what is there.
-  struct Part {
-    std::string path;
-  };
-  explicit AcceptStore(Part part) : path_(std::move(part.path)), resumed_(false) {}
-
-  const std::string& path() const { return path_; }
-
-  /// What an earlier run wrote to the file; nothing where it is new. Throws Error(bad_config) where it is of another
-  /// plan.
-  std::optional<AcceptResult> earlier(const AcceptPlan& plan) const;
-
-  /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
-  void save(const AcceptResult& result);
-  /// The same, but at most a twentieth of the time: hours of repetitions make a file that takes seconds to write.
-  void save_at_times(const AcceptResult& result);
-  /// The same for the first time: throws Error(bad_config) where it cannot be written.
-  void begin(const AcceptResult& result);
-
- private:
-  std::string path_;
-  bool resumed_;
-  bool warned_ = false;
-  std::chrono::steady_clock::time_point next_save_{};
-};
-
-/// Everything that accept writes, from before the first measurement to the verdict. For process 0 alone.
-class AcceptEnd {
- public:
-  /// Opens the files and reads the baseline; throws Error(bad_config) before anything is measured.
-  AcceptEnd(const AcceptOptions& options, const AcceptResult& begun);
-
-  /// Judges what is there so far.
-  void judge(AcceptResult& result) const;
-
-  /// Prints the verdict, writes the files, and says which exit code they make.
-  ExitCode finish(const AcceptResult& result, const std::string& results_file);
-
- private:
-  void write_report(const AcceptResult& result);
-
-  const AcceptOptions& options_;
-  OutputFiles files_;
-  std::optional<AcceptResult> baseline_;
-  std::string report_file_;
-  std::string baseline_file_;
-  bool complete_ = true;
-};
-
 void warn(const std::string& path, int error) {
   fmt::print(stderr, "busbar: warning: {}\n", write_warning(path, error));
-}
-
-AcceptStore::AcceptStore(const std::string& path, const std::string& resume)
-    : path_(resume), resumed_(!resume.empty()) {
-  if (!resumed_) {
-    path_ = create_new_file(path, "-J").path;
-  } else if (::access(path_.c_str(), W_OK) != 0) {
-    throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
-  }
-}
-
-std::optional<AcceptResult> AcceptStore::earlier(const AcceptPlan& plan) const {
-  if (!resumed_) return std::nullopt;
-  const std::string text = read_file(path_, "the results to go on with");
-  if (text.empty()) return std::nullopt;  // killed before its first line
-  AcceptResult result = read_accept_json(text, path_);
-  if (result.schema != kDocumentSchema) {
-    throw_bad_config(
-        fmt::format("--resume: {} was written by an older version of busbar (schema {}, now {}): `report`, "
-                    "`history` and --baseline read it, but its steps cannot be gone on with; start anew",
-                    path_, result.schema, kDocumentSchema));
-  }
-  if (result.plan.digest != plan.digest) {
-    throw_bad_config(
-        fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
-                    "it was made with",
-                    path_, plan.file));
-  }
-  return result;
-}
-
-void AcceptStore::begin(const AcceptResult& result) {
-  const int error = replace_file(path_, accept_json(result));
-  if (error != 0) throw_bad_config(write_warning(path_, error));
-}
-
-void AcceptStore::save(const AcceptResult& result) {
-  const int error = replace_file(path_, accept_json(result));
-  if (error == 0 || warned_) return;
-  warned_ = true;
-  warn(path_, error);
-}
-
-void AcceptStore::save_at_times(const AcceptResult& result) {
-  constexpr int kTimes = 20;
-  const auto begin = std::chrono::steady_clock::now();
-  if (begin < next_save_) return;
-  save(result);
-  const auto end = std::chrono::steady_clock::now();
-  next_save_ = end + kTimes * (end - begin);
-}
-
-AcceptEnd::AcceptEnd(const AcceptOptions& options, const AcceptResult& begun) : options_(options) {
-  const std::string& baseline = options.baseline.empty() ? begun.plan.baseline : options.baseline;
-  if (!baseline.empty()) {
-    baseline_ = read_accept_json(read_file(baseline, "the baseline"), baseline);
-    // Its cells are told by their place in its plan.
-    if (!baseline_->plan.text.empty()) baseline_->plan = read_accept_plan(baseline_->plan.text, baseline_->plan.file);
-  }
-  if (!options.report.empty()) report_file_ = create_new_file(options.report, "--report").path;
-  if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
-  files_.open(options.outputs, begun, "accept");
-}
-
-void AcceptEnd::judge(AcceptResult& result) const {
-  judge_acceptance(result, shipped_platforms(), baseline_ ? &*baseline_ : nullptr);
-}
-
-void AcceptEnd::write_report(const AcceptResult& result) {
-  if (report_file_.empty()) return;
-  ReportData data;
-  add_accept(data, result);
-  const int error = replace_file(report_file_, report_html(data));
-  if (error == 0) return;
-  warn(report_file_, error);
-  complete_ = false;
 }
 
 /// 0, 7 or 8; a warning is 7 with --strict.
@@ -182,27 +49,145 @@ ExitCode exit_code_of(Outcome outcome, bool strict) {
     case Outcome::inconclusive:
       return ExitCode::inconclusive;
   }
+
   return ExitCode::internal;
 }
 
-ExitCode AcceptEnd::finish(const AcceptResult& result, const std::string& results_file) {
-  fmt::print("{}", accept_text(result));
-  complete_ = std::fflush(stdout) == 0;
-  write_report(result);
-  complete_ = files_.write(result) && complete_;
-  const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
-  if (!baseline_file_.empty() && good) {
-    const int error = replace_file(baseline_file_, accept_json(result));
-    if (error != 0) warn(baseline_file_, error);
-    complete_ = complete_ && error == 0;
-  } else if (!baseline_file_.empty()) {
-    std::remove(baseline_file_.c_str());
-    fmt::print(stderr, "busbar: no baseline is saved from a run that ended {}\n", name(result.outcome));
+/// The results of a run of accept on disk, true after every step: what --resume needs and `report` reads. For process 0
+/// alone.
+class AcceptStore {
+ public:
+  /// Creates the file `path` (or path.0, ...), or goes on with `resume` where that is not empty; checks that it can be
+  /// written. Throws Error(bad_config).
+  AcceptStore(const std::string& path, const std::string& resume) : path_(resume), resumed_(!resume.empty()) {
+    if (!resumed_) {
+      path_ = create_new_file(path, "-J").path;
+    } else if (::access(path_.c_str(), W_OK) != 0) {
+      throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
+    }
   }
-  fmt::print(stderr, "busbar: results: {}{}{}\n", results_file, report_file_.empty() ? "" : ", report: ", report_file_);
-  const ExitCode code = exit_code_of(result.outcome, options_.strict);
-  return complete_ || code != ExitCode::good ? code : ExitCode::internal;
-}
+
+  /// Where a launch leaves what it measured for the busbar that launched it; replaces what is there.
+  struct Part {
+    std::string path;
+  };
+  explicit AcceptStore(Part part) : path_(std::move(part.path)), resumed_(false) {}
+
+  const std::string& path() const { return path_; }
+
+  /// What an earlier run wrote to the file; nothing where it is new. Throws Error(bad_config) where it is of another
+  /// plan.
+  std::optional<AcceptResult> earlier(const AcceptPlan& plan) const {
+    if (!resumed_) return std::nullopt;
+    const std::string text = read_file(path_, "the results to go on with");
+    if (text.empty()) return std::nullopt;  // killed before its first line
+    AcceptResult result = read_accept_json(text, path_);
+    if (result.schema != kDocumentSchema) {
+      throw_bad_config(
+          fmt::format("--resume: {} was written by an older version of busbar (schema {}, now {}): `report`, "
+                      "`history` and --baseline read it, but its steps cannot be gone on with; start anew",
+                      path_, result.schema, kDocumentSchema));
+    }
+    if (result.plan.digest != plan.digest) {
+      throw_bad_config(
+          fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
+                      "it was made with",
+                      path_, plan.file));
+    }
+    return result;
+  }
+
+  /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
+  void save(const AcceptResult& result) {
+    const int error = replace_file(path_, accept_json(result));
+    if (error == 0 || warned_) return;
+    warned_ = true;
+    warn(path_, error);
+  }
+
+  /// The same, but at most a twentieth of the time: hours of repetitions make a file that takes seconds to write.
+  void save_at_times(const AcceptResult& result) {
+    constexpr int kTimes = 20;
+    const auto begin = std::chrono::steady_clock::now();
+    if (begin < next_save_) return;
+    save(result);
+    const auto end = std::chrono::steady_clock::now();
+    next_save_ = end + kTimes * (end - begin);
+  }
+
+  /// The same for the first time: throws Error(bad_config) where it cannot be written.
+  void begin(const AcceptResult& result) {
+    const int error = replace_file(path_, accept_json(result));
+    if (error != 0) throw_bad_config(write_warning(path_, error));
+  }
+
+ private:
+  std::string path_;
+  bool resumed_;
+  bool warned_ = false;
+  std::chrono::steady_clock::time_point next_save_{};
+};
+
+/// Everything that accept writes, from before the first measurement to the verdict. For process 0 alone.
+class AcceptEnd {
+ public:
+  /// Opens the files and reads the baseline; throws Error(bad_config) before anything is measured.
+  AcceptEnd(const AcceptOptions& options, const AcceptResult& begun) : options_(options) {
+    const std::string& baseline = options.baseline.empty() ? begun.plan.baseline : options.baseline;
+    if (!baseline.empty()) {
+      baseline_ = read_accept_json(read_file(baseline, "the baseline"), baseline);
+      // Its cells are told by their place in its plan.
+      if (!baseline_->plan.text.empty()) baseline_->plan = read_accept_plan(baseline_->plan.text, baseline_->plan.file);
+    }
+    if (!options.report.empty()) report_file_ = create_new_file(options.report, "--report").path;
+    if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
+    files_.open(options.outputs, begun, "accept");
+  }
+
+  /// Judges what is there so far.
+  void judge(AcceptResult& result) const {
+    judge_acceptance(result, shipped_platforms(), baseline_ ? &*baseline_ : nullptr);
+  }
+
+  /// Prints the verdict, writes the files, and says which exit code they make.
+  ExitCode finish(const AcceptResult& result, const std::string& results_file) {
+    fmt::print("{}", accept_text(result));
+    complete_ = std::fflush(stdout) == 0;
+    write_report(result);
+    complete_ = files_.write(result) && complete_;
+    const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
+    if (!baseline_file_.empty() && good) {
+      const int error = replace_file(baseline_file_, accept_json(result));
+      if (error != 0) warn(baseline_file_, error);
+      complete_ = complete_ && error == 0;
+    } else if (!baseline_file_.empty()) {
+      std::remove(baseline_file_.c_str());
+      fmt::print(stderr, "busbar: no baseline is saved from a run that ended {}\n", name(result.outcome));
+    }
+    fmt::print(stderr, "busbar: results: {}{}{}\n", results_file,
+               report_file_.empty() ? "" : ", report: ", report_file_);
+    const ExitCode code = exit_code_of(result.outcome, options_.strict);
+    return complete_ || code != ExitCode::good ? code : ExitCode::internal;
+  }
+
+ private:
+  void write_report(const AcceptResult& result) {
+    if (report_file_.empty()) return;
+    ReportData data;
+    add_accept(data, result);
+    const int error = replace_file(report_file_, report_html(data));
+    if (error == 0) return;
+    warn(report_file_, error);
+    complete_ = false;
+  }
+
+  const AcceptOptions& options_;
+  OutputFiles files_;
+  std::optional<AcceptResult> baseline_;
+  std::string report_file_;
+  std::string baseline_file_;
+  bool complete_ = true;
+};
 
 using EngineClock = std::chrono::steady_clock;
 

@@ -52,11 +52,15 @@ struct HostTime {
   double core_wait = 0;
 };
 
-double ordinary(const std::vector<HostTime>& hosts) {
+std::vector<double> times_of(const std::vector<HostTime>& hosts) {
   std::vector<double> times;
   for (const HostTime& h : hosts) times.push_back(h.time.value);
-  // Of two, nobody knows which is as it should be: the faster one shows what is possible.
-  return hosts.size() == 2 ? std::min(times[0], times[1]) : median(times);
+  return times;
+}
+
+/// Of two, nobody knows which is as it should be: the lesser one shows what is possible.
+double ordinary(const std::vector<double>& values) {
+  return values.size() == 2 ? std::min(values[0], values[1]) : median(values);
 }
 
 /// How far the bandwidth is below the ordinary one.
@@ -71,14 +75,7 @@ Estimate shortfall(const Estimate& time, double ordinary_s) {
 double ordinary_wait(const std::vector<HostTime>& hosts) {
   std::vector<double> waits;
   for (const HostTime& h : hosts) waits.push_back(h.core_wait);
-  return hosts.size() == 2 ? std::min(waits[0], waits[1]) : median(waits);
-}
-
-/// Three times this is what hosts differ by although none is bad (3.2 of acceptance.md: median and MAD).
-double usual_spread(const std::vector<HostTime>& hosts) {
-  std::vector<double> times;
-  for (const HostTime& h : hosts) times.push_back(h.time.value);
-  return robust_spread(times).value;
+  return ordinary(waits);
 }
 
 /// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is not an outlier.
@@ -98,7 +95,8 @@ struct Blamed {
 };
 
 Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s) {
-  const double spread = usual_spread(hosts);
+  // Three times this is what hosts differ by although none is bad (3.2 of acceptance.md: median and MAD).
+  const double spread = robust_spread(times_of(hosts)).value;
   Blamed worst;
   for (const HostTime& h : hosts) {
     BoundVerdict verdict = judge_host(h, hosts, bound, ordinary_s, spread);
@@ -122,7 +120,7 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
     criteria.push_back(c);
     return;
   }
-  const double ordinary_s = ordinary(hosts);
+  const double ordinary_s = ordinary(times_of(hosts));
   std::ranges::sort(hosts, [](const auto& a, const auto& b) { return a.time.value > b.time.value; });
   c.found = fmt::format("slowest: {} {} below {} {} hosts ({}, usual {})", hosts.front().host,
                         share_text(shortfall(hosts.front().time, ordinary_s).value),

@@ -106,6 +106,18 @@ void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::stri
 
 }  // namespace
 
+void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
+               const std::vector<YamlKey>& keys, std::string_view kind) {
+  for_each_key(place, mark, map, what, [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+    for (const YamlKey& known : keys) {
+      if (known.name == canonical_key(key)) return known.read(key, at, value);
+    }
+    std::vector<std::string> valid;
+    for (const YamlKey& known : keys) valid.emplace_back(known.name);
+    place.fail_unknown(at, kind, key, valid);
+  });
+}
+
 const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
   const std::string name = yaml_scalar(place, mark, node, "collective");
   if (const Collective* found = find_collective(name)) return found;
@@ -126,8 +138,6 @@ std::vector<Stage> read_stages(const YamlPlace& place, const YAML::Mark& mark, c
   if (stages.empty()) place.fail(mark, "stages: the list is empty; choose from: doctor per-host pairs whole");
   return stages;
 }
-
-std::vector<std::string> cell_options() { return {kCellOptions.begin(), kCellOptions.end()}; }
 
 PlanCell read_plan_cell(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
                         const PlanCell& defaults, bool is_default) {
@@ -178,7 +188,7 @@ double positive(double value) {
 
 double gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
 
-double seconds(const std::string& text) { return positive(parse_duration(text)); }
+double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
 
 /// One number is what FAILs; a map may say what WARNs too, and whatever else the criterion has.
 void read_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key,
@@ -219,65 +229,28 @@ void read_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node
   }
 }
 
-using Read = std::function<void(const YAML::Mark& mark, const YAML::Node& node)>;
-
-struct CriterionKey {
-  std::string_view name;
-  Read read;
-};
-
 /// A criterion that is on or off.
-Read word(const YamlPlace& place, std::string_view key, std::string_view on, bool& value) {
-  return [&place, key, on, &value](const YAML::Mark& mark, const YAML::Node& node) {
-    const std::string text = yaml_scalar(place, mark, node, key);
-    if (text != on && text != "ignore") {
-      place.fail(mark, fmt::format("{}: {} is not a criterion; choose from: {} ignore", key, in_quotes(text), on));
-    }
-    value = text == on;
-  };
+bool read_word(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key,
+               std::string_view on) {
+  const std::string text = yaml_scalar(place, mark, node, key);
+  if (text != on && text != "ignore") {
+    place.fail(mark, fmt::format("{}: {} is not a criterion; choose from: {} ignore", key, in_quotes(text), on));
+  }
+  return text == on;
 }
 
-Read shares(const YamlPlace& place, std::string_view key, std::optional<Bound>& bound) {
-  return [&place, key, &bound](const YAML::Mark& mark, const YAML::Node& node) {
-    bound = read_share_bound(place, mark, node, key);
-  };
+void read_busbw(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
+  c.busbw.reset();
+  c.busbw_expected = node.IsScalar() && node.Scalar() == "expected";
+  if (!c.busbw_expected) read_bound(place, mark, node, "busbw", gigabytes, false, c.busbw.emplace());
 }
 
-Read busbw(const YamlPlace& place, Criteria& c) {
-  return [&](const YAML::Mark& mark, const YAML::Node& node) {
-    c.busbw.reset();
-    c.busbw_expected = node.IsScalar() && node.Scalar() == "expected";
-    if (!c.busbw_expected) read_bound(place, mark, node, "busbw", gigabytes, false, c.busbw.emplace());
-  };
-}
-
-Read ceiling(const YamlPlace& place, Criteria& c) {
-  return [&](const YAML::Mark& mark, const YAML::Node& node) {
-    c.ceiling_busbw = 0;
-    read_bound(place, mark, node, "ceiling", share, false, c.of_ceiling.emplace(),
-               {{"of", gigabytes, [&](double value) { c.ceiling_busbw = value; }}});
-    const Bound& bound = *c.of_ceiling;
-    if (!bound.warn && !bound.fail) place.fail(mark, "ceiling: give warn or fail, as a share of the ceiling");
-  };
-}
-
-Read latency(const YamlPlace& place, Criteria& c) {
-  return [&](const YAML::Mark& mark, const YAML::Node& node) {
-    read_bound(place, mark, node, "latency", seconds, true, c.latency.emplace());
-  };
-}
-
-std::vector<CriterionKey> all_criteria(const YamlPlace& place, Criteria& c) {
-  return {{"busbw", busbw(place, c)},
-          {"ceiling", ceiling(place, c)},
-          {"latency", latency(place, c)},
-          {"wrong", word(place, "wrong", "0", c.wrong)},
-          {"time-spread", shares(place, "time-spread", c.time_spread)},
-          {"dips", shares(place, "dips", c.dips)},
-          {"drift", shares(place, "drift", c.drift)},
-          {"host-spread", shares(place, "host-spread", c.host_spread)},
-          {"rank-spread", shares(place, "rank-spread", c.rank_spread)},
-          {"counters", word(place, "counters", "unmoved", c.counters)}};
+void read_ceiling_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
+  c.ceiling_busbw = 0;
+  Bound& bound = c.of_ceiling.emplace();
+  read_bound(place, mark, node, "ceiling", share, false, bound,
+             {{"of", gigabytes, [&](double value) { c.ceiling_busbw = value; }}});
+  if (!bound.warn && !bound.fail) place.fail(mark, "ceiling: give warn or fail, as a share of the ceiling");
 }
 
 }  // namespace
@@ -288,17 +261,35 @@ Bound read_share_bound(const YamlPlace& place, const YAML::Mark& mark, const YAM
   return bound;
 }
 
-void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& criteria) {
-  const std::vector<CriterionKey> known = all_criteria(place, criteria);
-  for_each_key(place, mark, node, "criteria",
-               [&](const std::string& key, const YAML::Mark& where, const YAML::Node& value) {
-                 for (const CriterionKey& criterion : known) {
-                   if (criterion.name == canonical_key(key)) return criterion.read(where, value);
-                 }
-                 std::vector<std::string> valid;
-                 for (const CriterionKey& criterion : known) valid.emplace_back(criterion.name);
-                 place.fail_unknown(where, "criterion", key, valid);
-               });
+void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
+  using Mark = YAML::Mark;
+  using Node = YAML::Node;
+  const auto shares = [&](std::string_view key, std::optional<Bound>& bound) {
+    return YamlKey{key, [&place, key, &bound](const std::string&, const Mark& at, const Node& value) {
+                     bound = read_share_bound(place, at, value, key);
+                   }};
+  };
+  const auto word = [&](std::string_view key, std::string_view on, bool& is_on) {
+    return YamlKey{key, [&place, key, on, &is_on](const std::string&, const Mark& at, const Node& value) {
+                     is_on = read_word(place, at, value, key, on);
+                   }};
+  };
+  read_keys(
+      place, mark, node, "criteria",
+      {{"busbw", [&](const auto&, const Mark& at, const Node& value) { read_busbw(place, at, value, c); }},
+       {"ceiling", [&](const auto&, const Mark& at, const Node& value) { read_ceiling_bound(place, at, value, c); }},
+       {"latency",
+        [&](const auto&, const Mark& at, const Node& value) {
+          read_bound(place, at, value, "latency", positive_duration, true, c.latency.emplace());
+        }},
+       word("wrong", "0", c.wrong),
+       shares("time-spread", c.time_spread),
+       shares("dips", c.dips),
+       shares("drift", c.drift),
+       shares("host-spread", c.host_spread),
+       shares("rank-spread", c.rank_spread),
+       word("counters", "unmoved", c.counters)},
+      "criterion");
 }
 
 }  // namespace busbar

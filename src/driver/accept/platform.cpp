@@ -1,20 +1,20 @@
 #include "driver/accept/platform.h"
 
 #include "common/base/embedded_file.h"
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/split_text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "driver/accept/plan_cell.h"
+#include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <optional>
 #include <set>
 
 namespace busbar {
@@ -31,8 +31,9 @@ double read_gbs(const YamlPlace& place, const Mark& mark, const Node& node, cons
   return value;
 }
 
-int read_count(const YamlPlace& place, const Mark& mark, const std::string& text, const std::string& key) {
+int read_count(const YamlPlace& place, const Mark& mark, const Node& node, const std::string& key) {
   int value = 0;
+  const std::string text = yaml_scalar(place, mark, node, key);
   yaml_set(place, mark, key, [&] { value = parse_int(text, 1, 1 << 20); });
   return value;
 }
@@ -66,35 +67,24 @@ void read_sizes(const YamlPlace& place, const Mark& mark, const Node& node, Plat
 
 PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& node) {
   PlatformEntry e;
-  bool has_kind = false;
-  for_each_key(place, mark, node, "expect", [&](const std::string& key, const Mark& at, const Node& value) {
-    if (key == "collective") {
-      e.collective = read_collective(place, at, value)->name;
-    } else if (key == "nodes") {
-      e.nodes_min = e.nodes_max = read_count(place, at, yaml_scalar(place, at, value, key), key);
-    } else if (key == "ranks") {
-      e.nranks = read_count(place, at, yaml_scalar(place, at, value, key), key);
-    } else if (key == "network") {
-      e.network = read_network(place, at, value);
-    } else if (key == "sizes") {
-      read_sizes(place, at, value, e);
-    } else if (key == "algorithm") {
-      e.algorithm = yaml_scalar(place, at, value, key);
-    } else if (key == "busbw") {
-      e.busbw = read_gbs(place, at, value, key);
-    } else if (key == "kind") {
-      e.kind = read_kind(place, at, value);
-      has_kind = true;
-    } else if (key == "source") {
-      e.source = yaml_scalar(place, at, value, key);
-    } else {
-      place.fail_unknown(at, "key", key,
-                         {"collective", "nodes", "ranks", "network", "sizes", "algorithm", "busbw", "kind", "source"});
-    }
-  });
+  std::optional<FigureKind> kind;
+  using Text = const std::string&;
+  read_keys(
+      place, mark, node, "expect",
+      {{"collective", [&](Text, const Mark& at, const Node& v) { e.collective = read_collective(place, at, v)->name; }},
+       {"nodes",
+        [&](Text key, const Mark& at, const Node& v) { e.nodes_min = e.nodes_max = read_count(place, at, v, key); }},
+       {"ranks", [&](Text key, const Mark& at, const Node& v) { e.nranks = read_count(place, at, v, key); }},
+       {"network", [&](Text, const Mark& at, const Node& v) { e.network = read_network(place, at, v); }},
+       {"sizes", [&](Text, const Mark& at, const Node& v) { read_sizes(place, at, v, e); }},
+       {"algorithm", [&](Text key, const Mark& at, const Node& v) { e.algorithm = yaml_scalar(place, at, v, key); }},
+       {"busbw", [&](Text key, const Mark& at, const Node& v) { e.busbw = read_gbs(place, at, v, key); }},
+       {"kind", [&](Text, const Mark& at, const Node& v) { kind = read_kind(place, at, v); }},
+       {"source", [&](Text key, const Mark& at, const Node& v) { e.source = yaml_scalar(place, at, v, key); }}});
   // A number that nobody can be asked about is not an expectation.
   if (e.source.empty()) place.fail(mark, "a number without source");
-  if (!has_kind) place.fail(mark, "a number without kind: measured or threshold");
+  if (!kind) place.fail(mark, "a number without kind: measured or threshold");
+  e.kind = *kind;
   if (e.collective.empty() || e.nbytes_max == 0 || e.busbw <= 0) {
     place.fail(mark, "collective, sizes and busbw are needed");
   }
@@ -103,21 +93,14 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
 
 PlatformCeiling read_ceiling(const YamlPlace& place, const Mark& mark, const Node& node) {
   PlatformCeiling c;
-  for_each_key(place, mark, node, "ceilings", [&](const std::string& key, const Mark& at, const Node& value) {
-    if (key == "network") {
-      c.network = read_network(place, at, value);
-    } else if (key == "collective") {
-      c.collective = read_collective(place, at, value)->name;
-    } else if (key == "algorithm") {
-      c.algorithm = yaml_scalar(place, at, value, key);
-    } else if (key == "busbw") {
-      c.busbw = read_gbs(place, at, value, key);
-    } else if (key == "source") {
-      c.source = yaml_scalar(place, at, value, key);
-    } else {
-      place.fail_unknown(at, "key", key, {"network", "collective", "algorithm", "busbw", "source"});
-    }
-  });
+  using Text = const std::string&;
+  read_keys(
+      place, mark, node, "ceilings",
+      {{"network", [&](Text, const Mark& at, const Node& v) { c.network = read_network(place, at, v); }},
+       {"collective", [&](Text, const Mark& at, const Node& v) { c.collective = read_collective(place, at, v)->name; }},
+       {"algorithm", [&](Text key, const Mark& at, const Node& v) { c.algorithm = yaml_scalar(place, at, v, key); }},
+       {"busbw", [&](Text key, const Mark& at, const Node& v) { c.busbw = read_gbs(place, at, v, key); }},
+       {"source", [&](Text key, const Mark& at, const Node& v) { c.source = yaml_scalar(place, at, v, key); }}});
   if (c.source.empty()) place.fail(mark, "a number without source");
   if (c.algorithm.empty() || c.busbw <= 0) place.fail(mark, "algorithm and busbw are needed");
   return c;
@@ -133,23 +116,18 @@ std::vector<Item> read_list(const YamlPlace& place, const Mark& mark, const Node
 }
 
 void read_root(const YamlPlace& place, const Node& root, Platform& p) {
-  for_each_key(place, root.Mark(), root, "the file", [&](const std::string& key, const Mark& at, const Node& value) {
-    if (key == "schema") {
-      check_yaml_schema(place, at, value);
-    } else if (key == "gpu") {
-      p.gpu = yaml_scalar(place, at, value, key);
-    } else if (canonical_key(key) == "gpu-not") {
-      p.gpu_not = yaml_scalars(place, at, value, key);
-    } else if (canonical_key(key) == "gpus-per-node") {
-      p.gpus_per_node = read_count(place, at, yaml_scalar(place, at, value, key), key);
-    } else if (key == "ceilings") {
-      p.ceilings = read_list(place, at, value, "ceilings", read_ceiling);
-    } else if (key == "expect") {
-      p.entries = read_list(place, at, value, "expect", read_entry);
-    } else {
-      place.fail_unknown(at, "key", key, {"schema", "gpu", "gpu-not", "gpus-per-node", "ceilings", "expect"});
-    }
-  });
+  using Text = const std::string&;
+  read_keys(place, root.Mark(), root, "the file",
+            {{"schema", [&](Text, const Mark& at, const Node& v) { check_yaml_schema(place, at, v); }},
+             {"gpu", [&](Text key, const Mark& at, const Node& v) { p.gpu = yaml_scalar(place, at, v, key); }},
+             {"gpu-not", [&](Text key, const Mark& at, const Node& v) { p.gpu_not = yaml_scalars(place, at, v, key); }},
+             {"gpus-per-node",
+              [&](Text key, const Mark& at, const Node& v) { p.gpus_per_node = read_count(place, at, v, key); }},
+             {"ceilings", [&](Text, const Mark& at,
+                              const Node& v) { p.ceilings = read_list(place, at, v, "ceilings", read_ceiling); }},
+             {"expect", [&](Text, const Mark& at, const Node& v) {
+                p.entries = read_list(place, at, v, "expect", read_entry);
+              }}});
   if (p.gpu.empty()) place.fail(root.Mark(), "gpu: a word of the device's name is needed");
   if (p.gpus_per_node == 0) place.fail(root.Mark(), "gpus-per-node is needed");
 }
@@ -291,6 +269,83 @@ Ceiling ceiling_busbw(const Platform& platform, const std::string& network, cons
       {},
       fmt::format("{} has no ceiling for {} with {} {}", platform.name, cell.collective, cell.algorithm,
                   inside ? "inside a node" : fmt::format("over {}", network.empty() ? "an unknown network" : network))};
+}
+
+namespace {
+
+/// [s] A sick driver takes minutes.
+constexpr double kPatience = 10;
+
+using Settings = std::map<std::string, NcclSetting>;
+
+std::string value_of(const Settings& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  return found == settings.end() ? "" : found->second.value;
+}
+
+/// Registered, and with others than its host's: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
+bool is_in_cluster(const GpuFacts& gpu) {
+  constexpr int kCompleted = 3;
+  return gpu.fabric && gpu.fabric->state == kCompleted && gpu.fabric->status == 0 &&
+         gpu.fabric->cluster.find_first_not_of('0') != std::string::npos;
+}
+
+bool is_mnnvl(const Settings& settings, const std::vector<std::string>& domains) {
+  if (domains.size() < 2 || domains.front().empty() || value_of(settings, "NCCL_MNNVL_ENABLE") == "0") return false;
+  return std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
+}
+
+/// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings tell (Google's guides for A3 Mega set
+/// NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
+bool is_tcpxo(const Settings& settings) {
+  const std::string asked = lower_case(value_of(settings, "NCCL_NET"));
+  if (!asked.empty()) return asked == "fastrak";
+  return settings.count("NCCL_FASTRAK_IFNAME") != 0 || settings.count("NCCL_FASTRAK_CTRL_DEV") != 0;
+}
+
+std::string rdma_network(const Probe& probe) {
+  const std::string root = "/sys/class/infiniband";
+  bool roce = false;
+  for (const std::string& card : probe.list(root)) {
+    const std::string driver = probe.link_name(fmt::format("{}/{}/device/driver", root, card)).value_or("");
+    if (driver == "efa" || card.starts_with("efa")) return "efa";
+    for (const std::string& port : probe.list(fmt::format("{}/{}/ports", root, card))) {
+      const std::string layer = probe.read(fmt::format("{}/{}/ports/{}/link_layer", root, card, port)).value_or("");
+      if (layer == "InfiniBand") return "ib";
+      roce = roce || layer == "Ethernet";
+    }
+  }
+  return roce ? "roce" : "";
+}
+
+}  // namespace
+
+std::string nvlink_domain(const HostGpus& gpus) {
+  if (gpus.gpus.empty() || !std::ranges::all_of(gpus.gpus, is_in_cluster)) return {};
+  const GpuFabric& first = *gpus.gpus.front().fabric;
+  const bool same = std::ranges::all_of(gpus.gpus, [&](const GpuFacts& gpu) {
+    return gpu.fabric->cluster == first.cluster && gpu.fabric->clique == first.clique;
+  });
+  return same ? fmt::format("{}/{}", first.cluster, first.clique) : "";
+}
+
+std::vector<std::string> nvlink_domains(const Comm& world) {
+  const Comm host = world.split_by_host();
+  // A host without a domain counts too, so that its answer must differ from that of those who are not asked.
+  const std::string mine = host.rank() == 0 ? "=" + nvlink_domain(read_gpus_within(kPatience)) : "";
+  std::vector<std::string> domains;
+  for (const std::string& answer : world.gather(mine)) {
+    if (!answer.empty()) domains.push_back(answer.substr(1));
+  }
+  return domains;
+}
+
+std::string network_of(const Probe& probe, const std::vector<std::string>& domains) {
+  const Settings settings = nccl_settings(probe, nccl_conf_files(probe));
+  if (is_mnnvl(settings, domains)) return "mnnvl";
+  if (is_tcpxo(settings)) return "tcpxo";
+  const std::string rdma = rdma_network(probe);
+  return rdma.empty() ? "ethernet" : rdma;
 }
 
 }  // namespace busbar
