@@ -23,7 +23,7 @@ DOORS = {
 # Calls, with the one file of src/ that may make them.
 GUARDED = {
     r"\b(nlohmann::)?([Jj]son|ordered_json|basic_json(<.*?>)?)::(parse|accept|sax_parse|from_[a-z]+)\b|\b_json\b":
-        "src/common/record/parse_json.cpp",
+        "src/common/record/json_values.cpp",
     r"\bYAML::(Load|LoadFile|LoadAll|LoadAllFromFile|Parser)\b": "src/common/base/yaml_node.cpp",
 }
 PURE = "collectives"  # the standard library only
@@ -92,7 +92,7 @@ def self_check(rooms):
     assert fires("src/driver/merge/x.cpp", "  const Json document = Json::parse(text, nullptr, false);")
     assert fires("src/common/record/x.cpp", "return nlohmann::ordered_json::accept(text);")
     assert fires("src/driver/accept/x.cpp", "  YAML::Parser parser(stream);")
-    assert not fires("src/common/record/parse_json.cpp", "return Json::parse(text, see);")
+    assert not fires("src/common/record/json_values.cpp", "return Json::parse(text, see);")
     assert not fires("src/common/mpi/x.cpp", '#include <mpi.h>\n#include "common/base/error.h"\n#include <span>')
     assert not fires("src/driver/accept/x.cpp", '#include "driver/locate/x.h"\n#include "kernels/host.h"')
     assert not fires("src/programs/x_main.cpp", '#include "programs/perf/perf.h"')

@@ -3,7 +3,7 @@
 //
 //     locate_simulation [rates|kinds|cost]... [--trials N] [--units N]...
 
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 #include "driver/locate/search.h"
 #include "simulated_cluster.h"
 

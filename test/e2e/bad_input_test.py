@@ -40,7 +40,7 @@ class BadInput(Case):
         return result
 
     def spoiled(self, good, places):
-        """Paths of files that hold the document, spoiled in one way each. (parse_json_test.cpp tries all places.)"""
+        """Paths of files that hold the document, spoiled in one way each. (json_values_test.cpp tries all places.)"""
         for number, place in enumerate([(), *places]):
             for kind, deep in NESTED.items():
                 document = json.dumps(with_hole(good, place))

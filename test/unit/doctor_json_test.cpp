@@ -3,7 +3,7 @@
 #include "common/record/doctor_json.h"
 
 #include "common/base/error.h"
-#include "common/record/parse_json.h"
+#include "common/record/json_values.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/join_nodes.h"
 

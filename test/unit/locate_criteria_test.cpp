@@ -2,7 +2,7 @@
 // see those that moved while busbar locate ran.
 
 #include "driver/locate/locate_command.h"
-#include "driver/verdict/prometheus.h"
+#include "driver/verdict/result_formats.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

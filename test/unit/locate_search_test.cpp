@@ -1,7 +1,7 @@
 // Would catch: a kind of fault that is not named, or named as another; a healthy cluster that is blamed; contention
 // that is taken for a bad cable; half a cluster blamed for being a group; a search that does not end.
 
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 #include "driver/locate/search.h"
 #include "simulated_cluster.h"
 

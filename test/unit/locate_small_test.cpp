@@ -4,7 +4,7 @@
 //   3: one slow unit spoils two pairs of three, one slow pair one of them: told apart by the two others.
 //   two slow units of three spoil all pairs: nobody is left to be held against, unless a speed is expected.
 
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 #include "driver/locate/search.h"
 #include "simulated_cluster.h"
 

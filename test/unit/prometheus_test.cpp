@@ -1,9 +1,8 @@
 // The bugs these would catch: node-exporter drops the whole file because a series stands twice or a label is not
 // escaped, a reader gets half a file, or root's umask keeps the collector out.
 
-#include "driver/verdict/prometheus.h"
-
 #include "common/output/report_file.h"
+#include "driver/verdict/result_formats.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

@@ -1,17 +1,68 @@
 #include "common/record/accept_json.h"
 
+#include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/units.h"
 #include "common/record/accept_fields.h"
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <charconv>
+#include <utility>
+
 namespace busbar {
+namespace {
+
+/// Whoever draws the matrix or names culprits takes these as indices.
+void check_units(const AcceptResult::Located& located) {
+  const auto check = [&](int unit) {
+    if (unit < 0 || static_cast<std::size_t>(unit) >= located.units.size()) {
+      fail_reading(fmt::format("'located' speaks of unit {} of {}", unit, located.units.size()));
+    }
+  };
+  for (const Culprit& culprit : located.finding.culprits) {
+    for (int unit : culprit.units) check(unit);
+  }
+  for (const PairCell& cell : located.matrix) {
+    check(cell.a);
+    check(cell.b);
+  }
+}
+
+AcceptPlan read_plan(const Json& json) {
+  AcceptPlan plan;
+  read_field(member(json, "file"), "file", plan.file);
+  read_field(member(json, "text"), "text", plan.text);
+  read_field(member(json, "title"), "title", plan.title);
+  std::string digits;
+  read_field(member(json, "digest"), "digest", digits);
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, plan.digest, 16);
+  if (parsed.ec != std::errc{} || parsed.ptr != end)
+    fail_reading(fmt::format("'digest' is {}, not hexadecimal", in_quotes(digits)));
+  return plan;
+}
+
+AcceptResult read_accept(const Json& document) {
+  AcceptResult result;
+  read_field(document, "document", result);
+  read_field(member(document, "version"), "version", result.version);
+  read_field(member(document, "time"), "time", result.start_time);
+  read_field(member(document, "command"), "command", result.command);
+  result.plan = read_plan(member(document, "plan"));
+  const Json& doctor = member(document, "doctor");
+  if (!doctor.is_array()) fail_reading("'doctor' is no list");
+  for (const Json& node : doctor) result.doctor.push_back(read_node_report(node));
+  if (result.located) check_units(*result.located);
+  return result;
+}
+
+}  // namespace
 
 std::string accept_json(const AcceptResult& result) {
   std::vector<std::string> where;
@@ -26,6 +77,20 @@ std::string accept_json(const AcceptResult& result) {
   Json& doctor = json["doctor"] = Json::array();
   for (const NodeReport& node : result.doctor) doctor.push_back(node_report_value(node));
   return dump_json(json);
+}
+
+AcceptResult read_accept_json(std::string_view text, const std::string& name) {
+  int schema = 0;
+  const Json document = read_document(text, name, "accept", &schema);
+  try {
+    AcceptResult result = read_accept(document);
+    result.schema = schema;
+    return result;
+  } catch (const Error& error) {
+    fail_reading(fmt::format("{} is no result of `busbar accept`: {}", name, error.what()));
+  } catch (const Json::exception& error) {
+    fail_reading(fmt::format("{} is no result of `busbar accept`: {}", name, printable(error.what())));
+  }
 }
 
 }  // namespace busbar

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/base/enum_words.h"
+#include "common/record/cell.h"
 
 #include <cstdint>
 #include <optional>
@@ -11,17 +11,6 @@
 #include <vector>
 
 namespace busbar {
-
-/// What a stage runs on.
-enum class Stage : std::uint8_t {
-  doctor,    ///< every node looked at
-  per_host,  ///< every host by itself, all at once
-  pairs,     ///< hosts two by two: `locate`
-  whole,     ///< all ranks
-};
-inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host", "pairs", "whole"};
-static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
-constexpr const char* name(Stage stage) { return word(kStageWords, stage).data(); }
 
 /// A bound with two steps: worse than `warn` is WARN, worse than `fail` is FAIL.
 struct Bound {
@@ -76,6 +65,8 @@ struct AcceptPlan {
   double repeat_for_s = 0;     ///< > 0: burn-in: the cells again and again for so long
   double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
   bool locate_on_fail = true;
+
+  const std::string& title_or_file() const { return title.empty() ? file : title; }
 };
 
 }  // namespace busbar

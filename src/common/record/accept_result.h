@@ -2,11 +2,10 @@
 
 #include "common/base/outcome.h"
 #include "common/record/accept_plan.h"
+#include "common/record/cell.h"
 #include "common/record/criterion.h"
 #include "common/record/culprit.h"
 #include "common/record/node_report.h"
-#include "common/statistics/interval.h"
-#include "common/statistics/stop_rule.h"
 
 #include <cstdint>
 #include <optional>
@@ -14,44 +13,6 @@
 #include <vector>
 
 namespace busbar {
-
-/// One size and placement of a plan's cell, measured on one group of ranks.
-struct MeasuredCell {
-  std::string cell;  ///< PlanCell::name
-  Stage stage = Stage::whole;
-  std::string scope;  ///< "all", or the host's name in per-host
-  std::string collective;
-  std::string dtype;
-  std::string op;  ///< "none" where nothing is reduced
-  std::uint64_t nbytes = 0;
-  bool in_place = false;
-  int nranks = 0;
-  int nhosts = 0;
-  int repetition = 0;  ///< of repeat_for; the same cell again is one more of these
-  double median_s = 0;
-  std::optional<Interval> interval_s;
-  double relative_half_width = 0;
-  std::vector<double> epoch_medians_s;  ///< in time order
-  double busbw = 0;                     ///< [1e9 B/s], of the median
-  std::optional<Interval> busbw_interval;
-  std::optional<std::int64_t> wrong;     ///< nothing: not checked
-  std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." as the benchmarks explain it
-  std::vector<int> wrong_ranks;          ///< whom the data blame
-  std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
-  StopReason stop = StopReason::ci;
-  std::uint64_t samples = 0;
-  std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
-                                    ///< the kernel does not tell
-  bool shared_cores = false;        ///< more ranks than cores on a host: the scheduler chooses who is late
-  struct RankTime {
-    int rank = 0;
-    std::string host;
-    double own_median_s = 0;
-    double late_median_s = 0;
-    double last_share = 0;
-  };
-  std::vector<RankTime> ranks;  ///< of --per-rank
-};
 
 /// Sizes of a plan's cell that could not be measured, and why.
 struct SkippedCell {
@@ -87,23 +48,6 @@ struct Expectation {
   double busbw = 0;  ///< [1e9 B/s]
   FigureKind kind = FigureKind::measured;
   std::string source;  ///< printed with the verdict
-};
-
-/// One criterion on one cell and size (or on a node, or on the counters), judged.
-struct CriterionResult {
-  Criterion criterion = Criterion::completed;
-  Stage stage = Stage::whole;
-  std::string cell;
-  std::string scope;
-  std::uint64_t nbytes = 0;
-  bool in_place = false;
-  Outcome outcome = Outcome::pass;
-  std::string found;                   ///< "412.3 GB/s [409.9, 414.0]"
-  std::string wanted;                  ///< ">= 380 GB/s"
-  std::optional<double> wanted_busbw;  ///< the bound as a number, for the report's line [1e9 B/s]; busbw and ceiling
-  std::string source;                  ///< of the wanted number
-  std::string reason;                  ///< why skipped or inconclusive, or who is to blame
-  std::vector<std::string> hosts;      ///< to blame
 };
 
 /// Everything a run of `accept` knows; written as JSON after each cell, read back by --resume, --baseline and `report`.

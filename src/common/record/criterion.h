@@ -1,8 +1,14 @@
 #pragma once
 
-#include "common/base/enum_words.h"
+#include "common/base/outcome.h"
+#include "common/record/cell.h"
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace busbar {
 
@@ -33,5 +39,42 @@ inline constexpr std::array<std::string_view, 16> kCriterionWords{
 static_assert(kCriterionWords[static_cast<std::size_t>(Criterion::slow_rank)] == "slow-rank");
 
 constexpr std::string_view name(Criterion criterion) { return word(kCriterionWords, criterion); }
+
+/// One criterion on one cell and size (or on a node, or on the counters), judged.
+struct CriterionResult {
+  Criterion criterion = Criterion::completed;
+  Stage stage = Stage::whole;
+  std::string cell;
+  std::string scope;
+  std::uint64_t nbytes = 0;
+  bool in_place = false;
+  Outcome outcome = Outcome::pass;
+  std::string found;                   ///< "412.3 GB/s [409.9, 414.0]"
+  std::string wanted;                  ///< ">= 380 GB/s"
+  std::optional<double> wanted_busbw;  ///< the bound as a number, for the report's line [1e9 B/s]; busbw and ceiling
+  std::string source;                  ///< of the wanted number
+  std::string reason;                  ///< why skipped or inconclusive, or who is to blame
+  std::vector<std::string> hosts;      ///< to blame
+};
+
+/// "out" or "in".
+constexpr const char* place(bool in_place) { return in_place ? "in" : "out"; }
+
+/// A criterion's name for readers that follow it from run to run: no measured value, the size in bytes. Unique within
+/// stage and scope but for criteria that say the same: "all_reduce 1048576 out busbw", "host.memlock mlx5_0/1 doctor",
+/// "completed".
+std::string criterion_name(const CriterionResult& c);
+
+/// What was found, wanted, why, and who is to blame, in one sentence without a full stop.
+std::string criterion_words(const CriterionResult& c);
+
+/// How many criteria ended in each Outcome, in the order of its enumerators.
+std::array<std::size_t, 5> count_outcomes(const std::vector<CriterionResult>& criteria);
+
+/// "1 FAIL, 2 WARN, 14 PASS", worst first; "no criteria" for none.
+std::string outcome_counts(const std::vector<CriterionResult>& criteria);
+
+/// Worst first: FAIL, INCONCLUSIVE, WARN, then SKIP, then PASS; else in the order given.
+std::vector<CriterionResult> worst_first(std::vector<CriterionResult> criteria);
 
 }  // namespace busbar

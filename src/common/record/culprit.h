@@ -3,8 +3,11 @@
 #include "common/base/enum_words.h"
 #include "common/base/outcome.h"
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -69,5 +72,19 @@ struct PairCell {
   int measurements = 0;
   bool one_way = false;  ///< from a to b
 };
+
+/// Who and why, with the counts: "node31: 4 of 4 partners slow (0.11 +- 0.01 of the median), 3 of 3 confirmations,
+/// transmit side". `names`: of the units; one without is "unit 5".
+std::string describe(const Culprit& culprit, std::span<const std::string> names);
+
+/// The first part of it: "node31", "node3 - node7", "node3 or node7".
+std::string who(const Culprit& culprit, std::span<const std::string> names);
+
+/// The verdict in a line: "FAIL: node31: ..." of the worst culprit and how many more, "PASS: 64 units within 0.90 of
+/// the median (8 rounds, noise 1.2 %)", or the reason.
+std::string headline(const LocateFinding& finding, std::span<const std::string> names);
+
+/// Such a line for where the outcome stands beside it already: without "FAIL: ".
+std::string_view without_outcome(std::string_view headline, Outcome outcome);
 
 }  // namespace busbar

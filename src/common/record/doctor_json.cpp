@@ -1,9 +1,10 @@
 #include "common/record/doctor_json.h"
 
 #include "common/base/lists.h"
-#include "common/record/doctor_words.h"
+#include "common/base/units.h"
 #include "common/record/envelope.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace busbar {
@@ -43,6 +44,63 @@ Json line_json(const DoctorFinding::Line& line) {
   return json;
 }
 
+constexpr int kMostRanksOfNode = 1 << 24;
+
+constexpr const char* kWriter = "`busbar doctor -J`";
+constexpr const char* kNodeName = "the report of a node";
+
+/// Texts that are empty are not written.
+std::string text_or_empty(const JsonPlace& object, const char* key) {
+  return object.has(key) ? object.at(key).text() : std::string();
+}
+
+Outcome state(const JsonPlace& place) {
+  const std::string word = place.text();
+  for (const Outcome outcome : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::fail}) {
+    if (word == doctor_word(outcome)) return outcome;
+  }
+  place.fail(fmt::format("is {}, none of OK, WARN, FAIL, SKIP", in_quotes(word)));
+}
+
+std::vector<int> ranks(const JsonPlace& list) {
+  std::vector<int> found;
+  list.each([&](const JsonPlace& rank) { found.push_back(static_cast<int>(rank.whole(0, kMostRanksOfNode))); });
+  return found;
+}
+
+std::string name_at(const JsonPlace& object, const char* key) {
+  const JsonPlace place = object.at(key);
+  if (place.text().empty()) place.fail("is empty");
+  return place.text();
+}
+
+DoctorRow read_row(const JsonPlace& json) {
+  DoctorRow row;
+  row.check = name_at(json, "check");
+  row.subject = text_or_empty(json, "subject");
+  row.outcome = state(json.at("state"));
+  row.value = json.at("value").text();
+  row.reason = text_or_empty(json, "reason");
+  row.remedy = text_or_empty(json, "remedy");
+  row.must_agree = json.has("if_differs");
+  if (row.must_agree) row.if_differs = state(json.at("if_differs"));
+  if (json.has("ranks")) row.ranks = ranks(json.at("ranks"));
+  return row;
+}
+
+NodeReport read_node(const JsonPlace& json) {
+  NodeReport node;
+  node.host = name_at(json, "host");
+  node.ranks = ranks(json.at("ranks"));
+  node.time = json.at("time").text();
+  node.time_s = json.at("time_unix_s").number_or(0);
+  json.at("rows").each([&](const JsonPlace& row) { node.rows.push_back(read_row(row)); });
+  json.at("counters").each_member([&](const std::string& name, const JsonPlace& value) {
+    node.counters.push_back({name, value.unsigned_whole()});
+  });
+  return node;
+}
+
 }  // namespace
 
 Json node_report_value(const NodeReport& node) {
@@ -73,6 +131,20 @@ std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFindin
   document["not_ok"] = std::move(lines);
   document["nodes"] = std::move(all);
   return dump_json(document) + "\n";
+}
+
+NodeReport read_node_report(const Json& value) {
+  const std::string name = kNodeName;
+  return read_node(JsonPlace(value, "", name, kWriter));
+}
+
+std::vector<NodeReport> read_doctor_json(std::string_view text, const std::string& name) {
+  const Json document = read_document(text, name, "doctor");
+  const JsonPlace file(document, "", name, kWriter);
+  std::vector<NodeReport> nodes;
+  file.at("nodes").each([&](const JsonPlace& node) { nodes.push_back(read_node(node)); });
+  if (nodes.empty()) file.at("nodes").fail("holds no node");
+  return nodes;
 }
 
 }  // namespace busbar

@@ -2,7 +2,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -29,5 +33,55 @@ Json json_text_or_null(const std::string& text);
 
 /// On one line. Names and arguments come from outside: bytes that are no UTF-8 are replaced instead of ending the run.
 std::string dump_json(const Json& value);
+
+/// The document in `text`, which others wrote: the only way to read JSON (scripts/lint/rooms.py sees to it), because
+/// what is nested too deep ends the process wherever it is copied or written later. Throws Error(bad_config) that
+/// begins with `name` and says why the text is not JSON, or which limit of base/input_limits.h it breaks.
+Json parse_json(std::string_view text, const std::string& name);
+
+/// A value of a document from outside that knows where it stands, so that every complaint, an Error(bad_config), names
+/// the file and the place. It refers to the document and to the file's name, which must outlive it.
+class JsonPlace {
+ public:
+  /// `file`: what complaints begin with. `writer`: whose file it should be, asked where something is missing.
+  JsonPlace(const Json& json, std::string place, const std::string& file,
+            std::string_view writer = "-J of this suite's benchmarks")
+      : json_(&json), place_(std::move(place)), file_(&file), writer_(writer) {}
+
+  [[noreturn]] void fail(std::string_view what) const;
+
+  bool is_null() const;
+  bool has(const char* key) const;
+  /// Present and not null.
+  bool holds(const char* key) const;
+
+  /// The member, which must be there.
+  JsonPlace at(const char* key) const;
+  /// Visits the members of an object, in their order.
+  void each_member(const std::function<void(const std::string& key, const JsonPlace&)>& visit) const;
+  /// Visits the items of a list.
+  void each(const std::function<void(const JsonPlace&)>& visit) const;
+
+  std::string text() const;
+  std::string text_or_empty() const;
+  std::vector<std::string> texts() const;
+  bool truth() const;
+  std::int64_t whole(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
+  std::uint64_t unsigned_whole() const;
+  /// Any finite number.
+  double number() const;
+  /// The same, but null stands for what JSON cannot say, or what was not known.
+  double number_or(double otherwise) const;
+  /// Microseconds in the file; above 0.
+  double time_s() const;
+  /// Seconds in the file; above 0.
+  double seconds() const;
+
+ private:
+  const Json* json_;
+  std::string place_;
+  const std::string* file_;
+  std::string_view writer_;
+};
 
 }  // namespace busbar

@@ -2,12 +2,19 @@
 
 #include "common/base/outcome.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
+
+/// How doctor writes an outcome: a check that passed is "OK".
+inline constexpr std::array<std::string_view, 5> kDoctorWords = {"SKIP", "OK", "WARN", "INCONCLUSIVE", "FAIL"};
+
+constexpr std::string_view doctor_word(Outcome outcome) { return kDoctorWords[static_cast<std::size_t>(outcome)]; }
 
 /// What one check found on one node, about one thing there.
 struct DoctorRow {

@@ -2,8 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/record/json_place.h"
-#include "common/record/parse_json.h"
+#include "common/record/json_values.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 #include "common/base/timestamp.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/record/json_place.h"
+#include "common/record/json_values.h"
 #include "common/watch/evidence_fields.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
 #include "common/base/utf8.h"
-#include "common/record/doctor_words.h"
+#include "common/record/node_report.h"
 #include "driver/doctor/counters.h"
 
 #include <fmt/format.h>

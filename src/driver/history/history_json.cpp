@@ -1,6 +1,6 @@
 #include "driver/history/history_json.h"
 
-#include "common/record/criterion_words.h"
+#include "common/record/criterion.h"
 #include "common/record/json_values.h"
 #include "driver/history/history_setup.h"
 

@@ -39,7 +39,7 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) 
   HistoryRun run;
   run.time = result.start_time;
   run.kind = tool;
-  run.title = result.plan.title.empty() ? result.plan.file : result.plan.title;
+  run.title = result.plan.title_or_file();
   run.command = joined_words(result.command);
   run.version = result.version;
   run.backend = result.backend;

@@ -3,7 +3,7 @@
 #include "common/base/units.h"
 #include "common/base/utf8.h"
 #include "common/output/format.h"
-#include "common/record/criterion_words.h"
+#include "common/record/criterion.h"
 #include "driver/history/history_setup.h"
 
 #include <fmt/format.h>

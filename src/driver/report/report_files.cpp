@@ -6,7 +6,7 @@
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"
-#include "common/record/parse_json.h"
+#include "common/record/json_values.h"
 #include "common/record/read_run.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/report_changes.h"

@@ -2,7 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 #include "common/record/reported_environment.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/accept_lines.h"
@@ -164,7 +164,7 @@ ReportRun how(const AcceptResult& result, const std::string& source) {
 }
 
 /// "FAIL busbw all_reduce 1 GiB: 301 GB/s, wanted >= 380 GB/s; node7".
-std::string criterion_words(const CriterionResult& c) {
+std::string verdict_line(const CriterionResult& c) {
   std::string line = name(c.outcome);
   for (const std::string& word : {std::string(name(c.criterion)), c.cell, size_words(c)}) {
     if (!word.empty()) line += " " + word;
@@ -189,9 +189,9 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
   }
   for (const CriterionResult* c : not_passed(result.criteria)) {
     if (lines.size() >= kMostPlanLines || c->outcome < Outcome::inconclusive) break;
-    lines.push_back(criterion_words(*c));
+    lines.push_back(verdict_line(*c));
   }
-  const std::string plan = result.plan.title.empty() ? result.plan.file : result.plan.title;
+  const std::string& plan = result.plan.title_or_file();
   std::string headline = counts_words(result.criteria);
   if (!plan.empty()) headline = plan + ": " + headline;
   add_verdict(data, result.outcome, headline, lines, source);

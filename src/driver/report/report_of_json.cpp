@@ -2,9 +2,9 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 #include "common/record/envelope.h"
-#include "common/record/json_place.h"
+#include "common/record/json_values.h"
 #include "common/statistics/paired.h"
 #include "driver/report/report_parts.h"
 

@@ -1,6 +1,6 @@
 #include "driver/report/report_of_located.h"
 
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>

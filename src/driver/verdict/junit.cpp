@@ -1,7 +1,5 @@
-#include "driver/verdict/junit.h"
-
 #include "common/base/utf8.h"
-#include "common/record/criterion_words.h"
+#include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>
 
@@ -175,7 +173,7 @@ std::string junit_xml(const AcceptResult& result, std::string_view tool) {
     // How long a criterion took means nothing; the run's time stands with its verdict.
     body += suite_text(suite, result, suite.is_verdict ? run_time_s(result) : 0);
   }
-  const std::string title = result.plan.title.empty() ? result.plan.file : result.plan.title;
+  const std::string& title = result.plan.title_or_file();
   const std::string name = fmt::format("busbar {}{}{}", tool, title.empty() ? "" : ": ", title);
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" "

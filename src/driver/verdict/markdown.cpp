@@ -1,9 +1,7 @@
-#include "driver/verdict/markdown.h"
-
 #include "common/base/units.h"
 #include "common/base/utf8.h"
 #include "common/output/format.h"
-#include "common/record/criterion_words.h"
+#include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>
 
@@ -57,7 +55,7 @@ std::string where(Stage stage, const std::string& scope) {
 }
 
 std::string head(const AcceptResult& result, std::string_view tool) {
-  const std::string title = result.plan.title.empty() ? result.plan.file : result.plan.title;
+  const std::string& title = result.plan.title_or_file();
   const bool ended = !result.end_time.empty();
   std::string text = fmt::format("## busbar {}{}{}: {}\n\n{}", tool, title.empty() ? "" : " ", markdown_field(title),
                                  ended ? name(result.outcome) : "not ended", outcome_counts(result.criteria));

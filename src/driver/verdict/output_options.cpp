@@ -5,10 +5,7 @@
 #include "common/output/report_file.h"
 #include "driver/history/add_to_history.h"
 #include "driver/history/history_of.h"
-#include "driver/verdict/accept_csv.h"
-#include "driver/verdict/junit.h"
-#include "driver/verdict/markdown.h"
-#include "driver/verdict/prometheus.h"
+#include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>
 

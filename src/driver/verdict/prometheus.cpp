@@ -1,7 +1,5 @@
-#include "driver/verdict/prometheus.h"
-
 #include "common/base/utf8.h"
-#include "common/record/criterion_words.h"
+#include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>
 
@@ -53,10 +51,6 @@ class Gauge {
   std::vector<std::string> order_;
   std::map<std::string, double> values_;
 };
-
-std::string plan_name(const AcceptResult& result) {
-  return result.plan.title.empty() ? result.plan.file : result.plan.title;
-}
 
 Labels cell_labels(const MeasuredCell& cell, const std::string& plan) {
   return {{"plan", plan},
@@ -153,7 +147,7 @@ std::string prometheus_labels(const Labels& labels) {
 }
 
 std::string prometheus_text(const AcceptResult& result, std::string_view tool, std::int64_t end_s) {
-  const std::string plan = plan_name(result);
+  const std::string& plan = result.plan.title_or_file();
   return run_text(result, tool, plan, static_cast<double>(end_s)) + cells_text(result, plan) +
          criteria_text(result, plan);
 }

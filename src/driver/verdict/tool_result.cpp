@@ -1,7 +1,7 @@
 #include "driver/verdict/tool_result.h"
 
 #include "common/base/compress_list.h"
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 // Would catch: an adjective where a count belongs, a name that is not the unit's, a culprit that the sentence hides.
 
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "common/record/culprit_text.h"
+#include "common/record/culprit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,4 @@
-#include "common/record/criterion_words.h"
-
-#include "common/base/timestamp.h"
+#include "common/record/criterion.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,26 +45,6 @@ std::string outcome_counts(const std::vector<CriterionResult>& criteria) {
     if (n > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name(outcome));
   }
   return text.empty() ? "no criteria" : text;
-}
-
-std::vector<std::string> blamed_hosts(const AcceptResult& result) {
-  std::vector<std::string> blamed;
-  const auto add = [&](const std::vector<std::string>& hosts) {
-    for (const std::string& host : hosts) {
-      if (std::find(blamed.begin(), blamed.end(), host) == blamed.end()) blamed.push_back(host);
-    }
-  };
-  for (const StageFailure& f : result.failures) add(f.hosts);
-  for (const CriterionResult& c : result.criteria) {
-    if (c.outcome == Outcome::fail) add(c.hosts);
-  }
-  return blamed;
-}
-
-double run_time_s(const AcceptResult& result) {
-  const auto start = parse_local_timestamp(result.start_time);
-  const auto end = parse_local_timestamp(result.end_time);
-  return start && end && *end > *start ? static_cast<double>(*end - *start) : 0;
 }
 
 std::vector<CriterionResult> worst_first(std::vector<CriterionResult> criteria) {

@@ -1,8 +1,9 @@
-#include "driver/verdict/accept_csv.h"
+#include "driver/verdict/result_formats.h"
 
+#include "common/base/lists.h"
+#include "common/base/timestamp.h"
 #include "common/base/utf8.h"
 #include "common/output/csv_report.h"
-#include "common/record/criterion_words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,6 +50,24 @@ std::string accept_csv(const AcceptResult& result) {
   for (const MeasuredCell& cell : result.cells) text += cell_line(cell);
   for (const CriterionResult& criterion : result.criteria) text += criterion_line(criterion);
   return text;
+}
+
+std::vector<std::string> blamed_hosts(const AcceptResult& result) {
+  std::vector<std::string> blamed;
+  const auto add = [&](const std::vector<std::string>& hosts) {
+    for (const std::string& host : hosts) add_once(blamed, host);
+  };
+  for (const StageFailure& f : result.failures) add(f.hosts);
+  for (const CriterionResult& c : result.criteria) {
+    if (c.outcome == Outcome::fail) add(c.hosts);
+  }
+  return blamed;
+}
+
+double run_time_s(const AcceptResult& result) {
+  const auto start = parse_local_timestamp(result.start_time);
+  const auto end = parse_local_timestamp(result.end_time);
+  return start && end && *end > *start ? static_cast<double>(*end - *start) : 0;
 }
 
 }  // namespace busbar
