@@ -54,14 +54,14 @@ struct HistoryRun {
   std::vector<CriterionResult> criteria;
 };
 
+/// A result of accept, locate or doctor; `tool`: which.
+HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool);
+
 /// Whether it is a time to be kept: finite, above 0 and normal.
 bool is_kept(double time_s);
 
 /// Joins a cell to the same one of an earlier cycle or repetition: the median over all.
 void add_again(HistoryCell& cell, const HistoryCell& again);
-
-/// Words with a blank between them.
-std::string joined_words(const std::vector<std::string>& words);
 
 /// What the exit code makes of a benchmark.
 Outcome outcome_of_exit(int exit_code);

@@ -89,6 +89,11 @@ Json json_microseconds(const std::vector<double>& times_s) {
   return list;
 }
 
+Json json_microseconds(const std::optional<Interval>& interval_s) {
+  if (!interval_s) return nullptr;
+  return json_microseconds(std::vector{interval_s->low, interval_s->high});
+}
+
 Json json_seconds(double time_s) { return json_number(std::round(time_s * 1e12) / 1e12); }
 
 Json json_seconds(const std::vector<double>& times_s) {
@@ -97,11 +102,20 @@ Json json_seconds(const std::vector<double>& times_s) {
   return list;
 }
 
+Json json_seconds(const std::optional<Interval>& interval_s) {
+  if (!interval_s) return nullptr;
+  return json_seconds(std::vector{interval_s->low, interval_s->high});
+}
+
 Json json_flag(bool value) { return value ? "true" : "false"; }
 
 Json json_text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string dump_document(const Json& document) {
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 Json parse_json(std::string_view text, const std::string& name) {
   const auto fail = [&](const std::string& what) {

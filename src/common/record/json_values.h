@@ -1,17 +1,18 @@
 #pragma once
 
+#include "common/statistics/interval.h"
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace busbar {
-
-// What all parts of the JSON report share. Only json_*.cpp include this.
 
 using Json = nlohmann::ordered_json;
 
@@ -21,10 +22,12 @@ Json json_number(double value);
 /// Seconds as microseconds, to the picosecond, as nccl-tests prints: the digits behind are noise of the conversion.
 Json json_microseconds(double time_s);
 Json json_microseconds(const std::vector<double>& times_s);
+Json json_microseconds(const std::optional<Interval>& interval_s);  // a list of two, or null
 
 /// The same to the picosecond in seconds, as documents of ours have times.
 Json json_seconds(double time_s);
 Json json_seconds(const std::vector<double>& times_s);
+Json json_seconds(const std::optional<Interval>& interval_s);
 
 /// "true" or "false": nccl-tests writes its flags as strings.
 Json json_flag(bool value);
@@ -33,6 +36,9 @@ Json json_text_or_null(const std::string& text);
 
 /// On one line. Names and arguments come from outside: bytes that are no UTF-8 are replaced instead of ending the run.
 std::string dump_json(const Json& value);
+
+/// The same as a document for people to read: a member to a line, and a line break at the end.
+std::string dump_document(const Json& document);
 
 /// The document in `text`, which others wrote: the only way to read JSON (scripts/lint/rooms.py sees to it), because
 /// what is nested too deep ends the process wherever it is copied or written later. Throws Error(bad_config) that

@@ -15,7 +15,7 @@
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"
 #include "driver/compare/verify_emitted.h"
-#include "driver/history/add_to_history.h"
+#include "driver/history/history.h"
 #include "driver/launch/launch_template.h"
 
 #include <fmt/format.h>

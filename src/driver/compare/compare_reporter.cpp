@@ -8,7 +8,7 @@
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
 #include "driver/compare/comparison.h"
-#include "driver/history/add_to_history.h"
+#include "driver/history/history.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -180,7 +180,7 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
   for (const Comparison& comparison : comparisons) list.push_back(comparison_json(comparison));
   json["comparisons"] = std::move(list);
   json["exit_code"] = code ? Json(static_cast<int>(*code)) : Json(nullptr);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_document(json);
 }
 
 void add_comparison(HistoryRun& run, const Comparison& comparison) {

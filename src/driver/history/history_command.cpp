@@ -10,12 +10,10 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "driver/command/subcommand.h"
-#include "driver/history/add_to_history.h"
 #include "driver/history/history.h"
 #include "driver/history/history_compare.h"
-#include "driver/history/history_json.h"
+#include "driver/history/history_output.h"
 #include "driver/history/history_setup.h"
-#include "driver/history/history_text.h"
 #include "driver/history/history_trend.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 #include "driver/history/history_setup.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>
@@ -10,8 +11,6 @@
 
 namespace busbar {
 namespace {
-
-std::string counted(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 /// Variables of `a` that `b` does not have alike.
 std::vector<std::string> without(const std::vector<std::string>& a, const std::vector<std::string>& b) {
@@ -42,8 +41,7 @@ std::string run_words(const HistoryRun& run) { return fmt::format("run {} ({})",
 std::string measured_alike(const HistoryRun& run) {
   std::string text = printable(run.backend);
   if (!run.platform.empty()) text += ", " + printable(run.platform);
-  text += fmt::format(", {} on {}", counted(static_cast<std::size_t>(std::max(run.nranks, 0)), "rank"),
-                      counted(run.hosts.size(), "host"));
+  text += fmt::format(", {} on {}", counted(std::max(run.nranks, 0), "rank"), counted(run.hosts.size(), "host"));
   if (run.kind != "perf") text += ", " + printable(run.kind);
   // accept says itself how it samples.
   return run.kind == "perf" || run.kind == "compare"

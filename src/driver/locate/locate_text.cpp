@@ -411,7 +411,7 @@ std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional
     json["locate"] = verdict_json(run);
   }
   json["exit_code"] = code ? Json(static_cast<int>(*code)) : Json(nullptr);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_document(json);
 }
 
 }  // namespace busbar

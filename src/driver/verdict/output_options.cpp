@@ -3,8 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/timestamp.h"
 #include "common/output/report_file.h"
-#include "driver/history/add_to_history.h"
-#include "driver/history/history_of.h"
+#include "driver/history/history.h"
 #include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>

@@ -1,13 +1,15 @@
-#include "driver/history/history_text.h"
+#include "driver/history/history_output.h"
 
+#include "common/base/lists.h"
 #include "common/base/units.h"
 #include "common/base/utf8.h"
 #include "common/output/format.h"
-#include "common/record/criterion.h"
+#include "common/record/json_values.h"
 #include "driver/history/history_setup.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -68,8 +70,6 @@ std::string trend_line(const CellTrend& t, bool ascii) {
                      whose(t.cell).empty() ? "" : "  ", whose(t.cell));
 }
 
-std::string count_runs(std::ptrdiff_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); }
-
 /// What stands out of one cell; empty for nothing.
 std::string trend_remarks(const CellTrend& t) {
   const std::string what = cell_words(t.cell);
@@ -123,6 +123,62 @@ std::string verdict_text(const HistoryComparison& comparison, double delta) {
           "launches can tell\n",
           count(V::undecided), n, band);
   }
+}
+
+Json cell_json(const HistoryCell& c) {
+  return {{"stage", c.stage},
+          {"cell", c.cell},
+          {"scope", c.scope},
+          {"collective", c.collective},
+          {"type", c.dtype},
+          {"redop", c.op},
+          {"root", c.root},
+          {"size", c.nbytes},
+          {"placement", place(c.in_place)},
+          {"algorithm", c.algorithm},
+          {"median_us", json_microseconds(c.median_s)},
+          {"interval_us", json_microseconds(c.interval_s)},
+          {"bus_bw", json_number(c.busbw)},
+          {"nwrong", c.wrong ? Json(*c.wrong) : Json(nullptr)}};
+}
+
+Json criterion_json(const CriterionResult& c) {
+  return {{"stage", name(c.stage)},
+          {"cell", c.cell},
+          {"scope", c.scope},
+          {"size", c.nbytes},
+          {"placement", place(c.in_place)},
+          {"criterion", name(c.criterion)},
+          {"outcome", name(c.outcome)},
+          {"found", c.found},
+          {"wanted", c.wanted},
+          {"source", c.source},
+          {"reason", c.reason},
+          {"hosts", c.hosts}};
+}
+
+Json run_json(const HistoryRun& run) {
+  Json json{{"run", run.id},
+            {"time", run.time},
+            {"kind", run.kind},
+            {"title", run.title},
+            {"command", run.command},
+            {"version", run.version},
+            {"backend", run.backend},
+            {"library", run.library},
+            {"platform", run.platform},
+            {"estimand", run.estimand},
+            {"launch_uuid", run.uuid},
+            {"nranks", run.nranks},
+            {"hosts", run.hosts},
+            {"env", run.environment},
+            {"outcome", name(run.outcome)},
+            {"exit_code", run.exit_code}};
+  if (!run.cells.empty()) json["cells"] = Json::array();
+  for (const HistoryCell& cell : run.cells) json["cells"].push_back(cell_json(cell));
+  if (!run.criteria.empty()) json["criteria"] = Json::array();
+  for (const CriterionResult& c : run.criteria) json["criteria"].push_back(criterion_json(c));
+  return json;
 }
 
 }  // namespace
@@ -180,7 +236,7 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
     const auto in_setup = [&](const HistoryRun& run) { return setup(run) == of && !run.cells.empty(); };
     const auto first = std::find_if(runs.begin(), runs.end(), in_setup);
     const auto last = std::find_if(runs.rbegin(), runs.rend(), in_setup);
-    text += fmt::format("# {}: {}", of, count_runs(std::count_if(runs.begin(), runs.end(), in_setup)));
+    text += fmt::format("# {}: {}", of, counted(std::count_if(runs.begin(), runs.end(), in_setup), "run"));
     if (first != runs.end()) text += fmt::format(", {} to {}", run_words(*first), run_words(*last));
     text += fmt::format("\n{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}\n", cell_titles(), "runs", "latest us",
                         "earlier us", "%", "busbw", "%/month", "p", "busbw, oldest first");
@@ -221,6 +277,67 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
   if (comparison.only_before > 0) text += fmt::format("# {} cells only before\n", comparison.only_before);
   if (comparison.only_after > 0) text += fmt::format("# {} cells only after\n", comparison.only_after);
   return text + verdict_text(comparison, delta);
+}
+
+std::string runs_json(std::span<const HistoryRun> runs) {
+  Json list = Json::array();
+  for (const HistoryRun& run : runs) list.push_back(run_json(run));
+  return dump_document({{"runs", std::move(list)}});
+}
+
+std::string trends_json(std::span<const CellTrend> trends) {
+  Json list = Json::array();
+  for (const CellTrend& t : trends) {
+    Json json = cell_json(t.cell);
+    json["setup"] = t.setup;
+    json["earlier_median_us"] = t.earlier_median_s > 0 ? json_microseconds(t.earlier_median_s) : Json(nullptr);
+    json["robust_distance"] = t.distance ? json_number(*t.distance) : Json(nullptr);
+    json["month_slope"] = t.month_slope ? json_number(*t.month_slope) : Json(nullptr);
+    json["trend_p"] = t.p;
+    json["level_change"] = nullptr;
+    if (t.change) {
+      json["level_change"] = {{"run", t.points[t.change->first_after].run},
+                              {"before_us", json_microseconds(t.change->before)},
+                              {"after_us", json_microseconds(t.change->after)},
+                              {"p", t.change->p}};
+    }
+    Json points = Json::array();
+    for (const CellTrend::Point& point : t.points) {
+      points.push_back({{"run", point.run},
+                        {"time", point.time},
+                        {"median_us", json_microseconds(point.median_s)},
+                        {"bus_bw", json_number(point.busbw)}});
+    }
+    json["points"] = std::move(points);
+    list.push_back(std::move(json));
+  }
+  return dump_document({{"trends", std::move(list)}});
+}
+
+std::string history_comparison_json(const HistoryComparison& comparison, const HistoryRun& after,
+                                    std::span<const HistoryRun> before, double delta) {
+  Json earlier = Json::array();
+  for (const HistoryRun& run : before) earlier.push_back(run.id);
+  Json cells = Json::array();
+  for (const CellAgainstHistory& c : comparison.cells) {
+    Json json = cell_json(c.cell);
+    json["before_us"] = json_microseconds(c.before_s);
+    json["ratio"] = json_number(c.ratio.value);
+    json["ratio_interval"] = {json_number(c.ratio.interval.low), json_number(c.ratio.interval.high)};
+    json["launch_deviation"] = json_number(c.deviation);
+    json["launch_deviation_assumed"] = c.assumed;
+    json["adjusted_p"] = c.adjusted_p;
+    json["verdict"] = name(c.verdict);
+    cells.push_back(std::move(json));
+  }
+  return dump_document({{"run", after.id},
+                        {"against", std::move(earlier)},
+                        {"delta", delta},
+                        {"outcome", name(comparison.outcome)},
+                        {"differences", differences(before.back(), after)},
+                        {"only_before", comparison.only_before},
+                        {"only_after", comparison.only_after},
+                        {"cells", std::move(cells)}});
 }
 
 }  // namespace busbar
