@@ -19,11 +19,6 @@ constexpr const char* kOrder =
     "the "
     "whole run, modulo i + 1, values of the last incomplete stretch rejected";
 
-Json interval_json(const std::optional<Interval>& interval_s) {
-  if (!interval_s) return nullptr;
-  return Json::array({json_microseconds(interval_s->low), json_microseconds(interval_s->high)});
-}
-
 Json ranks_json(const CellStats& cell) {
   const bool arrivals = cell.skew_median_s.has_value();
   const auto of_arrivals = [&](Json value) { return arrivals ? std::move(value) : Json(nullptr); };
@@ -44,7 +39,7 @@ Json quantiles_json(const std::vector<Quantile>& quantiles) {
   for (const Quantile& quantile : quantiles) {
     list.push_back({{"q", json_number(quantile.q)},
                     {"value_us", json_microseconds(quantile.value_s)},
-                    {"interval_us", interval_json(quantile.interval_s)}});
+                    {"interval_us", json_microseconds(quantile.interval_s)}});
   }
   return list;
 }
@@ -69,7 +64,7 @@ Json cells_json(const RunInfo& info, const Plan& plan) {
 
 Json json_cell(const CellStats& cell) {
   Json json{{"median_us", json_microseconds(cell.median_s)},
-            {"interval_us", interval_json(cell.interval_s)},
+            {"interval_us", json_microseconds(cell.interval_s)},
             {"relative_half_width", cell.interval_s ? json_number(cell.relative_half_width) : Json(nullptr)},
             {"stop", name(cell.stop)},
             {"quantiles", quantiles_json(cell.quantiles)},

@@ -1,12 +1,18 @@
 #include "driver/merge/merged_runs.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/output/format.h"
+#include "common/output/table.h"
+#include "common/record/envelope.h"
 #include "common/statistics/interval.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace busbar {
@@ -123,6 +129,60 @@ MergedCell merge_cell(const std::vector<const RunCell*>& cells, double launch_co
   return merged;
 }
 
+/// A standard deviation as a share of the median; 0 without one.
+double relative_sd(double variance, double median_s) { return median_s > 0 ? std::sqrt(variance) / median_s : 0; }
+
+std::string interval_columns(const LaunchesEstimate& e) {
+  if (!e.interval) return fmt::format("{:>11} {:>11} {:>7}", "-", "-", "-");
+  const double half = (e.interval->high - e.interval->low) / 2 / e.median;
+  return fmt::format("{:>11} {:>11} {:>7.1f}", fit_number(1e6 * e.interval->low, 11),
+                     fit_number(1e6 * e.interval->high, 11), 100 * half);
+}
+
+std::string row_text(const MergedCell& m) {
+  const RunCell& c = m.cell;
+  const std::string start = fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5} {:>9}", c.nbytes, c.dtype, c.redop, c.root,
+                                        c.in_place ? "in" : "out", m.launch_medians_s.size());
+  if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
+  const LaunchesEstimate& e = m.estimate;
+  return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}  {}\n", start, fit_number(1e6 * e.median, 11),
+                     interval_columns(e), 100 * relative_sd(e.variance_between, e.median),
+                     100 * relative_sd(e.variance_within, e.median), m.best_epochs, e.few ? "few launches" : "");
+}
+
+Json optional_time(const std::optional<double>& time_s) { return time_s ? json_seconds(*time_s) : Json(nullptr); }
+
+Json launch_json(const RunFile& run) {
+  return {{"file", run.name},
+          {"launch_uuid", run.launch_uuid},
+          {"start_time", json_text_or_null(run.start_time)},
+          {"library", run.library},
+          {"hosts", run.hosts},
+          {"spin_median_s", optional_time(run.spin_s)},
+          {"copy_median_s", optional_time(run.copy_s)},
+          {"flags", run.flags}};
+}
+
+Json cell_json(const MergedCell& m) {
+  const RunCell& c = m.cell;
+  const LaunchesEstimate& e = m.estimate;
+  const bool good = m.wrong == 0;
+  return {{"size", c.nbytes},
+          {"count", c.count},
+          {"type", c.dtype},
+          {"redop", c.redop},
+          {"root", c.root},
+          {"placement", c.in_place ? "in" : "out"},
+          {"nwrong", m.wrong},
+          {"launch_medians_s", json_seconds(m.launch_medians_s)},
+          {"median_s", good ? json_seconds(e.median) : Json(nullptr)},
+          {"interval_s", good ? json_seconds(e.interval) : Json(nullptr)},
+          {"few_launches", e.few},
+          {"relative_sd_between", json_number(relative_sd(e.variance_between, e.median))},
+          {"relative_sd_within", json_number(relative_sd(e.variance_within, e.median))},
+          {"best_epochs_per_launch", m.best_epochs}};
+}
+
 }  // namespace
 
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
@@ -162,6 +222,50 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   if (merged.cells.empty()) fail("the launches have no row in common: their sizes, types or operations differ");
   merged.runs = std::move(runs);
   return merged;
+}
+
+std::string merged_text(const MergedRuns& merged) {
+  const RunFile& first = merged.runs.front();
+  std::string text =
+      fmt::format("# busbar version {} merge: {} launches of {} on {} ranks, backend={} library={}\n", BUSBAR_VERSION,
+                  merged.runs.size(), first.collective, first.nranks, first.backend, first.library);
+  text += fmt::format("# cadence: {}; a time is {}\n", first.cadence, first.estimand);
+  text +=
+      "# median: of the launches' medians; interval: 95 %, between launches; few launches (below 6): by bootstrap, "
+      "and\n"
+      "# too narrow. sd between launches (without what their epochs explain) and of epochs within one, of the median;\n"
+      "# epochs: per launch, for the most precision in the time.\n#\n";
+  text += fmt::format("#{:>11} {:>9} {:>7} {:>5} {:>5} {:>9} {:>11} {:>11} {:>11} {:>7} {:>9} {:>8} {:>7}\n", "size",
+                      "type", "redop", "root", "place", "launches", "median us", "from", "to", "+-%", "between %",
+                      "within %", "epochs");
+  for (const MergedCell& cell : merged.cells) text += row_text(cell);
+  text += "#\n";
+  for (const std::string& warning : merged.warnings) text += remark_lines(warning);
+  return text;
+}
+
+std::string merged_json(const MergedRuns& merged) {
+  const RunFile& first = merged.runs.front();
+  Json launches = Json::array(), cells = Json::array();
+  for (const RunFile& run : merged.runs) launches.push_back(launch_json(run));
+  for (const MergedCell& cell : merged.cells) cells.push_back(cell_json(cell));
+  Envelope envelope{"merge", "", {}, own_command()};
+  for (const RunFile& run : merged.runs) {
+    for (const std::string& host : run.hosts) add_once(envelope.where, host);
+    if (envelope.time.empty() || (!run.start_time.empty() && run.start_time < envelope.time))
+      envelope.time = run.start_time;
+  }
+  Json document = envelope_json(envelope);
+  document.update({{"collective", first.collective},
+                   {"backend", first.backend},
+                   {"nranks", first.nranks},
+                   {"cadence", first.cadence},
+                   {"estimand", first.estimand},
+                   {"confidence", 0.95},
+                   {"launches", launches},
+                   {"warnings", merged.warnings},
+                   {"cells", cells}});
+  return dump_document(document);
 }
 
 }  // namespace busbar

@@ -3,8 +3,7 @@
 #include "common/record/read_run.h"
 #include "common/statistics/launches.h"
 
-#include <cmath>
-#include <span>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,10 +36,5 @@ std::string merged_text(const MergedRuns& merged);
 
 /// A whole JSON document with every launch's medians.
 std::string merged_json(const MergedRuns& merged);
-
-/// A standard deviation as a share of the median; 0 without one.
-inline double relative_sd(double variance, double median_s) {
-  return median_s > 0 ? std::sqrt(variance) / median_s : 0;
-}
 
 }  // namespace busbar
