@@ -7,8 +7,6 @@
 #include "common/record/doctor_json.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/html_text.h"
-#include "driver/report/json_charts.h"
-#include "driver/report/report_changes.h"
 #include "driver/report/report_charts.h"
 #include "driver/report/report_files.h"
 #include "driver/report/report_of_accept.h"

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 namespace busbar {
 namespace {
@@ -34,6 +36,36 @@ Character first_character(std::string_view text) {
 bool misleading(char32_t code) {
   return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7F && code < 0xA0) ||
          (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F;
+}
+
+/// Longer cells may be broken into lines.
+constexpr std::size_t kShortCell = 22;
+
+bool like_a_number(std::string_view text) {
+  constexpr std::size_t kLongest = 14;  // "-12.3 GB/s"; not "301 GB/s [299, 303]"
+  if (text.size() > kLongest) return false;
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text[0] >= '0' && text[0] <= '9';
+}
+
+/// "number", "short" or "text", per column: the same for all its cells; "empty" where none has a text.
+std::vector<std::string_view> column_classes(const ReportTable& table) {
+  std::vector<std::string_view> classes;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    bool number = false, other = false, brief = true;
+    for (const ReportTable::Row& row : table.rows) {
+      if (column >= row.cells.size() || row.cells[column].empty()) continue;
+      const std::string& cell = row.cells[column];
+      (like_a_number(cell) ? number : other) = true;
+      brief = brief && cell.size() <= kShortCell;
+    }
+    classes.push_back(!number && !other ? "empty" : !brief ? "text" : number && !other ? "number" : "short");
+  }
+  return classes;
+}
+
+std::string open_tag(std::string_view tag, std::string_view style, std::string_view more = "") {
+  return style.empty() ? fmt::format("<{}{}>", tag, more) : fmt::format("<{} class=\"{}\"{}>", tag, style, more);
 }
 
 }  // namespace
@@ -84,6 +116,49 @@ std::string time_words(double time_s) {
   if (time_s >= 0.9995) return three_digits(time_s) + " s";
   if (time_s >= 0.9995e-3) return three_digits(time_s * 1e3) + " ms";
   return three_digits(time_s * 1e6) + " µs";
+}
+
+const char* outcome_class(Outcome outcome) {
+  constexpr const char* kClasses[] = {"skip", "pass", "warn", "inconclusive", "fail"};
+  return kClasses[static_cast<int>(outcome)];
+}
+
+std::string html_outcome(Outcome outcome) {
+  return fmt::format("<span class=\"outcome {}\">{}</span>", outcome_class(outcome), name(outcome));
+}
+
+std::string html_table(const ReportTable& table, std::size_t most) {
+  const std::size_t shown = std::min(most, table.rows.size());
+  const bool judged =
+      std::any_of(table.rows.begin(), table.rows.end(), [](const ReportTable::Row& row) { return row.outcome; });
+  const auto classes = column_classes(table);
+  std::string text;
+  if (!table.caption.empty()) text += fmt::format("<p class=\"caption\">{}</p>\n", html_text(table.caption));
+  if (table.rows.empty()) return text;
+  text += fmt::format("<div class=\"scroll{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
+                      shown > 16 ? " long" : "", html_text(table.title, 200));
+  if (judged) text += "<th scope=\"col\">outcome</th>";
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (classes[i] == "empty") continue;
+    text += open_tag("th", classes[i], " scope=\"col\"") + html_text(table.columns[i]) + "</th>";
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  for (std::size_t r = 0; r < shown; ++r) {
+    const ReportTable::Row& row = table.rows[r];
+    text += "<tr>";
+    if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if (classes[i] == "empty") continue;
+      text += open_tag("td", classes[i]) + (i < row.cells.size() ? html_text(row.cells[i]) : "") + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  text += "</tbody></table></div>\n";
+  if (shown < table.rows.size()) {
+    text +=
+        fmt::format("<p class=\"caption\">{} more rows are only in the result file.</p>\n", table.rows.size() - shown);
+  }
+  return text;
 }
 
 }  // namespace busbar

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "driver/report/report_data.h"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -16,5 +18,15 @@ std::string time_words(double time_s);
 
 /// For people: "0.0123", "12.3", "1234".
 std::string three_digits(double value);
+
+/// The table with its caption, in a box that scrolls by itself and can be reached by keyboard; at most `most` rows, the
+/// rest counted. Columns whose cells all begin like numbers stand to the right.
+std::string html_table(const ReportTable& table, std::size_t most = 400);
+
+/// "FAIL" in the colours of its kind.
+std::string html_outcome(Outcome outcome);
+
+/// Name of the style's class for an outcome: "fail".
+const char* outcome_class(Outcome outcome);
 
 }  // namespace busbar

@@ -1,12 +1,15 @@
 #include "driver/report/report_charts.h"
 
 #include "common/base/units.h"
+#include "common/record/json_values.h"
 #include "driver/report/html_text.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace busbar {
 namespace {
@@ -83,6 +86,106 @@ std::string interval_words(const std::optional<Interval>& interval, double scale
   return fmt::format("{} to {}", three_digits(interval->low * scale), three_digits(interval->high * scale));
 }
 
+/// To six significant digits: the rest would only be bytes.
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return std::stod(fmt::format("{:.6g}", value));
+}
+
+Json number(const std::optional<double>& value, double scale = 1) {
+  return value ? number(*value * scale) : Json(nullptr);
+}
+
+Json low(const std::optional<Interval>& interval, double scale) {
+  return interval ? number(interval->low * scale) : Json(nullptr);
+}
+
+Json high(const std::optional<Interval>& interval, double scale) {
+  return interval ? number(interval->high * scale) : Json(nullptr);
+}
+
+Json point_json(const ReportPoint& p) {
+  return Json::array({p.nbytes, number(p.busbw), low(p.busbw_interval, 1), high(p.busbw_interval, 1),
+                      number(p.time_s, 1e6), low(p.time_interval_s, 1e6), high(p.time_interval_s, 1e6),
+                      p.wrong ? Json(*p.wrong) : Json(nullptr), p.note});
+}
+
+Json chart_json(const ReportChart& chart) {
+  Json series = Json::array();
+  for (const ReportChart::Line& line : chart.lines) {
+    Json points = Json::array();
+    for (const ReportPoint& p : line.series->points) points.push_back(point_json(p));
+    series.push_back({{"label", line.label}, {"expected", line.series->expected}, {"points", std::move(points)}});
+  }
+  return {{"series", std::move(series)}};
+}
+
+/// Two digits to the base of 64 per square: its share of the median in thousandths, 0 where nothing was measured. A
+/// list of numbers would take three times the room at 512 units.
+std::string grid_of(const ReportMatrix& matrix, int side, int per_square) {
+  constexpr int kMost = 4095;
+  std::vector<int> squares(static_cast<std::size_t>(side) * static_cast<std::size_t>(side), 0);
+  const auto set = [&](int from, int to, int value) {
+    int& square = squares[static_cast<std::size_t>(from / per_square) * static_cast<std::size_t>(side) +
+                          static_cast<std::size_t>(to / per_square)];
+    square = square == 0 ? value : std::min(square, value);
+  };
+  const int units = static_cast<int>(matrix.units.size());
+  for (const ReportMatrix::Cell& cell : matrix.cells) {
+    if (std::min(cell.from, cell.to) < 0 || std::max(cell.from, cell.to) >= units) continue;
+    const double share = matrix.median_bandwidth > 0 ? cell.bandwidth / matrix.median_bandwidth : 0;
+    const int value = static_cast<int>(std::lround(std::clamp(share * 1000, 1.0, static_cast<double>(kMost))));
+    set(cell.from, cell.to, value);
+    if (!cell.one_way) set(cell.to, cell.from, value);
+  }
+  constexpr char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
+  std::string text;
+  text.reserve(2 * squares.size());
+  for (int value : squares) {
+    text += kDigits[value / 64];
+    text += kDigits[value % 64];
+  }
+  return text;
+}
+
+Json matrix_json(const ReportMatrix& matrix, int most_squares) {
+  const int units = static_cast<int>(matrix.units.size());
+  const int per_square = std::max(1, (units + most_squares - 1) / most_squares);
+  const int side = (units + per_square - 1) / per_square;
+  Json names = Json::array(), blamed = Json::array();
+  for (int i = 0; i < side; ++i) {
+    const auto first = static_cast<std::size_t>(i) * static_cast<std::size_t>(per_square);
+    const std::size_t last = std::min(first + static_cast<std::size_t>(per_square), matrix.units.size()) - 1;
+    names.push_back(first == last ? matrix.units[first]
+                                  : fmt::format("{} to {}", matrix.units[first], matrix.units[last]));
+  }
+  for (int unit : matrix.blamed) blamed.push_back(unit / per_square);
+  const bool one_way =
+      std::any_of(matrix.cells.begin(), matrix.cells.end(), [](const ReportMatrix::Cell& c) { return c.one_way; });
+  return {{"names", std::move(names)},
+          {"median", number(matrix.median_bandwidth / 1e9)},
+          {"threshold", number(matrix.threshold)},
+          {"blamed", std::move(blamed)},
+          {"one_way", one_way},
+          {"grid", grid_of(matrix, side, per_square)}};
+}
+
+Json skew_json(const ReportSkew& skew) {
+  std::vector<std::string> hosts;
+  Json ranks = Json::array();
+  for (const ReportSkew::Rank& r : skew.ranks) {
+    // Ranks of a host mostly follow each other.
+    auto at = hosts.empty() || hosts.back() != r.host ? std::find(hosts.begin(), hosts.end(), r.host) : hosts.end() - 1;
+    if (at == hosts.end()) at = hosts.insert(hosts.end(), r.host);
+    ranks.push_back(Json::array({r.rank, at - hosts.begin(), number(r.own_s * 1e6), number(r.late_s, 1e6),
+                                 r.last_share ? number(*r.last_share) : Json(nullptr)}));
+  }
+  return {{"title", skew.title},
+          {"straggler", skew.straggler ? Json(*skew.straggler) : Json(nullptr)},
+          {"hosts", hosts},
+          {"ranks", std::move(ranks)}};
+}
+
 }  // namespace
 
 std::vector<ReportChart> group_charts(const std::vector<ReportSeries>& series) {
@@ -111,6 +214,29 @@ ReportTable values_of(const ReportChart& chart) {
     }
   }
   return table;
+}
+
+std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
+                        const std::vector<ReportSkew>& skews, int most_squares) {
+  Json document{{"charts", Json::array()}, {"matrices", Json::array()}, {"skews", Json::array()}};
+  for (const ReportChart& chart : charts) document["charts"].push_back(chart_json(chart));
+  for (const ReportMatrix& matrix : matrices) document["matrices"].push_back(matrix_json(matrix, most_squares));
+  for (const ReportSkew& skew : skews) document["skews"].push_back(skew_json(skew));
+  const std::string json = dump_json(document);
+  // Inside a script element nothing else ends it or begins a comment.
+  std::string text;
+  text.reserve(json.size());
+  for (char c : json) {
+    if (c == '<')
+      text += "\\u003c";
+    else if (c == '>')
+      text += "\\u003e";
+    else if (c == '&')
+      text += "\\u0026";
+    else
+      text += c;
+  }
+  return text;
 }
 
 }  // namespace busbar

@@ -26,4 +26,9 @@ std::vector<ReportChart> group_charts(const std::vector<ReportSeries>& series);
 /// The chart's values as a table, a row per line and size.
 ReportTable values_of(const ReportChart& chart);
 
+/// What the report's script draws, as JSON that may stand inside a script element whatever the names are. At most
+/// `most_squares` squares a side of a matrix: of larger ones each square is several units, and the slowest pair in it.
+std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
+                        const std::vector<ReportSkew>& skews, int most_squares = 512);
+
 }  // namespace busbar

@@ -18,4 +18,9 @@ struct ResultFile {
 /// Error(bad_config) that names the file and, where it is none of these, what is taken. Pure.
 ReportData read_report_files(const std::vector<ResultFile>& files);
 
+/// Where lines of several files are of the same cells: each against the first file's, size by size, as a table and a
+/// line of the verdict. Two values differ only where their intervals do not overlap; without intervals nothing is
+/// claimed. Pure.
+void add_changes(ReportData& data);
+
 }  // namespace busbar

@@ -2,6 +2,8 @@
 
 #include "collectives/collective.h"
 #include "common/base/compress_list.h"
+#include "common/base/lists.h"
+#include "common/base/units.h"
 
 #include <fmt/format.h>
 
@@ -10,11 +12,6 @@
 
 namespace busbar {
 namespace {
-
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return median(values);
-}
 
 template <class Get>
 std::vector<double> values_of(const std::vector<const ReportPoint*>& points, Get get) {
@@ -36,8 +33,8 @@ ReportPoint one_of(const std::vector<const ReportPoint*>& points) {
   ReportPoint joined = *points.front();
   const auto busbw = values_of(points, [](const ReportPoint& p) { return p.busbw; });
   const auto time_s = values_of(points, [](const ReportPoint& p) { return p.time_s; });
-  if (!busbw.empty()) joined.busbw = middle(busbw);
-  if (!time_s.empty()) joined.time_s = middle(time_s);
+  if (!busbw.empty()) joined.busbw = median(busbw);
+  if (!time_s.empty()) joined.time_s = median(time_s);
   joined.busbw_interval = range_of(busbw);
   joined.time_interval_s = range_of(time_s);
   for (const ReportPoint* p : points) {
@@ -75,7 +72,7 @@ void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::st
 }
 
 std::string ranks_words(int nranks, std::size_t nhosts) {
-  return fmt::format("{} rank{} on {} host{}", nranks, nranks == 1 ? "" : "s", nhosts, nhosts == 1 ? "" : "s");
+  return fmt::format("{} on {}", counted(nranks, "rank"), counted(nhosts, "host"));
 }
 
 std::string type_words(const std::string& dtype, const std::string& op) {
@@ -138,8 +135,7 @@ void add_busbw(ReportSeries& series, int nranks) {
 ReportTable doctor_table(const DoctorFinding& finding, const std::string& what) {
   ReportTable table;
   table.title = what;
-  table.caption =
-      fmt::format("{} node{} looked at, {} checks were OK.", finding.nodes, finding.nodes == 1 ? "" : "s", finding.ok);
+  table.caption = fmt::format("{} looked at, {} checks were OK.", counted(finding.nodes, "node"), finding.ok);
   table.columns = {"check", "about", "where", "found", "why", "what to do"};
   for (const DoctorFinding::Unequal& unequal : finding.unequal) {
     for (const auto& value : unequal.values) {
