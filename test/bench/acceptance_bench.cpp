@@ -29,9 +29,9 @@ cells:
   - {name: all, collective: all_reduce, stages: whole, minbytes: 8, maxbytes: 1G, stepfactor: 4, placement: out}
 )";
 
-MeasuredCell cell(const PlanCell& planned, Stage stage, const std::string& scope, std::uint64_t nbytes, int first,
-                  int nranks, Random& random) {
-  MeasuredCell m;
+Cell cell(const PlanCell& planned, Stage stage, const std::string& scope, std::uint64_t nbytes, int first, int nranks,
+          Random& random) {
+  Cell m;
   m.cell = planned.name;
   m.stage = stage;
   m.scope = scope;

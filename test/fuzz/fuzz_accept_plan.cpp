@@ -45,7 +45,7 @@ std::string a_result() {
   result.backend = "mpi";
   result.hosts = {{"n0", {0}, "host memory"}, {"n1", {1}, "host memory"}};
   for (const char* scope : {"n0", "n1", "all"}) {
-    MeasuredCell m;
+    Cell m;
     m.cell = "a";
     m.stage = std::string(scope) == "all" ? Stage::whole : Stage::per_host;
     m.scope = scope;

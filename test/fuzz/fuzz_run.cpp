@@ -62,8 +62,9 @@ std::string mutate(Random& random, std::string text) {
 /// True when the input was accepted.
 bool survives(const std::string& input) {
   try {
-    for (const RunCell& cell : read_run(input, "fuzz.json").cells) {
-      const bool good = !cell.stats || (cell.stats->median_s > 0 && !cell.stats->epoch_medians_s.empty());
+    const RunFile run = read_run(input, "fuzz.json");
+    for (const Cell& cell : run.cells) {
+      const bool good = !run.stat || (cell.median_s > 0 && !cell.epoch_medians_s.empty());
       if (!good) throw std::logic_error("statistics without a time were accepted");
     }
     return true;

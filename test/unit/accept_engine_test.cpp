@@ -49,8 +49,8 @@ std::vector<std::string> ids(const std::vector<AcceptStep>& steps) {
   return all;
 }
 
-MeasuredCell cell(const std::string& name, Stage stage, double median_s) {
-  MeasuredCell m;
+Cell cell(const std::string& name, Stage stage, double median_s) {
+  Cell m;
   m.cell = name;
   m.stage = stage;
   m.scope = "all";
@@ -99,7 +99,7 @@ class FakeRunner : public StepRunner {
     const AcceptStep& step = pending.front();
     calls.push_back(step.id + " " + std::to_string(repetition));
     if (!answers_ && step.cell >= 0 && repetition <= last_that_measures) {
-      MeasuredCell cell;
+      Cell cell;
       cell.cell = result.plan.cells.at(static_cast<std::size_t>(step.cell)).name;
       cell.stage = step.stage;
       cell.repetition = repetition;

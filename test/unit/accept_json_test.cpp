@@ -32,7 +32,7 @@ AcceptResult everything() {
   r.doctor[0].counters.push_back({"net/eth0/carrier_changes", 18446744073709551615ull});
   r.counters.push_back(
       {.check = "ib.symbol_error", .subject = "node0 mlx5_3/1", .outcome = Outcome::fail, .value = "+812"});
-  MeasuredCell& m = r.cells[0];
+  Cell& m = r.cells[0];
   m.in_place = true;
   m.repetition = 7;
   m.median_s = 0.1 + 0.2;
@@ -174,6 +174,7 @@ TEST_CASE("a damaged result is an error that names the file and what is wrong", 
   CHECK_THAT(with("/cells/0/nbytes", -1), Contains("'nbytes' is no whole number"));
   CHECK_THAT(with("/cells/0/repetition", 1ull << 40), Contains("'repetition' is no whole number"));
   CHECK_THAT(with("/cells/0/interval_s", 3), Contains("'interval_s' is no object"));
+  CHECK_THAT(with("/cells/0/stage", nullptr), Contains("'stage' is no text"));
   CHECK_THAT(with("/cells", "x"), Contains("'cells' is no list"));
   CHECK_THAT(with("/hosts/0", nlohmann::json::object()), Contains("'name' is missing"));
   CHECK_THAT(with("/located/matrix/0/b", 2), Contains("unit 2 of 2"));

@@ -37,13 +37,13 @@ CriterionResult judged(AcceptResult r, Criterion criterion, const std::vector<Pl
 
 Outcome outcome(AcceptResult r, Criterion criterion) { return judged(std::move(r), criterion).outcome; }
 
-AcceptResult with(const std::string& criteria, MeasuredCell cell) {
+AcceptResult with(const std::string& criteria, Cell cell) {
   AcceptResult r = accept_result(criteria);
   r.cells = {std::move(cell)};
   return r;
 }
 
-MeasuredCell noisy(MeasuredCell m, double low, double high) {
+Cell noisy(Cell m, double low, double high) {
   m.stop = StopReason::noisy;
   m.interval_s = Interval{m.median_s * low, m.median_s * high};
   m.busbw_interval = Interval{m.busbw / high, m.busbw / low};
@@ -84,7 +84,7 @@ Platform h200() {
 
 /// One node of 8 H200, all_reduce of 8 GiB at this busbw.
 AcceptResult on_h200(double busbw, const std::string& algorithm, const std::string& criteria = "{busbw: expected}") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   m.nranks = 8;
   m.nhosts = 1;
   m.nbytes = 8ull << 30;
@@ -132,7 +132,7 @@ TEST_CASE("a healthy run passes", "[accept][judge]") {
 }
 
 TEST_CASE("busbw and latency are judged by the interval of each size", "[accept][judge]") {
-  const MeasuredCell good = measured_cell("a");  // 1 GB/s, 1 ms
+  const Cell good = measured_cell("a");  // 1 GB/s, 1 ms
   CHECK(outcome(with("{busbw: 0.8}", good), Criterion::busbw) == Outcome::pass);
   CHECK(outcome(with("{busbw: 1.2}", good), Criterion::busbw) == Outcome::fail);
   CHECK(outcome(with("{busbw: {warn: 1.2, fail: 0.8}}", good), Criterion::busbw) == Outcome::warn);
@@ -144,7 +144,7 @@ TEST_CASE("busbw and latency are judged by the interval of each size", "[accept]
   // One bad size among good ones fails although the mean is fine.
   AcceptResult r = accept_result("{busbw: 0.8}");
   for (int i = 1; i < 10; ++i) {
-    MeasuredCell m = slower(measured_cell("a"), i == 5 ? 2 : 0.1);
+    Cell m = slower(measured_cell("a"), i == 5 ? 2 : 0.1);
     m.nbytes <<= i;
     r.cells.push_back(m);
   }
@@ -156,14 +156,14 @@ TEST_CASE("busbw and latency are judged by the interval of each size", "[accept]
   CHECK_THAT(bad.wanted, Contains(">= 0.8 GB/s"));
 
   // One rank sends nothing over a bus: 0 GB/s is no failure there.
-  MeasuredCell alone = good;
+  Cell alone = good;
   alone.nranks = 1;
   alone.busbw = 0;
   CHECK(outcome(with("{busbw: 0.8}", alone), Criterion::busbw) == Outcome::skip);
 }
 
 TEST_CASE("wrong elements fail with rank and host, unchecked ones never pass", "[accept][judge]") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   m.wrong = 7;
   m.wrong_texts = {"rank 3 on node1: got 1, want 2"};
   m.wrong_ranks = {3};
@@ -180,7 +180,7 @@ TEST_CASE("wrong elements fail with rank and host, unchecked ones never pass", "
 }
 
 TEST_CASE("spread over time is that of the epochs", "[accept][judge]") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
   // Median 1 ms, every deviation 0.3 ms: 1.4826 x 0.3 = 44.5 %; with 20 epochs +- 52 % of that: 21 to 68 %.
   CHECK(outcome(with("{time-spread: 20%}", m), Criterion::time_spread) == Outcome::fail);
@@ -193,7 +193,7 @@ TEST_CASE("spread over time is that of the epochs", "[accept][judge]") {
 }
 
 TEST_CASE("dips are seen where the median does not move", "[accept][judge]") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   m.epoch_medians_s.assign(100, 1e-3);
   for (std::size_t i = 0; i < 100; i += 10) m.epoch_medians_s[i] = 5e-3;
   // 10 of 100: Wilson's interval is 5.5 to 17.4 %.
@@ -220,7 +220,7 @@ TEST_CASE("a repetition that is slow as a whole is a dip, and few epochs do not 
   CHECK(outcome(r, Criterion::dips) == Outcome::fail);
   r.cells[7].core_wait = 0.5;
   CHECK(outcome(r, Criterion::dips) == Outcome::pass);  // 1 of 20 cannot tell
-  for (MeasuredCell& m : r.cells) m.epoch_medians_s.resize(3);
+  for (Cell& m : r.cells) m.epoch_medians_s.resize(3);
   CHECK(outcome(r, Criterion::dips) == Outcome::skip);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
     AcceptResult copy = r;
     copy.cells.clear();
     for (int i = 0; i < 20; ++i) {
-      MeasuredCell m = slower(measured_cell("a"), 1 + (last - 1) * i / 19);
+      Cell m = slower(measured_cell("a"), 1 + (last - 1) * i / 19);
       m.repetition = i;
       copy.cells.push_back(m);
     }
@@ -249,7 +249,7 @@ TEST_CASE("drift is a trend over repetitions", "[accept][judge]") {
   CHECK(outcome(busy, Criterion::drift) == Outcome::inconclusive);
   // The same values in another order are noise.
   AcceptResult shuffled = repeated(1.3);
-  for (MeasuredCell& m : shuffled.cells) m.repetition = (m.repetition * 7) % 20;
+  for (Cell& m : shuffled.cells) m.repetition = (m.repetition * 7) % 20;
   CHECK(outcome(shuffled, Criterion::drift) == Outcome::pass);
   AcceptResult few = repeated(1.3);
   few.cells.resize(5);
@@ -311,13 +311,13 @@ TEST_CASE("hosts that all differ have no outlier", "[accept][judge]") {
 TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits for them is one", "[accept][judge]") {
   AcceptResult r = per_host(8);
   r.cells[5] = slower(r.cells[5], 3);
-  for (MeasuredCell& m : r.cells) m.core_wait = 0.4;
+  for (Cell& m : r.cells) m.core_wait = 0.4;
   CriterionResult c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK(c.hosts.empty());
   CHECK_THAT(c.reason, Contains("waited for a core 40 % of the time"));
   // As little as this is not what makes it slow.
-  for (MeasuredCell& m : r.cells) m.core_wait = 0.1;
+  for (Cell& m : r.cells) m.core_wait = 0.1;
   CHECK(judged(r, Criterion::host_spread).hosts == std::vector<std::string>{"node5"});
   r.cells[5].core_wait = 0.6;
   c = judged(r, Criterion::host_spread);
@@ -327,7 +327,7 @@ TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits 
   // A warning stays one, and blames nobody.
   r = per_host(8);
   r.cells[5] = slower(r.cells[5], 1.18);
-  for (MeasuredCell& m : r.cells) m.core_wait = 0.4;
+  for (Cell& m : r.cells) m.core_wait = 0.4;
   c = judged(r, Criterion::host_spread);
   CHECK(c.outcome == Outcome::warn);
   CHECK(c.hosts.empty());
@@ -343,7 +343,7 @@ TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits 
 }
 
 TEST_CASE("spread over time is no failure where ranks take turns on cores", "[accept][judge]") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
   REQUIRE(outcome(with("{time-spread: 20%}", m), Criterion::time_spread) == Outcome::fail);
   m.core_wait = 0.3;
@@ -355,7 +355,7 @@ TEST_CASE("spread over time is no failure where ranks take turns on cores", "[ac
 }
 
 TEST_CASE("the late rank is named, not those that wait for it", "[accept][judge]") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.05});
   CHECK(outcome(with("{rank-spread: {warn: 10%, fail: 20%}}", m), Criterion::rank_spread) == Outcome::pass);
   m.ranks[2].own_median_s = 0.5e-3;
@@ -625,7 +625,7 @@ TEST_CASE("a baseline is compared by intervals, with room for what launches diff
 }
 
 TEST_CASE("numbers that are none do not pass", "[accept][judge]") {
-  MeasuredCell m = measured_cell("a");
+  Cell m = measured_cell("a");
   m.median_s = m.busbw = std::nan("");
   m.interval_s = m.busbw_interval = Interval{std::nan(""), std::nan("")};
   m.epoch_medians_s.assign(20, std::nan(""));

@@ -19,7 +19,7 @@ TEST_CASE("an overwritten guard belongs to the placement in which it was overwri
   row.wrong[0].suspect_rank = -1;
   row.wrong[1].part = WrongPart::guard_before_send;
   row.wrong[1].suspect_rank = -1;
-  MeasuredCell in, out;
+  Cell in, out;
   add_wrong(row, true, {0, 1, 2, 3}, in);
   add_wrong(row, false, {0, 1, 2, 3}, out);
   CHECK(in.wrong_ranks == std::vector<int>{3});
@@ -34,7 +34,7 @@ TEST_CASE("a suspect is counted as the job counts ranks, in both placements", "[
   Row row = sample_row();
   row.wrong = {sample_wrong(5), sample_wrong(6)};  // both suspect rank 2 of their group
   for (WrongRank& wrong : row.wrong) wrong.in_place = true;
-  MeasuredCell in;
+  Cell in;
   add_wrong(row, true, {4, 5, 6, 7}, in);
   CHECK(in.wrong_ranks == std::vector<int>{6});
   CHECK(in.wrong_texts.size() == 2);

@@ -48,7 +48,7 @@ HistoryRun history_run(double median_s, const std::string& time = "2026-07-04 10
   run.nranks = 4;
   run.outcome = Outcome::pass;
   for (std::size_t i = 0; i < cells; ++i) {
-    HistoryCell& cell = run.cells.emplace_back();
+    Cell& cell = run.cells.emplace_back();
     cell.scope = "all";
     cell.collective = "all_reduce";
     cell.dtype = "float";
@@ -56,7 +56,7 @@ HistoryRun history_run(double median_s, const std::string& time = "2026-07-04 10
     cell.nbytes = 8u << i;
     cell.median_s = median_s;
     cell.busbw = 1e-9 / median_s;
-    cell.epochs_s = {median_s, median_s};
+    cell.epoch_medians_s = {median_s, median_s};
   }
   return run;
 }
@@ -109,7 +109,7 @@ TEST_CASE("A run comes back as it was added", "[history][unit]") {
   run.cells[0].root = 3;
   run.cells[0].algorithm = "RING";
   run.cells[0].wrong = 12;
-  run.cells[0].epochs_s = {1.25e-6, 1.75e-6};
+  run.cells[0].epoch_medians_s = {1.25e-6, 1.75e-6};
   run.criteria = output_result().criteria;
   check_history(path);
   REQUIRE(History(path, History::Mode::add).add(run) == 1);
@@ -131,18 +131,41 @@ TEST_CASE("A run comes back as it was added", "[history][unit]") {
   CHECK(back.outcome == Outcome::fail);
   CHECK(back.exit_code == 7);
   REQUIRE(back.cells.size() == 1);
-  CHECK(back.cells[0].key() == run.cells[0].key());
+  CHECK(same_cell(back.cells[0], run.cells[0]));
   CHECK(back.cells[0].interval_s == run.cells[0].interval_s);
   CHECK(back.cells[0].median_s == 1.5e-6);
   CHECK(back.cells[0].wrong == 12);
   CHECK(back.cells[0].algorithm == "RING");
-  CHECK(back.cells[0].epochs_s == run.cells[0].epochs_s);
+  CHECK(back.cells[0].epoch_medians_s == run.cells[0].epoch_medians_s);
   REQUIRE(back.criteria.size() == 5);
   CHECK(back.criteria[2].outcome == Outcome::fail);
   CHECK(back.criteria[2].hosts == std::vector<std::string>{"node2"});
   CHECK(back.criteria[3].reason == "too noisy <\x01\xEF\xBF\xBD>");
   history.read_cells(back, "broadcast");
   CHECK(back.cells.empty());
+}
+
+TEST_CASE("A run on its way to a history keeps all of a cell, and names nothing that it does not tell",
+          "[history][json][unit]") {
+  HistoryRun run = history_run(1, "2026-07-04 10:20:30", 2);
+  Cell& cell = run.cells[0];
+  cell.stage = Stage::per_host;
+  cell.root = 3;
+  cell.count = 2;
+  cell.protocol = "LL";
+  cell.straggler = 5;
+  cell.ranks = {{5, "node1", 1e-6, std::nullopt, 0.5}};
+  const std::string text = history_run_json(run);
+  const HistoryRun back = read_history_run_json(text, "r.json");
+  REQUIRE(back.cells.size() == 2);
+  CHECK(same_cell(back.cells[0], cell));
+  CHECK(back.cells[0].protocol == "LL");
+  CHECK(back.cells[0].straggler == 5);
+  CHECK_FALSE(back.cells[0].ranks.at(0).late_median_s);
+  CHECK(back.cells[0].ranks.at(0).last_share == 0.5);
+  CHECK_FALSE(back.cells[1].stage);
+  CHECK(back.cells[1].root == -1);
+  CHECK(text.find("\"root\"") == text.rfind("\"root\""));  // of the first alone
 }
 
 TEST_CASE("What locate used to call counter is counters; what nobody knows is refused", "[history][unit]") {
@@ -297,7 +320,7 @@ TEST_CASE("A damaged history is an error, not a crash", "[history][unit]") {
       History history(path, History::Mode::read);
       for (HistoryRun& run : history.runs()) {
         history.read_cells(run);
-        for (const HistoryCell& cell : run.cells) CHECK(cell.median_s > 0);
+        for (const Cell& cell : run.cells) CHECK(cell.median_s > 0);
       }
     } catch (const Error& e) {
       CHECK_THAT(e.what(), Contains("h.db"));
@@ -335,7 +358,7 @@ TEST_CASE("A benchmark's rows become cells, cycles of one row one cell", "[histo
     row.out_of_place.time_s *= 2;
   }
   REQUIRE(run.cells.size() == 1);
-  CHECK(run.cells[0].epochs_s == std::vector<double>{2e-6, 4e-6, 8e-6});
+  CHECK(run.cells[0].epoch_medians_s == std::vector<double>{2e-6, 4e-6, 8e-6});
   CHECK(run.cells[0].median_s == 4e-6);
   CHECK(run.cells[0].busbw == Approx(3));
 }
@@ -464,8 +487,8 @@ TEST_CASE("A comparison's variants become cells of their own", "[history][unit]"
   REQUIRE(run.cells.size() == 2);
   CHECK(run.cells[0].scope == "default");
   CHECK(run.cells[0].busbw == Approx(1));
-  CHECK(run.cells[0].epochs_s.size() == 2);
+  CHECK(run.cells[0].epoch_medians_s.size() == 2);
   CHECK(run.cells[1].scope == "ring");
   CHECK(run.cells[1].busbw == Approx(2));
-  CHECK(run.cells[0].key() != run.cells[1].key());
+  CHECK_FALSE(same_cell(run.cells[0], run.cells[1]));
 }

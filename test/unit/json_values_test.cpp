@@ -1,6 +1,8 @@
 // The bug this would catch: a reader of foreign JSON that goes around parse_json. `busbar report` ended by SIGSEGV on
 // an accept result whose plan held a list nested 200,000 deep; a file that does not end filled the memory.
 
+#include "common/record/json_values.h"
+
 #include "accept_fixture.h"
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
@@ -9,7 +11,6 @@
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"
 #include "common/record/history_run.h"
-#include "common/record/json_values.h"
 #include "common/record/read_run.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/ras_answer.h"

@@ -106,7 +106,7 @@ TEST_CASE("What differs between launches is said", "[merge][unit]") {
   all[2].hosts = {"node7"};
   all[2].spin_s = 354e-6;
   all[2].flags = {"steal: 0.10 cores on node7"};
-  RunCell more = all[0].cells[0];
+  Cell more = all[0].cells[0];
   more.nbytes = 16;
   all[0].cells.push_back(more);
   const MergedRuns merged = merge_runs(all, 2);

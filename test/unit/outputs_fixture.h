@@ -9,9 +9,8 @@
 
 namespace busbar {
 
-inline MeasuredCell output_cell(Stage stage, const std::string& scope, std::uint64_t nbytes, double median_s,
-                                double busbw) {
-  MeasuredCell m;
+inline Cell output_cell(Stage stage, const std::string& scope, std::uint64_t nbytes, double median_s, double busbw) {
+  Cell m;
   m.cell = "all_reduce";
   m.stage = stage;
   m.scope = scope;

@@ -30,14 +30,14 @@ TEST_CASE("a record comes out as it was packed, to the last bit", "[record][pack
   CHECK(back.rows == node.rows);
   CHECK(back.counters == node.counters);
 
-  MeasuredCell cell;
+  Cell cell;
   cell.stage = Stage::per_host;
   cell.busbw = std::numeric_limits<double>::infinity();
   cell.interval_s = Interval{1e-6, 2e-6};
   cell.epoch_medians_s = {1e-6, 2e-6, 3e-6};
   cell.ranks.push_back({3, "node1", 1, 2, 0.5});
-  const std::vector<MeasuredCell> cells{MeasuredCell{}, cell};
-  const auto read = unpack_fields<std::vector<MeasuredCell>>(pack_fields(cells));
+  const std::vector<Cell> cells{Cell{}, cell};
+  const auto read = unpack_fields<std::vector<Cell>>(pack_fields(cells));
   REQUIRE(read.size() == 2);
   CHECK_FALSE(read[0].interval_s);
   CHECK_FALSE(read[0].wrong);

@@ -49,8 +49,8 @@ ReportSeries line(const std::string& collective, const std::string& placement, c
   return s;
 }
 
-MeasuredCell measured(Stage stage, const std::string& scope, std::uint64_t nbytes, double busbw) {
-  MeasuredCell cell;
+Cell measured(Stage stage, const std::string& scope, std::uint64_t nbytes, double busbw) {
+  Cell cell;
   cell.cell = "all_reduce";
   cell.collective = "all_reduce";
   cell.stage = stage;
@@ -239,16 +239,16 @@ TEST_CASE("A benchmark's medians bring their intervals, as bandwidths too", "[re
   run.nranks = 4;
   run.hosts = {"n1", "n2"};
   run.end_time = "2026-11-21 12:00:00";
-  RunCell cell;
+  Cell cell;
+  cell.collective = "all_reduce";
   cell.nbytes = 1000000;
   cell.dtype = "float";
-  cell.redop = "sum";
+  cell.op = "sum";
   cell.wrong = 0;
-  cell.time_s = 1e-3;
-  cell.busbw = 1.5;
-  cell.stats = RunStats{};
-  cell.stats->median_s = 0.5e-3;  // so the median's busbw is twice the table's
-  cell.stats->interval_s = Interval{0.4e-3, 0.6e-3};
+  cell.median_s = 0.5e-3;
+  cell.interval_s = Interval{0.4e-3, 0.6e-3};
+  cell.busbw = 3;
+  cell.busbw_interval = Interval{2.5, 3.75};
   run.cells = {cell};
   run.devices = {{0, "n1", "host memory", "core 3"},
                  {1, "n1", "host memory", "unbound"},

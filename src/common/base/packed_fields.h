@@ -19,7 +19,7 @@ namespace busbar {
 class FieldPacker {
  public:
   template <class T>
-  void operator()(const char*, T& value) {
+  void operator()(const char*, T& value, const auto&...) {
     pack(value);
   }
   std::string take() { return std::move(bytes_); }
@@ -63,7 +63,7 @@ class FieldUnpacker {
   explicit FieldUnpacker(std::string_view bytes) : rest_(bytes) {}
 
   template <class T>
-  void operator()(const char*, T& value) {
+  void operator()(const char*, T& value, const auto&...) {
     unpack(value);
   }
   bool done() const { return rest_.empty(); }

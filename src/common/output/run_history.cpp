@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-HistoryCell cell_of(const Collective& collective, const Row& row, const HalfResult& half, bool in_place) {
-  HistoryCell cell;
+Cell cell_of(const Collective& collective, const Row& row, const HalfResult& half, bool in_place) {
+  Cell cell;
   cell.scope = "all";
   cell.collective = collective.name;
   cell.dtype = name(row.row_case.dtype);
@@ -33,13 +33,13 @@ HistoryCell cell_of(const Collective& collective, const Row& row, const HalfResu
   cell.busbw = half.busbw;
   cell.wrong = half.wrong;
   cell.median_s = half.time_s;
-  cell.epochs_s = {half.time_s};
+  cell.epoch_medians_s = {half.time_s};
   if (half.stats) {
     // The table's time is their mean.
     cell.median_s = half.stats->median_s;
     if (is_kept(cell.median_s)) cell.busbw = half.busbw * half.time_s / cell.median_s;
     cell.interval_s = half.stats->interval_s;
-    cell.epochs_s = half.stats->epoch_medians_s;
+    cell.epoch_medians_s = half.stats->epoch_medians_s;
   }
   return cell;
 }
@@ -104,10 +104,10 @@ void add_row(HistoryRun& run, const Config& config, const Collective& collective
   for (const bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
     if (half == nullptr) continue;
-    HistoryCell cell = cell_of(collective, row, *half, in_place);
+    Cell cell = cell_of(collective, row, *half, in_place);
     if (!is_kept(cell.median_s)) continue;
     const auto earlier = std::find_if(run.cells.begin(), run.cells.end(),
-                                      [&](const HistoryCell& c) { return row.cycle > 0 && c.key() == cell.key(); });
+                                      [&](const Cell& c) { return row.cycle > 0 && same_cell(c, cell); });
     if (earlier == run.cells.end()) {
       run.cells.push_back(std::move(cell));
     } else {

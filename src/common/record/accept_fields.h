@@ -21,7 +21,7 @@ void visit_fields(auto&& visit, Interval& i) {
   visit("high", i.high);
 }
 
-void visit_fields(auto&& visit, MeasuredCell::RankTime& r) {
+void visit_fields(auto&& visit, RankTime& r) {
   visit("rank", r.rank);
   visit("host", r.host);
   visit("own_median_s", r.own_median_s);
@@ -29,14 +29,16 @@ void visit_fields(auto&& visit, MeasuredCell::RankTime& r) {
   visit("last_share", r.last_share);
 }
 
-void visit_fields(auto&& visit, MeasuredCell& c) {
+void visit_fields(auto&& visit, Cell& c) {
   visit("cell", c.cell);
   visit("stage", c.stage);
   visit("scope", c.scope);
   visit("collective", c.collective);
   visit("dtype", c.dtype);
   visit("op", c.op);
+  visit("root", c.root, -1);
   visit("nbytes", c.nbytes);
+  visit("count", c.count, std::uint64_t{0});
   visit("in_place", c.in_place);
   visit("nranks", c.nranks);
   visit("nhosts", c.nhosts);
@@ -45,17 +47,22 @@ void visit_fields(auto&& visit, MeasuredCell& c) {
   visit("interval_s", c.interval_s);
   visit("relative_half_width", c.relative_half_width);
   visit("epoch_medians_s", c.epoch_medians_s);
+  visit("calls_per_epoch", c.calls_per_epoch, 1);
   visit("busbw", c.busbw);
   visit("busbw_interval", c.busbw_interval);
   visit("wrong", c.wrong);
   visit("wrong_texts", c.wrong_texts);
   visit("wrong_ranks", c.wrong_ranks);
   visit("algorithm", c.algorithm);
+  visit("protocol", c.protocol, "");
+  visit("channels", c.channels, "");
+  visit("note", c.note, "");
   visit("stop", c.stop);
   visit("samples", c.samples);
   visit("core_wait", c.core_wait);
   visit("shared_cores", c.shared_cores);
   visit("ranks", c.ranks);
+  visit("straggler", c.straggler, std::nullopt);
 }
 
 void visit_fields(auto&& visit, SkippedCell& s) {

@@ -34,6 +34,13 @@ void check_units(const AcceptResult::Located& located) {
   }
 }
 
+/// A benchmark's cells have no stage; accept's go by theirs.
+void check_stages(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    if (!cell.stage) fail_reading("'stage' is no text");
+  }
+}
+
 AcceptPlan read_plan(const Json& json) {
   AcceptPlan plan;
   read_field(member(json, "file"), "file", plan.file);
@@ -58,6 +65,7 @@ AcceptResult read_accept(const Json& document) {
   const Json& doctor = member(document, "doctor");
   if (!doctor.is_array()) fail_reading("'doctor' is no list");
   for (const Json& node : doctor) result.doctor.push_back(read_node_report(node));
+  check_stages(result.cells);
   if (result.located) check_units(*result.located);
   return result;
 }

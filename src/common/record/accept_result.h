@@ -75,7 +75,7 @@ struct AcceptResult {
   std::vector<NodeReport> doctor;           ///< before
   bool counters_read = false;               ///< before and after
   std::vector<DoctorRow> counters;          ///< that moved over the run; subject begins with the host
-  std::vector<MeasuredCell> cells;
+  std::vector<Cell> cells;
   std::vector<SkippedCell> skipped;
   std::vector<std::string> remarks;  ///< oversubscription, --inject, ...: a reader must know
   struct Located {

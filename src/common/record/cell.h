@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -24,42 +26,63 @@ inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host
 static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
 constexpr const char* name(Stage stage) { return word(kStageWords, stage).data(); }
 
-/// One size and placement of a plan's cell, measured on one group of ranks.
-struct MeasuredCell {
-  std::string cell;  ///< PlanCell::name
-  Stage stage = Stage::whole;
-  std::string scope;  ///< "all", or the host's name in per-host
+/// One rank of --per-rank in one cell.
+struct RankTime {
+  int rank = 0;
+  std::string host;
+  double own_median_s = 0;              ///< of its own time in the operation
+  std::optional<double> late_median_s;  ///< behind the first to arrive; nothing where no clock sees it
+  std::optional<double> last_share;     ///< of the samples, those in which it was the last to arrive
+};
+
+/// One size and placement, measured: by a benchmark, by one of compare's variants or in a stage of accept. What a
+/// document does not tell stays as it is here.
+struct Cell {
+  // Which one.
+  std::optional<Stage> stage;  ///< of accept, where all cells have one; nothing: elsewhere
+  std::string cell;            ///< its name in accept's plan
+  std::string scope;           ///< a host in accept's per-host stage; a variant of compare; else "all"
   std::string collective;
   std::string dtype;
   std::string op;  ///< "none" where nothing is reduced
+  int root = -1;   ///< -1: it has none
   std::uint64_t nbytes = 0;
+  std::uint64_t count = 0;  ///< [elements]
   bool in_place = false;
   int nranks = 0;
   int nhosts = 0;
-  int repetition = 0;  ///< of repeat_for; the same cell again is one more of these
-  double median_s = 0;
+  int repetition = 0;  ///< of accept's repeat_for; the same cell again is one more of these
+
+  // What came out.
+  double median_s = 0;  ///< without --stat the time that the table shows
   std::optional<Interval> interval_s;
   double relative_half_width = 0;
-  std::vector<double> epoch_medians_s;  ///< in time order
-  double busbw = 0;                     ///< [1e9 B/s], of the median
+  std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
+  double calls_per_epoch = 1;
+  double busbw = 0;  ///< [1e9 B/s], of the median
   std::optional<Interval> busbw_interval;
   std::optional<std::int64_t> wrong;     ///< nothing: not checked
   std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." as the benchmarks explain it
   std::vector<int> wrong_ranks;          ///< whom the data blame
   std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
+  std::string protocol;
+  std::string channels;
+  std::string note;
   StopReason stop = StopReason::ci;
   std::uint64_t samples = 0;
   std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
                                     ///< the kernel does not tell
   bool shared_cores = false;        ///< more ranks than cores on a host: the scheduler chooses who is late
-  struct RankTime {
-    int rank = 0;
-    std::string host;
-    double own_median_s = 0;
-    double late_median_s = 0;
-    double last_share = 0;
-  };
-  std::vector<RankTime> ranks;  ///< of --per-rank
+  std::vector<RankTime> ranks;      ///< of --per-rank
+  std::optional<int> straggler;     ///< rank that the statistics name
 };
+
+/// Which cell it is, whatever came out: equal for the same one of another run. It refers to the cell.
+inline auto identity(const Cell& c) {
+  return std::tie(c.stage, c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes, c.count, c.in_place);
+}
+using CellIdentity = decltype(identity(std::declval<const Cell&>()));
+
+inline bool same_cell(const Cell& a, const Cell& b) { return identity(a) == identity(b); }
 
 }  // namespace busbar

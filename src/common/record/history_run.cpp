@@ -13,21 +13,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <unordered_map>
+#include <map>
 
 namespace busbar {
 
-std::string HistoryCell::key() const {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", stage, cell, scope, collective, dtype, op, root, nbytes,
-                     in_place);
-}
-
 bool is_kept(double time_s) { return std::isnormal(time_s) && time_s > 0; }
 
-void add_again(HistoryCell& cell, const HistoryCell& again) {
+void add_again(Cell& cell, const Cell& again) {
   const double bytes = cell.busbw * cell.median_s;
-  cell.epochs_s.insert(cell.epochs_s.end(), again.epochs_s.begin(), again.epochs_s.end());
-  cell.median_s = median(cell.epochs_s);
+  cell.epoch_medians_s.insert(cell.epoch_medians_s.end(), again.epoch_medians_s.begin(), again.epoch_medians_s.end());
+  cell.median_s = median(cell.epoch_medians_s);
   cell.busbw = bytes / cell.median_s;
   cell.interval_s.reset();  // each knows its own time only
   if (again.wrong) cell.wrong = cell.wrong.value_or(0) + *again.wrong;
@@ -56,24 +51,6 @@ std::vector<std::string> steady_environment(const std::vector<std::string>& envi
 
 static constexpr std::string_view kKind = "history-run";
 
-void visit_fields(auto&& visit, HistoryCell& c) {
-  visit("stage", c.stage);
-  visit("cell", c.cell);
-  visit("scope", c.scope);
-  visit("collective", c.collective);
-  visit("dtype", c.dtype);
-  visit("op", c.op);
-  visit("root", c.root);
-  visit("nbytes", c.nbytes);
-  visit("in_place", c.in_place);
-  visit("algorithm", c.algorithm);
-  visit("median_s", c.median_s);
-  visit("interval_s", c.interval_s);
-  visit("busbw", c.busbw);
-  visit("wrong", c.wrong);
-  visit("epochs_s", c.epochs_s);
-}
-
 /// All but the id, which the history gives.
 void visit_fields(auto&& visit, HistoryRun& r) {
   visit("uuid", r.uuid);
@@ -95,25 +72,6 @@ void visit_fields(auto&& visit, HistoryRun& r) {
   visit("criteria", r.criteria);
 }
 
-static HistoryCell cell_of(const MeasuredCell& measured) {
-  HistoryCell cell;
-  cell.stage = name(measured.stage);
-  cell.cell = measured.cell;
-  cell.scope = measured.scope;
-  cell.collective = measured.collective;
-  cell.dtype = measured.dtype;
-  cell.op = measured.op;
-  cell.nbytes = measured.nbytes;
-  cell.in_place = measured.in_place;
-  cell.algorithm = measured.algorithm;
-  cell.median_s = measured.median_s;
-  cell.interval_s = measured.interval_s;
-  cell.busbw = measured.busbw;
-  cell.wrong = measured.wrong;
-  cell.epochs_s = measured.epoch_medians_s;
-  return cell;
-}
-
 HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) {
   HistoryRun run;
   run.time = result.start_time;
@@ -131,12 +89,12 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) 
   }
   run.environment = steady_environment(result.environment);
   run.outcome = result.outcome;
-  std::unordered_map<std::string, std::size_t> index;
-  for (const MeasuredCell& measured : result.cells) {
-    HistoryCell cell = cell_of(measured);
-    if (!is_kept(cell.median_s)) continue;
-    if (cell.epochs_s.empty()) cell.epochs_s = {cell.median_s};
-    const auto [at, fresh] = index.try_emplace(cell.key(), run.cells.size());
+  std::map<CellIdentity, std::size_t> index;
+  for (const Cell& measured : result.cells) {
+    if (!is_kept(measured.median_s)) continue;
+    Cell cell = measured;
+    if (cell.epoch_medians_s.empty()) cell.epoch_medians_s = {cell.median_s};
+    const auto [at, fresh] = index.try_emplace(identity(measured), run.cells.size());
     if (fresh) {
       run.cells.push_back(std::move(cell));
     } else {
@@ -150,7 +108,7 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) 
 std::string history_run_json(const HistoryRun& run) {
   Json json;
   json["document"] = kKind;
-  json["schema"] = 1;
+  json["schema"] = 2;  // 1 had fields of its own for cells
   json["run"] = fields_json(run);
   return dump_json(json);
 }

@@ -3,34 +3,11 @@
 #include "common/record/accept_result.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace busbar {
-
-/// One size and placement of a run, as the history keeps it.
-struct HistoryCell {
-  std::string stage;  ///< of accept; empty: a benchmark
-  std::string cell;   ///< its name in accept's plan
-  std::string scope;  ///< a host in accept's per-host stage; a variant of compare; else "all"
-  std::string collective;
-  std::string dtype;
-  std::string op;  ///< "none" where nothing is reduced
-  int root = -1;   ///< -1: it has none
-  std::uint64_t nbytes = 0;
-  bool in_place = false;
-  std::string algorithm;  ///< empty: not asked
-  double median_s = 0;    ///< without --stat the time that the table shows
-  std::optional<Interval> interval_s;
-  double busbw = 0;                   ///< [1e9 B/s]
-  std::optional<std::int64_t> wrong;  ///< nothing: not checked
-  std::vector<double> epochs_s;       ///< medians in time order, or the times of the cycles of -N
-
-  /// Equal for the same cell of other runs: what was measured, not what came out.
-  std::string key() const;
-};
 
 /// One run, as the history keeps it.
 struct HistoryRun {
@@ -50,7 +27,7 @@ struct HistoryRun {
   std::vector<std::string> environment;  ///< "NAME=value", as reports show it
   Outcome outcome = Outcome::inconclusive;
   int exit_code = 0;
-  std::vector<HistoryCell> cells;
+  std::vector<Cell> cells;
   std::vector<CriterionResult> criteria;
 };
 
@@ -61,7 +38,7 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool);
 bool is_kept(double time_s);
 
 /// Joins a cell to the same one of an earlier cycle or repetition: the median over all.
-void add_again(HistoryCell& cell, const HistoryCell& again);
+void add_again(Cell& cell, const Cell& again);
 
 /// What the exit code makes of a benchmark.
 Outcome outcome_of_exit(int exit_code);

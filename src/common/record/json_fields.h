@@ -21,7 +21,8 @@ namespace busbar {
 
 // A record's fields are named once, by visit_fields(visit, record): what writes JSON and what reads it are two
 // visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator).
-// Included by .cpp files alone: it brings the whole of the JSON library.
+// `visit(name, field, nothing)`: documents leave the field out while it is `nothing`. Included by .cpp files alone: it
+// brings the whole of the JSON library.
 
 template <class T>
 Json fields_json(const T& value);
@@ -53,8 +54,10 @@ Json fields_json(const T& value) {
     return words_of(value)[static_cast<std::size_t>(value)];
   } else {
     Json json = Json::object();
-    // One list of fields serves the reader too, which changes them.
-    visit_fields([&](const char* key, const auto& field) { json[key] = fields_json(field); }, const_cast<T&>(value));
+    const auto write = [&](const char* key, const auto& field, const auto&... nothing) {
+      if (!(... || (field == nothing))) json[key] = fields_json(field);
+    };
+    visit_fields(write, const_cast<T&>(value));  // one list of fields serves the reader too, which changes them
     return json;
   }
 }
@@ -131,7 +134,13 @@ template <class T>
 requires std::is_class_v<T>
 void read_field(const Json& json, const char* key, T& value) {
   if (!json.is_object()) fail_reading(fmt::format("'{}' is no object", key));
-  visit_fields([&](const char* name, auto& field) { read_field(member(json, name), name, field); }, value);
+  const auto read = [&](const char* name, auto& field, const auto&... nothing) {
+    if (sizeof...(nothing) == 0 || json.contains(name))
+      read_field(member(json, name), name, field);
+    else
+      (..., (field = nothing));
+  };
+  visit_fields(read, value);
 }
 
 }  // namespace busbar

@@ -27,64 +27,71 @@ int root_of(const JsonPlace& value) {
   }
 }
 
-RunRank read_rank(const JsonPlace& json) {
-  RunRank rank;
+RankTime read_rank(const JsonPlace& json) {
+  RankTime rank;
   rank.rank = static_cast<int>(json.at("rank").whole(0, kMostRanks));
   rank.host = json.at("host").text();
-  rank.own_s = std::max(json.at("own_median_us").number(), 0.0) * 1e-6;
-  if (json.holds("late_median_us")) rank.late_s = std::max(json.at("late_median_us").number(), 0.0) * 1e-6;
+  rank.own_median_s = std::max(json.at("own_median_us").number(), 0.0) * 1e-6;
+  if (json.holds("late_median_us")) rank.late_median_s = std::max(json.at("late_median_us").number(), 0.0) * 1e-6;
   if (json.holds("last_share")) rank.last_share = json.at("last_share").number();
   return rank;
 }
 
-RunStats read_stats(const JsonPlace& json) {
-  RunStats stats;
-  stats.median_s = json.at("median_us").time_s();
+/// What --stat says of a cell whose time and busbw are still those of the table.
+void read_stats(const JsonPlace& json, Cell& cell) {
+  const double bytes = cell.busbw * cell.median_s;  // [1e9 B] times the collective's factor
+  cell.median_s = json.at("median_us").time_s();
   if (json.holds("interval_us")) {
     std::vector<double> bounds;
     json.at("interval_us").each([&](const JsonPlace& bound) { bounds.push_back(bound.time_s()); });
     if (bounds.size() != 2 || bounds[0] > bounds[1]) json.at("interval_us").fail("is no pair of rising times");
-    stats.interval_s = Interval{bounds[0], bounds[1]};
+    cell.interval_s = Interval{bounds[0], bounds[1]};
   }
-  json.at("epoch_medians_us").each([&](const JsonPlace& epoch) { stats.epoch_medians_s.push_back(epoch.time_s()); });
+  if (bytes > 0) {  // the table's busbw is of the mean time
+    cell.busbw = bytes / cell.median_s;
+    if (cell.interval_s) cell.busbw_interval = Interval{bytes / cell.interval_s->high, bytes / cell.interval_s->low};
+  }
+  json.at("epoch_medians_us").each([&](const JsonPlace& epoch) { cell.epoch_medians_s.push_back(epoch.time_s()); });
   for (const char* factor : {"samples_per_epoch", "calls_per_sample"}) {
-    if (json.holds(factor)) stats.calls_per_epoch *= static_cast<double>(json.at(factor).whole(1, kMostRanks));
+    if (json.holds(factor)) cell.calls_per_epoch *= static_cast<double>(json.at(factor).whole(1, kMostRanks));
   }
   if (json.holds("stop")) {
-    stats.stop = from_word<StopReason>(kStopWords, json.at("stop").text());
-    if (!stats.stop) json.at("stop").fail(fmt::format("is none of {}", fmt::join(kStopWords, ", ")));
+    const auto stop = from_word<StopReason>(kStopWords, json.at("stop").text());
+    if (!stop) json.at("stop").fail(fmt::format("is none of {}", fmt::join(kStopWords, ", ")));
+    cell.stop = *stop;
   }
-  if (json.holds("straggler_rank")) stats.straggler = static_cast<int>(json.at("straggler_rank").whole(0, kMostRanks));
-  if (json.holds("ranks")) json.at("ranks").each([&](const JsonPlace& r) { stats.ranks.push_back(read_rank(r)); });
-  if (stats.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");
-  return stats;
+  if (json.holds("straggler_rank")) cell.straggler = static_cast<int>(json.at("straggler_rank").whole(0, kMostRanks));
+  if (json.holds("ranks")) json.at("ranks").each([&](const JsonPlace& r) { cell.ranks.push_back(read_rank(r)); });
+  if (cell.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");
 }
 
-RunCell read_cell(const JsonPlace& row, bool in_place, bool stat) {
+/// Adds the placement of a row, if it was measured.
+void read_cell(const JsonPlace& row, bool in_place, RunFile& run) {
   const char* key = in_place ? "in_place" : "out_of_place";
   const JsonPlace extra = row.at("busbar");
-  RunCell cell;
+  Cell cell;
+  cell.scope = "all";
+  cell.collective = run.collective;
   cell.nbytes = static_cast<std::uint64_t>(row.at("size").whole(0));
   cell.count = static_cast<std::uint64_t>(row.at("count").whole(0));
   cell.dtype = row.at("type").text();
-  cell.redop = row.at("redop").text();
+  cell.op = row.at("redop").text();
   cell.root = root_of(row.at("root"));
   cell.in_place = in_place;
-  cell.measured = extra.at(key).at("measured").truth();
-  if (!cell.measured) return cell;
-  if (row.at(key).holds("nwrong")) cell.wrong = row.at(key).at("nwrong").whole(0);
   const JsonPlace half = extra.at(key);
-  if (half.holds("time_us")) cell.time_s = std::max(half.at("time_us").number(), 0.0) * 1e-6;
+  if (!half.at("measured").truth()) return;
+  if (row.at(key).holds("nwrong")) cell.wrong = row.at(key).at("nwrong").whole(0);
+  if (half.holds("time_us")) cell.median_s = std::max(half.at("time_us").number(), 0.0) * 1e-6;
   if (row.at(key).holds("bus_bw")) cell.busbw = std::max(row.at(key).at("bus_bw").number(), 0.0);
   if (extra.holds("note")) cell.note = extra.at("note").text();
-  if (stat) cell.stats = read_stats(half.at("stats"));
+  if (run.stat) read_stats(half.at("stats"), cell);
   if (extra.holds("algorithm")) {
     const JsonPlace shown = extra.at("algorithm");
     cell.algorithm = shown.at("algorithm").text();
     cell.protocol = shown.at("protocol").text();
     cell.channels = shown.at("channels").text();
   }
-  return cell;
+  run.cells.push_back(std::move(cell));
 }
 
 void read_sampling(const JsonPlace& stat, RunFile& run) {
@@ -137,11 +144,6 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
 
 }  // namespace
 
-bool RunCell::same_cell(const RunCell& other) const {
-  return nbytes == other.nbytes && count == other.count && dtype == other.dtype && redop == other.redop &&
-         root == other.root && in_place == other.in_place;
-}
-
 RunFile read_run(std::string_view text, const std::string& name) {
   const Json document = parse_json(text, name);
   RunFile run;
@@ -155,7 +157,7 @@ RunFile read_run(std::string_view text, const std::string& name) {
   if (file.holds("errors")) run.errors = file.at("errors").texts();
   if (file.holds("config")) read_devices(file.at("config"), run);
   file.at("results").each([&](const JsonPlace& row) {
-    for (const bool in_place : {false, true}) run.cells.push_back(read_cell(row, in_place, run.stat));
+    for (const bool in_place : {false, true}) read_cell(row, in_place, run);
   });
   return run;
 }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include "common/statistics/interval.h"
-#include "common/statistics/stop_rule.h"
+#include "common/record/cell.h"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,52 +9,10 @@
 
 namespace busbar {
 
-/// One rank of --per-rank.
-struct RunRank {
-  int rank = 0;
-  std::string host;
-  double own_s = 0;              ///< median of its own time in the operation
-  std::optional<double> late_s;  ///< median lateness; nothing where no clock sees it
-  std::optional<double> last_share;
-};
-
-/// What --stat says of one cell.
-struct RunStats {
-  double median_s = 0;
-  std::optional<Interval> interval_s;
-  std::vector<double> epoch_medians_s;  ///< in time order, all above 0
-  double calls_per_epoch = 1;
-  std::optional<StopReason> stop;  ///< nothing: not told
-  std::optional<int> straggler;    ///< rank
-  std::vector<RunRank> ranks;      ///< --per-rank
-};
-
-/// One placement of one row.
-struct RunCell {
-  std::uint64_t nbytes = 0;  ///< the size column
-  std::uint64_t count = 0;   ///< [elements]
-  std::string dtype;
-  std::string redop;  ///< "none" where nothing is reduced
-  int root = -1;
-  bool in_place = false;
-  bool measured = true;               ///< false: no such placement
-  std::optional<std::int64_t> wrong;  ///< nothing: not checked
-  double time_s = 0;                  ///< the time column; 0: not in the file
-  double busbw = 0;                   ///< the busbw column [1e9 B/s]
-  std::optional<RunStats> stats;      ///< --stat
-  std::string algorithm;              ///< --show-algo; empty: not asked
-  std::string protocol;
-  std::string channels;
-  std::string note;
-
-  /// Whether the other is the same cell, of another run.
-  bool same_cell(const RunCell& other) const;
-};
-
 /// Rows that a run left out.
 struct RunSkip {
   std::string dtype;
-  std::string redop;
+  std::string op;
   int root = -1;
   std::string reason;
 };
@@ -94,7 +50,7 @@ struct RunFile {
   std::vector<std::string> flags;  ///< what disturbed it
   std::optional<double> spin_s;    ///< the slowest host's canary of computing
   std::optional<double> copy_s;    ///< and of copying
-  std::vector<RunCell> cells;
+  std::vector<Cell> cells;         ///< a placement that was not measured has none; without --stat no epochs
   std::vector<RunSkip> skipped;
 };
 

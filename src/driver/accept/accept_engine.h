@@ -66,6 +66,6 @@ ExitCode run_accept_launches(std::span<char*> args, const AcceptOptions& options
 
 /// Tells the cell of `row` with that placement which ranks hold wrong data, and whom they blame. `group_ranks`: the
 /// group's ranks as the job counts them.
-void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, MeasuredCell& cell);
+void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, Cell& cell);
 
 }  // namespace busbar

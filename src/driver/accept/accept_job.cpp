@@ -48,7 +48,7 @@ struct AcceptJobContext {
 
 /// What one step measured; complete on process 0.
 struct CellResults {
-  std::vector<MeasuredCell> cells;
+  std::vector<Cell> cells;
   std::vector<SkippedCell> skipped;
 };
 
@@ -86,11 +86,11 @@ std::unique_ptr<Backend> open_for(const AcceptJobContext& context, const PlanCel
   return std::move(opened.backend);
 }
 
-MeasuredCell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, const Row& row, bool in_place,
-                           const HalfResult& half) {
+Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, const Row& row, bool in_place,
+                   const HalfResult& half) {
   const Case& c = row.row_case;
   const CellStats& stats = *half.stats;
-  MeasuredCell m;
+  Cell m;
   m.cell = cell.name;
   m.stage = stage;
   m.scope = group.scope;
@@ -191,7 +191,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
     for (const bool in_place : {false, true}) {
       const HalfResult* half = measured_half(config, row, in_place);
       if (half == nullptr || !half->stats) continue;
-      MeasuredCell m = describe_half(cell, stage, group, row, in_place, *half);
+      Cell m = describe_half(cell, stage, group, row, in_place, *half);
       m.repetition = repetition;
       m.shared_cores = !job.oversubscribed().empty();
       add_wrong(row, in_place, group.world_ranks, m);
@@ -208,7 +208,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
     Backend* const backends[] = {&backend};
     job.guarded(runner.step(), backends, [&] { runner.run(); });
     const std::optional<double> waited = waiting.share(group_comm);
-    for (MeasuredCell& m : results.cells) m.core_wait = waited;
+    for (Cell& m : results.cells) m.core_wait = waited;
   }
   job.begin(Phase::finishing, fmt::format("{} {}: gathering results", name(stage), cell.name));
   return gather(world, results, is_root);
@@ -401,7 +401,7 @@ AcceptPlan agree_on_accept_plan(const Comm& world, const AcceptOptions& options)
 
 }  // namespace
 
-void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, MeasuredCell& m) {
+void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, Cell& m) {
   for (const WrongRank& wrong : row.wrong) {
     if (wrong.in_place != in_place) continue;
     std::string text = fmt::format("rank {} on {}: {}: {} elements wrong, first {} last {}", wrong.rank, wrong.host,

@@ -140,10 +140,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 /// Of cells that were measured twice, because a launch was cut short after them, the later stands.
-bool is_same(const MeasuredCell& a, const MeasuredCell& b) {
-  return a.cell == b.cell && a.stage == b.stage && a.scope == b.scope && a.dtype == b.dtype && a.op == b.op &&
-         a.nbytes == b.nbytes && a.in_place == b.in_place && a.repetition == b.repetition;
-}
+bool is_same(const Cell& a, const Cell& b) { return same_cell(a, b) && a.repetition == b.repetition; }
 
 /// A step that is not done leaves nothing: it is measured again.
 void drop_unfinished(AcceptResult& result) {
@@ -151,7 +148,7 @@ void drop_unfinished(AcceptResult& result) {
     const std::string id = std::string(name(stage)) + "/" + cell;
     return contains(result.done, id);
   };
-  std::erase_if(result.cells, [&](const MeasuredCell& m) { return !is_done(m.stage, m.cell); });
+  std::erase_if(result.cells, [&](const Cell& m) { return !is_done(*m.stage, m.cell); });
   std::erase_if(result.skipped, [&](const SkippedCell& s) { return !is_done(s.stage, s.cell); });
 }
 
@@ -220,7 +217,7 @@ void add_located(AcceptResult& result, AcceptResult::Located look) {
 
 int last_repetition(const AcceptResult& result) {
   int last = 0;
-  for (const MeasuredCell& m : result.cells) last = std::max(last, m.repetition);
+  for (const Cell& m : result.cells) last = std::max(last, m.repetition);
   return last;
 }
 
@@ -228,7 +225,7 @@ bool is_measured(const AcceptResult& result, const AcceptStep& step, int repetit
   if (repetition == 0) return contains(result.done, step.id);
   if (step.cell < 0) return false;
   const std::string& name = result.plan.cells.at(static_cast<std::size_t>(step.cell)).name;
-  return std::ranges::any_of(result.cells, [&](const MeasuredCell& m) {
+  return std::ranges::any_of(result.cells, [&](const Cell& m) {
     return m.repetition == repetition && m.stage == step.stage && m.cell == name;
   });
 }
@@ -269,8 +266,8 @@ void add_part(AcceptResult& whole, AcceptResult part) {
   if (!part.doctor.empty()) whole.doctor = std::move(part.doctor);
   append(whole.counters, part.counters);
   whole.counters_read = whole.counters_read || part.counters_read;
-  for (MeasuredCell& m : part.cells) {
-    std::erase_if(whole.cells, [&](const MeasuredCell& old) { return is_same(old, m); });
+  for (Cell& m : part.cells) {
+    std::erase_if(whole.cells, [&](const Cell& old) { return is_same(old, m); });
     whole.cells.push_back(std::move(m));
   }
   append(whole.skipped, part.skipped);

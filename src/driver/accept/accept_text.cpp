@@ -117,46 +117,46 @@ std::string next_step(const AcceptResult& result) {
 constexpr std::size_t kMostRows = 48;  // two screens
 
 /// Measurements of the same, on several groups of ranks or again later.
-using Alike = std::vector<const MeasuredCell*>;
+using Alike = std::vector<const Cell*>;
 
 std::vector<Alike> rows_of(const AcceptResult& result) {
   std::vector<Alike> rows;
   std::map<std::tuple<Stage, std::string, std::string, std::string, std::uint64_t, bool>, std::size_t> at;
-  for (const MeasuredCell& c : result.cells) {
-    const auto [found, is_new] = at.try_emplace({c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place}, rows.size());
+  for (const Cell& c : result.cells) {
+    const auto [found, is_new] = at.try_emplace({*c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place}, rows.size());
     if (is_new) rows.emplace_back();
     rows[found->second].push_back(&c);
   }
   return rows;
 }
 
-double middle(const Alike& alike, double MeasuredCell::*value) {
+double middle(const Alike& alike, double Cell::*value) {
   std::vector<double> values;
-  for (const MeasuredCell* c : alike) values.push_back(c->*value);
+  for (const Cell* c : alike) values.push_back(c->*value);
   return median(values);
 }
 
 /// "8 hosts, slowest node3: 320 us", "5 times".
 std::string of_several(const Alike& alike) {
   std::map<std::string, Alike> scopes;
-  for (const MeasuredCell* c : alike) scopes[c->scope].push_back(c);
+  for (const Cell* c : alike) scopes[c->scope].push_back(c);
   std::string text;
   if (scopes.size() > 1) {
     const auto slowest = std::ranges::max_element(scopes, [](const auto& a, const auto& b) {
-      return middle(a.second, &MeasuredCell::median_s) < middle(b.second, &MeasuredCell::median_s);
+      return middle(a.second, &Cell::median_s) < middle(b.second, &Cell::median_s);
     });
     text = fmt::format("{} hosts, slowest {}: {} us", scopes.size(), slowest->first,
-                       fit_number(1e6 * middle(slowest->second, &MeasuredCell::median_s), 9));
+                       fit_number(1e6 * middle(slowest->second, &Cell::median_s), 9));
   }
   std::set<int> repetitions;
-  for (const MeasuredCell* c : alike) repetitions.insert(c->repetition);
+  for (const Cell* c : alike) repetitions.insert(c->repetition);
   if (repetitions.size() > 1) text += fmt::format("{}{} times", text.empty() ? "" : ", ", repetitions.size());
   return text;
 }
 
 std::string wrong_text(const Alike& alike) {
   std::int64_t wrong = 0;
-  for (const MeasuredCell* c : alike) {
+  for (const Cell* c : alike) {
     if (!c->wrong) return "N/A";
     wrong += *c->wrong;
   }
@@ -169,16 +169,16 @@ struct Widths {
   std::size_t type = 4;
 };
 
-std::string type_of(const MeasuredCell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
+std::string type_of(const Cell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
 
 std::string row_text(const Alike& alike, const Widths& widths) {
-  const MeasuredCell& c = *alike.front();
+  const Cell& c = *alike.front();
   const bool is_alone = alike.size() == 1 && c.interval_s;
-  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(c.stage),
+  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage),
                                       c.cell, widths.cell, type_of(c), widths.type, format_bytes(c.nbytes),
-                                      place(c.in_place), fit_number(1e6 * middle(alike, &MeasuredCell::median_s), 9),
+                                      place(c.in_place), fit_number(1e6 * middle(alike, &Cell::median_s), 9),
                                       is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
-                                      fit_number(middle(alike, &MeasuredCell::busbw), 8), wrong_text(alike));
+                                      fit_number(middle(alike, &Cell::busbw), 8), wrong_text(alike));
   const std::string more = of_several(alike);
   if (more.empty()) return row + '\n';
   if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);

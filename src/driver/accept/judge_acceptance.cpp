@@ -122,7 +122,7 @@ void judge_planned(const AcceptResult& result, const PlanCell& cell, Stage stage
 void judge_completion(const AcceptResult& result, const std::vector<CellSeries>& all, CriterionResults& criteria) {
   judge_failures(result, criteria);
   Measured measured;
-  for (const CellSeries& s : all) ++measured[{s.plan->name, s.first().stage, s.first().scope}];
+  for (const CellSeries& s : all) ++measured[{s.plan->name, *s.first().stage, s.first().scope}];
   for (Stage stage : result.plan.stages) {
     for (const PlanCell& cell : result.plan.cells) {
       if (contains(cell.stages, stage)) judge_planned(result, cell, stage, measured, criteria);

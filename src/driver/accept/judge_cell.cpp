@@ -17,7 +17,7 @@ struct Asked {
   Bound bound;
   bool larger_is_better;
   std::string (*text)(double);
-  std::function<Estimate(const MeasuredCell&)> estimate;
+  std::function<Estimate(const Cell&)> estimate;
   bool of_likes = false;  ///< compared with other moments of the same: who takes turns on cores has none to blame
 };
 
@@ -37,7 +37,7 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
   CriterionResult c = criterion_for(series, asked.criterion);
   std::vector<Estimate> estimates;
   std::vector<BoundVerdict> verdicts;
-  for (const MeasuredCell* m : series.repetitions) {
+  for (const Cell* m : series.repetitions) {
     estimates.push_back(asked.estimate(*m));
     verdicts.push_back(judge_bound(estimates.back(), asked.bound, asked.larger_is_better));
     if (m->stop == StopReason::time && verdicts.back().outcome == Outcome::inconclusive) {
@@ -53,8 +53,8 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
   return c;
 }
 
-Estimate busbw_of(const MeasuredCell& m) { return {m.busbw, m.busbw_interval, m.stop == StopReason::ci}; }
-Estimate latency_of(const MeasuredCell& m) { return {m.median_s, m.interval_s, m.stop == StopReason::ci}; }
+Estimate busbw_of(const Cell& m) { return {m.busbw, m.busbw_interval, m.stop == StopReason::ci}; }
+Estimate latency_of(const Cell& m) { return {m.median_s, m.interval_s, m.stop == StopReason::ci}; }
 
 constexpr const char* kOneRank = "one rank by itself sends nothing over a bus";
 
@@ -73,7 +73,7 @@ Bound bound_of(const Expectation& expectation) {
 }
 
 /// The algorithm that ran may reach all that it can while another would reach far more: NVLS that is switched off.
-void warn_of_better(CriterionResult& c, const Expected& expected, const MeasuredCell& m, bool forced) {
+void warn_of_better(CriterionResult& c, const Expected& expected, const Cell& m, bool forced) {
   if (!expected.better || forced || m.busbw >= 0.9 * expected.better->busbw) return;
   c.outcome = worse(c.outcome, Outcome::warn);
   c.reason = fmt::format("{}{}ran {}, and {} reaches {} here ({})", c.reason, c.reason.empty() ? "" : "; ", m.algorithm,
@@ -81,7 +81,7 @@ void warn_of_better(CriterionResult& c, const Expected& expected, const Measured
 }
 
 CriterionResult judge_expected(const AcceptResult& result, const PlatformView& view, const CellSeries& series) {
-  const MeasuredCell& m = series.first();
+  const Cell& m = series.first();
   if (m.nranks < 2) return skipped_for(series, Criterion::busbw, kOneRank);
   if (view.platform == nullptr) return skipped_for(series, Criterion::busbw, view.reason);
   const Expected expected = expected_busbw(*view.platform, result.network, m);
@@ -97,7 +97,7 @@ CriterionResult judge_expected(const AcceptResult& result, const PlatformView& v
 
 CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& view, const CellSeries& series) {
   const Criteria& asked = series.plan->criteria;
-  const MeasuredCell& m = series.first();
+  const Cell& m = series.first();
   if (m.nranks < 2) return skipped_for(series, Criterion::ceiling, kOneRank);
   Ceiling ceiling{asked.ceiling_busbw, "the plan", {}};
   if (ceiling.busbw <= 0) {
@@ -105,7 +105,7 @@ CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& vi
     ceiling = ceiling_busbw(*view.platform, result.network, m);
     if (ceiling.busbw <= 0) return skipped_for(series, Criterion::ceiling, ceiling.reason);
   }
-  const auto share_of = [&](const MeasuredCell& measured) {
+  const auto share_of = [&](const Cell& measured) {
     Estimate e = busbw_of(measured);
     e.value /= ceiling.busbw;
     if (e.interval) e.interval = Interval{e.interval->low / ceiling.busbw, e.interval->high / ceiling.busbw};
@@ -126,7 +126,7 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
   std::size_t unchecked = 0;
   std::vector<std::string> texts;
   std::set<std::string> hosts;
-  for (const MeasuredCell* m : series.repetitions) {
+  for (const Cell* m : series.repetitions) {
     if (!m->wrong) ++unchecked;
     wrong += m->wrong.value_or(0);
     for (const std::string& text : m->wrong_texts) {
@@ -156,7 +156,7 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
 /// would hide that.
 double usual_time(const CellSeries& series) {
   std::vector<double> medians;
-  for (const MeasuredCell* m : series.repetitions) {
+  for (const Cell* m : series.repetitions) {
     const bool good = std::ranges::all_of(m->epoch_medians_s, [](double t) { return std::isfinite(t) && t > 0; });
     if (good && !m->epoch_medians_s.empty()) medians.push_back(median(m->epoch_medians_s));
   }
@@ -166,13 +166,13 @@ double usual_time(const CellSeries& series) {
 CriterionResult judge_spread(const CellSeries& series, Criterion criterion, const Bound& bound,
                              const std::function<Estimate(std::span<const double>)>& estimate) {
   constexpr std::size_t kFewest = 8;
-  const auto too_few = [](const MeasuredCell* m) { return m->epoch_medians_s.size() < kFewest; };
+  const auto too_few = [](const Cell* m) { return m->epoch_medians_s.size() < kFewest; };
   // Of many repetitions the one with few epochs may be the one that something held up.
   if (std::ranges::all_of(series.repetitions, too_few)) {
     return skipped_for(series, criterion,
                        fmt::format("fewer than {} epochs tell no spread: raise cell-time and max-time", kFewest));
   }
-  const auto of = [&](const MeasuredCell& m) { return estimate(m.epoch_medians_s); };
+  const auto of = [&](const Cell& m) { return estimate(m.epoch_medians_s); };
   return judge(series, {criterion, bound, false, share_text, of, true});
 }
 

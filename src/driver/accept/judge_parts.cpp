@@ -86,15 +86,12 @@ Estimate dip_share(std::span<const double> values, double usual) {
 std::vector<CellSeries> series_of(const AcceptResult& result) {
   std::map<std::string, std::size_t> order;
   for (const PlanCell& cell : result.plan.cells) order.emplace(cell.name, order.size());
-  const auto key = [](const MeasuredCell& m) {
-    return std::tie(m.cell, m.stage, m.scope, m.collective, m.dtype, m.op, m.nbytes, m.in_place);
-  };
   std::vector<CellSeries> series;
-  std::map<decltype(key(std::declval<MeasuredCell>())), std::size_t> at;
-  for (const MeasuredCell& m : result.cells) {
+  std::map<CellIdentity, std::size_t> at;
+  for (const Cell& m : result.cells) {
     const auto planned = order.find(m.cell);
     if (planned == order.end()) continue;
-    const auto [found, is_new] = at.try_emplace(key(m), series.size());
+    const auto [found, is_new] = at.try_emplace(identity(m), series.size());
     if (is_new) series.push_back({&result.plan.cells[planned->second], {}});
     series[found->second].repetitions.push_back(&m);
   }
@@ -106,10 +103,10 @@ std::vector<CellSeries> series_of(const AcceptResult& result) {
 }
 
 Estimate time_of(const CellSeries& series) {
-  const MeasuredCell& m = series.first();
+  const Cell& m = series.first();
   if (series.repetitions.size() == 1) return {m.median_s, m.interval_s, m.stop == StopReason::ci};
   std::vector<std::vector<double>> epochs;
-  for (const MeasuredCell* repetition : series.repetitions) {
+  for (const Cell* repetition : series.repetitions) {
     const bool good =
         std::ranges::all_of(repetition->epoch_medians_s, [](double t) { return std::isfinite(t) && t > 0; });
     if (good && !repetition->epoch_medians_s.empty()) epochs.push_back(repetition->epoch_medians_s);
@@ -137,10 +134,10 @@ std::string bound_text(const Bound& bound, bool larger_is_better, std::string (*
 }
 
 CriterionResult criterion_for(const CellSeries& series, Criterion criterion) {
-  const MeasuredCell& m = series.first();
+  const Cell& m = series.first();
   CriterionResult c;
   c.criterion = criterion;
-  c.stage = m.stage;
+  c.stage = *m.stage;
   c.cell = m.cell;
   c.scope = m.scope;
   c.nbytes = m.nbytes;
@@ -183,9 +180,9 @@ std::string host_of(const AcceptResult& result, int rank) {
   return {};
 }
 
-double core_wait_of(const std::vector<const MeasuredCell*>& repetitions) {
+double core_wait_of(const std::vector<const Cell*>& repetitions) {
   std::vector<double> waits;
-  for (const MeasuredCell* m : repetitions) waits.push_back(m->core_wait.value_or(0));
+  for (const Cell* m : repetitions) waits.push_back(m->core_wait.value_or(0));
   return waits.empty() ? 0 : median(waits);
 }
 

@@ -47,8 +47,8 @@ using CriterionResults = std::vector<CriterionResult>;
 /// One size and placement of a plan's cell on one group of ranks, all its repetitions in the order of time.
 struct CellSeries {
   const PlanCell* plan = nullptr;
-  std::vector<const MeasuredCell*> repetitions;  ///< never empty
-  const MeasuredCell& first() const { return *repetitions.front(); }
+  std::vector<const Cell*> repetitions;  ///< never empty
+  const Cell& first() const { return *repetitions.front(); }
 };
 
 /// The measured cells that belong to a cell of the plan, in the order of the plan, then of their first measurement.
@@ -83,7 +83,7 @@ CriterionResult skipped_for(const CellSeries& series, Criterion criterion, std::
 BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts);
 
 /// The median repetition's core_wait; 0 where a kernel did not tell.
-double core_wait_of(const std::vector<const MeasuredCell*>& repetitions);
+double core_wait_of(const std::vector<const Cell*>& repetitions);
 /// Whether ranks that wait for so much of the time take turns on their cores, so that the scheduler decides who is slow
 /// and when.
 bool takes_turns(double core_wait);

@@ -17,7 +17,7 @@ void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
   c.wanted = bound_text(bound, false, share_text);
   c.source = "the plan";
   std::vector<double> times;
-  for (const MeasuredCell* m : series.repetitions) {
+  for (const Cell* m : series.repetitions) {
     if (std::isfinite(m->median_s) && m->median_s > 0) times.push_back(m->median_s);
   }
   constexpr std::size_t kFewest = 9;
@@ -35,8 +35,8 @@ void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
   // Without a trend the thirds differ by noise.
   if (p < 0.01) {
     const Estimate estimate{.value = drift, .interval = Interval{drift, drift}, .precise = true};
-    const std::vector<const MeasuredCell*> last(series.repetitions.end() - static_cast<std::ptrdiff_t>(third),
-                                                series.repetitions.end());
+    const std::vector<const Cell*> last(series.repetitions.end() - static_cast<std::ptrdiff_t>(third),
+                                        series.repetitions.end());
     const BoundVerdict verdict = doubt_turns(judge_bound(estimate, bound, false), core_wait_of(last));
     c.outcome = verdict.outcome;
     c.reason = verdict.reason;
@@ -145,9 +145,9 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
 }  // namespace
 
 void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria) {
-  const auto key = [](const MeasuredCell& m) { return std::tie(m.cell, m.dtype, m.op, m.nbytes, m.in_place); };
+  const auto key = [](const Cell& m) { return std::tie(m.cell, m.dtype, m.op, m.nbytes, m.in_place); };
   std::vector<std::pair<const CellSeries*, std::vector<HostTime>>> groups;
-  std::map<decltype(key(std::declval<MeasuredCell>())), std::size_t> at;
+  std::map<decltype(key(std::declval<Cell>())), std::size_t> at;
   for (const CellSeries& s : all) {
     if (!s.plan->criteria.host_spread || s.first().stage != Stage::per_host) continue;
     const auto [found, is_new] = at.try_emplace(key(s.first()), groups.size());
@@ -158,7 +158,7 @@ void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria)
 }
 
 void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
-  const MeasuredCell& m = *series.repetitions.back();
+  const Cell& m = *series.repetitions.back();
   if (!series.plan->criteria.rank_spread) return;
   const Bound& bound = *series.plan->criteria.rank_spread;
   CriterionResult c = criterion_for(series, Criterion::rank_spread);
@@ -175,16 +175,19 @@ void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
   if (m.samples < kFewestSamples) return skip("too few samples to tell who is late");
   if (!(m.median_s > 0)) return skip("no time was measured");
   std::vector<double> late;
-  for (const auto& rank : m.ranks) late.push_back(rank.late_median_s);
+  for (const RankTime& rank : m.ranks) {
+    if (!rank.late_median_s || !rank.last_share) return skip("fewer than three ranks whose arrivals are known");
+    late.push_back(*rank.late_median_s);
+  }
   const double usual_s = median(late);
   // The late rank is the one to blame; its own time is the shortest, because the others wait for it.
   const auto& last = *std::ranges::max_element(
       m.ranks, [](const auto& a, const auto& b) { return a.late_median_s < b.late_median_s; });
-  const double share = (last.late_median_s - usual_s) / m.median_s;
+  const double share = (*last.late_median_s - usual_s) / m.median_s;
   c.found = fmt::format("rank {} on {} is {} later than the median rank ({}), last in {:.0f} % of samples", last.rank,
-                        last.host, time_text(last.late_median_s - usual_s), share_text(share), last.last_share * 100);
+                        last.host, time_text(*last.late_median_s - usual_s), share_text(share), *last.last_share * 100);
   const double chance = 1 / static_cast<double>(m.ranks.size());
-  const bool often = last.last_share > chance + (1 - chance) / 2;
+  const bool often = *last.last_share > chance + (1 - chance) / 2;
   // Lateness is a median of many samples on one clock: it needs no interval, but an owner.
   const BoundVerdict verdict =
       judge_bound({.value = share, .interval = Interval{share, share}, .precise = true}, bound, false);
@@ -200,10 +203,7 @@ void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
 
 namespace {
 
-auto key_of(const CellSeries& s) {
-  const MeasuredCell& m = s.first();
-  return std::tuple(m.cell, m.stage, m.scope, m.collective, m.dtype, m.op, m.nbytes, m.in_place);
-}
+CellIdentity key_of(const CellSeries& s) { return identity(s.first()); }
 
 /// What else may have made a difference.
 std::vector<std::string> differences(const AcceptResult& now, const AcceptResult& then) {

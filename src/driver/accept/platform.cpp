@@ -189,14 +189,14 @@ bool is_known(const std::string& algorithm) {
 }
 
 /// Whether the entry speaks of this cell, whatever algorithm ran.
-bool speaks_of(const PlatformEntry& e, const Platform& platform, const std::string& network, const MeasuredCell& cell) {
+bool speaks_of(const PlatformEntry& e, const Platform& platform, const std::string& network, const Cell& cell) {
   const int nranks = e.nranks != 0 ? e.nranks : cell.nhosts * platform.gpus_per_node;
   return e.collective == cell.collective && cell.nbytes >= e.nbytes_min && cell.nbytes <= e.nbytes_max &&
          cell.nhosts >= e.nodes_min && cell.nhosts <= e.nodes_max && cell.nranks == nranks &&
          (cell.nhosts == 1 || e.network.empty() || e.network == network);
 }
 
-std::string why_nothing(const Platform& platform, const std::string& network, const MeasuredCell& cell) {
+std::string why_nothing(const Platform& platform, const std::string& network, const Cell& cell) {
   return fmt::format("{} has no number for {} at {} bytes on {} node{} with {} ranks{}", platform.name, cell.collective,
                      cell.nbytes, cell.nhosts, cell.nhosts == 1 ? "" : "s", cell.nranks,
                      cell.nhosts == 1 ? "" : fmt::format(" over {}", network.empty() ? "an unknown network" : network));
@@ -225,7 +225,7 @@ RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
   return {nullptr, fmt::format("no platform's table is about {}", device)};
 }
 
-Expected expected_busbw(const Platform& platform, const std::string& network, const MeasuredCell& cell) {
+Expected expected_busbw(const Platform& platform, const std::string& network, const Cell& cell) {
   const PlatformEntry* ran = nullptr;
   const PlatformEntry* any = nullptr;
   const PlatformEntry* other = nullptr;
@@ -255,7 +255,7 @@ Expected expected_busbw(const Platform& platform, const std::string& network, co
   return expected;
 }
 
-Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const MeasuredCell& cell) {
+Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const Cell& cell) {
   if (!is_known(cell.algorithm)) return {0, {}, "the algorithm that ran is not known, and ceilings are per algorithm"};
   const bool inside = cell.nhosts == 1;
   for (const PlatformCeiling& c : platform.ceilings) {

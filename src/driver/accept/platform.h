@@ -69,7 +69,7 @@ struct Expected {
   std::string better_algorithm;
   std::string reason;  ///< where there is none
 };
-Expected expected_busbw(const Platform& platform, const std::string& network, const MeasuredCell& cell);
+Expected expected_busbw(const Platform& platform, const std::string& network, const Cell& cell);
 
 /// The busbw that links allow the algorithm that ran [1e9 B/s], or why that is not known.
 struct Ceiling {
@@ -77,7 +77,7 @@ struct Ceiling {
   std::string source;
   std::string reason;  ///< where busbw is 0
 };
-Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const MeasuredCell& cell);
+Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const Cell& cell);
 
 /// The NVLink that joins this host's GPUs with those of other hosts (the racks of GB200), as the fabric manager names
 /// it: "CLUSTER/CLIQUE"; empty where there is none, or not all GPUs are in it. Pure.

@@ -190,7 +190,7 @@ void add_comparison(HistoryRun& run, const Comparison& comparison) {
     for (std::size_t i = 0; i < compared.variants.size(); ++i) {
       const VariantCell& variant = compared.variants[i];
       if (!variant.why_not.empty() || !is_kept(variant.median_s)) continue;
-      HistoryCell& cell = run.cells.emplace_back();
+      Cell& cell = run.cells.emplace_back();
       cell.scope = comparison.variants[i].label;
       cell.collective = collective.name;
       cell.dtype = name(c.dtype);
@@ -203,7 +203,7 @@ void add_comparison(HistoryRun& run, const Comparison& comparison) {
       cell.busbw = static_cast<double>(collective.algorithm_bytes(c.problem)) *
                    collective.bus_factor(c.problem.nranks) / variant.median_s / 1e9;
       cell.wrong = static_cast<std::int64_t>(variant.wrong);
-      cell.epochs_s = variant.rounds_s;
+      cell.epoch_medians_s = variant.rounds_s;
     }
   }
 }

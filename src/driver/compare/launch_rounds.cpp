@@ -45,30 +45,30 @@ void require_alike(const RunFile& first, const RunFile& other) {
   if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
 }
 
-const RunCell* find_cell(const RunFile& run, const RunCell& like) {
-  const auto found = std::ranges::find_if(run.cells, [&](const RunCell& c) { return c.same_cell(like); });
+const Cell* find_cell(const RunFile& run, const Cell& like) {
+  const auto found = std::ranges::find_if(run.cells, [&](const Cell& c) { return same_cell(c, like); });
   return found == run.cells.end() ? nullptr : &*found;
 }
 
-std::string why_missing(const RunFile& run, const RunCell& like) {
+std::string why_missing(const RunFile& run, const Cell& like) {
   for (const RunSkip& skip : run.skipped) {
-    if (skip.dtype == like.dtype && skip.redop == like.redop && skip.root == like.root) return skip.reason;
+    if (skip.dtype == like.dtype && skip.op == like.op && skip.root == like.root) return skip.reason;
   }
   return "the launch did not measure this row";
 }
 
-VariantCell gather(const VariantRuns& of, const RunCell& like) {
+VariantCell gather(const VariantRuns& of, const Cell& like) {
   VariantCell cell;
   cell.why_not = of.why_not;
   if (!cell.why_not.empty()) return cell;
   for (const RunFile& run : of.runs) {
-    const RunCell* found = find_cell(run, like);
-    if (found == nullptr || !found->measured || !found->stats) {
+    const Cell* found = find_cell(run, like);
+    if (found == nullptr || found->epoch_medians_s.empty()) {
       cell.why_not = why_missing(run, like);
       return cell;
     }
     cell.wrong += static_cast<std::uint64_t>(found->wrong.value_or(0));
-    cell.rounds_s.push_back(found->stats->median_s);
+    cell.rounds_s.push_back(found->median_s);
     if (!found->algorithm.empty()) {
       cell.ran = {
           .algorithm = found->algorithm, .protocol = found->protocol, .channels = found->channels, .predicted_s = {}};
@@ -77,12 +77,11 @@ VariantCell gather(const VariantRuns& of, const RunCell& like) {
   return cell;
 }
 
-Case case_of(const RunCell& cell, const std::string& file, int nranks) {
+Case case_of(const Cell& cell, const std::string& file, int nranks) {
   const std::optional<DType> dtype = parse_dtype(cell.dtype);
-  const std::optional<Op> op = cell.redop == "none" ? std::nullopt : parse_op(cell.redop);
-  if (!dtype || (cell.redop != "none" && !op)) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{}: unknown type or operation {} {}", file, cell.dtype, cell.redop));
+  const std::optional<Op> op = cell.op == "none" ? std::nullopt : parse_op(cell.op);
+  if (!dtype || (cell.op != "none" && !op)) {
+    throw Error(ExitCode::not_possible, fmt::format("{}: unknown type or operation {} {}", file, cell.dtype, cell.op));
   }
   Case c;
   c.dtype = *dtype;
@@ -118,8 +117,8 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
   }
 
   std::vector<Comparison> comparisons;
-  for (const RunCell& cell : first.cells) {
-    if (cell.in_place != in_place || !cell.measured) continue;
+  for (const Cell& cell : first.cells) {
+    if (cell.in_place != in_place) continue;
     ComparedCase compared;
     compared.row_case = case_of(cell, first.name, first.nranks);
     compared.in_place = in_place;

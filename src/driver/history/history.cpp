@@ -90,16 +90,23 @@ Criterion criterion_of(const std::string& text) {
   return *criterion;
 }
 
-void add_cells(Database& database, std::int64_t id, const std::vector<HistoryCell>& cells) {
+void add_cells(Database& database, std::int64_t id, const std::vector<Cell>& cells) {
   Statement insert(database, "INSERT INTO cells VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  for (const HistoryCell& c : cells) {
+  for (const Cell& c : cells) {
     const auto bound = [&](bool high) -> std::optional<double> {
       if (!c.interval_s) return std::nullopt;
       return high ? c.interval_s->high : c.interval_s->low;
     };
-    insert.bind(id).bind(c.stage).bind(c.cell).bind(c.scope).bind(c.collective).bind(c.dtype).bind(c.op).bind(c.root);
+    insert.bind(id)
+        .bind(c.stage ? name(*c.stage) : "")
+        .bind(c.cell)
+        .bind(c.scope)
+        .bind(c.collective)
+        .bind(c.dtype)
+        .bind(c.op)
+        .bind(c.root);
     insert.bind(static_cast<std::int64_t>(c.nbytes)).bind(c.in_place).bind(c.algorithm).bind(c.median_s);
-    insert.bind(bound(false)).bind(bound(true)).bind(c.busbw).bind(c.wrong).bind(numbers(c.epochs_s)).step();
+    insert.bind(bound(false)).bind(bound(true)).bind(c.busbw).bind(c.wrong).bind(numbers(c.epoch_medians_s)).step();
   }
 }
 
@@ -214,8 +221,9 @@ void History::read_cells(HistoryRun& run, std::string_view collective) {
   if (!collective.empty()) select.bind(collective);
   run.cells.clear();
   while (select.step()) {
-    HistoryCell c;
-    for (std::string* text : {&c.stage, &c.cell, &c.scope, &c.collective, &c.dtype, &c.op}) *text = select.text();
+    Cell c;
+    c.stage = from_word<Stage>(kStageWords, select.text());
+    for (std::string* text : {&c.cell, &c.scope, &c.collective, &c.dtype, &c.op}) *text = select.text();
     c.root = static_cast<int>(select.whole());
     c.nbytes = static_cast<std::uint64_t>(select.whole());
     c.in_place = select.whole() != 0;
@@ -226,7 +234,7 @@ void History::read_cells(HistoryRun& run, std::string_view collective) {
     if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
     c.busbw = select.real();
     c.wrong = select.whole_or_none();
-    c.epochs_s = split_numbers(select.text());
+    c.epoch_medians_s = split_numbers(select.text());
     // Nothing can be said of a time that is none, and statistics refuse it.
     if (std::isnormal(c.median_s) && c.median_s > 0) run.cells.push_back(std::move(c));
   }

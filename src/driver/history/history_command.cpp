@@ -102,7 +102,7 @@ HistoryOptions read_options(int argc, char** argv) {
   return options;
 }
 
-bool wanted(const HistoryOptions& options, const HistoryCell& cell) {
+bool wanted(const HistoryOptions& options, const Cell& cell) {
   const auto asked = [&](const char* name) { return options.asked.count(name) > 0; };
   const auto holds = [](const auto& values, const std::string& text) {
     return std::any_of(values.begin(), values.end(), [&](auto value) { return text == name(value); });
@@ -119,7 +119,7 @@ bool wanted(const HistoryOptions& options, const HistoryCell& cell) {
 
 void read_wanted_cells(History& history, HistoryRun& run, const HistoryOptions& options, std::string_view collective) {
   history.read_cells(run, collective);
-  std::erase_if(run.cells, [&](const HistoryCell& cell) { return !wanted(options, cell); });
+  std::erase_if(run.cells, [&](const Cell& cell) { return !wanted(options, cell); });
 }
 
 std::vector<HistoryRun> chosen_runs(History& history, const HistoryOptions& options) {

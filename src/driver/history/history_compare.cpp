@@ -7,10 +7,9 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace busbar {
 namespace {
@@ -23,18 +22,18 @@ constexpr std::size_t kEnoughRuns = 4;  // of those before, to tell how launches
 constexpr double kOneSided = 0.025;
 constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of themselves
 
-/// A run's cells by their keys: a run of accept on hundreds of hosts has ten thousand.
+/// A run's cells by what they are: a run of accept on hundreds of hosts has ten thousand.
 struct IndexedRun {
   std::string alike;  // equal for runs that nothing known of tells apart
-  std::unordered_map<std::string, const HistoryCell*> cells;
+  std::map<CellIdentity, const Cell*> cells;
 
   explicit IndexedRun(const HistoryRun& of) : alike(setup(of)) {
     for (const std::string& host : of.hosts) alike += '\n' + host;
     for (const std::string& variable : of.environment) alike += '\n' + variable;
-    for (const HistoryCell& cell : of.cells) cells.emplace(cell.key(), &cell);
+    for (const Cell& cell : of.cells) cells.emplace(identity(cell), &cell);
   }
 
-  const HistoryCell* find(const std::string& key) const {
+  const Cell* find(const CellIdentity& key) const {
     const auto found = cells.find(key);
     return found == cells.end() ? nullptr : found->second;
   }
@@ -49,10 +48,10 @@ struct Variation {
 /// From the differences of neighbours in time (von Neumann 1941): a level that changed once for good, which is what
 /// people compare two runs for, counts as one difference and not as noise in all of them. It has as many degrees of
 /// freedom as its variance for normal values tells.
-Variation variation(const std::vector<IndexedRun>& pool, const std::string& key) {
+Variation variation(const std::vector<IndexedRun>& pool, const CellIdentity& key) {
   std::map<std::string, std::vector<double>> groups;
   for (const IndexedRun& run : pool) {
-    if (const HistoryCell* cell = run.find(key)) groups[run.alike].push_back(std::log(cell->median_s));
+    if (const Cell* cell = run.find(key)) groups[run.alike].push_back(std::log(cell->median_s));
   }
   double squares = 0;
   double pairs = 0;
@@ -70,14 +69,14 @@ Variation variation(const std::vector<IndexedRun>& pool, const std::string& key)
 }
 
 /// Of ln(median), as the run knows it of itself; 0 without an interval.
-double own_variance(const HistoryCell& cell) {
+double own_variance(const Cell& cell) {
   if (!cell.interval_s) return 0;
   const double deviation = std::log(cell.interval_s->high / cell.interval_s->low) / 2 / kHalfWidthZ;
   return deviation * deviation;
 }
 
 /// Of ln of the median over runs: 1 or 2 are a mean, more a median, which is less sure by pi / 2.
-double variance_of_middle(const std::vector<const HistoryCell*>& cells, double variance) {
+double variance_of_middle(const std::vector<const Cell*>& cells, double variance) {
   if (cells.size() == 1) return std::max(variance, own_variance(*cells.front()));
   return (cells.size() > 2 ? std::numbers::pi / 2 : 1) * variance / static_cast<double>(cells.size());
 }
@@ -87,10 +86,9 @@ struct Judged {
   double p = 1;
 };
 
-Judged judge_cell(const HistoryCell& after, const std::vector<const HistoryCell*>& before, const Variation& v,
-                  double delta) {
+Judged judge_cell(const Cell& after, const std::vector<const Cell*>& before, const Variation& v, double delta) {
   std::vector<double> logs;
-  for (const HistoryCell* b : before) logs.push_back(std::log(b->median_s));
+  for (const Cell* b : before) logs.push_back(std::log(b->median_s));
   const double middle = median(logs);
   const double difference = std::log(after.median_s) - middle;
   const double error = std::sqrt(std::max(v.variance, own_variance(after)) + variance_of_middle(before, v.variance));
@@ -153,13 +151,13 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   for (const HistoryRun* run : telling) pool.emplace_back(*run);
   HistoryComparison result;
   std::vector<double> p;
-  std::unordered_set<std::string> compared;
-  for (const HistoryCell& cell : after.cells) {
-    const std::string key = cell.key();
+  std::set<CellIdentity> compared;
+  for (const Cell& cell : after.cells) {
+    const CellIdentity key = identity(cell);
     if (!compared.insert(key).second) continue;
-    std::vector<const HistoryCell*> cells;
+    std::vector<const Cell*> cells;
     for (const IndexedRun& run : earlier) {
-      if (const HistoryCell* found = run.find(key)) cells.push_back(found);
+      if (const Cell* found = run.find(key)) cells.push_back(found);
     }
     if (cells.empty()) {
       ++result.only_after;

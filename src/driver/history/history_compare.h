@@ -12,7 +12,7 @@ namespace busbar {
 /// How one cell of a run stands to earlier runs.
 struct CellAgainstHistory {
   enum class Verdict : std::uint8_t { wrong, slower, undecided, equivalent, faster };
-  HistoryCell cell;       ///< of the later run
+  Cell cell;              ///< of the later run
   double before_s = 0;    ///< median over the earlier runs
   Ratio ratio;            ///< later time over earlier, with its 95 % interval
   double deviation = 0;   ///< of ln(time) from launch to launch

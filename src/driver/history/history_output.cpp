@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kSparkWidth = 30;
 
-std::string cell_columns(const HistoryCell& c) {
+std::string cell_columns(const Cell& c) {
   return fmt::format("{:>14} {:>12} {:>9} {:>6} {:>5}", printable(c.collective), c.nbytes, printable(c.dtype),
                      printable(c.op), place(c.in_place));
 }
@@ -29,10 +29,10 @@ std::string cell_titles() {
 }
 
 /// Of accept's cells whose they are; nothing where that is clear.
-std::string whose(const HistoryCell& c) {
-  if (c.stage.empty() && (c.scope == "all" || c.scope.empty())) return "";
-  std::string text = c.stage.empty() ? printable(c.scope) : printable(c.stage);
-  if (!c.stage.empty() && c.scope != "all" && !c.scope.empty()) text += ", " + printable(c.scope);
+std::string whose(const Cell& c) {
+  if (!c.stage && (c.scope == "all" || c.scope.empty())) return "";
+  std::string text = !c.stage ? printable(c.scope) : name(*c.stage);
+  if (c.stage && c.scope != "all" && !c.scope.empty()) text += ", " + printable(c.scope);
   return text;
 }
 
@@ -49,7 +49,7 @@ std::string microseconds(double time_s) { return fit_number(1e6 * time_s, 11); }
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
 /// "64 KiB all_reduce float sum, in place".
-std::string cell_words(const HistoryCell& c) {
+std::string cell_words(const Cell& c) {
   std::string text = fmt::format("{} {} {}", format_bytes(c.nbytes), printable(c.collective), printable(c.dtype));
   if (c.op != "none") text += " " + printable(c.op);
   if (c.in_place) text += " in place";
@@ -125,8 +125,8 @@ std::string verdict_text(const HistoryComparison& comparison, double delta) {
   }
 }
 
-Json cell_json(const HistoryCell& c) {
-  return {{"stage", c.stage},
+Json cell_json(const Cell& c) {
+  return {{"stage", c.stage ? name(*c.stage) : ""},
           {"cell", c.cell},
           {"scope", c.scope},
           {"collective", c.collective},
@@ -175,7 +175,7 @@ Json run_json(const HistoryRun& run) {
             {"outcome", name(run.outcome)},
             {"exit_code", run.exit_code}};
   if (!run.cells.empty()) json["cells"] = Json::array();
-  for (const HistoryCell& cell : run.cells) json["cells"].push_back(cell_json(cell));
+  for (const Cell& cell : run.cells) json["cells"].push_back(cell_json(cell));
   if (!run.criteria.empty()) json["criteria"] = Json::array();
   for (const CriterionResult& c : run.criteria) json["criteria"].push_back(criterion_json(c));
   return json;
@@ -206,7 +206,7 @@ std::string show_text(const HistoryRun& run) {
     text += fmt::format("#\n{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}\n", cell_titles(), "median us", "from", "to",
                         "busbw", "#wrong", "algorithm");
   }
-  for (const HistoryCell& c : run.cells) {
+  for (const Cell& c : run.cells) {
     const std::string of = whose(c);
     text += fmt::format("{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}{}{}\n", cell_columns(c), microseconds(c.median_s),
                         c.interval_s ? microseconds(c.interval_s->low) : "-",

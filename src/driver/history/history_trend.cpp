@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -50,12 +51,12 @@ void judge_trend(CellTrend& trend) {
 
 std::vector<CellTrend> trends(std::span<const HistoryRun> runs) {
   std::vector<CellTrend> all;
-  std::unordered_map<std::string, std::size_t> index;
+  std::map<std::pair<std::string, CellIdentity>, std::size_t> index;
   // From the latest back, so that its cells come first and in its order.
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     const std::string of = setup(*run);
-    for (const HistoryCell& cell : run->cells) {
-      const auto [at, fresh] = index.try_emplace(of + '\n' + cell.key(), all.size());
+    for (const Cell& cell : run->cells) {
+      const auto [at, fresh] = index.try_emplace(std::pair(of, identity(cell)), all.size());
       if (fresh) {
         CellTrend& trend = all.emplace_back();
         trend.cell = cell;

@@ -12,7 +12,7 @@ namespace busbar {
 
 /// One cell over the runs of one setup, oldest first.
 struct CellTrend {
-  HistoryCell cell;   ///< of the latest run
+  Cell cell;          ///< of the latest run
   std::string setup;  ///< setup() of these runs
   struct Point {
     std::int64_t run = 0;

@@ -102,26 +102,26 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, O
   }
 }
 
-const RunCell* find_cell(const RunFile& run, const RunCell& like) {
+const Cell* find_cell(const RunFile& run, const Cell& like) {
   const auto found =
-      std::find_if(run.cells.begin(), run.cells.end(), [&](const RunCell& c) { return c.same_cell(like); });
-  return found == run.cells.end() || !found->stats ? nullptr : &*found;
+      std::find_if(run.cells.begin(), run.cells.end(), [&](const Cell& c) { return same_cell(c, like); });
+  return found == run.cells.end() || found->epoch_medians_s.empty() ? nullptr : &*found;
 }
 
-std::string describe(const RunCell& c) {
-  return fmt::format("{} {} {} {}", c.nbytes, c.dtype, c.redop, c.in_place ? "in place" : "out of place");
+std::string describe(const Cell& c) {
+  return fmt::format("{} {} {} {}", c.nbytes, c.dtype, c.op, c.in_place ? "in place" : "out of place");
 }
 
-MergedCell merge_cell(const std::vector<const RunCell*>& cells, double launch_cost_s) {
+MergedCell merge_cell(const std::vector<const Cell*>& cells, double launch_cost_s) {
   MergedCell merged;
   merged.cell = *cells.front();
   std::vector<std::vector<double>> epochs;
   std::vector<double> epoch_costs_s;
-  for (const RunCell* cell : cells) {
+  for (const Cell* cell : cells) {
     merged.wrong += cell->wrong.value_or(0);
-    merged.launch_medians_s.push_back(median(cell->stats->epoch_medians_s));
-    epochs.push_back(cell->stats->epoch_medians_s);
-    epoch_costs_s.push_back(cell->stats->calls_per_epoch * cell->stats->median_s);
+    merged.launch_medians_s.push_back(median(cell->epoch_medians_s));
+    epochs.push_back(cell->epoch_medians_s);
+    epoch_costs_s.push_back(cell->calls_per_epoch * cell->median_s);
   }
   merged.estimate = merge_launches(epochs, kSeed);
   merged.best_epochs = best_epochs_per_launch(launch_cost_s, median(epoch_costs_s), merged.estimate.variance_between,
@@ -140,8 +140,8 @@ std::string interval_columns(const LaunchesEstimate& e) {
 }
 
 std::string row_text(const MergedCell& m) {
-  const RunCell& c = m.cell;
-  const std::string start = fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5} {:>9}", c.nbytes, c.dtype, c.redop, c.root,
+  const Cell& c = m.cell;
+  const std::string start = fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5} {:>9}", c.nbytes, c.dtype, c.op, c.root,
                                         c.in_place ? "in" : "out", m.launch_medians_s.size());
   if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
   const LaunchesEstimate& e = m.estimate;
@@ -164,13 +164,13 @@ Json launch_json(const RunFile& run) {
 }
 
 Json cell_json(const MergedCell& m) {
-  const RunCell& c = m.cell;
+  const Cell& c = m.cell;
   const LaunchesEstimate& e = m.estimate;
   const bool good = m.wrong == 0;
   return {{"size", c.nbytes},
           {"count", c.count},
           {"type", c.dtype},
-          {"redop", c.redop},
+          {"redop", c.op},
           {"root", c.root},
           {"placement", c.in_place ? "in" : "out"},
           {"nwrong", m.wrong},
@@ -201,15 +201,15 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
       merged.warnings.push_back(fmt::format("launch {} ({}) was disturbed: {}", i + 1, runs[i].name, flag));
     }
   }
-  std::vector<RunCell> seen;
+  std::vector<Cell> seen;
   for (const RunFile& of : runs) {
-    for (const RunCell& cell : of.cells) {
-      const auto same = [&](const RunCell& other) { return other.same_cell(cell); };
-      if (!cell.stats || std::any_of(seen.begin(), seen.end(), same)) continue;
+    for (const Cell& cell : of.cells) {
+      const auto same = [&](const Cell& other) { return same_cell(other, cell); };
+      if (cell.epoch_medians_s.empty() || std::any_of(seen.begin(), seen.end(), same)) continue;
       seen.push_back(cell);
-      std::vector<const RunCell*> cells;
+      std::vector<const Cell*> cells;
       for (const RunFile& run : runs) {
-        if (const RunCell* found = find_cell(run, cell)) cells.push_back(found);
+        if (const Cell* found = find_cell(run, cell)) cells.push_back(found);
       }
       if (cells.size() < runs.size()) {
         merged.warnings.push_back(

@@ -11,7 +11,7 @@ namespace busbar {
 
 /// One cell over all launches.
 struct MergedCell {
-  RunCell cell;                          ///< which one: of the first launch
+  Cell cell;                             ///< which one: of the first launch
   std::vector<double> launch_medians_s;  ///< in the order of the files
   LaunchesEstimate estimate;             ///< times in seconds, variances in their squares
   int best_epochs = 0;                   ///< epochs per launch that give most precision for the time

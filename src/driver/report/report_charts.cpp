@@ -131,12 +131,12 @@ std::string grid_of(const ReportMatrix& matrix, int side, int per_square) {
     square = square == 0 ? value : std::min(square, value);
   };
   const int units = static_cast<int>(matrix.units.size());
-  for (const ReportMatrix::Cell& cell : matrix.cells) {
-    if (std::min(cell.from, cell.to) < 0 || std::max(cell.from, cell.to) >= units) continue;
+  for (const PairCell& cell : matrix.cells) {
+    if (std::min(cell.a, cell.b) < 0 || std::max(cell.a, cell.b) >= units) continue;
     const double share = matrix.median_bandwidth > 0 ? cell.bandwidth / matrix.median_bandwidth : 0;
     const int value = static_cast<int>(std::lround(std::clamp(share * 1000, 1.0, static_cast<double>(kMost))));
-    set(cell.from, cell.to, value);
-    if (!cell.one_way) set(cell.to, cell.from, value);
+    set(cell.a, cell.b, value);
+    if (!cell.one_way) set(cell.b, cell.a, value);
   }
   constexpr char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
   std::string text;
@@ -161,7 +161,7 @@ Json matrix_json(const ReportMatrix& matrix, int most_squares) {
   }
   for (int unit : matrix.blamed) blamed.push_back(unit / per_square);
   const bool one_way =
-      std::any_of(matrix.cells.begin(), matrix.cells.end(), [](const ReportMatrix::Cell& c) { return c.one_way; });
+      std::any_of(matrix.cells.begin(), matrix.cells.end(), [](const PairCell& c) { return c.one_way; });
   return {{"names", std::move(names)},
           {"median", number(matrix.median_bandwidth / 1e9)},
           {"threshold", number(matrix.threshold)},
@@ -173,11 +173,11 @@ Json matrix_json(const ReportMatrix& matrix, int most_squares) {
 Json skew_json(const ReportSkew& skew) {
   std::vector<std::string> hosts;
   Json ranks = Json::array();
-  for (const ReportSkew::Rank& r : skew.ranks) {
+  for (const RankTime& r : skew.ranks) {
     // Ranks of a host mostly follow each other.
     auto at = hosts.empty() || hosts.back() != r.host ? std::find(hosts.begin(), hosts.end(), r.host) : hosts.end() - 1;
     if (at == hosts.end()) at = hosts.insert(hosts.end(), r.host);
-    ranks.push_back(Json::array({r.rank, at - hosts.begin(), number(r.own_s * 1e6), number(r.late_s, 1e6),
+    ranks.push_back(Json::array({r.rank, at - hosts.begin(), number(r.own_median_s * 1e6), number(r.late_median_s, 1e6),
                                  r.last_share ? number(*r.last_share) : Json(nullptr)}));
   }
   return {{"title", skew.title},

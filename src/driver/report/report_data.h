@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/base/outcome.h"
-#include "common/statistics/interval.h"
+#include "common/record/cell.h"
+#include "common/record/culprit.h"
 
 #include <cstdint>
 #include <optional>
@@ -42,14 +42,7 @@ struct ReportMatrix {
   std::string title;
   std::string unit;                ///< "host" or "rank"
   std::vector<std::string> units;  ///< names
-  struct Cell {
-    int from = 0;
-    int to = 0;
-    double bandwidth = 0;  ///< [B/s]
-    int measurements = 1;
-    bool one_way = false;  ///< else both at once
-  };
-  std::vector<Cell> cells;
+  std::vector<PairCell> cells;
   double median_bandwidth = 0;  ///< [B/s] the colours' reference
   double threshold = 0;         ///< share of it below which a cell is slow; 0: not known
   std::vector<int> blamed;      ///< units
@@ -58,14 +51,7 @@ struct ReportMatrix {
 /// Who was late and who was slow in one cell of --per-rank.
 struct ReportSkew {
   std::string title;  ///< "all_reduce float sum, 4 MiB, out of place"
-  struct Rank {
-    int rank = 0;
-    std::string host;
-    double own_s = 0;              ///< median of its own time in the operation
-    std::optional<double> late_s;  ///< median lateness; nothing where no clock sees it
-    std::optional<double> last_share;
-  };
-  std::vector<Rank> ranks;
+  std::vector<RankTime> ranks;
   std::optional<int> straggler;  ///< rank that the statistics name
 };
 

@@ -189,8 +189,8 @@ std::vector<std::string> short_names(const std::vector<ResultFile>& files) {
 void order_skews(std::vector<ReportSkew>& skews) {
   const auto spread = [](const ReportSkew& skew) {
     double most = 0, least = 1e300;
-    for (const ReportSkew::Rank& r : skew.ranks) {
-      const double value = r.late_s.value_or(r.own_s);
+    for (const RankTime& r : skew.ranks) {
+      const double value = r.late_median_s.value_or(r.own_median_s);
       most = std::max(most, value);
       least = std::min(least, value);
     }

@@ -85,15 +85,15 @@ ReportTable slowest_pairs(const ReportMatrix& matrix) {
   auto cells = matrix.cells;
   std::stable_sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.bandwidth < b.bandwidth; });
   const int units = static_cast<int>(matrix.units.size());
-  for (const ReportMatrix::Cell& cell : cells) {
+  for (const PairCell& cell : cells) {
     if (table.rows.size() == kWorstPairs) break;
-    if (std::min(cell.from, cell.to) < 0 || std::max(cell.from, cell.to) >= units) continue;
+    if (std::min(cell.a, cell.b) < 0 || std::max(cell.a, cell.b) >= units) continue;
     const double share = matrix.median_bandwidth > 0 ? cell.bandwidth / matrix.median_bandwidth : 0;
     std::string note = cell.one_way ? "one way" : "";
     if (share < matrix.threshold) note += note.empty() ? "slow" : ", slow";
     table.rows.push_back({{},
-                          {matrix.units[static_cast<std::size_t>(cell.from)],
-                           matrix.units[static_cast<std::size_t>(cell.to)], three_digits(cell.bandwidth / 1e9),
+                          {matrix.units[static_cast<std::size_t>(cell.a)],
+                           matrix.units[static_cast<std::size_t>(cell.b)], three_digits(cell.bandwidth / 1e9),
                            fmt::format("{:.2f}", share), fmt::format("{}", cell.measurements), note}});
   }
   if (table.rows.size() < cells.size()) {
@@ -111,15 +111,15 @@ ReportTable worst_ranks(const ReportSkew& skew) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const auto &x = skew.ranks[a], &y = skew.ranks[b];
-    return x.late_s && y.late_s ? *x.late_s > *y.late_s : x.own_s > y.own_s;
+    return x.late_median_s && y.late_median_s ? *x.late_median_s > *y.late_median_s : x.own_median_s > y.own_median_s;
   });
   for (std::size_t i : order) {
     if (table.rows.size() == kWorstRanks) break;
-    const ReportSkew::Rank& r = skew.ranks[i];
-    table.rows.push_back(
-        {{},
-         {fmt::format("{}{}", r.rank, r.rank == skew.straggler ? " (straggler)" : ""), r.host, time_words(r.own_s),
-          r.late_s ? time_words(*r.late_s) : "", r.last_share ? fmt::format("{:.0f} %", 100 * *r.last_share) : ""}});
+    const RankTime& r = skew.ranks[i];
+    table.rows.push_back({{},
+                          {fmt::format("{}{}", r.rank, r.rank == skew.straggler ? " (straggler)" : ""), r.host,
+                           time_words(r.own_median_s), r.late_median_s ? time_words(*r.late_median_s) : "",
+                           r.last_share ? fmt::format("{:.0f} %", 100 * *r.last_share) : ""}});
   }
   table.caption = fmt::format("{}: the {} worst of {} ranks.", skew.title, table.rows.size(), order.size());
   return table;

@@ -223,11 +223,9 @@ void add_located(ReportData& data, const AcceptResult::Located& located, const s
   matrix.title = titled(source, fmt::format("Pairs of {}s", name(located.unit)));
   matrix.unit = name(located.unit);
   matrix.units = located.units;
+  matrix.cells = located.matrix;
   matrix.median_bandwidth = located.finding.median_bandwidth;
   matrix.threshold = located.finding.threshold;
-  for (const PairCell& c : located.matrix) {
-    matrix.cells.push_back({c.a, c.b, c.bandwidth, c.measurements, c.one_way});
-  }
   for (const Culprit& culprit : located.finding.culprits) {
     if (culprit.what == Culprit::What::contention) continue;
     matrix.blamed.insert(matrix.blamed.end(), culprit.units.begin(), culprit.units.end());
@@ -251,25 +249,8 @@ std::string variant_of(const std::string& cell, const std::string& collective) {
   return plain == collective ? "" : cell;
 }
 
-ReportPoint point_of(const MeasuredCell& cell) {
-  ReportPoint p;
-  p.nbytes = cell.nbytes;
-  if (cell.busbw > 0) p.busbw = cell.busbw;
-  p.busbw_interval = cell.busbw_interval;
-  if (cell.median_s > 0) p.time_s = cell.median_s;
-  p.time_interval_s = cell.interval_s;
-  p.wrong = cell.wrong;
-  if (cell.algorithm != "default") p.note = cell.algorithm;
-  if (cell.stop != StopReason::ci) p.note += fmt::format("{}stopped: {}", p.note.empty() ? "" : ", ", name(cell.stop));
-  return p;
-}
-
-ReportSeries series_of(const MeasuredCell& cell, const std::string& source) {
-  ReportSeries series;
-  series.source = source;
-  series.collective = cell.collective;
-  series.type = type_words(cell.dtype, cell.op);
-  series.placement = placement_words(cell.in_place);
+ReportSeries accept_series(const Cell& cell, const std::string& source) {
+  ReportSeries series = series_of(cell, source);
   series.variant = variant_of(cell.cell, cell.collective);
   series.scope = ranks_words(cell.nranks, static_cast<std::size_t>(std::max(cell.nhosts, 1)));
   if (cell.stage == Stage::per_host) series.scope = cell.scope + " alone";
@@ -317,12 +298,12 @@ void add_hosts(ReportData& data, const Hosts& hosts) {
 /// Cells of one kind by the plan's cell, placement and scope; repetitions joined.
 std::map<Key, Hosts> lines_of(const AcceptResult& result, Stage stage, const std::string& source) {
   std::map<Key, std::map<std::string, ReportSeries>> lines;
-  for (const MeasuredCell& cell : result.cells) {
+  for (const Cell& cell : result.cells) {
     if (cell.stage != stage) continue;
     auto& line = lines[{cell.cell, cell.in_place}]
-                     .try_emplace(stage == Stage::per_host ? cell.scope : "", series_of(cell, source))
+                     .try_emplace(stage == Stage::per_host ? cell.scope : "", accept_series(cell, source))
                      .first->second;
-    line.points.push_back(point_of(cell));
+    line.points.push_back(point_of(cell, cell.algorithm == "default" ? "" : cell.algorithm));
   }
   std::map<Key, Hosts> joined;
   for (auto& [key, by_scope] : lines) {
@@ -346,9 +327,9 @@ void add_expected(ReportData& data, const AcceptResult& result, const std::strin
     const std::string& plan_cell = key.first;  // no structured binding: clang 14 captures none
     const Stage stage = key.second;
     const auto cell = std::find_if(result.cells.begin(), result.cells.end(),
-                                   [&](const MeasuredCell& m) { return m.cell == plan_cell && m.stage == stage; });
+                                   [&](const Cell& m) { return m.cell == plan_cell && m.stage == stage; });
     if (cell == result.cells.end()) continue;
-    ReportSeries series = series_of(*cell, source);
+    ReportSeries series = accept_series(*cell, source);
     series.expected = true;
     series.placement.clear();
     if (stage == Stage::per_host) series.scope = "each host alone";
@@ -364,15 +345,9 @@ void add_expected(ReportData& data, const AcceptResult& result, const std::strin
 }
 
 void add_ranks(ReportData& data, const AcceptResult& result, const std::string& source) {
-  for (const MeasuredCell& cell : result.cells) {
+  for (const Cell& cell : result.cells) {
     if (cell.ranks.empty() || cell.stage != Stage::whole || cell.repetition > 0) continue;
-    ReportSkew skew;
-    skew.title = titled(source, fmt::format("{} {}, {}, {}", cell.cell, type_words(cell.dtype, cell.op),
-                                            format_bytes(cell.nbytes), placement_words(cell.in_place)));
-    for (const auto& r : cell.ranks) {
-      skew.ranks.push_back({r.rank, r.host, r.own_median_s, r.late_median_s, r.last_share});
-    }
-    data.skews.push_back(std::move(skew));
+    data.skews.push_back(skew_of(cell, cell.cell, source));
   }
 }
 

@@ -14,40 +14,12 @@ namespace {
 
 constexpr std::size_t kMostWrongTexts = 20;
 
-ReportPoint point_of(const RunCell& cell) {
-  ReportPoint p;
-  p.nbytes = cell.nbytes;
-  p.wrong = cell.wrong;
-  p.note = cell.algorithm;
-  if (!cell.protocol.empty()) p.note += "/" + cell.protocol;
-  if (!cell.note.empty()) p.note += (p.note.empty() ? "" : ", ") + cell.note;
-  if (cell.time_s > 0) p.time_s = cell.time_s;
-  if (cell.busbw > 0) p.busbw = cell.busbw;
-  if (!cell.stats) return p;
-  // The table's busbw is of the mean time; what has an interval is the median.
-  const RunStats& stats = *cell.stats;
-  const double bytes = cell.busbw * cell.time_s;  // [1e9 B] times the collective's factor
-  p.time_s = stats.median_s;
-  p.time_interval_s = stats.interval_s;
-  if (bytes > 0) {
-    p.busbw = bytes / stats.median_s;
-    if (stats.interval_s) p.busbw_interval = Interval{bytes / stats.interval_s->high, bytes / stats.interval_s->low};
-  }
-  if (stats.stop.value_or(StopReason::ci) != StopReason::ci) {
-    p.note += fmt::format("{}stopped: {}", p.note.empty() ? "" : ", ", name(*stats.stop));
-  }
-  return p;
-}
-
-ReportSeries series_of(const RunFile& run, const RunCell& cell, const std::string& source) {
-  ReportSeries series;
-  series.source = source;
-  series.collective = run.collective;
-  series.type = type_words(cell.dtype, cell.redop);
-  series.placement = placement_words(cell.in_place);
-  series.scope = ranks_words(run.nranks, run.hosts.size());
-  if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
-  return series;
+/// Which algorithm ran, and the row's note.
+std::string note_of(const Cell& cell) {
+  std::string note = cell.algorithm;
+  if (!cell.protocol.empty()) note += "/" + cell.protocol;
+  if (!cell.note.empty()) note += (note.empty() ? "" : ", ") + cell.note;
+  return note;
 }
 
 bool same_line(const ReportSeries& a, const ReportSeries& b) {
@@ -56,24 +28,16 @@ bool same_line(const ReportSeries& a, const ReportSeries& b) {
 
 void add_lines(ReportData& data, const RunFile& run, const std::string& source) {
   const auto first = static_cast<std::ptrdiff_t>(data.series.size());
-  for (const RunCell& cell : run.cells) {
-    if (!cell.measured) continue;
-    const ReportSeries series = series_of(run, cell, source);
+  for (const Cell& cell : run.cells) {
+    ReportSeries series = series_of(cell, source);
+    series.scope = ranks_words(run.nranks, run.hosts.size());
+    if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
     auto at = std::find_if(data.series.begin() + first, data.series.end(),
                            [&](const ReportSeries& s) { return same_line(s, series); });
     if (at == data.series.end()) at = data.series.insert(data.series.end(), series);
-    at->points.push_back(point_of(cell));
+    at->points.push_back(point_of(cell, note_of(cell)));
   }
   for (auto s = data.series.begin() + first; s != data.series.end(); ++s) join_repeated(*s);
-}
-
-ReportSkew skew_of(const RunFile& run, const RunCell& cell, const std::string& source) {
-  ReportSkew skew;
-  skew.title = titled(source, fmt::format("{} {}, {}, {}", run.collective, type_words(cell.dtype, cell.redop),
-                                          format_bytes(cell.nbytes), placement_words(cell.in_place)));
-  for (const RunRank& r : cell.stats->ranks) skew.ranks.push_back({r.rank, r.host, r.own_s, r.late_s, r.last_share});
-  skew.straggler = cell.stats->straggler;
-  return skew;
 }
 
 /// "node1: 0 [core 3], 1-3 [unbound]": which rank sits where, a line per host; ranks that follow each other together.
@@ -122,20 +86,19 @@ ReportRun how(const RunFile& run) {
   add_fact(how, "disturbance", run.flags);
   add_fact(how, "remarks", run.remarks);
   std::vector<std::string> skipped;
-  for (const RunSkip& skip : run.skipped) skipped.push_back(type_words(skip.dtype, skip.redop) + ": " + skip.reason);
+  for (const RunSkip& skip : run.skipped) skipped.push_back(type_words(skip.dtype, skip.op) + ": " + skip.reason);
   add_fact(how, "skipped", skipped);
   add_fact(how, "environment", run.environment);
   return how;
 }
 
 void add_say(ReportData& data, const RunFile& run, const std::string& source) {
-  std::size_t measured = 0, wrong = 0, unchecked = 0, loose = 0;
-  for (const RunCell& cell : run.cells) {
-    if (!cell.measured) continue;
-    ++measured;
+  const std::size_t measured = run.cells.size();
+  std::size_t wrong = 0, unchecked = 0, loose = 0;
+  for (const Cell& cell : run.cells) {
     wrong += cell.wrong.value_or(0) > 0 ? 1 : 0;
     unchecked += cell.wrong ? 0 : 1;
-    loose += cell.stats && cell.stats->stop.value_or(StopReason::ci) != StopReason::ci ? 1 : 0;
+    loose += cell.stop != StopReason::ci ? 1 : 0;
   }
   std::string headline =
       fmt::format("{} of {}: {} cells measured", run.collective, ranks_words(run.nranks, run.hosts.size()), measured);
@@ -169,8 +132,8 @@ void add_run(ReportData& data, const RunFile& run, const std::string& source) {
   if (data.title.empty()) data.title = fmt::format("{}, {}", run.collective, run.library);
   add_say(data, run, source);
   add_lines(data, run, source);
-  for (const RunCell& cell : run.cells) {
-    if (cell.stats && !cell.stats->ranks.empty()) data.skews.push_back(skew_of(run, cell, source));
+  for (const Cell& cell : run.cells) {
+    if (!cell.ranks.empty()) data.skews.push_back(skew_of(cell, cell.collective, source));
   }
   data.runs.push_back(how(run));
 }

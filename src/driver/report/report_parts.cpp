@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -80,6 +81,34 @@ std::string type_words(const std::string& dtype, const std::string& op) {
 }
 
 std::string placement_words(bool in_place) { return in_place ? "in place" : "out of place"; }
+
+ReportSeries series_of(const Cell& cell, const std::string& source) {
+  ReportSeries series;
+  series.source = source;
+  series.collective = cell.collective;
+  series.type = type_words(cell.dtype, cell.op);
+  series.placement = placement_words(cell.in_place);
+  return series;
+}
+
+ReportPoint point_of(const Cell& cell, std::string note) {
+  ReportPoint p;
+  p.nbytes = cell.nbytes;
+  if (cell.busbw > 0) p.busbw = cell.busbw;
+  p.busbw_interval = cell.busbw_interval;
+  if (cell.median_s > 0) p.time_s = cell.median_s;
+  p.time_interval_s = cell.interval_s;
+  p.wrong = cell.wrong;
+  p.note = std::move(note);
+  if (cell.stop != StopReason::ci) p.note += fmt::format("{}stopped: {}", p.note.empty() ? "" : ", ", name(cell.stop));
+  return p;
+}
+
+ReportSkew skew_of(const Cell& cell, const std::string& what, const std::string& source) {
+  const std::string title = fmt::format("{} {}, {}, {}", what, type_words(cell.dtype, cell.op),
+                                        format_bytes(cell.nbytes), placement_words(cell.in_place));
+  return {titled(source, title), cell.ranks, cell.straggler};
+}
 
 std::string command_words(const std::vector<std::string>& args) {
   std::string text;

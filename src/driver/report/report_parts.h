@@ -21,6 +21,15 @@ std::string ranks_words(int nranks, std::size_t nhosts);
 /// "float sum"; without the operation where nothing is reduced.
 std::string type_words(const std::string& dtype, const std::string& op);
 
+/// The cell's line without its scope and variant, and without points.
+ReportSeries series_of(const Cell& cell, const std::string& source);
+
+/// The cell on its line. `note`: what to say of it, beside why it stopped.
+ReportPoint point_of(const Cell& cell, std::string note);
+
+/// The cell's ranks; `what`: its name.
+ReportSkew skew_of(const Cell& cell, const std::string& what, const std::string& source);
+
 /// "in place", "out of place".
 std::string placement_words(bool in_place);
 

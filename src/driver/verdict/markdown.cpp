@@ -111,8 +111,8 @@ std::string criteria_table(const AcceptResult& result) {
 std::string cells_table(const AcceptResult& result) {
   Table table("What was measured",
               {"where", "cell", "type", "size", "place", "median us", "+-%", "busbw GB/s", "#wrong", "algorithm"});
-  for (const MeasuredCell& c : result.cells) {
-    table.add({where(c.stage, c.scope), markdown_field(c.cell),
+  for (const Cell& c : result.cells) {
+    table.add({where(*c.stage, c.scope), markdown_field(c.cell),
                markdown_field(c.op == "none" ? c.dtype : c.dtype + ' ' + c.op), format_bytes(c.nbytes),
                place(c.in_place), fit_number(1e6 * c.median_s, 9),
                c.interval_s ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "", fit_number(c.busbw, 9),

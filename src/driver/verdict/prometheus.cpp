@@ -52,9 +52,9 @@ class Gauge {
   std::map<std::string, double> values_;
 };
 
-Labels cell_labels(const MeasuredCell& cell, const std::string& plan) {
+Labels cell_labels(const Cell& cell, const std::string& plan) {
   return {{"plan", plan},
-          {"stage", name(cell.stage)},
+          {"stage", name(*cell.stage)},
           {"scope", cell.scope},
           {"cell", cell.cell},
           {"collective", cell.collective},
@@ -70,7 +70,7 @@ std::string cells_text(const AcceptResult& result, const std::string& plan) {
   Gauge width("busbar_latency_relative_half_width",
               "Half of the median's 95 % interval over the median, within this run.");
   Gauge wrong("busbar_wrong_elements", "Wrong elements over all ranks; no series where nothing was checked.");
-  for (const MeasuredCell& cell : result.cells) {
+  for (const Cell& cell : result.cells) {
     const Labels labels = cell_labels(cell, plan);
     busbw.set(labels, cell.busbw * 1e9);
     latency.set(labels, cell.median_s);

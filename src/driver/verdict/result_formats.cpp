@@ -17,10 +17,10 @@ std::string text_field(const std::string& text) { return csv_field(valid_utf8(te
 
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
-std::string cell_line(const MeasuredCell& c) {
+std::string cell_line(const Cell& c) {
   const auto& ci = c.interval_s;
   const auto& bw = c.busbw_interval;
-  return fmt::format("cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(c.stage),
+  return fmt::format("cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(*c.stage),
                      text_field(c.scope), text_field(c.cell), text_field(c.collective), text_field(c.dtype),
                      text_field(c.op), c.nbytes, place(c.in_place), c.nranks, c.nhosts, c.repetition,
                      text_field(c.algorithm), csv_microseconds(c.median_s), ci ? csv_microseconds(ci->low) : "",
@@ -47,7 +47,7 @@ std::string accept_csv_header() {
 
 std::string accept_csv(const AcceptResult& result) {
   std::string text = accept_csv_header();
-  for (const MeasuredCell& cell : result.cells) text += cell_line(cell);
+  for (const Cell& cell : result.cells) text += cell_line(cell);
   for (const CriterionResult& criterion : result.criteria) text += criterion_line(criterion);
   return text;
 }
