@@ -10,7 +10,7 @@
 #include "driver/report/report_charts.h"
 #include "driver/report/report_files.h"
 #include "driver/report/report_of_accept.h"
-#include "driver/report/report_of_run.h"
+#include "driver/report/report_of_json.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -13,7 +13,6 @@
 #include "driver/report/html_text.h"
 #include "driver/report/report_of_accept.h"
 #include "driver/report/report_of_json.h"
-#include "driver/report/report_of_run.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace busbar {
@@ -26,6 +27,14 @@ std::optional<Interval> interval_of(const JsonPlace& list) {
   list.each([&](const JsonPlace& bound) { bounds.push_back(bound.seconds()); });
   if (bounds.size() != 2 || bounds[0] > bounds[1]) list.fail("is no pair of rising times");
   return Interval{bounds[0], bounds[1]};
+}
+
+/// The line on which cells as this one stand; a new one where there is none.
+ReportSeries& line_like(std::vector<ReportSeries>& lines, const ReportSeries& like) {
+  const auto at = std::find_if(lines.begin(), lines.end(), [&](const ReportSeries& s) {
+    return s.type == like.type && s.placement == like.placement && s.variant == like.variant;
+  });
+  return at != lines.end() ? *at : lines.emplace_back(like);
 }
 
 /// What all tools of ours say of a run.
@@ -52,7 +61,6 @@ ReportRun how(const JsonPlace& file, const std::string& name) {
   return run;
 }
 
-/// Returns at how many sizes a setting beats the library's own choice.
 /// "slower than default"; of the default itself, and where nobody knows, the bare word.
 std::string difference_words(const JsonPlace& value, const std::string& label) {
   const auto difference = from_word<Difference>(kDifferenceWords, value.text());
@@ -62,6 +70,7 @@ std::string difference_words(const JsonPlace& value, const std::string& label) {
   return words;
 }
 
+/// Returns at how many sizes a setting beats the library's own choice.
 std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::string& source) {
   if (!c.holds("dtype")) return 0;  // nothing could be compared
   std::size_t beaten = 0;
@@ -80,17 +89,14 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
     const auto nbytes = static_cast<std::uint64_t>(size.at("size_bytes").whole(0));
     size.at("variants").each([&](const JsonPlace& cell) {
       const std::string label = cell.at("variant").text();
-      auto at = std::find_if(lines.begin(), lines.end(), [&](const ReportSeries& s) { return s.variant == label; });
-      if (at == lines.end()) {
-        at = lines.insert(lines.end(), common);
-        at->variant = label;
-      }
+      ReportSeries series = common;
+      series.variant = label;
       ReportPoint p;
       p.nbytes = nbytes;
       p.wrong = cell.at("wrong").whole(0);
       if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
       if (cell.holds("difference")) p.note = difference_words(cell.at("difference"), label);
-      if (p.time_s || *p.wrong > 0) at->points.push_back(p);
+      if (p.time_s || *p.wrong > 0) line_like(lines, series).points.push_back(p);
     });
     std::string leading;
     size.at("not_slower_than_the_fastest").each([&](const JsonPlace& v) {
@@ -114,7 +120,125 @@ Outcome outcome_of(const JsonPlace& value) {
   value.fail("is none of PASS, WARN, FAIL, INCONCLUSIVE, SKIP");
 }
 
+constexpr std::size_t kMostWrongTexts = 20;
+
+/// Which algorithm ran, and the row's note.
+std::string note_of(const Cell& cell) {
+  std::string note = cell.algorithm;
+  if (!cell.protocol.empty()) note += "/" + cell.protocol;
+  if (!cell.note.empty()) note += (note.empty() ? "" : ", ") + cell.note;
+  return note;
+}
+
+void add_lines(ReportData& data, const RunFile& run, const std::string& source) {
+  std::vector<ReportSeries> lines;
+  for (const Cell& cell : run.cells) {
+    ReportSeries series = series_of(cell, source);
+    series.scope = ranks_words(run.nranks, run.hosts.size());
+    if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
+    line_like(lines, series).points.push_back(point_of(cell, note_of(cell)));
+  }
+  for (ReportSeries& line : lines) join_repeated(line);
+  data.series.insert(data.series.end(), lines.begin(), lines.end());
+}
+
+/// "node1: 0 [core 3], 1-3 [unbound]": which rank sits where, a line per host; ranks that follow each other together.
+std::vector<std::string> placement_lines(const std::vector<RunDevice>& devices) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < devices.size();) {
+    const RunDevice& first = devices[i];
+    const auto alike = [&](const RunDevice& d, std::size_t behind) {
+      return d.host == first.host && d.place == first.place &&
+             d.rank - std::int64_t{first.rank} == static_cast<std::int64_t>(behind);
+    };
+    std::size_t count = 1;
+    while (i + count < devices.size() && alike(devices[i + count], count)) ++count;
+    std::string text = fmt::format("{}", first.rank);
+    if (count > 1) text += fmt::format("-{}", devices[i + count - 1].rank);
+    if (!first.place.empty()) text += fmt::format(" [{}]", first.place);
+    if (i > 0 && devices[i - 1].host == first.host)
+      lines.back() += ", " + text;
+    else
+      lines.push_back(first.host + ": " + text);
+    i += count;
+  }
+  return lines;
+}
+
+ReportRun how(const RunFile& run) {
+  ReportRun how;
+  how.title = run.name;
+  add_fact(how, "command", command_words(run.args));
+  add_fact(how, "busbar", run.version);
+  add_fact(how, "backend", run.backend);
+  add_fact(how, "library", run.library);
+  add_fact(how, "start", run.start_time);
+  add_fact(how, "end", run.end_time.empty() ? "it did not end" : run.end_time);
+  if (run.exit_code) add_fact(how, "exit code", fmt::format("{}", *run.exit_code));
+  add_fact(how, "ranks", ranks_words(run.nranks, run.hosts.size()));
+  add_fact(how, "hosts", compress_hosts(run.hosts));
+  std::vector<std::string> hosts, devices;
+  for (const RunDevice& device : run.devices) {
+    hosts.push_back(device.host);
+    devices.push_back(device.name);
+  }
+  add_fact(how, "devices", device_words(hosts, devices));
+  add_fact(how, "ranks' places", placement_lines(run.devices));
+  if (run.stat) add_fact(how, "sampling", fmt::format("cadence {}, sample: {}", run.cadence, run.estimand));
+  add_fact(how, "disturbance", run.flags);
+  add_fact(how, "remarks", run.remarks);
+  std::vector<std::string> skipped;
+  for (const RunSkip& skip : run.skipped) skipped.push_back(type_words(skip.dtype, skip.op) + ": " + skip.reason);
+  add_fact(how, "skipped", skipped);
+  add_fact(how, "environment", run.environment);
+  return how;
+}
+
+void add_say(ReportData& data, const RunFile& run, const std::string& source) {
+  const std::size_t measured = run.cells.size();
+  std::size_t wrong = 0, unchecked = 0, loose = 0;
+  for (const Cell& cell : run.cells) {
+    wrong += cell.wrong.value_or(0) > 0 ? 1 : 0;
+    unchecked += cell.wrong ? 0 : 1;
+    loose += cell.stop != StopReason::ci ? 1 : 0;
+  }
+  std::string headline =
+      fmt::format("{} of {}: {} cells measured", run.collective, ranks_words(run.nranks, run.hosts.size()), measured);
+  if (wrong > 0)
+    headline += fmt::format(", WRONG DATA in {}", wrong);
+  else if (unchecked == measured)
+    headline += ", data not checked";
+  else
+    headline += ", no wrong data";
+  std::vector<std::string> lines;
+  if (run.end_time.empty()) lines.push_back("the run did not end: what is here is all that there is");
+  if (loose > 0)
+    lines.push_back(fmt::format("{} of {} cells stopped before their interval was tight", loose, measured));
+  for (const std::string& flag : run.flags) lines.push_back("disturbed while measured: " + flag);
+  if (!run.end_time.empty()) lines.insert(lines.end(), run.errors.begin(), run.errors.end());
+  add_verdict(data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt, headline, lines, source);
+  if (run.wrong_texts.empty()) return;
+  ReportTable table;
+  table.title = titled(source, "Wrong data");
+  table.caption = fmt::format("{} reports of ranks.", run.wrong_texts.size());
+  table.columns = {"who held what"};
+  for (std::size_t i = 0; i < std::min(run.wrong_texts.size(), kMostWrongTexts); ++i) {
+    table.rows.push_back({Outcome::fail, {run.wrong_texts[i]}});
+  }
+  data.judged.push_back(std::move(table));
+}
+
 }  // namespace
+
+void add_run(ReportData& data, const RunFile& run, const std::string& source) {
+  if (data.title.empty()) data.title = fmt::format("{}, {}", run.collective, run.library);
+  add_say(data, run, source);
+  add_lines(data, run, source);
+  for (const Cell& cell : run.cells) {
+    if (!cell.ranks.empty()) data.skews.push_back(skew_of(cell, cell.collective, source));
+  }
+  data.runs.push_back(how(run));
+}
 
 void add_comparisons(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
   const Json document = read_document(text, name, "compare");
@@ -155,17 +279,13 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
     series.scope = fmt::format("{} ranks, {} launches", nranks_of(file), launches.size());
     if (const auto root = cell.at("root").whole(-1, kMostRanks); root >= 0)
       series.variant = fmt::format("root {}", root);
-    auto at = std::find_if(lines.begin(), lines.end(), [&](const ReportSeries& s) {
-      return s.type == series.type && s.placement == series.placement && s.variant == series.variant;
-    });
-    if (at == lines.end()) at = lines.insert(lines.end(), series);
     ReportPoint p;
     p.nbytes = static_cast<std::uint64_t>(cell.at("size").whole(0));
     p.wrong = cell.at("nwrong").whole(0);
     wrong += *p.wrong;
     if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
     if (cell.holds("interval_s")) p.time_interval_s = interval_of(cell.at("interval_s"));
-    at->points.push_back(p);
+    line_like(lines, series).points.push_back(p);
   });
   if (data.title.empty()) data.title = fmt::format("{}, {} launches", collective, launches.size());
   add_verdict(

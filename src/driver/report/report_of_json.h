@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/read_run.h"
 #include "driver/report/report_data.h"
 
 #include <string>
@@ -9,6 +10,10 @@ namespace busbar {
 
 // Result files that are read for the report alone. Each throws Error(bad_config) that names the file and what is
 // missing or of another type in it; `source` names the file in the report where there are several, else it is empty.
+
+/// Adds what a benchmark wrote with -J; `source` names its file where there are several, else it is empty. With --stat
+/// the lines are the medians with their intervals. Wrong data is a FAIL; beyond that a benchmark judges nothing. Pure.
+void add_run(ReportData& data, const RunFile& run, const std::string& source);
 
 /// `compare -J`: a line per variant, and who wins at which size.
 void add_comparisons(ReportData& data, std::string_view text, const std::string& name, const std::string& source);
