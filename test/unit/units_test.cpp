@@ -4,6 +4,7 @@
 #include "common/base/units.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 #include <catch2/catch.hpp>
 

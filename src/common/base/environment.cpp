@@ -1,6 +1,7 @@
 #include "common/base/environment.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>

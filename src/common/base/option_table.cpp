@@ -1,5 +1,6 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>

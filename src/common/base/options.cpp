@@ -3,7 +3,7 @@
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/base/yaml_config.h"
 
 #include <fmt/format.h>

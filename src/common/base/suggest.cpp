@@ -1,7 +1,7 @@
 #include "common/base/suggest.h"
 
 #include "collectives/collective.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

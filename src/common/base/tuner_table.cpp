@@ -1,6 +1,7 @@
 #include "common/base/tuner_table.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 #include <cctype>
 #include <charconv>
@@ -41,13 +42,6 @@ template <std::size_t n>
 std::string list(const std::array<const char*, n>& names) {
   std::string text;
   for (std::size_t i = 0; i < n; ++i) text += (i == 0 ? "" : i + 1 == n ? " or " : ", ") + std::string(names[i]);
-  return text;
-}
-
-std::string_view without_blanks(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
 }
 
@@ -100,7 +94,7 @@ TunerRule parse_line(std::string_view text, const LineReader& reader) {
   for (std::string_view rest = text;;) {
     const std::size_t comma = rest.find(',');
     if (count == kMaxFields) reader.fail("more than " + std::to_string(kMaxFields) + " fields");
-    fields[count++] = without_blanks(rest.substr(0, comma));
+    fields[count++] = trimmed(rest.substr(0, comma));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
@@ -169,7 +163,7 @@ std::vector<TunerRule> parse_tuner_csv(std::string_view text, std::string_view f
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (without_blanks(line).empty() || line.front() == '#') continue;
+    if (trimmed(line).empty() || line.front() == '#') continue;
     rules.push_back(parse_line(line, LineReader(file, number)));
     rules.back().line = number;
   }

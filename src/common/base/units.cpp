@@ -1,6 +1,7 @@
 #include "common/base/units.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 
@@ -16,17 +17,9 @@ namespace {
   throw Error(ExitCode::bad_config, fmt::format("{} is not {}", in_quotes(text), wanted));
 }
 
-std::string_view trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 /// The power of 1024 of "", "K", "KB", "KiB", "M", ... in any case; -1 for anything else.
 int binary_power(std::string_view suffix) {
-  std::string lower;
-  for (unsigned char c : suffix) lower += static_cast<char>(std::tolower(c));
+  const std::string lower = lower_case(suffix);
   if (lower.empty() || lower == "b") return 0;
   const std::size_t power = std::string_view("kmgt").find(lower[0]);
   const std::string_view rest = std::string_view(lower).substr(1);
@@ -43,7 +36,7 @@ std::string range_words(const std::string& least, const std::string& most, bool 
 std::uint64_t parse_bytes(std::string_view text) {
   static constexpr const char* kWanted =
       "a size: a number, optionally with K, M, G or T (powers of 1024), such as 8, 1.5K or 64M";
-  const std::string_view body = trim(text);
+  const std::string_view body = trimmed(text, " \t");
   const char* const end = body.data() + body.size();
   // Plain digits first: a double would round sizes above 2^53.
   std::uint64_t whole = 0;
@@ -56,7 +49,7 @@ std::uint64_t parse_bytes(std::string_view text) {
     if (parsed.ec != std::errc{} || !std::isfinite(number) || std::signbit(number)) reject(text, kWanted);
     stop = parsed.ptr;
   }
-  const int power = binary_power(trim({stop, static_cast<std::size_t>(end - stop)}));
+  const int power = binary_power(trimmed({stop, static_cast<std::size_t>(end - stop)}, " \t"));
   if (power < 0) reject(text, kWanted);
   const int shift = 10 * power;
   if (is_whole) {
@@ -85,15 +78,6 @@ std::string format_duration(double time_s) {
   if (time_s < 48 * 3600) return fmt::format("{:.0f} h", time_s / 3600);
   return fmt::format("{:.0f} days", time_s / 86400);
 }
-
-std::string printable(std::string_view text) {
-  static constexpr std::size_t kMaxShown = 60;
-  std::string result;
-  for (unsigned char c : text.substr(0, kMaxShown)) result += c < 32 || c == 127 ? '?' : static_cast<char>(c);
-  return text.size() > kMaxShown ? result + "..." : result;
-}
-
-std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
 
 int parse_int(std::string_view text, int least, int most) {
   int value = 0;

@@ -20,12 +20,6 @@ std::string format_bytes(std::uint64_t nbytes);
 /// A duration for people: "4 s", "12 min", "3 h", "5 days".
 std::string format_duration(double time_s);
 
-/// Foreign text for messages: one line, unprintable bytes as '?', cut after 60 bytes.
-std::string printable(std::string_view text);
-
-/// printable() in quotes.
-std::string in_quotes(std::string_view text);
-
 /// A whole decimal number from `least` to `most`. Throws Error(bad_config) naming the range.
 int parse_int(std::string_view text, int least, int most = std::numeric_limits<int>::max());
 

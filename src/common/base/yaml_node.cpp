@@ -4,7 +4,7 @@
 #include "common/base/input_limits.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>

@@ -1,5 +1,7 @@
 #include "common/machine/cgroup.h"
 
+#include "common/base/text.h"
+
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -61,12 +63,6 @@ std::optional<Mount> find_mount(const fs::path& root, int version, std::string_v
   return std::nullopt;
 }
 
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n:");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 std::optional<long long> parse_number(std::string_view text) {
   long long value = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{}) return std::nullopt;
@@ -106,7 +102,7 @@ std::optional<std::string> read_trimmed(const fs::path& file) {
   if (!in) return std::nullopt;
   std::ostringstream text;
   text << in.rdbuf();
-  return std::string(trim(text.str()));
+  return std::string(trimmed(text.str()));
 }
 
 std::optional<long long> read_value(const fs::path& file, std::string_view key) {
@@ -115,7 +111,7 @@ std::optional<long long> read_value(const fs::path& file, std::string_view key) 
     const std::string_view text = line;
     if (!text.starts_with(key) || text.size() == key.size()) continue;
     const char next = text[key.size()];
-    if (next == ':' || next == ' ' || next == '\t') return parse_number(trim(text.substr(key.size())));
+    if (next == ':' || next == ' ' || next == '\t') return parse_number(trimmed(text.substr(key.size()), " \t\r\n:"));
   }
   return std::nullopt;
 }

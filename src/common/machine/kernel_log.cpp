@@ -1,5 +1,7 @@
 #include "common/machine/kernel_log.h"
 
+#include "common/base/text.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,12 +29,6 @@ std::size_t find_any_case(std::string_view text, std::string_view words) {
 }
 
 bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNone; }
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\r')) text.remove_suffix(1);
-  return text;
-}
 
 /// "[12345.678901] " or, of dmesg -T, "[Mon Sep  1 12:00:00 2025] ": what is behind it, and its time.
 bool take_brackets(std::string_view& text, std::string_view& time) {

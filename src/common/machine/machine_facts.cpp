@@ -1,6 +1,6 @@
 #include "common/machine/machine_facts.h"
 
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/machine/cores.h"
 
 #include <algorithm>

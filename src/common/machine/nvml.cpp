@@ -1,5 +1,7 @@
 #include "common/machine/nvml.h"
 
+#include "common/base/text.h"
+
 #include <cctype>
 
 namespace busbar::nvml {
@@ -81,8 +83,7 @@ std::vector<NvmlDevice> Driver::devices(std::string& problem) const {
 std::string plain_bus_id(std::string id) {
   // NVML writes eight digits of the domain, sysfs and the kernel's log four, and small letters.
   if (id.size() == 16) id.erase(0, 4);
-  for (char& c : id) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return id;
+  return lower_case(id);
 }
 
 std::string bus_id_of(const Calls& calls, NvmlDevice device) {

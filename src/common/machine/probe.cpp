@@ -55,7 +55,7 @@ std::optional<std::string> recorded_path(const Probe& probe, const std::string& 
   });
 }
 
-std::string trimmed(std::string text) {
+std::string without_end_blanks(std::string text) {
   const std::size_t end = text.find_last_not_of(" \t\r\n\f\v");
   text.erase(end == std::string::npos ? 0 : end + 1);
   return text;
@@ -104,7 +104,7 @@ std::optional<std::string> Probe::read(const std::string& path) const {
   } else if (const auto at = recorded_path(*this, path); at && !recorded->denied.contains(*at)) {
     if (const auto found = recorded->files.find(*at); found != recorded->files.end()) text = found->second;
   }
-  if (text) text = trimmed(std::move(*text));
+  if (text) text = without_end_blanks(std::move(*text));
   return text;
 }
 

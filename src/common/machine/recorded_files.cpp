@@ -1,7 +1,7 @@
 #include "common/machine/recorded_files.h"
 
 #include "common/base/error.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/probe.h"
 

@@ -1,6 +1,7 @@
 #include "common/measure/plan.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/workload.h"
 
@@ -99,8 +100,8 @@ std::string why_skipped(const Config& config, const Operation& op, const Backend
 
 std::vector<int> roots_of(const Config& config, const Collective& collective, int nranks) {
   if (!config.all_roots && config.root >= nranks) {
-    throw Error(ExitCode::bad_config, fmt::format("-r {}: there {} only {} rank{}, numbered from 0", config.root,
-                                                  nranks == 1 ? "is" : "are", nranks, nranks == 1 ? "" : "s"));
+    throw Error(ExitCode::bad_config, fmt::format("-r {}: there {} only {}, numbered from 0", config.root,
+                                                  nranks == 1 ? "is" : "are", counted(nranks, "rank")));
   }
   if (!collective.has_root) return {0};
   if (!config.all_roots) return {config.root};
@@ -305,7 +306,7 @@ std::string duration_words(const Plan& plan, const Config& config, double assume
   return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
 }
 
-std::string row_words(std::size_t n) { return fmt::format("{} row{}", n, n == 1 ? "" : "s"); }
+std::string row_words(std::size_t n) { return fmt::format("{}", counted(n, "row")); }
 
 std::string row_line(const Collective& collective, const Case& c) {
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", c.nbytes, c.problem.count, name(c.dtype),
@@ -342,9 +343,9 @@ std::string memory_lines(const Plan& plan, const Config& config, const Backend::
                                         [](const Case& a, const Case& b) { return a.nbytes < b.nbytes; });
   const std::size_t message = largest->nbytes;
   const std::size_t per_rank = arena_bytes(message, static_cast<std::size_t>(config.unalign) * sizeof(double));
-  std::string text = fmt::format("memory: {} per rank (two buffers of {} with guards), {} per host of {} rank{}\n",
-                                 format_bytes(per_rank), format_bytes(message), format_bytes(per_rank * ranks_per_host),
-                                 ranks_per_host, ranks_per_host == 1 ? "" : "s");
+  std::string text =
+      fmt::format("memory: {} per rank (two buffers of {} with guards), {} per host of {}\n", format_bytes(per_rank),
+                  format_bytes(message), format_bytes(per_rank * ranks_per_host), counted(ranks_per_host, "rank"));
   text += fmt::format("limit:  {} per rank ({})\n", format_bytes(limit.bytes_per_rank), limit.arithmetic);
   return text;
 }
@@ -380,10 +381,9 @@ std::string dry_run_text(const Plan& plan, const Config& config, const Backend::
   std::string text;
   for (const Skip& skip : plan.skipped) text += skip_line(*plan.collective, skip);
   if (plan.cases.empty()) return text + fmt::format("plan: {}: nothing to run\n", plan.collective->name);
-  const std::string head =
-      fmt::format("plan: {} on {} rank{}, {} of {} size{}\n", plan.collective->name, plan.cases.front().problem.nranks,
-                  plan.cases.front().problem.nranks == 1 ? "" : "s", row_words(plan.cases.size()), count_sizes(plan),
-                  count_sizes(plan) == 1 ? "" : "s");
+  const std::string head = fmt::format("plan: {} on {}, {} of {}\n", plan.collective->name,
+                                       counted(plan.cases.front().problem.nranks, "rank"), row_words(plan.cases.size()),
+                                       counted(count_sizes(plan), "size"));
   text = head + row_lines(plan) + text;
   if (!plan.cap_arithmetic.empty()) text += plan.cap_arithmetic + '\n';
   text += memory_lines(plan, config, limit, ranks_per_host);

@@ -1,7 +1,7 @@
 #include "common/mpi/child.h"
 
 #include "common/base/error.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/mpi/launcher.h"
 
 #include <fcntl.h>

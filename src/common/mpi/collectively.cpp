@@ -1,5 +1,6 @@
 #include "common/mpi/collectively.h"
 
+#include "common/base/text.h"
 #include "common/mpi/session.h"
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ void collectively(const Comm& comm, const std::string& step, const std::function
       others + 1 == comm.size() && (exit_code == ExitCode::bad_config || exit_code == ExitCode::not_possible);
   if (comm.rank() == speaker && !common) {
     failure.text = fmt::format("rank {} on {}, {}: {}", speaker, hostname(), step, failure.text);
-    if (others > 0) failure.text += fmt::format(" (and {} more rank{})", others, others == 1 ? "" : "s");
+    if (others > 0) failure.text += fmt::format(" (and {})", counted(others, "more rank"));
   }
   throw AgreedError(exit_code, comm.broadcast(failure.text, speaker));
 }

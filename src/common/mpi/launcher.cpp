@@ -1,6 +1,7 @@
 #include "common/mpi/launcher.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/machine/cores.h"
 
 #include <fmt/format.h>
@@ -122,7 +123,7 @@ std::string repair_oversubscription(const Launch& launch, const std::filesystem:
   const int cores = job_cores(root);
   if (launch.local_size <= cores) return {};
   constexpr const char* kVariable = "OMPI_MCA_mpi_yield_when_idle";
-  const std::string crowd = fmt::format("{} ranks on {} core{}", launch.local_size, cores, cores == 1 ? "" : "s");
+  const std::string crowd = fmt::format("{} ranks on {}", launch.local_size, counted(cores, "core"));
   if (const char* value = std::getenv(kVariable); value != nullptr) {
     const std::string_view set = value;
     const bool yields = set != "0" && set != "false";

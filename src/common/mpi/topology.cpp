@@ -1,6 +1,7 @@
 #include "common/mpi/topology.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/program_beside.h"
+#include "common/base/text.h"
 #include "common/mpi/child.h"
 #include "common/output/format.h"
 #include "common/output/report_file.h"

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/record/accept_fields.h"
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"

@@ -1,7 +1,7 @@
 #include "common/record/doctor_json.h"
 
 #include "common/base/lists.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/record/envelope.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/units.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

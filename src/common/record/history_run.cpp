@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/record/accept_fields.h"
 #include "common/record/json_fields.h"
 #include "common/record/reported_environment.h"

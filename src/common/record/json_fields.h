@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>

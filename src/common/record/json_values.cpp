@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 #include "common/base/lists.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"

@@ -1,5 +1,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/enum_words.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/watch/hang_evidence.h"
 
@@ -135,14 +136,13 @@ std::vector<std::string> blame_lines(const HangFinding& finding, const Places& p
 /// "job 4711: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; told by rank 0 on node0".
 std::string circumstances(const HangEvidence& evidence) {
   std::string text = evidence.jobid.empty() ? "" : fmt::format("job {}: ", evidence.jobid);
-  text += evidence.nprocs > 0 ? fmt::format("{} rank{}", evidence.nprocs, evidence.nprocs == 1 ? "" : "s")
-                              : "an unknown number of ranks";
+  text += evidence.nprocs > 0 ? fmt::format("{}", counted(evidence.nprocs, "rank")) : "an unknown number of ranks";
   std::size_t heard = 0;
   for (const HostEvidence& host : evidence.hosts) heard += host.ranks.size();
   // Before the watchers know each other nobody knows how many hosts there are.
   const bool is_part = evidence.host_of_rank.empty() && heard < static_cast<std::size_t>(std::max(evidence.nprocs, 0));
-  text += fmt::format("{} on {} host{}{}", is_part ? fmt::format(", {} of them", heard) : "", evidence.hosts.size(),
-                      evidence.hosts.size() == 1 ? "" : "s", is_part ? " heard from" : "");
+  text += fmt::format("{} on {}{}", is_part ? fmt::format(", {} of them", heard) : "",
+                      counted(evidence.hosts.size(), "host"), is_part ? " heard from" : "");
   const auto reached = std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
                                      [](const HostEvidence& host) { return host.reached; });
   if (static_cast<std::size_t>(reached) < evidence.hosts.size()) text += fmt::format(", {} of them reached", reached);

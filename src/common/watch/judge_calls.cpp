@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/watch/judge_scene.h"
 
@@ -105,10 +106,9 @@ Ruling rule(const std::vector<Callers>& callers, std::uint64_t number) {
       ruling.ranks.merge(numbers(callers[i].ranks));
       ruling.hosts.merge(hosts_of(callers[i].ranks));
     }
-    ruling.sentence =
-        fmt::format("{} call{} {} with {}, as {} rank{} do{}", who(odd.ranks), odd.ranks.size() == 1 ? "s" : "",
-                    operation(odd.call, number), differences(odd.call, usual.call), usual.ranks.size(),
-                    usual.ranks.size() == 1 ? "" : "s", tail);
+    ruling.sentence = fmt::format("{} call{} {} with {}, as {} do{}", who(odd.ranks), odd.ranks.size() == 1 ? "s" : "",
+                                  operation(odd.call, number), differences(odd.call, usual.call),
+                                  counted(usual.ranks.size(), "rank"), tail);
   } else {
     ruling.sentence = fmt::format("{} call{} {}, {} call{} {}: no majority tells which is right{}", who(usual.ranks),
                                   usual.ranks.size() == 1 ? "s" : "", operation(usual.call, number), who(odd.ranks),

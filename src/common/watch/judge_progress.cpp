@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/watch/judge_scene.h"
 
@@ -56,8 +57,8 @@ std::optional<Ruling> find_not_joined(const Scene& scene) {
                             doing(*behind.front()->flight));
   }
   const std::size_t waiters = scene.ranks.size() - behind.size();
-  ruling.sentence = fmt::format("{}; {} rank{} wait{} in {}", sentence, waiters, waiters == 1 ? "" : "s",
-                                waiters == 1 ? "s" : "", name(waiting_in_init.front()->flight->phase));
+  ruling.sentence = fmt::format("{}; {} wait{} in {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
+                                name(waiting_in_init.front()->flight->phase));
   return ruling;
 }
 
@@ -73,13 +74,13 @@ std::optional<Ruling> find_init_stuck(const Scene& scene) {
   const FlightState& f = *still.front()->flight;
   const std::string where = doing(f);
   if (through.empty()) {
-    ruling.sentence = fmt::format("all {} rank{} heard from {} {}", still.size(), still.size() == 1 ? "" : "s",
-                                  still.size() == 1 ? "is" : "are", where);
+    ruling.sentence =
+        fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), still.size() == 1 ? "is" : "are", where);
   } else {
     ruling.ranks = numbers(still);
     ruling.hosts = hosts_of(still);
-    ruling.sentence = fmt::format("{} {} still {}; {} other{} left it", who(still), still.size() == 1 ? "is" : "are",
-                                  where, through.size(), through.size() == 1 ? "" : "s");
+    ruling.sentence = fmt::format("{} {} still {}; {} left it", who(still), still.size() == 1 ? "is" : "are", where,
+                                  counted(through.size(), "other"));
   }
   ruling.sentence += unheard_words(scene);
   for (const HostEvidence* host : scene.reached) {
@@ -282,11 +283,11 @@ std::optional<Ruling> find_stuck_inside(const Scene& scene) {
   ruling.verdict = Verdict::stuck_inside;
   const FlightState& f = *largest->front()->flight;
   const std::string where = inside(f) ? "inside " + operation(*f.call, f.entered) : doing(f);
-  ruling.sentence = levels.size() == 1
-                        ? fmt::format("all {} rank{} {} {}, and none comes out", total, total == 1 ? "" : "s",
-                                      total == 1 ? "is" : "are", where)
-                        : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows",
-                                      largest->size(), total, where);
+  ruling.sentence =
+      levels.size() == 1
+          ? fmt::format("all {} {} {}, and none comes out", counted(total, "rank"), total == 1 ? "is" : "are", where)
+          : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows", largest->size(), total,
+                        where);
   ruling.sentence += absent_words(scene);
   return ruling;
 }

@@ -1,6 +1,7 @@
 #include "common/watch/judge_scene.h"
 
 #include "common/base/compress_list.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>
@@ -296,7 +297,7 @@ std::string unheard_words(const Scene& scene) {
   return scene.unheard.empty() ? "" : fmt::format("; {} not heard from", rank_words(scene.unheard));
 }
 
-std::string count_words(std::size_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+std::string count_words(std::size_t ranks) { return fmt::format("{}", counted(ranks, "rank")); }
 
 std::string seconds(double time_s) {
   return time_s < 10 ? fmt::format("{:.1f} s", time_s) : fmt::format("{:.0f} s", time_s);

@@ -1,5 +1,6 @@
 #include "common/watch/local_evidence.h"
 
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/answer_within.h"
 #include "common/machine/cgroup.h"
@@ -245,8 +246,8 @@ void look_at_counters(std::vector<Trouble>& troubles, const Counters& before, co
         troubles.push_back({Kind::notice, fmt::format("TCP sent {} segments again during the job", more)});
     } else if (last_part(name) == "link_downed" && value_of(now, std::string(first_parts(name)) + "/down") == 0) {
       const std::string_view port = first_parts(name);
-      troubles.push_back({Kind::hardware, fmt::format("{} port {} went down {} time{} during the job",
-                                                      first_parts(port), last_part(port), more, more == 1 ? "" : "s")});
+      troubles.push_back({Kind::hardware, fmt::format("{} port {} went down {} during the job", first_parts(port),
+                                                      last_part(port), counted(more, "time"))});
     } else {
       troubles.push_back({Kind::notice, fmt::format("{} grew by {} during the job", name, more)});
     }

@@ -1,7 +1,7 @@
 #include "common/watch/peer_address.h"
 
 #include "common/base/error.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/machine/network.h"
 #include "common/watch/peer_socket.h"
 

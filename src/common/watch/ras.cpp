@@ -2,6 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/watch/ras_answer.h"
 
 #include <fmt/format.h>
@@ -270,8 +271,6 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-std::string plural(std::int64_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
-
 /// RAS lists a group's ranks where they are few; those of a single other group are the rest, but for the missing ones.
 void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& c) {
   RasAnswer::Group* unlisted = nullptr;
@@ -297,7 +296,7 @@ void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& 
 }
 
 std::string who(const RasAnswer::Group& group) {
-  if (group.ranks.empty() || group.ranks.size() > 64) return plural(group.size, "rank");
+  if (group.ranks.empty() || group.ranks.size() > 64) return counted(group.size, "rank");
   return fmt::format("rank{} {}", group.ranks.size() == 1 ? "" : "s", compress_ranks(group.ranks));
 }
 
@@ -322,11 +321,11 @@ class Evidence {
       say("{} gave RAS no data (stopped, or gone for less than a minute)", described(p));
     }
     for (RasAnswer::Communicator& c : answer_.communicators) tell_of(c);
-    if (answer_.timeouts > 0) say("{} inside RAS while it gathered data", plural(answer_.timeouts, "timeout"));
+    if (answer_.timeouts > 0) say("{} inside RAS while it gathered data", counted(answer_.timeouts, "timeout"));
     tell_movement();
     if (evidence_.lines.empty()) {
       say("NCCL {}: {}, no rank missing, none behind", answer_.version,
-          plural(static_cast<std::int64_t>(answer_.communicators.size()), "communicator"));
+          counted(static_cast<std::int64_t>(answer_.communicators.size()), "communicator"));
     }
     tidy();
     return std::move(evidence_);
@@ -392,7 +391,7 @@ class Evidence {
     if (more == 0) {
       say("no rank launched anything between the two answers");
     } else {
-      say("{} launched between the two answers", plural(more, "operation"));
+      say("{} launched between the two answers", counted(more, "operation"));
     }
   }
 

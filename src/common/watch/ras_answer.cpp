@@ -1,7 +1,7 @@
 #include "common/watch/ras_answer.h"
 
 #include "common/base/input_limits.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
 using Words = std::vector<std::string_view>;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == kNone) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 Words split_words(std::string_view line) {
   Words words;

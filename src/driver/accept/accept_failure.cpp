@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/watch/hang_json.h"
 #include "driver/compare/launch_rounds.h"
 

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
 #include "driver/compare/launch_rounds.h"
@@ -125,7 +126,7 @@ std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
     text += fmt::format("# about {} once, again and again for {}\n", format_duration(total_s),
                         format_duration(plan.repeat_for_s));
   } else {
-    text += fmt::format("# {} step{}{}, about {}{}\n", steps.size(), steps.size() == 1 ? "" : "s",
+    text += fmt::format("# {}{}, about {}{}\n", counted(steps.size(), "step"),
                         launches ? fmt::format(" in {} launches", parts.size()) : "", format_duration(total_s),
                         plan.max_time_s > 0 ? fmt::format(", at most {}", format_duration(plan.max_time_s)) : "");
   }

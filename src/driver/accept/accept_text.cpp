@@ -2,6 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/record/accept_result.h"
@@ -308,8 +309,7 @@ std::string run_text(const AcceptResult& result) {
   std::vector<std::string> parts;
   const std::string& title = result.plan.title;
   parts.push_back(fmt::format("plan {}{}", title.empty() ? "" : title + ", ", result.plan.file));
-  parts.push_back(fmt::format("{} rank{} on {}", nranks, nranks == 1 ? "" : "s",
-                              names.empty() ? "no host" : compress_hosts(names)));
+  parts.push_back(fmt::format("{} on {}", counted(nranks, "rank"), names.empty() ? "no host" : compress_hosts(names)));
   if (!result.hosts.empty() && !result.hosts.front().device.empty()) parts.push_back(result.hosts.front().device);
   if (!result.platform.empty()) parts.push_back("platform " + result.platform);
   if (!result.library.empty()) parts.push_back(result.library);

@@ -3,6 +3,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/join_nodes.h"
@@ -201,8 +202,7 @@ void judge_counters(const AcceptResult& result, CriterionResults& criteria) {
   }
   if (moved > 0) return;
   criteria.push_back(about(Criterion::counters, Stage::doctor, Outcome::pass));
-  criteria.back().found =
-      fmt::format("no error counter moved on {} host{}", result.hosts.size(), result.hosts.size() == 1 ? "" : "s");
+  criteria.back().found = fmt::format("no error counter moved on {}", counted(result.hosts.size(), "host"));
   criteria.back().wanted = "unmoved";
 }
 

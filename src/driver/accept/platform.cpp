@@ -2,7 +2,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/lists.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "driver/accept/plan_cell.h"
@@ -197,8 +197,8 @@ bool speaks_of(const PlatformEntry& e, const Platform& platform, const std::stri
 }
 
 std::string why_nothing(const Platform& platform, const std::string& network, const Cell& cell) {
-  return fmt::format("{} has no number for {} at {} bytes on {} node{} with {} ranks{}", platform.name, cell.collective,
-                     cell.nbytes, cell.nhosts, cell.nhosts == 1 ? "" : "s", cell.nranks,
+  return fmt::format("{} has no number for {} at {} bytes on {} with {} ranks{}", platform.name, cell.collective,
+                     cell.nbytes, counted(cell.nhosts, "node"), cell.nranks,
                      cell.nhosts == 1 ? "" : fmt::format(" over {}", network.empty() ? "an unknown network" : network));
 }
 

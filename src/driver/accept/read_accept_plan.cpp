@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "common/measure/plan.h"

@@ -1,4 +1,5 @@
 #include "common/backends/backend_traits.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
@@ -293,9 +294,8 @@ std::string title(const Comparison& comparison) {
   text += fmt::format(" {}", name(first.dtype));
   if (first.op) text += fmt::format(" {}", name(*first.op));
   if (comparison.collective->has_root) text += fmt::format(" root {}", first.root);
-  return text + fmt::format(", {}, {} ranks on {} node{}",
-                            comparison.cases.front().in_place ? "in place" : "out of place", comparison.nranks,
-                            comparison.nnodes, comparison.nnodes == 1 ? "" : "s");
+  return text + fmt::format(", {}, {} ranks on {}", comparison.cases.front().in_place ? "in place" : "out of place",
+                            comparison.nranks, counted(comparison.nnodes, "node"));
 }
 
 std::string compare_header(const RunInfo& info, double delta) {

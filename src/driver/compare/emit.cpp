@@ -3,6 +3,7 @@
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
@@ -372,8 +373,6 @@ void say(const std::string& text) {
   if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
-std::string plural(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
-
 /// The sizes at which a table has an entry of its own.
 std::vector<Emitted::Target> changed_sizes(std::span<const Comparison> comparisons) {
   std::vector<Emitted::Target> targets;
@@ -426,7 +425,7 @@ void emit_ompi_rules(const std::string& path, std::span<const Comparison> compar
   say(
       fmt::format("#\n# wrote {}: {} for {} ranks\n# use it: mpirun --mca coll_tuned_use_dynamic_rules 1 --mca "
                   "coll_tuned_dynamic_rules_filename {} ...\n",
-                  written, plural(forced, "rule"), comparisons.front().nranks, written));
+                  written, counted(forced, "rule"), comparisons.front().nranks, written));
   files.push_back(emitted(Emitted::Kind::ompi_rules, written, comparisons));
 }
 
@@ -441,7 +440,7 @@ void emit_tuner(const std::string& path, std::span<const Comparison> comparisons
   std::string use;
   for (const auto& [name, value] : variables) use += fmt::format("{}={} ", name, value);
   say(fmt::format("#\n# wrote {}: {}\n{}# use it: {}mpirun ... (with -x for each where the launcher needs it)\n",
-                  written, plural(table.rules.size(), "line"), left_out, use));
+                  written, counted(table.rules.size(), "line"), left_out, use));
   files.push_back(emitted(Emitted::Kind::tuner, written, comparisons));
 }
 

@@ -2,9 +2,8 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/split_text.h"
 #include "common/base/suggest.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

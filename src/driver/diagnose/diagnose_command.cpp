@@ -1,7 +1,7 @@
 #include "driver/diagnose/diagnose_command.h"
 
 #include "common/base/error.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/job/before_session.h"
 #include "common/mpi/launcher.h"
 #include "common/output/table.h"

@@ -2,8 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
-#include "common/base/units.h"
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/network.h"

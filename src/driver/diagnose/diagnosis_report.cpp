@@ -1,9 +1,8 @@
 #include "driver/diagnose/diagnosis_report.h"
 
 #include "common/base/compress_list.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
-#include "common/base/units.h"
-#include "common/base/utf8.h"
 #include "common/mpi/session.h"
 #include "common/output/report_file.h"
 #include "common/record/envelope.h"
@@ -148,8 +147,8 @@ std::string files(const Diagnosis& diagnosis) {
     nccl += file.nccl_lines;
     unknown += file.unknown_lines;
   }
-  return fmt::format("\nRead {} file{}: {} lines, {} of NCCL, {} of them not understood\n", diagnosis.files.size(),
-                     diagnosis.files.size() == 1 ? "" : "s", all, nccl, unknown);
+  return fmt::format("\nRead {}: {} lines, {} of NCCL, {} of them not understood\n",
+                     counted(diagnosis.files.size(), "file"), all, nccl, unknown);
 }
 
 /// The files that the claims rest on: others may hold more.

@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "driver/diagnose/log_findings.h"
 
 #include <fmt/format.h>
@@ -70,8 +71,8 @@ LogFinding divergence_finding(const LogView& view, std::size_t comm) {
     finding.evidence.push_back(fmt::format("{}: {}", others, divergence.majority_call));
   }
   if (divergence.shift != 0) {
-    finding.evidence.push_back(fmt::format("the sequence of {} is shifted by {} call{}: it {} {}", who,
-                                           std::abs(divergence.shift), std::abs(divergence.shift) == 1 ? "" : "s",
+    finding.evidence.push_back(fmt::format("the sequence of {} is shifted by {}: it {} {}", who,
+                                           counted(std::abs(divergence.shift), "call"),
                                            divergence.shift > 0 ? "skipped" : "made",
                                            divergence.shift > 0 ? "what the others called" : "calls of its own"));
   }

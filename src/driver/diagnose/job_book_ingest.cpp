@@ -1,4 +1,4 @@
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/log_scan.h"

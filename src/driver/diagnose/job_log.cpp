@@ -1,6 +1,7 @@
 #include "driver/diagnose/job_log.h"
 
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_findings.h"
 
@@ -90,11 +91,10 @@ LogFinding nothing_wrong(const LogView& view) {
   finding.verdict = Verdict::ok;
   const std::size_t seen = view.rank_map.rank_actors.size();
   const int nranks = view.rank_map.nranks;
-  finding.sentence =
-      seen == 0 ? "nothing wrong, in lines that tell no rank"
-                : fmt::format("nothing wrong in what {} of {} say{}", seen,
-                              nranks > 0 ? fmt::format("{} rank{}", nranks, nranks == 1 ? "" : "s") : "the ranks",
-                              seen == 1 ? "s" : "");
+  finding.sentence = seen == 0 ? "nothing wrong, in lines that tell no rank"
+                               : fmt::format("nothing wrong in what {} of {} say{}", seen,
+                                             nranks > 0 ? fmt::format("{}", counted(nranks, "rank")) : "the ranks",
+                                             seen == 1 ? "s" : "");
   std::size_t compared = 0;
   std::uint64_t calls = 0;
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
@@ -109,8 +109,8 @@ LogFinding nothing_wrong(const LogView& view) {
                     view.lags[i]->at_front.size() == 1 ? "is" : "are", view.lags[i]->front - view.lags[i]->least));
   }
   if (compared > 0) {
-    finding.evidence.insert(finding.evidence.begin(), fmt::format("{} calls on {} communicator{} agree", calls,
-                                                                  compared, compared == 1 ? "" : "s"));
+    finding.evidence.insert(finding.evidence.begin(),
+                            fmt::format("{} calls on {} agree", calls, counted(compared, "communicator")));
     finding.missing.emplace_back(
         "whether the last calls ended, which NCCL does not log: if the job hangs, it is inside the last call");
     finding.next.emplace_back("if it hangs: PyTorch's watchdog lines, or echo 'verbose status' | nc localhost 28028");

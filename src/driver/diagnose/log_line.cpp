@@ -1,6 +1,6 @@
 #include "driver/diagnose/log_line.h"
 
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/log_scan.h"

@@ -1,6 +1,6 @@
 #include "driver/diagnose/nccl_warnings.h"
 
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "driver/diagnose/log_scan.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "driver/diagnose/setting_rules.h"
 
 #include "common/base/lists.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>

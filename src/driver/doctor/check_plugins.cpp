@@ -1,6 +1,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"

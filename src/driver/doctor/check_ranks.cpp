@@ -1,5 +1,5 @@
 #include "common/base/compress_list.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/machine_facts.h"
 #include "common/mpi/launcher.h"

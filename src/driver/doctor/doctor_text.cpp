@@ -1,8 +1,8 @@
 #include "driver/doctor/doctor_text.h"
 
 #include "common/base/compress_list.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 #include "common/record/node_report.h"
 #include "driver/doctor/counters.h"
 
@@ -90,10 +90,6 @@ std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, co
 
 namespace {
 
-std::string plural(std::size_t count, std::string_view word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
 std::string title_of(const std::string& check, const std::string& subject, const std::vector<int>& ranks) {
   std::string title = check + (subject.empty() ? "" : " " + subject);
   if (!ranks.empty()) title += fmt::format(" (rank{} {})", ranks.size() == 1 ? "" : "s", compress_ranks(ranks));
@@ -118,7 +114,7 @@ std::string values_text(const DoctorFinding::Unequal& unequal) {
     const auto& [value, places] = unequal.values[i];
     // The many need no names; where it is even, nobody knows who is odd.
     const bool many = i == 0 && places.size() > 2 && places.size() > unequal.values[1].places.size();
-    words.push_back(fmt::format("{} on {}", value, many ? plural(places.size(), "node") : compress_hosts(places)));
+    words.push_back(fmt::format("{} on {}", value, many ? counted(places.size(), "node") : compress_hosts(places)));
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -182,7 +178,7 @@ std::string change_line(const ChangedRow& change) {
 
 std::string doctor_text(const DoctorFinding& finding) {
   return fmt::format("doctor: {}: {}; {} FAIL, {} WARN, {} SKIP, {} OK\n", doctor_word(finding.outcome),
-                     plural(finding.nodes, "node"), count_lines(finding, Outcome::fail),
+                     counted(finding.nodes, "node"), count_lines(finding, Outcome::fail),
                      count_lines(finding, Outcome::warn), count_lines(finding, Outcome::skip), finding.ok) +
          unequal_text(finding) + lines_text(finding, false) + lines_text(finding, true);
 }

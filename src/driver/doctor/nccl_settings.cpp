@@ -1,7 +1,7 @@
 #include "driver/doctor/nccl_settings.h"
 
-#include "common/base/split_text.h"
 #include "common/base/suggest.h"
+#include "common/base/text.h"
 #include "driver/diagnose/setting_rules.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
-#include "common/base/split_text.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/session_job.h"
 #include "common/measure/workload.h"
@@ -102,8 +102,7 @@ std::string describe(const SentMatrix& sent) {
   if (alike.empty()) return "nothing";
   if (alike.size() == 1) {
     const Sent& all = alike.begin()->first;
-    return fmt::format("{} message{}, {} per rank", all.messages, all.messages == 1 ? "" : "s",
-                       format_bytes(all.nbytes));
+    return fmt::format("{}, {} per rank", counted(all.messages, "message"), format_bytes(all.nbytes));
   }
   std::vector<std::pair<std::vector<std::size_t>, Sent>> groups;
   for (const auto& [amount_sent, ranks] : alike) groups.emplace_back(ranks, amount_sent);

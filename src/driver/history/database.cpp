@@ -1,8 +1,7 @@
 #include "driver/history/database.h"
 
 #include "common/base/error.h"
-#include "common/base/units.h"
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>

@@ -1,7 +1,7 @@
 #include "driver/history/history.h"
 
 #include "common/base/error.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 

@@ -4,6 +4,7 @@
 #include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/suggest.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"

@@ -1,8 +1,7 @@
 #include "driver/history/history_output.h"
 
-#include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 #include "common/output/format.h"
 #include "common/record/json_values.h"
 #include "driver/history/history_setup.h"

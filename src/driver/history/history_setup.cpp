@@ -1,8 +1,7 @@
 #include "driver/history/history_setup.h"
 
 #include "common/base/error.h"
-#include "common/base/lists.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,8 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/read_file.h"
-#include "common/base/split_text.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

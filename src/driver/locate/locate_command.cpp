@@ -5,6 +5,7 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"

@@ -1,5 +1,6 @@
 #include "driver/locate/locate_text.h"
 
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/run_envelope.h"
 #include "common/record/culprit.h"
@@ -76,11 +77,10 @@ std::string measured_text(const LocateRun& run) {
   const LocateFinding& f = run.located.finding;
   std::string text;
   if (run.shape.repetitions > 0) {
-    text +=
-        fmt::format("# {} {}s; {} rounds ({}{}) in {:.1f} s; messages of {} on {} link{} of a pair, {} repetitions\n",
-                    run.located.units.size(), name(run.located.unit), f.rounds, rounds_text(run),
-                    run.rounds_left_out > 0 ? ", ..." : "", run.time_s, format_bytes(run.shape.nbytes), run.links,
-                    run.links == 1 ? "" : "s", run.shape.repetitions);
+    text += fmt::format("# {} {}s; {} rounds ({}{}) in {:.1f} s; messages of {} on {} of a pair, {} repetitions\n",
+                        run.located.units.size(), name(run.located.unit), f.rounds, rounds_text(run),
+                        run.rounds_left_out > 0 ? ", ..." : "", run.time_s, format_bytes(run.shape.nbytes),
+                        counted(run.links, "link"), run.shape.repetitions);
   }
   text += fmt::format(
       "# noise {:.1f} %, slow below {:.2f} of the median {}; seed {}; {:.2g} of {} would be blamed by "

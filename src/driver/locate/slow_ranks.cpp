@@ -1,5 +1,6 @@
 #include "driver/locate/slow_ranks.h"
 
+#include "common/base/text.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 
@@ -138,8 +139,8 @@ RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fa
   if (cold_caches) finding.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) {
-      finding.skipped.push_back(fmt::format("solo probes: {} rank{} on {}, too few to compare", equal.size(),
-                                            equal.size() == 1 ? "" : "s", device));
+      finding.skipped.push_back(
+          fmt::format("solo probes: {} on {}, too few to compare", counted(equal.size(), "rank"), device));
       continue;
     }
     finding.outcome = worse(finding.outcome, Outcome::pass);
@@ -184,8 +185,7 @@ RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_
   constexpr double kOfWork = 0.1;
   RankFinding finding;
   if (ranks.size() < kFewestEqual) {
-    finding.skipped.push_back(
-        fmt::format("arrival: {} rank{}, too few to tell who is late", ranks.size(), ranks.size() == 1 ? "" : "s"));
+    finding.skipped.push_back(fmt::format("arrival: {}, too few to tell who is late", counted(ranks.size(), "rank")));
     return finding;
   }
   if (take_turns || cores_are_shared(ranks)) {

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/read_file.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/job/before_session.h"
 #include "common/mpi/launcher.h"
 #include "common/output/report_file.h"

@@ -3,6 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"

@@ -1,7 +1,7 @@
 #include "driver/report/report_of_accept.h"
 
 #include "common/base/compress_list.h"
-#include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/culprit.h"
 #include "common/record/reported_environment.h"

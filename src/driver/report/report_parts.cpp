@@ -2,7 +2,7 @@
 
 #include "collectives/collective.h"
 #include "common/base/compress_list.h"
-#include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>

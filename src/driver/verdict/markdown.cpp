@@ -1,5 +1,5 @@
+#include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/utf8.h"
 #include "common/output/format.h"
 #include "driver/verdict/result_formats.h"
 

@@ -1,4 +1,4 @@
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 #include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>

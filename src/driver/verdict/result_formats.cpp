@@ -1,8 +1,8 @@
 #include "driver/verdict/result_formats.h"
 
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
-#include "common/base/utf8.h"
 #include "common/output/csv_report.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/suggest.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/mpi/launcher.h"
 #include "driver/command/subcommand.h"
 

@@ -1,7 +1,7 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 
 #include "common/base/error.h"
-#include "common/base/units.h"
+#include "common/base/text.h"
 #include "common/mpi/mpi_handle.h"
 
 #include <fmt/format.h>

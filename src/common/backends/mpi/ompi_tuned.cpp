@@ -2,6 +2,7 @@
 
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/mpi/mpi_handle.h"
 #include "common/mpi/session.h"

@@ -1,4 +1,4 @@
-#include "common/base/utf8.h"
+#include "common/base/text.h"
 
 #include <cstddef>
 
@@ -51,5 +51,14 @@ std::string without_controls(std::string text, bool keeps_newlines) {
   }
   return text;
 }
+
+std::string printable(std::string_view text) {
+  static constexpr std::size_t kMaxShown = 60;
+  std::string result;
+  for (unsigned char c : text.substr(0, kMaxShown)) result += c < 32 || c == 127 ? '?' : static_cast<char>(c);
+  return text.size() > kMaxShown ? result + "..." : result;
+}
+
+std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
 
 }  // namespace busbar

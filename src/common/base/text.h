@@ -1,0 +1,73 @@
+#pragma once
+
+#include "common/base/text.h"
+
+#include <algorithm>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// What stands between separators, as views of `text`; nothing behind a last one ("a,,b," has the parts a, "" and b).
+inline std::vector<std::string_view> split_text(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    parts.push_back(text.substr(0, text.find(separator)));
+    text.remove_prefix(std::min(text.size(), parts.back().size() + 1));
+  }
+  return parts;
+}
+
+/// The same with what stands behind the last separator, empty or not: "a,," has the parts a, "" and "".
+inline std::vector<std::string_view> split_list(std::string_view text, char separator = ',') {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// In lower case, ASCII letters only.
+inline std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+/// Without the blanks before and behind it.
+constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n\f\v") {
+  const std::size_t first = text.find_first_not_of(blanks);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+/// "1 rank", "3 ranks".
+std::string counted(std::integral auto n, std::string_view noun) {
+  return std::to_string(n).append(1, ' ').append(noun).append(n == 1 ? "" : "s");
+}
+
+/// Words with a separator between them.
+inline std::string joined_words(const std::vector<std::string>& words, std::string_view separator = " ") {
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : separator).append(word);
+  return text;
+}
+
+/// Foreign text for messages: one line, unprintable bytes as '?', cut after 60 bytes.
+std::string printable(std::string_view text);
+
+/// printable() in quotes.
+std::string in_quotes(std::string_view text);
+
+/// The text with every byte that is no UTF-8 replaced by U+FFFD: host names and messages of libraries come from
+/// outside, and XML, Prometheus and SQLite readers refuse a file for one such byte.
+std::string valid_utf8(std::string_view text);
+
+/// The text with '?' for what steers a terminal: nothing in a foreign text may.
+std::string without_controls(std::string text, bool keeps_newlines = false);
+
+}  // namespace busbar
