@@ -71,6 +71,7 @@ void visit_fields(auto&& visit, SkippedCell& s) {
   visit("scope", s.scope);
   visit("dtype", s.dtype);
   visit("op", s.op);
+  visit("root", s.root, -1);
   visit("reason", s.reason);
 }
 

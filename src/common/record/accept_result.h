@@ -14,16 +14,6 @@
 
 namespace busbar {
 
-/// Sizes of a plan's cell that could not be measured, and why.
-struct SkippedCell {
-  std::string cell;
-  Stage stage = Stage::whole;
-  std::string scope;
-  std::string dtype;
-  std::string op;
-  std::string reason;
-};
-
 /// How one launch, or one stage of a job, ended when it did not end well.
 struct StageFailure {
   Stage stage = Stage::whole;

@@ -77,6 +77,17 @@ struct Cell {
   std::optional<int> straggler;     ///< rank that the statistics name
 };
 
+/// Sizes that could not be measured, and why.
+struct SkippedCell {
+  std::string cell;  ///< of accept's plan, as stage and scope
+  Stage stage = Stage::whole;
+  std::string scope;
+  std::string dtype;
+  std::string op;
+  std::string reason;
+  int root = -1;  ///< -1: it has none
+};
+
 /// Which cell it is, whatever came out: equal for the same one of another run. It refers to the cell.
 inline auto identity(const Cell& c) {
   return std::tie(c.stage, c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes, c.count, c.in_place);

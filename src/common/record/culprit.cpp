@@ -12,11 +12,6 @@ namespace {
 using Side = Culprit::Side;
 using What = Culprit::What;
 
-std::string unit_name(int unit, std::span<const std::string> names) {
-  const auto i = static_cast<std::size_t>(unit);
-  return unit >= 0 && i < names.size() ? names[i] : fmt::format("unit {}", unit);
-}
-
 std::string of_median(const Culprit& culprit) {
   if (culprit.ratio < 0.005) return "";  // "0.00 of the median" tells nothing
   const std::string error = culprit.ratio_error > 0 ? fmt::format(" +- {:.2f}", culprit.ratio_error) : "";
@@ -57,9 +52,17 @@ std::string alone(const Culprit& culprit) {
 
 }  // namespace
 
-std::string who(const Culprit& culprit, std::span<const std::string> names) {
+std::vector<std::string> unit_names(const Culprit& culprit, std::span<const std::string> names) {
   std::vector<std::string> units;
-  for (const int unit : culprit.units) units.push_back(unit_name(unit, names));
+  for (const int unit : culprit.units) {
+    const auto i = static_cast<std::size_t>(unit);
+    units.push_back(unit >= 0 && i < names.size() ? names[i] : fmt::format("unit {}", unit));
+  }
+  return units;
+}
+
+std::string who(const Culprit& culprit, std::span<const std::string> names) {
+  std::vector<std::string> units = unit_names(culprit, names);
   if (units.size() > 4) {
     const std::size_t more = units.size() - 3;
     units.resize(3);

@@ -77,6 +77,9 @@ struct PairCell {
 /// transmit side". `names`: of the units; one without is "unit 5".
 std::string describe(const Culprit& culprit, std::span<const std::string> names);
 
+/// The names of its units.
+std::vector<std::string> unit_names(const Culprit& culprit, std::span<const std::string> names);
+
 /// The first part of it: "node31", "node3 - node7", "node3 or node7".
 std::string who(const Culprit& culprit, std::span<const std::string> names);
 

@@ -137,8 +137,11 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
     busbar.at("wrong").each([&](const JsonPlace& wrong) { run.wrong_texts.push_back(wrong_words(wrong)); });
   }
   busbar.at("skipped").each([&](const JsonPlace& skip) {
-    run.skipped.push_back({skip.at("dtype").text(), skip.at("op").text(),
-                           static_cast<int>(skip.at("root").whole(-1, kMostRanks)), skip.at("reason").text()});
+    SkippedCell& skipped = run.skipped.emplace_back();
+    skipped.dtype = skip.at("dtype").text();
+    skipped.op = skip.at("op").text();
+    skipped.root = static_cast<int>(skip.at("root").whole(-1, kMostRanks));
+    skipped.reason = skip.at("reason").text();
   });
 }
 

@@ -9,14 +9,6 @@
 
 namespace busbar {
 
-/// Rows that a run left out.
-struct RunSkip {
-  std::string dtype;
-  std::string op;
-  int root = -1;
-  std::string reason;
-};
-
 /// Where a rank ran.
 struct RunDevice {
   int rank = 0;
@@ -51,7 +43,7 @@ struct RunFile {
   std::optional<double> spin_s;    ///< the slowest host's canary of computing
   std::optional<double> copy_s;    ///< and of copying
   std::vector<Cell> cells;         ///< a placement that was not measured has none; without --stat no epochs
-  std::vector<RunSkip> skipped;
+  std::vector<SkippedCell> skipped;
 };
 
 /// Reads the text of such a file. Throws Error(bad_config) that names the file and what is missing or of another type

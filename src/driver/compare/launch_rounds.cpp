@@ -50,7 +50,7 @@ const Cell* find_cell(const RunFile& run, const Cell& like) {
 }
 
 std::string why_missing(const RunFile& run, const Cell& like) {
-  for (const RunSkip& skip : run.skipped) {
+  for (const SkippedCell& skip : run.skipped) {
     if (skip.dtype == like.dtype && skip.op == like.op && skip.root == like.root) return skip.reason;
   }
   return "the launch did not measure this row";

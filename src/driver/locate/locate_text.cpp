@@ -266,15 +266,9 @@ std::string matrix_text(const AcceptResult::Located& located) {
 
 namespace {
 
-Json names_of(const std::vector<int>& units, const std::vector<std::string>& names) {
-  Json json = Json::array();
-  for (const int unit : units) json.push_back(names.at(unit));
-  return json;
-}
-
 Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
   return {{"what", word(kCulpritWords, c.what)},
-          {"units", names_of(c.units, names)},
+          {"units", unit_names(c, names)},
           {"outcome", name(c.outcome)},
           {"text", describe(c, names)},
           {"side", word(kSideWords, c.side)},

@@ -188,7 +188,7 @@ ReportRun how(const RunFile& run) {
   add_fact(how, "disturbance", run.flags);
   add_fact(how, "remarks", run.remarks);
   std::vector<std::string> skipped;
-  for (const RunSkip& skip : run.skipped) skipped.push_back(type_words(skip.dtype, skip.op) + ": " + skip.reason);
+  for (const SkippedCell& skip : run.skipped) skipped.push_back(type_words(skip.dtype, skip.op) + ": " + skip.reason);
   add_fact(how, "skipped", skipped);
   add_fact(how, "environment", run.environment);
   return how;

@@ -1,6 +1,7 @@
 #include "driver/verdict/tool_result.h"
 
 #include "common/base/compress_list.h"
+#include "common/base/lists.h"
 #include "common/record/culprit.h"
 
 #include <fmt/format.h>
@@ -36,10 +37,7 @@ struct CheckSum {
   }
 
   void blame(const std::vector<std::string>& names) {
-    for (const std::string& place : names) {
-      const std::string host = place.substr(0, place.find(' '));  // "node17 rank 3"
-      if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
-    }
+    for (const std::string& place : names) add_once(hosts, place.substr(0, place.find(' ')));  // "node17 rank 3"
   }
 };
 
@@ -77,15 +75,6 @@ std::vector<DoctorFinding::Unequal::Value> odd_values(const DoctorFinding::Unequ
   return {unequal.values.begin() + 1, unequal.values.end()};
 }
 
-std::vector<std::string> names_of(const std::vector<int>& units, const std::vector<std::string>& names) {
-  std::vector<std::string> found;
-  for (const int unit : units) {
-    const auto index = static_cast<std::size_t>(unit);
-    found.push_back(unit >= 0 && index < names.size() ? names[index] : std::to_string(unit));
-  }
-  return found;
-}
-
 CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::vector<std::string>& units) {
   CriterionResult c;
   c.criterion = Criterion::pairs;
@@ -94,7 +83,7 @@ CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::v
   c.outcome = culprit.outcome;
   c.found = describe(culprit, units);
   // A fabric that is slow only under load is not the fault of a host.
-  if (unit == UnitKind::host && culprit.what != Culprit::What::contention) c.hosts = names_of(culprit.units, units);
+  if (unit == UnitKind::host && culprit.what != Culprit::What::contention) c.hosts = unit_names(culprit, units);
   return c;
 }
 
