@@ -112,7 +112,7 @@ def busy(rank, kind):
 
 NODE2 = ("node2",)
 FAULTS = [
-    # The default's own limit: with 6 s a machine that stands still for 6 s is no false alarm.
+    # The default's own limit: with 6 s a machine that stands still for 6 s is not a false alarm.
     Fault("healthy", "none", options=SHORT, limit_s=30, codes=(0,)),
     Fault("slow_link", "a link at a tenth", command("rate", "node2", "both", "100mbit"), options=SHORT, codes=(0,),
           wait_s=120),

@@ -79,7 +79,7 @@ def complaints(path, text, rooms):
 
 
 def self_check(rooms):
-    """Each rule is seen to fire: a rule that cannot is no rule."""
+    """Each rule is seen to fire: a rule that cannot is not a rule."""
     def fires(path, line):
         return list(complaints(path, line, rooms))
     assert fires("src/kernels/x.h", '#include "common/base/error.h"')

@@ -30,7 +30,7 @@ def main():
             where = f"{path}:{number}: "
             written.update(GOLDEN.findall(line))
             if path.suffix != ".py" and HIDDEN.search(line):
-                found.append(where + "a hidden case is no test: make it a program or a script")
+                found.append(where + "a hidden case is not a test: make it a program or a script")
             if ENDLESS.search(line):
                 found.append(where + "a loop without a bound hangs where what it waits for does not come")
             if path.suffix != ".py" and line.lstrip().startswith(("//", "TEST_CASE(")):

@@ -144,7 +144,7 @@ constexpr double kCertaintyBits = 10;
 /// Elements by which data may be shifted, either way.
 constexpr std::int64_t kMaxShift = 4096;
 
-/// More wrong elements than this are no stray bit flips.
+/// More wrong elements than this are not stray bit flips.
 constexpr std::uint64_t kMaxFlipped = 16;
 
 struct Suspect {

@@ -16,7 +16,7 @@ struct Format {
   static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
   static constexpr std::uint32_t kSign = 1u << (kExponentBits + kMantissaBits);
   static constexpr std::uint32_t kNan = kSign - 1;  ///< CUDA's
-  /// The first magnitude that is no number: infinity, or e4m3's only NaN.
+  /// The first magnitude that is not a number: infinity, or e4m3's only NaN.
   static constexpr std::uint32_t kSpecial = kHasInfinity ? ((1u << kExponentBits) - 1) << kMantissaBits : kNan;
   static constexpr bool kInfinity = kHasInfinity;
 };

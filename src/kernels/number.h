@@ -14,7 +14,7 @@ constexpr const FloatFormat& float_format(DType dtype) { return element_type(dty
 // A GPU has no table of dtypes. What follows is a choice between constants there, in this form: a format that comes
 // with the pattern, or a lone_nan in the format that is chosen, costs the check kernels up to 20 registers.
 
-/// Whether the bits are NaN; `as_ieee`: whether they were where all ones in the exponent is no number.
+/// Whether the bits are NaN; `as_ieee`: whether they were where all ones in the exponent is not a number.
 template <std::size_t first = 0>
 BUSBAR_HD inline bool is_nan(DType dtype, std::uint64_t bits, bool as_ieee) {
   constexpr std::uint64_t kLoneNan = kElementTypes[first].format.lone_nan;

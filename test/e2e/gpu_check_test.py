@@ -17,7 +17,7 @@ SCRIPT = os.path.join(SOURCE, "scripts", "gpu_check.sh")
 FAKE_PERF = os.path.join(suite.BUILD, "test", "fake_gpu_perf")
 KERNELS = os.path.join(suite.BUILD, "test", "kernels_gpu")
 
-# The facts come first, and most that they may take is no stage's.
+# The facts come first, and most that they may take is not a stage's.
 FACTS_S = 30
 TOTAL_S = 570
 

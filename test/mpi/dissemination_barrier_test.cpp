@@ -1,5 +1,6 @@
 // Would catch: a barrier that lets a process through before all have come, as wrong neighbours or too few rounds do
-// where the number of processes is no power of two. Every isolated sample would then contain the wait for the others.
+// where the number of processes is not a power of two. Every isolated sample would then contain the wait for the
+// others.
 
 #include "common/mpi/dissemination_barrier.h"
 

@@ -160,7 +160,7 @@ TEST_CASE("a result without a plan is read too", "[accept][json]") {
 }
 
 TEST_CASE("a damaged result is an error that names the file and what is wrong", "[accept][json]") {
-  CHECK_THAT(complaint("nonsense"), Contains("r.json") && Contains("no JSON"));
+  CHECK_THAT(complaint("nonsense"), Contains("r.json") && Contains("not JSON"));
   CHECK_THAT(complaint("[]"), Contains("r.json: this is not a document of busbar"));
   CHECK_THAT(complaint(R"({"kind": "hang"})"), Contains("this is `hang`, not what busbar writes as `accept`"));
   CHECK_THAT(complaint(R"({"document": "accept", "schema": 3})"),
@@ -171,11 +171,11 @@ TEST_CASE("a damaged result is an error that names the file and what is wrong", 
     return complaint(json.dump());
   };
   CHECK_THAT(with("/outcome", "GREAT"), Contains("'outcome' is 'GREAT'") && Contains("INCONCLUSIVE"));
-  CHECK_THAT(with("/cells/0/nbytes", -1), Contains("'nbytes' is no whole number"));
-  CHECK_THAT(with("/cells/0/repetition", 1ull << 40), Contains("'repetition' is no whole number"));
-  CHECK_THAT(with("/cells/0/interval_s", 3), Contains("'interval_s' is no object"));
-  CHECK_THAT(with("/cells/0/stage", nullptr), Contains("'stage' is no text"));
-  CHECK_THAT(with("/cells", "x"), Contains("'cells' is no list"));
+  CHECK_THAT(with("/cells/0/nbytes", -1), Contains("'nbytes' is not a whole number"));
+  CHECK_THAT(with("/cells/0/repetition", 1ull << 40), Contains("'repetition' is not a whole number"));
+  CHECK_THAT(with("/cells/0/interval_s", 3), Contains("'interval_s' is not an object"));
+  CHECK_THAT(with("/cells/0/stage", nullptr), Contains("'stage' is not a string"));
+  CHECK_THAT(with("/cells", "x"), Contains("'cells' is not a list"));
   CHECK_THAT(with("/hosts/0", nlohmann::json::object()), Contains("'name' is missing"));
   CHECK_THAT(with("/located/matrix/0/b", 2), Contains("unit 2 of 2"));
   CHECK_THAT(with("/located/finding/culprits/0/units/0", -1), Contains("unit -1 of 2"));

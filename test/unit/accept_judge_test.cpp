@@ -155,7 +155,7 @@ TEST_CASE("busbw and latency are judged by the interval of each size", "[accept]
   CHECK_THAT(bad.found, Contains("0.5 GB/s ["));
   CHECK_THAT(bad.wanted, Contains(">= 0.8 GB/s"));
 
-  // One rank sends nothing over a bus: 0 GB/s is no failure there.
+  // One rank sends nothing over a bus: 0 GB/s is not a failure there.
   Cell alone = good;
   alone.nranks = 1;
   alone.busbw = 0;
@@ -342,7 +342,7 @@ TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits 
   CHECK(outcome(r, Criterion::host_spread) == Outcome::inconclusive);
 }
 
-TEST_CASE("spread over time is no failure where ranks take turns on cores", "[accept][judge]") {
+TEST_CASE("spread over time is not a failure where ranks take turns on cores", "[accept][judge]") {
   Cell m = measured_cell("a");
   for (std::size_t i = 0; i < m.epoch_medians_s.size(); ++i) m.epoch_medians_s[i] *= i % 2 == 0 ? 0.7 : 1.3;
   REQUIRE(outcome(with("{time-spread: 20%}", m), Criterion::time_spread) == Outcome::fail);
@@ -371,7 +371,7 @@ TEST_CASE("the late rank is named, not those that wait for it", "[accept][judge]
   CHECK(outcome(with("{rank-spread: 20%}", m), Criterion::rank_spread) == Outcome::skip);
 }
 
-TEST_CASE("what was not measured is no pass", "[accept][judge]") {
+TEST_CASE("what was not measured is not a pass", "[accept][judge]") {
   AcceptResult r = accept_result();
   r.cells.clear();
   CriterionResult c = judged(r, Criterion::completed);
@@ -565,7 +565,7 @@ TEST_CASE("what was located is a criterion", "[accept][judge]") {
   }));
 }
 
-TEST_CASE("of many looks at the pairs one finding stands, and half that could not tell are no pass",
+TEST_CASE("of many looks at the pairs one finding stands, and half that could not tell are not a pass",
           "[accept][judge]") {
   AcceptResult r = accept_result();
   r.plan.stages.push_back(Stage::pairs);

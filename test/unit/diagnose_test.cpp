@@ -377,7 +377,7 @@ TEST_CASE("a few flipped bits are bit flips, many are not", "[kernels][unit]") {
   }
 }
 
-TEST_CASE("two different bits in an element are no single flip", "[kernels][unit]") {
+TEST_CASE("two different bits in an element are not a single flip", "[kernels][unit]") {
   Received r = reduced(DType::float32, Op::sum, 4);
   r.data[400] ^= 0x11;
   CHECK(r.explain().cause == Cause::undetermined);

@@ -64,7 +64,7 @@ TEST_CASE("Foreign work is flagged above 0.05 cores and what the counters' steps
   CHECK(flags_of(brief).empty());
 }
 
-TEST_CASE("More CPU time of ours than the kernel counted is no foreign work", "[disturbance][measure]") {
+TEST_CASE("More CPU time of ours than the kernel counted is not foreign work", "[disturbance][measure]") {
   HostWindow w = quiet();
   w.own_s = 19.95;
   CHECK(foreign_cores(w) == 0);

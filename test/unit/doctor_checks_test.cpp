@@ -74,7 +74,7 @@ TEST_CASE("each check of limits and memory fires", "[doctor]") {
   for (const Sick& sick : all) check_sick(sick);
 }
 
-TEST_CASE("limits that do not apply are no finding", "[doctor]") {
+TEST_CASE("limits that do not apply are not a finding", "[doctor]") {
   const std::string root = "limit memlock 65536\nfile /proc/self/status CapEff:\\t0000000000004000\n";
   CHECK(row_of(rows_of("dgx_h100", root), "host.memlock").outcome == Outcome::pass);
   CHECK(row_of(rows_of("container", "limit memlock 65536\n"), "host.memlock").outcome == Outcome::pass);

@@ -78,7 +78,7 @@ TEST_CASE("Rates are those of the time that went by", "[doctor][counters]") {
   CHECK(outcome_of(one.counter, one.over, 10000) == Outcome::pass);
 }
 
-TEST_CASE("A few symbol errors in a short run are no proof of a rate", "[doctor][counters]") {
+TEST_CASE("A few symbol errors in a short run are not proof of a rate", "[doctor][counters]") {
   // 120 per hour are 1.13 in 34 s; four or more are then seen in 2.9 % of runs, five in 0.6 % (Poisson's table).
   CHECK(outcome_of("ib/a/1/symbol_error", 1, 34) == Outcome::pass);
   CHECK(outcome_of("ib/a/1/symbol_error", 4, 34) == Outcome::warn);

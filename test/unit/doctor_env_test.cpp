@@ -100,7 +100,7 @@ TEST_CASE("Names are judged by the NCCL in use", "[doctor][env]") {
   CHECK(judge_nccl_name("NCCL_ALGO", 23502).outcome == Outcome::pass);
 }
 
-TEST_CASE("What containers, builds, plugins and nccl-tests set is no slip", "[doctor][env]") {
+TEST_CASE("What containers, builds, plugins and nccl-tests set is not a slip", "[doctor][env]") {
   for (const char* one : {"NCCL_VERSION", "NCCL_HOME", "NCCL_ROOT", "NCCL_INCLUDE_DIR", "NCCL_TESTS_SPLIT",
                           "NCCL_FASTRAK_NUM_FLOWS", "NCCL_IB_PKEY", "NCCL_TUNER_CONFIG_FILE"}) {
     INFO(one);
@@ -124,9 +124,10 @@ TEST_CASE("Values that cannot be meant are told", "[doctor][env]") {
       Case{"NCCL_BUFFSIZE", "4M", Outcome::fail, "reads 4"},
       Case{"NCCL_BUFFSIZE", "5000000", Outcome::warn, "power of two"},
       Case{"NCCL_BUFFSIZE", "4", Outcome::fail, "far too few"},
-      Case{"NCCL_IB_DISABLE", "true", Outcome::warn, "no number"}, Case{"NCCL_ALGO", "Rnig", Outcome::fail, "'Rnig'"},
-      Case{"NCCL_ALGO", "Ring,", Outcome::warn, "empty"}, Case{"NCCL_ALGO", "allreduce:Tre", Outcome::fail, "'Tre'"},
-      Case{"NCCL_PROTO", "LL126", Outcome::fail, "'LL126'"}, Case{"NCCL_DEBUG", "INF", Outcome::warn, "'INF'"},
+      Case{"NCCL_IB_DISABLE", "true", Outcome::warn, "not a number"},
+      Case{"NCCL_ALGO", "Rnig", Outcome::fail, "'Rnig'"}, Case{"NCCL_ALGO", "Ring,", Outcome::warn, "empty"},
+      Case{"NCCL_ALGO", "allreduce:Tre", Outcome::fail, "'Tre'"}, Case{"NCCL_PROTO", "LL126", Outcome::fail, "'LL126'"},
+      Case{"NCCL_DEBUG", "INF", Outcome::warn, "'INF'"},
       Case{"NCCL_DEBUG_SUBSYS", "INIT,GRAHP", Outcome::warn, "'GRAHP'"},
       Case{"NCCL_P2P_LEVEL", "2", Outcome::warn, "every version"},
       Case{"NCCL_NET_GDR_LEVEL", "PHX", Outcome::warn, "'PHX'"},

@@ -220,7 +220,7 @@ TEST_CASE("What is wrong with a GPU is told as that", "[doctor][gpu]") {
   }
 }
 
-TEST_CASE("What is no fault is not told as one", "[doctor][gpu]") {
+TEST_CASE("What is not a fault is not told as one", "[doctor][gpu]") {
   const std::vector<std::function<void(HostGpus&)>> changes = {
       [](HostGpus& h) { h.gpus[2].pcie_generation = 1; },  // idle saves power
       [](HostGpus& h) { h.gpus[2].clock_reasons = 0x5; },  // idle at its cap
@@ -419,7 +419,7 @@ TEST_CASE("XIDs that come while a run goes on are heard, once each", "[doctor][g
 }
 #endif
 
-TEST_CASE("Without a driver nothing is heard, and an XID that speaks elsewhere is no verdict", "[doctor][gpu]") {
+TEST_CASE("Without a driver nothing is heard, and an XID that speaks elsewhere is not a verdict", "[doctor][gpu]") {
   const XidListener none("libno-such-nvml.so.1");
   CHECK_FALSE(none.listens());
   CHECK(none.heard().empty());

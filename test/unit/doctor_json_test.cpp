@@ -73,10 +73,10 @@ TEST_CASE("other files are refused by name, whatever they hold", "[doctor][json]
     REQUIRE(at != std::string::npos);
     return text.replace(at, from.size(), to);
   };
-  refused("", "no JSON");
+  refused("", "not JSON");
   refused("[]", "not a document");
   refused("{}", "not a document");
-  refused(good.substr(0, good.size() / 2), "no JSON");
+  refused(good.substr(0, good.size() / 2), "not JSON");
   refused(std::string(100000, '['), "deep");
   refused(with("\"schema\":2", "\"schema\":3"), "schema 3");
   refused(with("\"document\":\"doctor\"", "\"document\":\"accept\""), "this is `accept`");

@@ -52,7 +52,7 @@ TEST_CASE("A log that may not be read is skipped, one without faults is OK", "[d
   CHECK(rows[0].value == "no faults");
 }
 
-TEST_CASE("What a healthy kernel says is no fault", "[doctor][kernel]") {
+TEST_CASE("What a healthy kernel says is not a fault", "[doctor][kernel]") {
   const Rows rows = rows_of(
       "Linux version 6.1.0\nmlx5_core 0000:5e:00.0: firmware version: 28.39.1002\n"
       "mlx5_core 0000:5e:00.0 ens1f0np0: Link up\nIPv6: ADDRCONF(NETDEV_CHANGE): eth0: link becomes ready\n"

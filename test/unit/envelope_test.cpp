@@ -114,7 +114,7 @@ TEST_CASE("an older acceptance is read as a new one, and known to be older", "[r
 }
 
 TEST_CASE("other files and later versions are refused by name", "[record][envelope]") {
-  CHECK_THAT(complaint("nonsense", "hang"), Contains("FILE") && Contains("no JSON"));
+  CHECK_THAT(complaint("nonsense", "hang"), Contains("FILE") && Contains("not JSON"));
   CHECK_THAT(complaint("[]", "hang"), Contains("FILE: this is not a document of busbar"));
   CHECK_THAT(complaint(R"({"tool": "locate"})", "compare"),
              Contains("this is `locate`, not what busbar writes as `compare`"));

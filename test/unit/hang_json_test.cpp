@@ -142,7 +142,7 @@ TEST_CASE("the file's keys are those that scripts rely on", "[hang_json]") {
   CHECK(rank.at("error").is_null());
 }
 
-TEST_CASE("what JSON cannot say is null, and bytes that are no text are replaced", "[hang_json]") {
+TEST_CASE("what JSON cannot say is null, and bytes that are not text are replaced", "[hang_json]") {
   HangEvidence job = stuck_job(2, 2);
   job.idle_s = HUGE_VAL;
   rank_of(job, 1).flight.step_age_s = std::numeric_limits<double>::quiet_NaN();
@@ -157,8 +157,8 @@ TEST_CASE("what JSON cannot say is null, and bytes that are no text are replaced
 
 TEST_CASE("anything else is refused with a reason", "[hang_json]") {
   using Catch::Contains;
-  CHECK_THAT(error_of(""), Contains("no JSON"));
-  CHECK_THAT(error_of("[1, 2]"), Contains("no hang report"));
+  CHECK_THAT(error_of(""), Contains("not JSON"));
+  CHECK_THAT(error_of("[1, 2]"), Contains("not a hang report"));
   CHECK_THAT(error_of("{\"kind\": \"hang\"}"), Contains("occasion is missing"));
   CHECK_THAT(error_of("{\"document\": \"hang\", \"schema\": 3}"), Contains("schema 3"));
   CHECK_THAT(error_of(std::string(100000, '[')), Contains("too deep"));
@@ -174,12 +174,12 @@ TEST_CASE("anything else is refused with a reason", "[hang_json]") {
   CHECK_THAT(changed("/nprocs", 4000000000U), Contains("nprocs"));
   CHECK_THAT(changed("/occasion", "tea"), Contains("occasion is none of limit, slow_limit, terminated, files"));
   CHECK_THAT(changed("/observed/hosts/0/ranks/0/rank", -3), Contains("rank"));
-  CHECK_THAT(changed("/observed/hosts/0/ranks/0/phase", 3), Contains("phase is no text"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks/0/phase", 3), Contains("phase is not a string"));
   CHECK_THAT(changed("/observed/hosts/0/ranks/0/state", ""), Contains("state"));
   CHECK_THAT(changed("/observed/hosts/0/ranks/0/call/in_place", 1), Contains("in_place"));
-  CHECK_THAT(changed("/observed/hosts/0/ranks", nullptr), Contains("ranks is no list"));
+  CHECK_THAT(changed("/observed/hosts/0/ranks", nullptr), Contains("ranks is not a list"));
   CHECK_THAT(changed("/observed/ras/0/dead_pids", Json::array({"x"})), Contains("dead_pids"));
-  CHECK_THAT(changed("/idle_s", "long"), Contains("idle_s is no number"));
+  CHECK_THAT(changed("/idle_s", "long"), Contains("idle_s is not a number"));
 }
 
 TEST_CASE("a file cut or bitten anywhere is read or refused, and never breaks the reader or the judge",

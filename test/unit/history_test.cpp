@@ -265,7 +265,7 @@ TEST_CASE("A run that is killed while it writes leaves whole runs", "[history][u
   check_whole(path);
 }
 
-TEST_CASE("What is no history stays as it is, with the reason", "[history][unit]") {
+TEST_CASE("What is not a history stays as it is, with the reason", "[history][unit]") {
   const TempDir dir;
   const auto add = [&](const std::string& name) { check_history(dir.file(name)); };
   std::ofstream(dir.file("text")) << "measured yesterday, do not delete\n" << std::string(2000, 'x');

@@ -166,7 +166,7 @@ TEST_CASE("Ranks that wait for each other on two communicators are a deadlock", 
   CHECK(says(told.sentence, "rank 2"));
 }
 
-TEST_CASE("An exchanged order that the job outlived is no deadlock", "[job_log]") {
+TEST_CASE("An exchanged order that the job outlived is not a deadlock", "[job_log]") {
   MadeUpJob job(2);
   JobLog log;
   job.init(log, 0, 1);

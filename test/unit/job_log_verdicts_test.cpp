@@ -101,7 +101,7 @@ TEST_CASE("What a helper thread says as device 0 is its process's only rank's", 
   CHECK(fact->second == "4");
 }
 
-TEST_CASE("A device's number is no rank where the job has further hosts", "[job_log]") {
+TEST_CASE("A device's number is not a rank where the job has further hosts", "[job_log]") {
   const auto told = [](std::string_view text) {
     JobLog log;
     LogLine line;

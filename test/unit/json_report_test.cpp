@@ -194,7 +194,7 @@ TEST_CASE("A flood of wrong ranks is cut, counted, and still valid", "[json_repo
   CHECK(busbar["wrong_left_out"] == 80000 - 65536);
 }
 
-TEST_CASE("Numbers that are none and bytes that are no text do not spoil the file", "[json_report][unit]") {
+TEST_CASE("Numbers that are none and bytes that are not text do not spoil the file", "[json_report][unit]") {
   RunInfo info = sample_run();
   info.args = {"\xff\xfe", "quote\" back\\slash\nline", "\x01"};
   info.ranks[0].hostname = "n\xc3";

@@ -332,7 +332,7 @@ TEST_CASE("what is used up is a verdict only where something failed there", "[ju
   job = stuck_job(8, 2);
   rank_of(job, 3).flight.error = "Error: failed to extend /dev/shm/nccl-abc to 9637892 bytes";
   check(job, Verdict::resource, {3}, {"node1"});
-  // What a victim says is no cause.
+  // What a victim says is not a cause.
   rank_of(job, 3).flight.error = "Connection closed by remote peer";
   check(job, Verdict::stuck_inside, {}, {});
 }
@@ -665,7 +665,7 @@ TEST_CASE("of records after a SIGKILL of all, the one that missed beats before i
   CHECK(judge(job).verdict == Verdict::stuck_inside);
 }
 
-TEST_CASE("of records after a launcher's two signals, who did not live to note the first is no culprit beside one",
+TEST_CASE("of records after a launcher's two signals, who did not live to note the first is not a culprit beside one",
           "[judge][files]") {
   HangEvidence job = stuck_job(8, 2);
   job.occasion = Occasion::files;

@@ -12,7 +12,8 @@ using namespace busbar;
 
 TEST_CASE("A failed launch is told in its own words", "[launch_rounds][unit]") {
   CHECK(last_words("") == "");
-  CHECK(last_words("a\nbusbar: error: -b: 'x' is no size\n-----\nmpirun detected that ...\n") == "-b: 'x' is no size");
+  CHECK(last_words("a\nbusbar: error: -b: 'x' is not a size\n-----\nmpirun detected that ...\n") ==
+        "-b: 'x' is not a size");
   CHECK(last_words("one\ntwo\nthree\n-------\n\n") == "two / three");
   CHECK(last_words("bad\x1b[31m\n") == "bad?[31m");
   CHECK(last_words(std::string(1000, 'x')).size() == 300);

@@ -75,7 +75,7 @@ TEST_CASE("Every launcher's variables give rank, size and place on the host", "[
   check(detect({{"PMIX_RANK", "7"}}), Launcher::pmix, 7, 0, -1, 0);
 }
 
-TEST_CASE("A shell inside a Slurm allocation is no launch", "[launcher][cluster]") {
+TEST_CASE("A shell inside a Slurm allocation is not a launch", "[launcher][cluster]") {
   // salloc, sbatch's script
   check(detect({{"SLURM_JOB_ID", "9"}, {"SLURM_NTASKS", "16"}, {"SLURM_PROCID", "0"}}), Launcher::none, -1, 0, -1, 0);
   // srun --pty bash

@@ -269,7 +269,7 @@ TEST_CASE("the kernel's log counts from the earlier look on", "[local_evidence]"
   CHECK(texts(host_troubles({}, root.path()), Kind::hardware) == Texts{});
 }
 
-TEST_CASE("hostile trees are no trouble", "[local_evidence]") {
+TEST_CASE("hostile trees are not trouble", "[local_evidence]") {
   FakeRoot root;
   root.file("proc/net/dev", "eth0\neth1:\n: : :\neth2: a b\n eth3: 99999999999999999999999999 1\n");
   root.file("proc/net/snmp", "Tcp: RetransSegs\n")

@@ -144,7 +144,7 @@ TEST_CASE("NULs do not hide what stands behind them", "[diagnose][log_files]") {
   CHECK(read(dir.file("inside")).texts == std::vector<std::string>{"ab\0cd"s});
 }
 
-TEST_CASE("files that are no text are named and not read", "[diagnose][log_files]") {
+TEST_CASE("files that are not text are named and not read", "[diagnose][log_files]") {
   const TempDir dir;
   std::string noise;
   for (unsigned i = 0, state = 1; i < 100000; ++i)

@@ -226,7 +226,7 @@ TEST_CASE("calls of other versions and shapes", "[diagnose][log_line][calls]") {
   }
 }
 
-TEST_CASE("a call that is cut is no call, wherever the cut is", "[diagnose][log_line][calls]") {
+TEST_CASE("a call that is cut is not a call, wherever the cut is", "[diagnose][log_line][calls]") {
   const std::string line = kPrefix + kCall;
   const std::size_t told = line.find(" [nranks");
   for (std::size_t length = kPrefix.size(); length <= told; ++length) {
@@ -244,7 +244,7 @@ TEST_CASE("a call that is cut is no call, wherever the cut is", "[diagnose][log_
   }
 }
 
-TEST_CASE("numbers that do not fit are no numbers", "[diagnose][log_line][calls]") {
+TEST_CASE("numbers that do not fit are not numbers", "[diagnose][log_line][calls]") {
   CHECK(is_unknown(kPrefix + "AllReduce: opCount 1ffffffffffffffff count 1"));
   CHECK(is_unknown(kPrefix + "AllReduce: opCount 1 count 99999999999999999999"));
   CHECK(is_unknown(kPrefix + "AllReduce: opCount 1 count -5"));

@@ -17,7 +17,7 @@ TEST_CASE("A result of every outcome makes this ticket", "[markdown][unit]") {
   check_golden("accept.md", markdown_text(output_result(), "accept"));
 }
 
-TEST_CASE("Foreign text is no markup", "[markdown][unit]") {
+TEST_CASE("Foreign text is not markup", "[markdown][unit]") {
   CHECK(markdown_field("all_reduce") == "all_reduce");
   CHECK(markdown_field("_x_ a|b `c` *d* [e]") == "\\_x\\_ a\\|b \\`c\\` \\*d\\* \\[e\\]");
   CHECK(markdown_field("<script>&") == "&lt;script&gt;&amp;");

@@ -72,7 +72,7 @@ TEST_CASE("A wide group does not widen what the host has", "[memory][cluster]") 
   CHECK(memory.limit_bytes == 0);
 }
 
-TEST_CASE("Version 1 limits count, and its largest number is no limit", "[memory][cluster]") {
+TEST_CASE("Version 1 limits count, and its largest number is not a limit", "[memory][cluster]") {
   FakeRoot root = host();
   root.file("proc/self/cgroup", "4:memory:/box/a\n")
       .file("proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")

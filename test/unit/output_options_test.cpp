@@ -95,7 +95,7 @@ TEST_CASE("What cannot be written is an error at the start that names its option
   CHECK_THAT(message(&OutputOptions::history), Contains("--history"));
   OutputOptions folder;
   folder.prometheus = dir.path();
-  CHECK_THROWS_WITH(OutputFiles().open(folder, begun(), "accept"), Contains("no regular file"));
+  CHECK_THROWS_WITH(OutputFiles().open(folder, begun(), "accept"), Contains("not a regular file"));
 }
 
 TEST_CASE("A full disk is found before the run, and later costs a warning each", "[output_options][unit]") {

@@ -348,7 +348,7 @@ TEST_CASE("a request may come in pieces", "[peers]") {
   CHECK(parse_reply(slow.hear()).payload == "re: hello");
 }
 
-TEST_CASE("what is no request is dropped at once", "[peers]") {
+TEST_CASE("what is not a request is dropped at once", "[peers]") {
   Answering answering;
   const std::string good = request_bytes(PeerKind::message, kToken, "hello");
   std::string giant = good;

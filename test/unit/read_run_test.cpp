@@ -112,23 +112,23 @@ TEST_CASE("A run without --stat and one that never ended are read as such", "[re
 
 TEST_CASE("A complaint names the file and what is wrong in it", "[read_run][unit]") {
   const std::string good = fake_run({});
-  CHECK_THAT(complaint(""), Catch::StartsWith("a.json: is no JSON: "));
-  CHECK_THAT(complaint(good.substr(0, good.size() / 2)), Catch::StartsWith("a.json: is no JSON: "));
-  CHECK(complaint("[1]") == "a.json: is no JSON object");
+  CHECK_THAT(complaint(""), Catch::StartsWith("a.json: is not JSON: "));
+  CHECK_THAT(complaint(good.substr(0, good.size() / 2)), Catch::StartsWith("a.json: is not JSON: "));
+  CHECK(complaint("[1]") == "a.json: is not a JSON object");
   CHECK_THAT(complaint("{}"), Catch::StartsWith("a.json: busbar is missing"));
   CHECK_THAT(complaint(without(good, "\"nranks\":2,")), Catch::StartsWith("a.json: busbar.nranks is missing"));
   CHECK(complaint(without(good, "\"nranks\":2,", "\"nranks\":0,")) ==
-        "a.json: busbar.nranks is no whole number from 1 to 2147483647");
+        "a.json: busbar.nranks is not a whole number from 1 to 2147483647");
   CHECK(complaint(without(good, "\"size\":8,", "\"size\":18446744073709551615,")) ==
-        "a.json: results[0].size is no whole number from 0 to 9223372036854775807");
-  CHECK(complaint(without(good, "\"type\":\"float\"", "\"type\":1")) == "a.json: results[0].type is no text");
+        "a.json: results[0].size is not a whole number from 0 to 9223372036854775807");
+  CHECK(complaint(without(good, "\"type\":\"float\"", "\"type\":1")) == "a.json: results[0].type is not a string");
   CHECK(complaint(without(good, "\"median_us\":1,", "\"median_us\":null,")) ==
-        "a.json: results[0].busbar.out_of_place.stats.median_us is no time above 0");
+        "a.json: results[0].busbar.out_of_place.stats.median_us is not a time above 0");
   CHECK(complaint(without(good, "_medians_us\":[1]", "_medians_us\":[1,-1]")) ==
-        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us[1] is no time above 0");
+        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us[1] is not a time above 0");
   CHECK(complaint(without(good, "_medians_us\":[1]", "_medians_us\":[]")) ==
         "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us is empty");
   CHECK(complaint(without(good, "\"interval_us\":null", "\"interval_us\":[2,1]")) ==
-        "a.json: results[0].busbar.out_of_place.stats.interval_us is no pair of rising times");
-  CHECK(complaint(without(good, "\"root\":\"-1\"", "\"root\":\"x\"")) == "a.json: results[0].root is no rank");
+        "a.json: results[0].busbar.out_of_place.stats.interval_us is not a pair of rising times");
+  CHECK(complaint(without(good, "\"root\":\"-1\"", "\"root\":\"x\"")) == "a.json: results[0].root is not a rank");
 }

@@ -36,8 +36,8 @@ TEST_CASE("Runs that start at once get files of their own", "[report_file][unit]
 
 TEST_CASE("A file is made only where a file can be", "[report_file][unit]") {
   const TempDir dir;
-  CHECK_THROWS_WITH(create_new_file(dir.path(), "-J"), Catch::Contains("no regular file"));
-  CHECK_THROWS_WITH(create_new_file("/dev/null", "-J"), Catch::Contains("no regular file"));
+  CHECK_THROWS_WITH(create_new_file(dir.path(), "-J"), Catch::Contains("not a regular file"));
+  CHECK_THROWS_WITH(create_new_file("/dev/null", "-J"), Catch::Contains("not a regular file"));
   CHECK_THROWS_AS(create_new_file(dir.file("none/x"), "--csv"), Error);
   try {
     create_new_file("", "--csv");

@@ -394,7 +394,7 @@ TEST_CASE("Every tool's file is told by its content and says who is to blame", "
   CHECK(has(doctor.verdict.at(0), "FAIL host.memlock on n1: 64 KiB"));
 }
 
-TEST_CASE("A file that is no result is an error that says what is one", "[report][html]") {
+TEST_CASE("A file that is not a result is an error that says what is one", "[report][html]") {
   for (const char* text : {"size,time\n", "[1]", "{}", "{\"results\": []}", "{\"kind\": 3}", ""}) {
     CAPTURE(text);
     try {

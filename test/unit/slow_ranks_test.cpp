@@ -78,7 +78,7 @@ TEST_CASE("only equal devices are compared, and not too few of them", "[locate][
   CHECK(judge_solo(healthy(3), 0.9, 0.8, false).outcome == Outcome::skip);
 }
 
-TEST_CASE("where ranks take turns on cores, cold caches are no fault and a slow core is", "[locate][ranks]") {
+TEST_CASE("where ranks take turns on cores, cold caches are not a fault and a slow core is", "[locate][ranks]") {
   auto ranks = healthy(8);
   const auto fill = static_cast<std::size_t>(SoloProbe::fill), spin = static_cast<std::size_t>(SoloProbe::spin);
   ranks[3].solo_s[0][fill] = ranks[3].solo_s[2][fill] = 1.5 * kSpin;
@@ -116,7 +116,7 @@ TEST_CASE("a rank that is kept off its core in all sets is named", "[locate][ran
   CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::fail);
 }
 
-TEST_CASE("where ranks take turns on cores, waiting is no fault and being stopped is", "[locate][ranks]") {
+TEST_CASE("where ranks take turns on cores, waiting is not a fault and being stopped is", "[locate][ranks]") {
   auto ranks = healthy(8);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const double cpu_s = r % 2 == 0 ? 0.02 : 0.08;  // an unfair scheduler

@@ -1,5 +1,5 @@
 // Would catch: a crash, NaN or infinity on inputs that no benchmark should make but some will: none, one, all equal,
-// zeros, ties, tiny and huge times; and a value that is no number dropped or sorted without a word.
+// zeros, ties, tiny and huge times; and a value that is not a number dropped or sorted without a word.
 
 #include "common/base/error.h"
 #include "common/statistics/curves.h"
@@ -106,7 +106,7 @@ TEST_CASE("A million samples take a moment", "[statistics][hostile]") {
   CHECK(mann_kendall_p(samples) == Approx(0).margin(1e-12));  // in rising order: nothing but trend
 }
 
-TEST_CASE("What is no number is refused aloud", "[statistics][hostile]") {
+TEST_CASE("What is not a number is refused aloud", "[statistics][hostile]") {
   for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8, bad};
     const std::vector<double> good(9, 1.0);

@@ -38,7 +38,7 @@ TEST_CASE("One rank that is late nearly always is named, with its host and laten
   CHECK(straggler->late_s == Approx(120e-6));
 }
 
-TEST_CASE("Who is last by chance is no straggler", "[straggler][unit]") {
+TEST_CASE("Who is last by chance is not a straggler", "[straggler][unit]") {
   // Of 2 ranks one is last in half of the samples at least: only 75 % says more than "more often than the other".
   CHECK_FALSE(find_straggler(cell_of({0.3, 0.7}, {0, 20}, 100000)));
   CHECK_FALSE(find_straggler(cell_of({0.25, 0.75}, {0, 20}, 100000)));

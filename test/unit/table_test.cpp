@@ -124,7 +124,7 @@ TEST_CASE("A row keeps its 13 tokens however odd its values are", "[table][unit]
     CHECK(words[0] == "0");
     CHECK(words[8] == "123456789012");
   }
-  SECTION("bandwidths that are no numbers") {
+  SECTION("bandwidths that are not numbers") {
     row.out_of_place.algbw = std::numeric_limits<double>::infinity();
     row.out_of_place.busbw = std::numeric_limits<double>::quiet_NaN();
   }

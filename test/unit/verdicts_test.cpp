@@ -141,7 +141,7 @@ TEST_CASE("a race goes on while the best or a difference from the default is ope
   CHECK_FALSE(settled(at_size(8, {rounds(1), rounds(0.5, 0.1), rounds(0.51, 0.1)}), kDelta));
 }
 
-TEST_CASE("what two communicators of the same settings differ by is no difference", "[compare][verdicts]") {
+TEST_CASE("what two communicators of the same settings differ by is not a difference", "[compare][verdicts]") {
   const auto shorter = [](VariantCell cell, double factor) {
     for (double& t : cell.rounds_s) t *= factor;
     return cell;

@@ -165,7 +165,7 @@ TEST_CASE("before the watchers know each other, the host that has somebody to na
   CHECK_FALSE(another_host_speaks(view));
   CHECK_FALSE(alarm_others(view, 4).has_value());
   view.rank = 0;
-  // One that has said why it ended is no culprit to be named.
+  // One that has said why it ended is not a culprit to be named.
   local[1].process.life = ProcessState::Life::gone;
   local[1].flight.ending = Ending::signalled;
   CHECK(lone_report_delay_s(view, local) == first_s);

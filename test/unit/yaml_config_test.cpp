@@ -97,7 +97,7 @@ TEST_CASE("errors name file, line and the valid keys", "[base][yaml]") {
   CHECK_THAT(complaint("sizes: 8\nminbytes: 8\n"), StartsWith("a.yaml:1: --sizes is the whole list"));
 }
 
-TEST_CASE("actions and the file's own name are no keys", "[base][yaml]") {
+TEST_CASE("actions and the file's own name are not keys", "[base][yaml]") {
   for (const char* key : {"help", "version", "config"}) {
     CHECK_THAT(complaint(std::string(key) + ": 1\n"), Contains("unknown key"));
   }

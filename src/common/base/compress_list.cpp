@@ -44,7 +44,7 @@ std::string ranges(const std::vector<NumberedName>& names) {
   for (std::size_t i = 0; i < names.size();) {
     std::size_t j = i;
     while (j + 1 < names.size() && follows(names[j], names[j + 1])) ++j;
-    const std::size_t end = j - i >= 2 ? j : i;  // two neighbours are no range: "14,15"
+    const std::size_t end = j - i >= 2 ? j : i;  // two neighbours are not a range: "14,15"
     text += fmt::format("{}{}", text.empty() ? "" : ",", names[i].digits);
     if (end > i) text += "-" + names[end].digits;
     i = end + 1;
@@ -85,7 +85,7 @@ std::string compress_ranks(std::span<const int> ranks) {
     std::size_t j = i;
     while (j + 1 < ranks.size() && static_cast<std::int64_t>(ranks[j + 1]) == static_cast<std::int64_t>(ranks[j]) + 1)
       ++j;
-    // Two neighbours are no range: "14,15".
+    // Two neighbours are not a range: "14,15".
     const std::size_t end = j - i >= 2 ? j : i;
     text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
     if (end > i) text += fmt::format("-{}", ranks[end]);

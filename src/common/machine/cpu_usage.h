@@ -12,7 +12,7 @@ struct HostCpu {
   int cpus = 0;             ///< online
   double idle_s = 0;        ///< waiting for I/O included
   double steal_s = 0;       ///< ready to run, but the hypervisor ran something else
-  double interrupts_s = 0;  ///< interrupts, which are no process's time
+  double interrupts_s = 0;  ///< interrupts, which are not a process's time
 };
 
 /// From /proc/stat; nothing where it cannot be read. `root` is where /proc is looked for.

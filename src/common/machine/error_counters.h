@@ -47,7 +47,7 @@ std::vector<CounterReading> read_all_counters();
 /// The counters of this host that a hang report tells of where they moved, by name ("mlx5_0/1/symbol_error").
 std::map<std::string, std::uint64_t> error_counters(const std::filesystem::path& root = "/");
 
-// Names among these that are no error counters of a link; those are named by the kernel.
+// Names among these that are not error counters of a link; those are named by the kernel.
 inline constexpr std::string_view kOomKills = "kernel/oom_kill";
 inline constexpr std::string_view kKernelSequence = "kernel_log/next";  ///< of the next line of the kernel's log
 inline constexpr std::string_view kThrottledMs = "cpu/throttled_ms";    ///< by a quota, all CPUs together

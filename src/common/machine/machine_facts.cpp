@@ -143,7 +143,7 @@ PciPath pci_path(const PciFunction& a, const PciFunction& b) {
   const auto two = steps_of(b.path);
   const auto common =
       static_cast<std::size_t>(std::mismatch(one.begin(), one.end(), two.begin(), two.end()).first - one.begin());
-  // Only the host bridge in common is no switch.
+  // Only the host bridge in common is not a switch.
   if (common >= 2) {
     // Below the last common bridge: a switch's port, and the function. More is another switch.
     const bool near = one.size() - common <= 2 && two.size() - common <= 2;

@@ -79,7 +79,7 @@ Number number(std::string_view word) {
   Number value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size()) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is no number", in_quotes(word)));
+    throw Error(ExitCode::bad_config, fmt::format("{} is not a number", in_quotes(word)));
   }
   return value;
 }
@@ -106,7 +106,7 @@ std::string unescaped(std::string_view text) {
 
 std::string absolute(std::string_view path) {
   if (!path.starts_with('/')) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is no absolute path", in_quotes(path)));
+    throw Error(ExitCode::bad_config, fmt::format("{} is not an absolute path", in_quotes(path)));
   }
   return std::string(path);
 }
@@ -161,7 +161,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     mount.free_bytes = number<std::uint64_t>(rest);
   } else if (key == "cpus") {
     const std::set<int> cpus = parse_cpu_list(rest);
-    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is no list of CPUs", in_quotes(rest)));
+    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is not a list of CPUs", in_quotes(rest)));
     probe.cpus.assign(cpus.begin(), cpus.end());
   } else if (key == "uid") {
     probe.uid = number<unsigned>(rest);

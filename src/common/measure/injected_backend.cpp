@@ -101,7 +101,7 @@ struct Injector::Fault {
   Fault(const Injection& i, std::function<void(double)> w) : injection(i), wait(std::move(w)) {}
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;
-  /// An alarm that stayed silent because nothing happened is no proof.
+  /// An alarm that stayed silent because nothing happened is not proof.
   ~Fault() {
     if (!armed || done || std::uncaught_exceptions() > 0) return;
     fmt::print(stderr, "busbar: warning: --inject: nothing was broken: rank {} made {} operations, op={} never came\n",
@@ -286,7 +286,7 @@ std::unique_ptr<Backend> Injector::around(std::unique_ptr<Backend> backend) cons
 
 std::vector<std::string> Injector::remarks() const {
   if (!fault_) return {};
-  return {fmt::format("WARNING: {} (--inject): what follows is no measurement", describe(fault_->injection))};
+  return {fmt::format("WARNING: {} (--inject): what follows is not a measurement", describe(fault_->injection))};
 }
 
 }  // namespace busbar

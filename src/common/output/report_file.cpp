@@ -45,7 +45,8 @@ int write_beside(const std::string& path, std::string_view text, std::string& na
 NewFile create_new_file(const std::string& path, std::string_view option) {
   std::error_code unknown;  // then open() below has the reason
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    throw Error(ExitCode::bad_config, fmt::format("{} {}: exists and is no regular file; name a file", option, path));
+    throw Error(ExitCode::bad_config,
+                fmt::format("{} {}: exists and is not a regular file; name a file", option, path));
   }
   std::string name = path;
   for (int next = 0; next < kMaxTries; ++next) {

@@ -37,7 +37,7 @@ void check_units(const AcceptResult::Located& located) {
 /// A benchmark's cells have no stage; accept's go by theirs.
 void check_stages(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) {
-    if (!cell.stage) fail_reading("'stage' is no text");
+    if (!cell.stage) fail_reading("'stage' is not a string");
   }
 }
 
@@ -63,7 +63,7 @@ AcceptResult read_accept(const Json& document) {
   read_field(member(document, "command"), "command", result.command);
   result.plan = read_plan(member(document, "plan"));
   const Json& doctor = member(document, "doctor");
-  if (!doctor.is_array()) fail_reading("'doctor' is no list");
+  if (!doctor.is_array()) fail_reading("'doctor' is not a list");
   for (const Json& node : doctor) result.doctor.push_back(read_node_report(node));
   check_stages(result.cells);
   if (result.located) check_units(*result.located);
@@ -95,9 +95,9 @@ AcceptResult read_accept_json(std::string_view text, const std::string& name) {
     result.schema = schema;
     return result;
   } catch (const Error& error) {
-    fail_reading(fmt::format("{} is no result of `busbar accept`: {}", name, error.what()));
+    fail_reading(fmt::format("{} is not a result of `busbar accept`: {}", name, error.what()));
   } catch (const Json::exception& error) {
-    fail_reading(fmt::format("{} is no result of `busbar accept`: {}", name, printable(error.what())));
+    fail_reading(fmt::format("{} is not a result of `busbar accept`: {}", name, printable(error.what())));
   }
 }
 

@@ -31,7 +31,7 @@ inline Json fields_json(double value) { return json_number(value); }
 
 inline Json fields_json(const std::string& text) { return text; }
 
-/// A byte that is no letter would be replaced by several.
+/// A byte that is not a letter would be replaced by several.
 inline Json fields_json(char letter) { return std::string(1, letter > 32 && letter < 127 ? letter : '?'); }
 
 template <class T>
@@ -77,13 +77,13 @@ inline void read_field(const Json& json, const char* key, bool& value) {
 }
 
 inline void read_field(const Json& json, const char* key, std::string& value) {
-  if (!json.is_string()) fail_reading(fmt::format("'{}' is no text", key));
+  if (!json.is_string()) fail_reading(fmt::format("'{}' is not a string", key));
   value = json.get<std::string>();
 }
 
 /// null stands for what JSON cannot say.
 inline void read_field(const Json& json, const char* key, double& value) {
-  if (!json.is_number() && !json.is_null()) fail_reading(fmt::format("'{}' is no number", key));
+  if (!json.is_number() && !json.is_null()) fail_reading(fmt::format("'{}' is not a number", key));
   value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
 }
 
@@ -92,7 +92,7 @@ requires std::is_integral_v<T>
 void read_field(const Json& json, const char* key, T& value) {
   const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
                                               : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
-  if (!fits) fail_reading(fmt::format("'{}' is no whole number that fits", key));
+  if (!fits) fail_reading(fmt::format("'{}' is not a whole number that fits", key));
   value = json.get<T>();
 }
 
@@ -125,7 +125,7 @@ void read_field(const Json& json, const char* key, std::optional<T>& value) {
 
 template <class T>
 void read_field(const Json& json, const char* key, std::vector<T>& list) {
-  if (!json.is_array()) fail_reading(fmt::format("'{}' is no list", key));
+  if (!json.is_array()) fail_reading(fmt::format("'{}' is not a list", key));
   list.clear();
   for (const Json& item : json) read_field(item, key, list.emplace_back());
 }
@@ -133,7 +133,7 @@ void read_field(const Json& json, const char* key, std::vector<T>& list) {
 template <class T>
 requires std::is_class_v<T>
 void read_field(const Json& json, const char* key, T& value) {
-  if (!json.is_object()) fail_reading(fmt::format("'{}' is no object", key));
+  if (!json.is_object()) fail_reading(fmt::format("'{}' is not an object", key));
   const auto read = [&](const char* name, auto& field, const auto&... nothing) {
     if (sizeof...(nothing) == 0 || json.contains(name))
       read_field(member(json, name), name, field);

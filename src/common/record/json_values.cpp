@@ -73,7 +73,7 @@ std::string reason(const Json::exception& error) {
 
 /// What is too small for a normal number has no usable logarithm.
 double checked_time(const JsonPlace& place, double value_s) {
-  if (!std::isnormal(value_s) || value_s < 0) place.fail("is no time above 0");
+  if (!std::isnormal(value_s) || value_s < 0) place.fail("is not a time above 0");
   return value_s;
 }
 
@@ -123,7 +123,7 @@ Json parse_json(std::string_view text, const std::string& name) {
   };
   if (text.size() > kMostFileBytes) fail("is too large");
   // The parser takes it for the end, and what stands behind would go unread; a power failure leaves such files.
-  if (text.find('\0') != std::string_view::npos) fail("is no JSON: it holds a zero byte");
+  if (text.find('\0') != std::string_view::npos) fail("is not JSON: it holds a zero byte");
   WithinLimits limits(name);
   const auto see = [&](int depth, Json::parse_event_t event, Json& value) {
     limits.see(static_cast<std::size_t>(depth), event, value);
@@ -132,7 +132,7 @@ Json parse_json(std::string_view text, const std::string& name) {
   try {
     return Json::parse(text, see);
   } catch (const Json::exception& e) {
-    fail(fmt::format("is no JSON: {}", reason(e)));
+    fail(fmt::format("is not JSON: {}", reason(e)));
   }
   return {};
 }
@@ -149,7 +149,7 @@ bool JsonPlace::holds(const char* key) const { return has(key) && !json_->at(key
 
 JsonPlace JsonPlace::at(const char* key) const {
   const std::string place = place_.empty() ? key : fmt::format("{}.{}", place_, key);
-  if (!json_->is_object()) fail(place_.empty() ? "is no JSON object" : "is no object");
+  if (!json_->is_object()) fail(place_.empty() ? "is not a JSON object" : "is not an object");
   if (!json_->contains(key)) {
     throw Error(ExitCode::bad_config,
                 fmt::format("{}: {} is missing; is it a file that {} wrote?", *file_, place, writer_));
@@ -158,20 +158,20 @@ JsonPlace JsonPlace::at(const char* key) const {
 }
 
 void JsonPlace::each_member(const std::function<void(const std::string&, const JsonPlace&)>& visit) const {
-  if (!json_->is_object()) fail("is no object");
+  if (!json_->is_object()) fail("is not an object");
   for (const auto& [key, value] : json_->items()) {
     visit(key, JsonPlace(value, fmt::format("{}.{}", place_, printable(key)), *file_, writer_));
   }
 }
 
 void JsonPlace::each(const std::function<void(const JsonPlace&)>& visit) const {
-  if (!json_->is_array()) fail("is no list");
+  if (!json_->is_array()) fail("is not a list");
   std::size_t i = 0;
   for (const Json& item : *json_) visit(JsonPlace(item, fmt::format("{}[{}]", place_, i++), *file_, writer_));
 }
 
 std::string JsonPlace::text() const {
-  if (!json_->is_string()) fail("is no text");
+  if (!json_->is_string()) fail("is not a string");
   return json_->get<std::string>();
 }
 
@@ -192,18 +192,18 @@ std::int64_t JsonPlace::whole(std::int64_t least, std::int64_t most) const {
   const bool fits = json_->is_number_integer() &&
                     (!json_->is_number_unsigned() || json_->get<std::uint64_t>() <= static_cast<std::uint64_t>(most));
   const std::int64_t value = fits ? json_->get<std::int64_t>() : 0;
-  if (!fits || value < least || value > most) fail(fmt::format("is no whole number from {} to {}", least, most));
+  if (!fits || value < least || value > most) fail(fmt::format("is not a whole number from {} to {}", least, most));
   return value;
 }
 
 std::uint64_t JsonPlace::unsigned_whole() const {
-  if (!json_->is_number_unsigned()) fail("is no whole number from 0 on");
+  if (!json_->is_number_unsigned()) fail("is not a whole number from 0 on");
   return json_->get<std::uint64_t>();
 }
 
 double JsonPlace::number() const {
   const double value = json_->is_number() ? json_->get<double>() : std::nan("");
-  if (!std::isfinite(value)) fail("is no number");
+  if (!std::isfinite(value)) fail("is not a number");
   return value;
 }
 

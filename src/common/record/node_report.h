@@ -60,7 +60,7 @@ struct DoctorFinding {
       std::string value;                ///< "none" where there is no such thing
       std::vector<std::string> places;  ///< hosts, or "node17 rank 3"
     };
-    std::vector<Value> values;  ///< the most common first; all others are odd, unless it is no majority
+    std::vector<Value> values;  ///< the most common first; all others are odd, unless it is not a majority
   };
   struct Line {
     DoctorRow row;                   ///< of the first of the nodes

@@ -23,7 +23,7 @@ int root_of(const JsonPlace& value) {
   try {
     return parse_int(text, 0);
   } catch (const Error&) {
-    value.fail("is no rank");
+    value.fail("is not a rank");
   }
 }
 
@@ -44,7 +44,7 @@ void read_stats(const JsonPlace& json, Cell& cell) {
   if (json.holds("interval_us")) {
     std::vector<double> bounds;
     json.at("interval_us").each([&](const JsonPlace& bound) { bounds.push_back(bound.time_s()); });
-    if (bounds.size() != 2 || bounds[0] > bounds[1]) json.at("interval_us").fail("is no pair of rising times");
+    if (bounds.size() != 2 || bounds[0] > bounds[1]) json.at("interval_us").fail("is not a pair of rising times");
     cell.interval_s = Interval{bounds[0], bounds[1]};
   }
   if (bytes > 0) {  // the table's busbw is of the mean time

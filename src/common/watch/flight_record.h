@@ -71,8 +71,8 @@ class FlightRecord {
   std::atomic<bool> keep_{false};
 };
 
-/// A record's bytes, decoded; nothing where they are no whole record of a version that is known. Never reads beyond the
-/// span, whatever it holds. `now_ns`: CLOCK_MONOTONIC of the host that wrote it.
+/// A record's bytes, decoded; nothing where they are not a whole record of a version that is known. Never reads beyond
+/// the span, whatever it holds. `now_ns`: CLOCK_MONOTONIC of the host that wrote it.
 std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::int64_t now_ns);
 
 /// The record in a file; nothing where it is none. Ages of one that was copied from another host, or is older than this

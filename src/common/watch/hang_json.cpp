@@ -95,7 +95,7 @@ class EvidenceReader {
   }
   static void read(const JsonPlace& json, char& letter) {
     const std::string text = json.text_or_empty();
-    if (text.size() != 1) json.fail("is no single letter");
+    if (text.size() != 1) json.fail("is not a single letter");
     letter = text.front();
   }
   template <class Enum>
@@ -162,7 +162,7 @@ std::string hang_json(const HangEvidence& evidence, const HangFinding& finding) 
 }
 
 HangEvidence read_hang_json(std::string_view text) {
-  const std::string name = "is no hang report that this suite wrote";  // callers put the file's name in front
+  const std::string name = "is not a hang report that this suite wrote";  // callers put the file's name in front
   const Json json = read_document(text, name, "hang");
   const JsonPlace document(json, "", name, "this suite's watchdog");
   HangEvidence evidence;

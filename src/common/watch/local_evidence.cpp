@@ -57,7 +57,7 @@ std::optional<Stat> parse_stat(const std::string& text) {
   return stat;
 }
 
-/// "0700C6C6:1F90": 32-bit words in the host's byte order. Nothing where it is no address.
+/// "0700C6C6:1F90": 32-bit words in the host's byte order. Nothing where it is not an address.
 std::optional<std::string> address_of(std::string_view text) {
   constexpr std::size_t kWord = 8;  // hexadecimal digits
   const std::string_view digits = text.substr(0, text.find(':'));
@@ -314,7 +314,7 @@ void try_to(Look&& look) {
   try {
     look();
   } catch (const std::exception&) {
-    // What cannot be looked at is no trouble.
+    // What cannot be looked at is not trouble.
   }
 }
 

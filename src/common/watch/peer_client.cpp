@@ -128,7 +128,7 @@ bool Asking::start(std::size_t peer) {
   const PeerAddress& to = peers_[peer];
   const std::optional<SocketAddress> address = socket_address(to.ip, to.port);
   if (!address) {
-    replies_[peer] = {Result::no_route, "'" + to.ip + "' is no IP address"};
+    replies_[peer] = {Result::no_route, "'" + to.ip + "' is not an IP address"};
     return true;
   }
   Socket socket = make_tcp_socket(address->family());

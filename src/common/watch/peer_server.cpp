@@ -78,7 +78,7 @@ bool PeerConnections::accepting() const {
 bool PeerConnections::make_room() {
   if (connections_.size() < kMost) return true;
   const Clock::time_point now = now_();
-  // Connections stand in the order in which they came. What has arrived and was not read yet is no silence.
+  // Connections stand in the order in which they came. What has arrived and was not read yet is not silence.
   const auto victim = std::ranges::find_if(connections_, [&](const Connection& c) {
     char next = 0;
     return !c.trusted && now >= c.begun + kSuspicion && recv(c.socket.fd(), &next, 1, MSG_PEEK) <= 0;

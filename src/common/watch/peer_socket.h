@@ -47,7 +47,7 @@ struct SocketAddress {
 /// Of an IPv4 or IPv6 address in figures; nothing where it is none. Asks no resolver.
 std::optional<SocketAddress> socket_address(const std::string& ip, std::uint16_t port);
 
-/// The bytes of an address in figures, in network order: 4 or 16; none where it is no address.
+/// The bytes of an address in figures, in network order: 4 or 16; none where it is not an address.
 std::vector<unsigned char> address_bytes(const std::string& ip);
 
 /// The address in figures, without its port; empty for other families than IPv4 and IPv6.

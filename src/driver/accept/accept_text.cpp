@@ -96,7 +96,7 @@ std::string next_step(const AcceptResult& result) {
     case Outcome::warn:
       return "the warnings below; exit code 7 with --strict";
     case Outcome::inconclusive:
-      return "run again on quiet machines, with a longer cell-time and max-time: what could not be told is no pass";
+      return "run again on quiet machines, with a longer cell-time and max-time: what could not be told is not a pass";
     case Outcome::fail:
       break;
   }

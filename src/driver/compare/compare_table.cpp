@@ -320,7 +320,7 @@ std::string compare_header(const RunInfo& info, double delta) {
       "# says: this launch, these seconds.\n",
       percent(delta), percent(delta));
   text += fmt::format(
-      "# Communicators with the same settings differ by up to {:g} ns, so that less is no difference either.\n",
+      "# Communicators with the same settings differ by up to {:g} ns, so that less is not a difference either.\n",
       kSameSettingsDiffer * 1e9);
   return text;
 }

@@ -124,8 +124,8 @@ void check_gpus(Rows& rows);
 // Parts that several checks share. ------------------------------------------------------------------------------------
 
 /// Folders in which the dynamic loader of this process looks, in its order: LD_LIBRARY_PATH, what /etc/ld.so.conf and
-/// the files that it includes name, the system's own. Not the loader's cache, which is no text: a folder that was named
-/// after the last ldconfig counts too. Pure in the probe.
+/// the files that it includes name, the system's own. Not the loader's cache, which is not text: a folder that was
+/// named after the last ldconfig counts too. Pure in the probe.
 std::vector<std::string> library_folders(const Probe& probe);
 
 /// Paths of the files that are mapped into a process and whose names begin with `library`, from the text of its

@@ -270,7 +270,7 @@ NameVerdict judge_number(std::string_view text) {
   char* end = nullptr;
   const long long number = std::strtoll(value.c_str(), &end, 0);
   if (end == value.c_str()) {
-    return {Outcome::warn, "is no number: NCCL takes 0 or its default, and says so nowhere", "a number"};
+    return {Outcome::warn, "is not a number: NCCL takes 0 or its default, and says so nowhere", "a number"};
   }
   if (*end != '\0') {
     return {Outcome::fail, fmt::format("NCCL reads {} and ignores '{}'", number, end), "a number without unit"};
@@ -356,12 +356,13 @@ NameVerdict judge_nccl_value(std::string_view name, std::string_view value, int 
             "unset it, or a value inside the range"};
   }
   if ((name == "NCCL_IB_TC" || name == "NCCL_IB_FIFO_TC") && number > 0 && number % 2 != 0) {
-    return {Outcome::warn, "the two lowest bits of a traffic class mark congestion and are no class", "an even value"};
+    return {Outcome::warn, "the two lowest bits of a traffic class mark congestion and are not a class",
+            "an even value"};
   }
   if (name == "NCCL_BUFFSIZE" && number >= 0) {
     if (number < 1024) return {Outcome::fail, "is a number of bytes, and far too few", "unset it: 4194304 is NCCL's"};
     if (!std::has_single_bit(static_cast<unsigned long long>(number))) {
-      return {Outcome::warn, "is no power of two",
+      return {Outcome::warn, "is not a power of two",
               fmt::format("{}", std::bit_floor(static_cast<unsigned long long>(number)))};
     }
   }

@@ -60,7 +60,7 @@ Database::Database(const std::string& path, Mode mode, double patience_s) : path
   sqlite3* database = nullptr;
   // SQLite takes some names for more than a file: "", ":memory:", "file:...".
   const bool absolute = path.starts_with('/');
-  if (path.empty()) throw Error(ExitCode::bad_config, "an empty name is no file");
+  if (path.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file");
   std::error_code unknown;  // then SQLite has the reason
   if (mode == Mode::existing &&
       std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found) {

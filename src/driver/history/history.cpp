@@ -65,7 +65,7 @@ std::string numbers(const std::vector<double>& values) {
   return text;
 }
 
-/// What is no time above 0 is left out: the file may come from anybody, and statistics take logarithms.
+/// What is not a time above 0 is left out: the file may come from anybody, and statistics take logarithms.
 std::vector<double> split_numbers(const std::string& text) {
   std::vector<double> values;
   const char* at = text.c_str();

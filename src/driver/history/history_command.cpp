@@ -48,15 +48,16 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
            [&](std::string_view text) {
              const std::vector<std::string> kinds{"perf", "compare", "accept", "locate", "doctor"};
              if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) {
-               throw Error(ExitCode::bad_config, fmt::format("{} is no kind; choose from: perf compare accept locate "
-                                                             "doctor",
-                                                             in_quotes(text)));
+               throw Error(ExitCode::bad_config,
+                           fmt::format("{} is not a kind; choose from: perf compare accept locate "
+                                       "doctor",
+                                       in_quotes(text)));
              }
              options.kind = text;
            }},
           {"last", "N", "only the last N runs",
            [&](std::string_view text) { options.last = static_cast<std::size_t>(parse_int(text, 1)); }},
-          {"delta", "X%", "compare: slower by no more than this is no change; 5% as a rule",
+          {"delta", "X%", "compare: slower by no more than this is not a change; 5% as a rule",
            [&](std::string_view text) { options.delta = parse_fraction(text); }},
           {"days", "N", "compare RUN: against the runs of so many days before it; 30 as a rule",
            [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};

@@ -58,7 +58,7 @@ UnitChoice parse_unit(std::string_view text) {
 double parse_share(std::string_view text) {
   const double share = parse_fraction(text);
   if (!(share > 0 && share < 1))
-    throw_bad_config(fmt::format("{} is no share of the median, such as 0.8 or 80%", in_quotes(text)));
+    throw_bad_config(fmt::format("{} is not a share of the median, such as 0.8 or 80%", in_quotes(text)));
   return share;
 }
 

@@ -37,7 +37,7 @@ std::string counts_words(const std::vector<CriterionResult>& criteria) {
   return text;
 }
 
-/// Worst first; equals in the plan's order. Skips are no findings.
+/// Worst first; equals in the plan's order. Skips are not findings.
 std::vector<const CriterionResult*> not_passed(const std::vector<CriterionResult>& criteria) {
   std::vector<const CriterionResult*> rows;
   for (const CriterionResult& c : criteria) {
@@ -239,7 +239,7 @@ void add_located(ReportData& data, const AcceptResult::Located& located, const s
   data.matrices.push_back(std::move(matrix));
 }
 
-/// More hosts than these are no lines of their own.
+/// More hosts than these are not lines of their own.
 constexpr std::size_t kMostHosts = 4;
 
 /// The plan's name for a cell, unless it only repeats the collective's.

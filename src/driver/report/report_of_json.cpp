@@ -25,7 +25,7 @@ int nranks_of(const JsonPlace& file) { return static_cast<int>(file.at("nranks")
 std::optional<Interval> interval_of(const JsonPlace& list) {
   std::vector<double> bounds;
   list.each([&](const JsonPlace& bound) { bounds.push_back(bound.seconds()); });
-  if (bounds.size() != 2 || bounds[0] > bounds[1]) list.fail("is no pair of rising times");
+  if (bounds.size() != 2 || bounds[0] > bounds[1]) list.fail("is not a pair of rising times");
   return Interval{bounds[0], bounds[1]};
 }
 

@@ -49,7 +49,8 @@ ResultFile create(const std::string& asked, const char* option, Writer text, con
 void check_prometheus(const std::string& path) {
   std::error_code unknown;  // then the trial below has the reason
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    throw Error(ExitCode::bad_config, fmt::format("--prometheus {}: exists and is no regular file; name a file", path));
+    throw Error(ExitCode::bad_config,
+                fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
   }
   const int error = try_writing_beside(path, std::string(kRoom, ' '));
   if (error == 0) return;
@@ -61,7 +62,7 @@ void check_prometheus(const std::string& path) {
 
 std::function<void(std::string_view)> file_name(std::string& field) {
   return [&field](std::string_view text) {
-    if (text.empty()) throw Error(ExitCode::bad_config, "an empty name is no file name");
+    if (text.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file name");
     field = text;
   };
 }
