@@ -53,8 +53,8 @@ std::string try_bytes(std::span<const std::byte> bytes) {
 }
 
 template <typename T>
-void sign(Twice<T>& twice) {
-  for (auto& copy : twice.copies) {
+void sign(DoubleBuffer<T>& buffer) {
+  for (auto& copy : buffer.copies) {
     copy.check = flight_checksum(copy.words.data(), sizeof copy.words, copy.number);
   }
 }

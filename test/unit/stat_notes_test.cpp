@@ -3,7 +3,6 @@
 
 #include "common/output/stat_notes.h"
 
-#include "common/output/rank_table.h"
 #include "golden.h"
 #include "report_fixture.h"
 

@@ -19,13 +19,13 @@ void say_error(const char* what) {
 
 int run_before_session(const Launch& launch, const std::function<int()>& work) {
   // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
-  const bool speaks = launch.rank <= 0;
+  const bool is_root = launch.rank <= 0;
   try {
     return work();
   } catch (const Error& e) {
     // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
     // message.
-    if (!speaks) return static_cast<int>(ExitCode::good);
+    if (!is_root) return static_cast<int>(ExitCode::good);
     say_error(e.what());
     return static_cast<int>(e.code());
   } catch (const std::exception& e) {

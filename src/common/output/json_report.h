@@ -2,11 +2,13 @@
 
 #include "common/base/error.h"
 #include "common/measure/result.h"
+#include "common/record/envelope.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace busbar {
 
@@ -53,5 +55,8 @@ class JsonReport {
   std::size_t halves_ = 0;
   std::optional<End> end_;
 };
+
+/// The envelope of a job's document.
+Envelope envelope_of(std::string_view document, const RunInfo& info);
 
 }  // namespace busbar

@@ -39,11 +39,11 @@ std::string skip_text(const Plan& plan) {
 
 }  // namespace
 
-Reporter::Reporter(bool speaks, const RunInfo& info, const Plan& plan)
-    : speaks_(speaks), info_(info), plan_(plan), notes_(info.config, plan) {}
+Reporter::Reporter(bool is_root, const RunInfo& info, const Plan& plan)
+    : is_root_(is_root), info_(info), plan_(plan), notes_(info.config, plan) {}
 
 void Reporter::begin() {
-  if (!speaks_) return;
+  if (!is_root_) return;
   const Config& config = info_.config;
   if (!config.history.empty()) {
     init_history_by_busbar(config.history);
@@ -74,7 +74,7 @@ void Reporter::begin_row(const Case& row_case) {
 }
 
 void Reporter::row(const Row& row) {
-  if (!speaks_) return;
+  if (!is_root_) return;
   progress_->erase();
   // Files first: whoever saw a row finds it there, however the process ends.
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
@@ -97,7 +97,7 @@ void Reporter::pass(int pass, int cells_done, int cells, double elapsed_s) {
 }
 
 void Reporter::end(const Summary& summary, ExitCode code) {
-  if (!speaks_) return;
+  if (!is_root_) return;
   progress_->erase();
   to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
   if (samples_) samples_->flush();

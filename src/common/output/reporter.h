@@ -19,7 +19,7 @@ namespace busbar {
 /// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
 class Reporter {
  public:
-  Reporter(bool speaks, const RunInfo& info, const Plan& plan);
+  Reporter(bool is_root, const RunInfo& info, const Plan& plan);
 
   /// Opens the files and prints what comes before the first row. Throws Error(bad_config) if a file cannot be created.
   void begin();
@@ -42,7 +42,7 @@ class Reporter {
  private:
   void to_table(const std::string& text);
 
-  bool speaks_;
+  bool is_root_;
   bool table_complete_ = true;
   const RunInfo& info_;
   const Plan& plan_;

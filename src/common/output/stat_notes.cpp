@@ -2,7 +2,6 @@
 
 #include "common/measure/disturbance.h"
 #include "common/output/format.h"
-#include "common/output/rank_table.h"
 #include "common/output/straggler.h"
 
 #include <fmt/format.h>

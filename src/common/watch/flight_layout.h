@@ -106,7 +106,7 @@ struct FlightBeat {
 /// copies, of which it overwrites the older. A copy whose checksum is right is whole, in whatever order its words were
 /// read. Zeros are a value never written.
 template <typename T>
-struct Twice {
+struct DoubleBuffer {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(std::uint64_t) == 0);
   static constexpr std::size_t kWords = sizeof(T) / sizeof(std::uint64_t);
   struct Copy {
@@ -158,8 +158,8 @@ struct Twice {
 
 struct FlightLayout {
   FlightHead head;
-  Twice<FlightStep> step;
-  Twice<FlightBeat> beat;
+  DoubleBuffer<FlightStep> step;
+  DoubleBuffer<FlightBeat> beat;
   std::uint64_t ending;
   LaneCounter lanes[kMaxLanes];
 };

@@ -95,8 +95,8 @@ Ending read_ending(std::span<const std::byte> bytes) {
 std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::int64_t now_ns) {
   const std::optional<FlightHead> head = valid_head(bytes);
   if (!head) return std::nullopt;
-  const auto step = part<Twice<FlightStep>>(bytes, offsetof(FlightLayout, step)).read();
-  const auto beat = part<Twice<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
+  const auto step = part<DoubleBuffer<FlightStep>>(bytes, offsetof(FlightLayout, step)).read();
+  const auto beat = part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
   FlightState state;
   if (!step || !beat || !read_step(step->value, now_ns, state)) return std::nullopt;
   state.jobid = text(head->jobid);
@@ -140,7 +140,7 @@ FlightHead head_of(const FlightBytes& bytes) {
 }
 
 std::optional<FlightBeat> beat_of(const FlightBytes& bytes) {
-  Twice<FlightBeat> beat;
+  DoubleBuffer<FlightBeat> beat;
   std::memcpy(&beat, bytes.data() + offsetof(FlightLayout, beat), sizeof beat);
   if (const auto last = beat.read()) return last->value;
   return std::nullopt;

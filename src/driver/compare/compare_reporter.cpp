@@ -2,7 +2,7 @@
 
 #include "common/output/csv_report.h"
 #include "common/output/format.h"
-#include "common/output/run_envelope.h"
+#include "common/output/json_report.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
 #include "common/record/json_values.h"

@@ -196,8 +196,8 @@ int run_doctor(int argc, char** argv) {
   const int code = run_before_session(launch, [&] {
     const DoctorOptions options = read_doctor_options(argc, argv);
     needs_ranks = launch.launched() && options.needs_ranks();
-    const bool speaks = options.local ? launch.local_rank <= 0 : launch.rank <= 0;
-    return needs_ranks || !speaks ? 0 : doctor(options);
+    const bool is_root = options.local ? launch.local_rank <= 0 : launch.rank <= 0;
+    return needs_ranks || !is_root ? 0 : doctor(options);
   });
   if (code != 0 || !needs_ranks) return code;
   const int failed = become_ranks_program(argc, argv);  // comes back only where MPI does not start

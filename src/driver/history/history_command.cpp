@@ -249,9 +249,9 @@ int write(const std::string& action, const HistoryOptions& options) {
   return 0;
 }
 
-int history(int argc, char** argv, bool speaks) {
+int history(int argc, char** argv, bool is_root) {
   const HistoryOptions options = read_options(argc, argv);
-  if (!speaks) return 0;
+  if (!is_root) return 0;
   if (options.help) {
     fmt::print("{}", history_help());
     return 0;

@@ -2,7 +2,7 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/output/run_envelope.h"
+#include "common/output/json_report.h"
 #include "common/record/culprit.h"
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"

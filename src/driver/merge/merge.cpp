@@ -51,9 +51,9 @@ MergeOptions read_options(int argc, char** argv) {
   return options;
 }
 
-int merge(int argc, char** argv, bool speaks) {
+int merge(int argc, char** argv, bool is_root) {
   const MergeOptions options = read_options(argc, argv);
-  if (!speaks) return 0;
+  if (!is_root) return 0;
   if (options.help) {
     fmt::print("{}", merge_help());
     return 0;

@@ -78,9 +78,9 @@ void write_report(const std::string& path, const std::string& text) {
   fmt::print("wrote {}\n", write_new_file(path, "--output", text));
 }
 
-int report(int argc, char** argv, bool speaks) {
+int report(int argc, char** argv, bool is_root) {
   const ReportOptions options = read_options(argc, argv);
-  if (!speaks) return 0;
+  if (!is_root) return 0;
   if (options.help) {
     fmt::print("{}", report_help());
     return 0;

@@ -29,21 +29,21 @@ std::string driver_help() {
 
 int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) {
   // Under a launcher every rank comes here; what all find alike is said once.
-  const bool speaks = detect_launch().rank <= 0;
+  const bool is_root = detect_launch().rank <= 0;
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "--help" || word == "-h" || word == "help") {
-    if (speaks) fmt::print("{}", driver_help());
+    if (is_root) fmt::print("{}", driver_help());
     return code_of(ExitCode::good);
   }
   if (word == "--version") {
-    if (speaks) fmt::print("busbar {}\n", BUSBAR_VERSION);
+    if (is_root) fmt::print("busbar {}\n", BUSBAR_VERSION);
     return code_of(ExitCode::good);
   }
   const auto subcommands = all_subcommands();
   const auto found =
       std::find_if(subcommands.begin(), subcommands.end(), [&](const Subcommand& s) { return s.name == word; });
   if (found != subcommands.end()) return (found->run != nullptr ? found->run : with_ranks)(argc - 1, argv + 1);
-  if (!speaks) return code_of(ExitCode::good);
+  if (!is_root) return code_of(ExitCode::good);
   std::vector<std::string> names;
   for (const Subcommand& s : subcommands) names.emplace_back(s.name);
   const std::string nearest = nearest_choice(word, names);
