@@ -13,7 +13,7 @@ measure() {  # WORDS COMMAND...
   local words=$1
   shift
   local spent
-  spent=$({ time "$@" >"$folder.log" 2>&1; } 2>&1) || { tail -20 "$folder.log"; exit 1; }
+  spent=$({ time "$@" >"$folder/build_time.log" 2>&1; } 2>&1) || { tail -20 "$folder/build_time.log"; exit 1; }
   printf '%-58s %s s\n' "$words" "$spent"
 }
 target() { cmake --build "$folder" --parallel "$jobs" --target "$@"; }
@@ -26,8 +26,8 @@ measure "all programs after that" target programs
 measure "tests after that" cmake --build "$folder" --parallel "$jobs"
 # As who edits has it: each file by itself. Its first build is not what is measured.
 single=$folder-single
-env CMAKE_GENERATOR=Ninja cmake -B "$single" --preset release -DBUSBAR_UNITY=OFF >"$folder.log" 2>&1
-cmake --build "$single" --parallel "$jobs" --target all_reduce_perf >>"$folder.log" 2>&1
+env CMAKE_GENERATOR=Ninja cmake -B "$single" --preset release -DBUSBAR_UNITY=OFF >"$folder/build_time.log" 2>&1
+cmake --build "$single" --parallel "$jobs" --target all_reduce_perf >>"$folder/build_time.log" 2>&1
 for file in src/common/measure/timed_loop.cpp src/common/output/table.cpp; do
   for kind in "$single" "$folder"; do
     touch "$file"
