@@ -50,7 +50,11 @@ std::vector<std::string> steady_environment(const std::vector<std::string>& envi
   return steady;
 }
 
-static constexpr std::string_view kKind = "history-run";
+namespace {
+
+constexpr std::string_view kKind = "history-run";
+
+}  // namespace
 
 /// All but the id, which the history gives.
 void visit_fields(auto&& visit, HistoryRun& r) {

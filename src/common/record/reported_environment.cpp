@@ -6,20 +6,23 @@
 #include <string_view>
 
 namespace busbar {
+namespace {
 
 // An allow-list, because reports are passed on: nobody knows what else a site keeps in its environment.
-static constexpr std::array<std::string_view, 6> kPrefixes{"NCCL_", "CUDA_", "OMPI_", "UCX_", "SLURM_", "PMIX_"};
+constexpr std::array<std::string_view, 6> kPrefixes{"NCCL_", "CUDA_", "OMPI_", "UCX_", "SLURM_", "PMIX_"};
 
 // JWT: SLURM_JWT holds the user's credential for Slurm's REST interface.
-static constexpr std::array<std::string_view, 7> kSecretWords{"TOKEN",  "KEY", "SECRET",    "PASSWORD",
-                                                              "PASSWD", "JWT", "CREDENTIAL"};
+constexpr std::array<std::string_view, 7> kSecretWords{"TOKEN",  "KEY", "SECRET",    "PASSWORD",
+                                                       "PASSWD", "JWT", "CREDENTIAL"};
 
-static bool is_secret(std::string_view name) {
+bool is_secret(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
   return std::any_of(kSecretWords.begin(), kSecretWords.end(),
                      [&](std::string_view word) { return upper.find(word) != std::string::npos; });
 }
+
+}  // namespace
 
 std::vector<std::string> reported_environment(std::span<const std::string> variables) {
   std::vector<std::string> shown;
