@@ -8,6 +8,9 @@
 
 namespace busbar {
 
+/// What a device is called where there is none: also in documents.
+inline constexpr std::string_view kHostMemory = "host memory";
+
 enum class MemoryKind : std::uint8_t { host, gpu };
 
 /// What is different about a library as far as anybody outside its folder asks; a constant, so that records of other

@@ -2,11 +2,14 @@
 
 #include "collectives/collective.h"
 #include "common/base/backend_list.h"
+#include "common/base/enum_words.h"
 #include "common/base/injection.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -19,6 +22,8 @@ enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 
 /// `--cadence`: how calls follow each other in --stat. Isolated: each after a barrier of our own; stream: back to back.
 enum class Cadence : std::uint8_t { automatic, isolated, stream };
+inline constexpr std::array<std::string_view, 3> kCadenceWords{"auto", "isolated", "stream"};
+constexpr std::string_view name(Cadence cadence) { return word(kCadenceWords, cadence); }
 
 /// Everything the user can set, validated. Names are those of the long options; defaults are nccl-tests'.
 struct Config {

@@ -98,7 +98,7 @@ ExitCode Job::agreed_code(ExitCode code, bool complete) const {
 void describe_sampling(RunInfo& info, const Comm& world, const Config& config, const Backend& backend) {
   const Cadence cadence = resolve(config.cadence, backend);
   info.seed = agree_on_seed(world, config.seed);
-  info.cadence = cadence == Cadence::isolated ? "isolated" : "stream";
+  info.cadence = name(cadence);
   info.estimand = estimand(backend, cadence, on_one_host(world));
 }
 

@@ -264,7 +264,8 @@ std::string stat_header(const RunInfo& info) {
   const Config& c = info.config;
   std::string text;
   if (c.stat) {
-    const std::string_view follow = info.cadence == "stream" ? "calls back to back" : "each call after a barrier";
+    const std::string_view follow =
+        info.cadence == name(Cadence::stream) ? "calls back to back" : "each call after a barrier";
     text += fmt::format("# Statistical mode: seed {}, cadence {} ({}), sample: {}\n", info.seed, info.cadence, follow,
                         info.estimand);
     text += fmt::format("# Target: 95 % interval of the median within +-{:g} %", c.rel_ci * 100);

@@ -40,6 +40,9 @@ static_assert(kCriterionWords[static_cast<std::size_t>(Criterion::slow_rank)] ==
 
 constexpr std::string_view name(Criterion criterion) { return word(kCriterionWords, criterion); }
 
+/// CriterionResult::source of what the plan itself asks; not printed, because the reader has the plan.
+inline constexpr std::string_view kFromPlan = "the plan";
+
 /// One criterion on one cell and size (or on a node, or on the counters), judged.
 struct CriterionResult {
   Criterion criterion = Criterion::completed;

@@ -218,7 +218,7 @@ CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, 
 std::string devices_text(const std::map<std::string, int>& devices) {
   std::string text;
   for (const auto& [name, count] : devices) {
-    const bool counts = name != "host memory";
+    const bool counts = name != kHostMemory;
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, counts ? fmt::format(" x {}", count) : "");
   }
   return text;

@@ -282,7 +282,7 @@ std::string group_text(const Group& group) {
   text.replace(2, outcome.size(), outcome);
   std::string found = c.found;
   if (!c.wanted.empty()) found += fmt::format("{}wanted {}", found.empty() ? "" : "; ", c.wanted);
-  if (!c.source.empty() && c.source != "the plan") found += fmt::format(" ({})", c.source);
+  if (!c.source.empty() && c.source != kFromPlan) found += fmt::format(" ({})", c.source);
   if (!found.empty()) text += wrapped(group.rows > 1 ? fmt::format("{}: {}", c.scope, found) : found, 16, 16);
   if (!c.reason.empty()) text += wrapped(c.reason, 16, 16);
   return text;

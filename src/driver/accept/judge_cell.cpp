@@ -99,7 +99,7 @@ CriterionResult judge_ceiling(const AcceptResult& result, const PlatformView& vi
   const Criteria& asked = series.plan->criteria;
   const Cell& m = series.first();
   if (m.nranks < 2) return skipped_for(series, Criterion::ceiling, kOneRank);
-  Ceiling ceiling{asked.ceiling_busbw, "the plan", {}};
+  Ceiling ceiling{asked.ceiling_busbw, std::string(kFromPlan), {}};
   if (ceiling.busbw <= 0) {
     if (view.platform == nullptr) return skipped_for(series, Criterion::ceiling, view.reason);
     ceiling = ceiling_busbw(*view.platform, result.network, m);
@@ -182,12 +182,12 @@ void judge_cell(const AcceptResult& result, const PlatformView& view, const Cell
                 CriterionResults& criteria) {
   const Criteria& asked = series.plan->criteria;
   if (asked.wrong) criteria.push_back(judge_wrong(result, series));
-  if (asked.busbw) criteria.push_back(judge_busbw(series, *asked.busbw, "the plan"));
+  if (asked.busbw) criteria.push_back(judge_busbw(series, *asked.busbw, std::string(kFromPlan)));
   if (asked.busbw_expected) criteria.push_back(judge_expected(result, view, series));
   if (asked.of_ceiling) criteria.push_back(judge_ceiling(result, view, series));
   if (asked.latency) {
     criteria.push_back(judge(series, {Criterion::latency, *asked.latency, false, time_text, latency_of}));
-    criteria.back().source = "the plan";
+    criteria.back().source = kFromPlan;
   }
   if (asked.time_spread) {
     criteria.push_back(judge_spread(series, Criterion::time_spread, *asked.time_spread, robust_spread));

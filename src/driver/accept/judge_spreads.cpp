@@ -15,7 +15,7 @@ void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
   const Bound& bound = *series.plan->criteria.drift;
   CriterionResult c = criterion_for(series, Criterion::drift);
   c.wanted = bound_text(bound, false, share_text);
-  c.source = "the plan";
+  c.source = kFromPlan;
   std::vector<double> times;
   for (const Cell* m : series.repetitions) {
     if (std::isfinite(m->median_s) && m->median_s > 0) times.push_back(m->median_s);
@@ -112,7 +112,7 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
   CriterionResult c = criterion_for(like, Criterion::host_spread);
   c.scope = "all";
   c.wanted = bound_text(bound, false, share_text);
-  c.source = "the plan";
+  c.source = kFromPlan;
   std::erase_if(hosts, [](const HostTime& h) { return !(std::isfinite(h.time.value) && h.time.value > 0); });
   if (hosts.size() < 2) {
     c.outcome = Outcome::skip;
@@ -163,7 +163,7 @@ void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
   const Bound& bound = *series.plan->criteria.rank_spread;
   CriterionResult c = criterion_for(series, Criterion::rank_spread);
   c.wanted = bound_text(bound, false, share_text);
-  c.source = "the plan";
+  c.source = kFromPlan;
   const auto skip = [&](const char* why) {
     c.outcome = Outcome::skip;
     c.reason = why;

@@ -1,5 +1,6 @@
 #include "driver/accept/platform.h"
 
+#include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
@@ -218,7 +219,7 @@ RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
   if (names.empty()) return {nullptr, "no host is known"};
   if (names.size() > 1) return {nullptr, fmt::format("the hosts have different devices: {}", fmt::join(names, ", "))};
   const std::string& device = *names.begin();
-  if (device == "host memory") return {nullptr, "host memory: no platform's numbers apply"};
+  if (device == kHostMemory) return {nullptr, "host memory: no platform's numbers apply"};
   for (const Platform& platform : platforms) {
     if (is_platform(platform, device)) return {&platform, {}};
   }

@@ -326,7 +326,6 @@ std::string name_list(const std::vector<Value>& values) {
 
 std::vector<std::string> benchmark_arguments(const Config& config) {
   static constexpr std::string_view kPlacements[] = {"out", "in", "both"};
-  static constexpr std::string_view kCadences[] = {"auto", "isolated", "stream"};
   const Config defaults;
   std::vector<std::string> words;
   const auto add = [&](std::string_view option, const auto& value) {
@@ -350,7 +349,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add("backend", name(config.backend));
   if (config.stat) {
     words.emplace_back("--stat");
-    add("cadence", kCadences[static_cast<int>(config.cadence)]);
+    add("cadence", name(config.cadence));
   }
   add("check", config.check);
   add_unless("nthreads", config.nthreads, defaults.nthreads);

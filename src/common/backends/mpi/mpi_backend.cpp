@@ -71,7 +71,7 @@ class MpiBackend final : public Backend {
   int library_version_code() const override { return 0; }
   int nranks() const override { return nranks_; }
   std::span<const int> local_ranks() const override { return locals_; }
-  DeviceInfo device(int) const override { return {0, binding_text(), "host memory"}; }
+  DeviceInfo device(int) const override { return {0, binding_text(), std::string(kHostMemory)}; }
 
   std::optional<std::string> why_unsupported(const Operation& op) const override {
     if (op.op && predefined_op(*op.op) == MPI_OP_NULL) {
