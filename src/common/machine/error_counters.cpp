@@ -101,7 +101,7 @@ constexpr auto kOnlyInHangs = std::to_array<std::pair<std::string_view, std::str
     {"net", "carrier_down_count"},
 });
 
-constexpr double kGpuPatience_s = 30;  // without persistence mode the driver takes seconds per GPU to start
+constexpr double kGpuPatience = 30;  // [s]; without persistence mode the driver takes seconds per GPU to start
 
 /// "ib/mlx5_3/1/symbol_error" from the folders in which it may be.
 void read_into(Readings& readings, const Probe& probe, std::string_view family, const std::string& device,
@@ -227,7 +227,7 @@ std::vector<CounterReading> read_counters(const Probe& probe) {
 
 std::vector<CounterReading> read_gpu_counters() {
   std::vector<CounterReading> readings;
-  for (const GpuFacts& gpu : read_gpus_within(kGpuPatience_s).gpus) {
+  for (const GpuFacts& gpu : read_gpus_within(kGpuPatience).gpus) {
     const auto add = [&](const char* name, const std::optional<std::uint64_t>& value) {
       if (value) readings.push_back({fmt::format("gpu/{}/{}", gpu.index, name), *value});
     };

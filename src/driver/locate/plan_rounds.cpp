@@ -21,7 +21,7 @@ class Table {
     for (const EndEvidence& end : evidence.ends) wanted_.insert(unit(end.end));
     for (const LinkEvidence& link : evidence.links) wanted_.insert({unit(link.a), unit(link.b)});
     // Those that are to be tested themselves are the last that others may take.
-    std::ranges::stable_partition(order_, [&](int u) { return wanted_.count(u) == 0; });
+    std::stable_partition(order_.begin(), order_.end(), [&](int u) { return wanted_.count(u) == 0; });
   }
 
   int unit(int end) const { return end % nunits_; }
