@@ -421,10 +421,17 @@ std::string JsonReport::tail() const {
   return text;
 }
 
-Envelope envelope_of(std::string_view document, const RunInfo& info) {
+Json job_document(std::string_view document, const RunInfo& info) {
   Envelope envelope{document, info.start_time, {}, info.args};
   for (const RankInfo& rank : info.ranks) add_once(envelope.where, rank.hostname);
-  return envelope;
+  Json json = envelope_json(envelope);
+  json.update({{"launch_uuid", info.launch_uuid},
+               {"environment", reported_environment(info.environment)},
+               {"backend", info.backend},
+               {"library", info.library_version},
+               {"nranks", info.nranks},
+               {"remarks", info.remarks}});
+  return json;
 }
 
 }  // namespace busbar

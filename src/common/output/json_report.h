@@ -56,7 +56,7 @@ class JsonReport {
   std::optional<End> end_;
 };
 
-/// The envelope of a job's document.
-Envelope envelope_of(std::string_view document, const RunInfo& info);
+/// How a job's document begins: the envelope, and what ran where.
+Json job_document(std::string_view document, const RunInfo& info);
 
 }  // namespace busbar

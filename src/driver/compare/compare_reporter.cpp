@@ -6,7 +6,6 @@
 #include "common/output/run_history.h"
 #include "common/output/table.h"
 #include "common/record/json_values.h"
-#include "common/record/reported_environment.h"
 #include "driver/compare/comparison.h"
 #include "driver/history/history.h"
 
@@ -162,14 +161,8 @@ Json comparison_json(const Comparison& comparison) {
 
 std::string comparisons_json(const RunInfo& info, double delta, std::span<const Comparison> comparisons,
                              std::optional<ExitCode> code) {
-  Json json = envelope_json(envelope_of("compare", info));
-  json.update({{"launch_uuid", info.launch_uuid},
-               {"environment", reported_environment(info.environment)},
-               {"backend", info.backend},
-               {"library", info.library_version},
-               {"nranks", info.nranks},
-               {"remarks", info.remarks},
-               {"cadence", json_text_or_null(info.cadence)},
+  Json json = job_document("compare", info);
+  json.update({{"cadence", json_text_or_null(info.cadence)},
                {"estimand", json_text_or_null(info.estimand)},
                {"seed", info.seed},
                {"delta", delta},

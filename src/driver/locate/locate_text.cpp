@@ -5,7 +5,6 @@
 #include "common/output/json_report.h"
 #include "common/record/culprit.h"
 #include "common/record/json_values.h"
-#include "common/record/reported_environment.h"
 #include "common/statistics/interval.h"
 
 #include <fmt/format.h>
@@ -391,14 +390,8 @@ Json verdict_json(const LocateRun& run) {
 }  // namespace
 
 std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional<ExitCode> code) {
-  Json json = envelope_json(envelope_of("locate", info));
-  json.update({{"launch_uuid", info.launch_uuid},
-               {"environment", reported_environment(info.environment)},
-               {"backend", info.backend},
-               {"library", info.library_version},
-               {"nranks", info.nranks},
-               {"remarks", info.remarks},
-               {"search", search_json(run.options.search)}});
+  Json json = job_document("locate", info);
+  json.update({{"search", search_json(run.options.search)}});
   if (code) {
     json["unit"] = name(run.located.unit);
     json["units"] = run.located.units;
