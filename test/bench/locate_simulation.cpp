@@ -46,7 +46,7 @@ struct Tally {
   int most = 0;     ///< the most of all
 };
 
-void count(Tally& tally, const LocateFinding& finding, const Truth& truth, int n) {
+void count(Tally& tally, const LocateVerdict& finding, const Truth& truth, int n) {
   std::set<std::vector<int>> named;
   std::set<int> units;
   bool kind = true;

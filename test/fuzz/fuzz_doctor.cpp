@@ -19,7 +19,7 @@ extern const long kFuzzRounds = 2500;
 namespace {
 
 std::string check_nodes(const std::vector<NodeReport>& nodes) {
-  const DoctorFinding finding = join_nodes(nodes);
+  const DoctorVerdict finding = join_nodes(nodes);
   if (finding.nodes != nodes.size()) return "another number of nodes";
   if (!is_plain(doctor_text(finding)) || !is_plain(doctor_rows_text(nodes))) return "a control letter";
   const std::string text = doctor_json(nodes, finding);

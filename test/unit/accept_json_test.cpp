@@ -58,7 +58,7 @@ AcceptResult everything() {
   l.looks = 5;
   l.failed = 2;
   l.unclear = 1;
-  LocateFinding& f = r.located->finding;
+  LocateVerdict& f = r.located->finding;
   f.outcome = Outcome::fail;
   f.reason = "a";
   f.rounds = 7;

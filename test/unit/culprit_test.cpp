@@ -84,7 +84,7 @@ TEST_CASE("A pair, a path, two that cannot be told apart, contention and a group
 }
 
 TEST_CASE("The headline is the verdict with the worst culprit, the reason, or what was held", "[locate]") {
-  LocateFinding finding;
+  LocateVerdict finding;
   finding.threshold = 0.9;
   finding.rounds = 8;
   finding.noise = 0.012;

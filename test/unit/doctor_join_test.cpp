@@ -38,7 +38,7 @@ std::vector<NodeReport> sixty_four() {
 }  // namespace
 
 TEST_CASE("the odd one among many is named", "[doctor]") {
-  const DoctorFinding finding = join_nodes(sixty_four());
+  const DoctorVerdict finding = join_nodes(sixty_four());
   REQUIRE(finding.unequal.size() == 1);
   CHECK(finding.outcome == Outcome::fail);
   CHECK(finding.unequal[0].values.at(0).value == "2.28.9");
@@ -58,7 +58,7 @@ TEST_CASE("of two that differ neither is blamed", "[doctor]") {
 TEST_CASE("what a node lacks is told, unless it could not look", "[doctor]") {
   const DoctorRow rate = equal_row("rdma.rate", "mlx5_0", "400", Outcome::fail, "cable");
   const std::vector<NodeReport> lacking{node("a", {rate}), node("b", {rate}), node("c", {})};
-  const DoctorFinding finding = join_nodes(lacking);
+  const DoctorVerdict finding = join_nodes(lacking);
   REQUIRE(finding.unequal.size() == 1);
   CHECK(finding.unequal[0].outcome == Outcome::warn);
   CHECK(finding.unequal[0].values.at(1).value == "none");
@@ -78,7 +78,7 @@ TEST_CASE("ranks of one node are compared too", "[doctor]") {
   REQUIRE(merged.rows.size() == 1);
   CHECK(merged.ranks == std::vector<int>{0, 1, 2, 3});
   CHECK(merged.rows[0].ranks == std::vector<int>{0, 1, 3});
-  const DoctorFinding finding = join_nodes({merged});
+  const DoctorVerdict finding = join_nodes({merged});
   REQUIRE(finding.unequal.size() == 1);
   CHECK(finding.unequal[0].values.at(0).value == "Ring");
   CHECK_THAT(doctor_text(finding), Contains("NCCL_ALGO: Ring on a ranks 0,1,3, none on a rank 2"));
@@ -90,7 +90,7 @@ TEST_CASE("odd values that are not OK by themselves are told once", "[doctor]") 
   low.outcome = Outcome::fail;
   low.reason = "low";
   const DoctorRow good = equal_row("host.memlock", "", "unlimited", Outcome::warn, "same limits");
-  const DoctorFinding finding = join_nodes({node("a", {good}), node("b", {good}), node("c", {low})});
+  const DoctorVerdict finding = join_nodes({node("a", {good}), node("b", {good}), node("c", {low})});
   CHECK(finding.unequal.empty());
   CHECK(finding.lines.size() == 1);
 }
@@ -107,7 +107,7 @@ TEST_CASE("a finding of several nodes and subjects is one line, the worst first,
     }
     nodes.push_back(node(fmt::format("node{}", i), rows));
   }
-  const DoctorFinding finding = join_nodes(nodes);
+  const DoctorVerdict finding = join_nodes(nodes);
   REQUIRE(finding.lines.size() == 3);
   CHECK(finding.lines[0].row.subject == "mlx5_[0-3]");
   CHECK(finding.lines[0].hosts == Names{"node2"});

@@ -75,30 +75,30 @@ TEST_CASE("srun leaves hosts out by itself; a command that names none cannot", "
 TEST_CASE("A launcher's last words name rank and host", "[accept]") {
   const auto killed = blame_by_launcher(
       "----\nmpirun noticed that process rank 4 with PID 123 on node node2 exited on signal 9 (Killed).\n----\n", {});
-  CHECK(killed.host == "node2");
-  CHECK(killed.rank == 4);
-  CHECK(killed.kind == "PROCESS_DEAD");
+  CHECK(killed.hosts == std::vector<std::string>{"node2"});
+  CHECK(killed.ranks == std::vector{4});
+  CHECK(killed.verdict == "PROCESS_DEAD");
   const auto lost = blame_by_launcher(
       "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[1,0],0] on node node0\n"
       "  Remote daemon: [[1,0],2] on node node2\n\nThis is usually due to",
       {});
-  CHECK(lost.host == "node2");
-  CHECK(lost.kind == "HOST_UNREACHABLE");
+  CHECK(lost.hosts == std::vector<std::string>{"node2"});
+  CHECK(lost.verdict == "HOST_UNREACHABLE");
   const auto srun = blame_by_launcher("srun: error: node2: task 4: Killed\nsrun: Job step aborted", {});
-  CHECK(srun.host == "node2");
-  CHECK(srun.rank == 4);
+  CHECK(srun.hosts == std::vector<std::string>{"node2"});
+  CHECK(srun.ranks == std::vector{4});
   const auto own = blame_by_launcher("busbar: error: rank 3 on node1, timed loop: NCCL: out of memory\n", {});
-  CHECK(own.host == "node1");
-  CHECK(own.kind == "ERROR");
+  CHECK(own.hosts == std::vector<std::string>{"node1"});
+  CHECK(own.verdict == "ERROR");
 }
 
 TEST_CASE("A complaint about one known host names it; about several nobody", "[accept]") {
   const std::vector<std::string> hosts{"node1", "node12"};
   const auto refused = blame_by_launcher("ssh: connect to host node12 port 22: Connection refused\n", hosts);
-  CHECK(refused.host == "node12");
-  CHECK(refused.kind == "HOST_UNREACHABLE");
+  CHECK(refused.hosts == std::vector<std::string>{"node12"});
+  CHECK(refused.verdict == "HOST_UNREACHABLE");
   CHECK(blame_by_launcher("ssh: connect to host node12 port 22: No route to host\nssh: node1: Permission denied", hosts)
-            .host.empty());
-  CHECK(blame_by_launcher("node1 is a fine host\n", hosts).host.empty());
-  CHECK(blame_by_launcher("", {}).host.empty());
+            .hosts.empty());
+  CHECK(blame_by_launcher("node1 is a fine host\n", hosts).hosts.empty());
+  CHECK(blame_by_launcher("", {}).hosts.empty());
 }

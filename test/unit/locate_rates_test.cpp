@@ -35,7 +35,7 @@ Rates rates(int n, double share, double factor, double dips, int trials) {
     for (const int unit : faulty) cluster.slow_unit(unit, factor);
     SearchOptions options;
     options.seed = seed;
-    const LocateFinding finding = searched(cluster, options).finding();
+    const LocateVerdict finding = searched(cluster, options).finding();
     std::set<int> named;
     for (const Culprit& culprit : finding.culprits) named.insert(culprit.units.begin(), culprit.units.end());
     ++found.trials;

@@ -20,14 +20,14 @@ using What = Culprit::What;
 
 namespace {
 
-std::string told(const LocateFinding& finding) {
+std::string told(const LocateVerdict& finding) {
   std::string text = headline(finding, {});
   for (const Culprit& culprit : finding.culprits) text += "\n  " + describe(culprit, {});
   return text;
 }
 
 /// The only culprit; fails where there is none or more.
-Culprit only(const LocateFinding& finding) {
+Culprit only(const LocateVerdict& finding) {
   INFO(told(finding));
   REQUIRE(finding.culprits.size() == 1);
   return finding.culprits.front();
@@ -44,7 +44,7 @@ SearchOptions full() {
 TEST_CASE("A healthy cluster passes after its matchings", "[locate]") {
   for (const int n : {3, 4, 7, 8, 9, 64}) {
     SimulatedCluster cluster(n, 1);
-    const LocateFinding finding = searched(cluster).finding();
+    const LocateVerdict finding = searched(cluster).finding();
     INFO(n << ": " << told(finding));
     CHECK(finding.outcome == Outcome::pass);
     CHECK(finding.median_bandwidth == Approx(cluster.scale).epsilon(0.03));
@@ -55,7 +55,7 @@ TEST_CASE("A healthy cluster passes after its matchings", "[locate]") {
 TEST_CASE("A slow unit is named with its counts, in seven rounds and those of calibration and alone", "[locate]") {
   SimulatedCluster cluster(64, 3);
   cluster.slow_unit(31, 0.5);
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   const Culprit culprit = only(finding);
   CHECK(finding.outcome == Outcome::fail);
   CHECK(culprit.what == What::unit);
@@ -76,7 +76,7 @@ TEST_CASE("A unit that is a little slow is a warning", "[locate]") {
   SimulatedCluster cluster(64, 3);
   cluster.noise = 0.01;
   cluster.slow_unit(5, 0.85);
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   CHECK(only(finding).units == std::vector<int>{5});
   CHECK(finding.outcome == Outcome::warn);
 }
@@ -138,7 +138,7 @@ TEST_CASE("A single slow pair is found by --full, and neither of its ends is bla
     SimulatedCluster cluster(64, 6);
     cluster.dip_share = dips;
     cluster.slow_link(11, 40, 0.6);
-    const LocateFinding finding = searched(cluster, full()).finding();
+    const LocateVerdict finding = searched(cluster, full()).finding();
     const Culprit culprit = only(finding);
     CHECK(culprit.what == What::link);
     CHECK(culprit.units == std::vector<int>{11, 40});
@@ -154,7 +154,7 @@ TEST_CASE("--full finds slow units and a slow pair between healthy ones at once"
   cluster.slow_unit(3, 0.6);
   cluster.slow_unit(30, 0.7);
   cluster.slow_link(11, 20, 0.5);
-  const LocateFinding finding = searched(cluster, full()).finding();
+  const LocateVerdict finding = searched(cluster, full()).finding();
   INFO(told(finding));
   REQUIRE(finding.culprits.size() == 3);
   CHECK(finding.culprits[0].units == std::vector<int>{11, 20});
@@ -182,7 +182,7 @@ TEST_CASE("--direction says which way a unit is slow", "[locate]") {
       SimulatedCluster cluster(n, 8);
       if (side != Side::receive) cluster.out[2] = 0.6;
       if (side != Side::transmit) cluster.in[2] = 0.6;
-      const LocateFinding finding = searched(cluster, options).finding();
+      const LocateVerdict finding = searched(cluster, options).finding();
       const Culprit culprit = only(finding);
       CHECK(culprit.what == What::unit);
       CHECK(culprit.units == std::vector<int>{2});
@@ -229,7 +229,7 @@ TEST_CASE("--halving screens by groups and confirms by pairs", "[locate]") {
   SimulatedCluster cluster(64, 11);
   cluster.slow_unit(6, 0.6);
   cluster.slow_unit(50, 0.6);
-  const LocateFinding finding = searched(cluster, options).finding();
+  const LocateVerdict finding = searched(cluster, options).finding();
   INFO(told(finding));
   REQUIRE(finding.culprits.size() == 2);
   CHECK(finding.culprits[0].units.front() + finding.culprits[1].units.front() == 56);
@@ -242,7 +242,7 @@ TEST_CASE("Where many measurements are slow no group is blamed for being slow fo
     SimulatedCluster cluster(64, seed);
     cluster.dip_share = 0.4;
     options.seed = seed;
-    const LocateFinding finding = searched(cluster, options).finding();
+    const LocateVerdict finding = searched(cluster, options).finding();
     INFO(told(finding));
     CHECK(finding.culprits.empty());
   }
@@ -267,7 +267,7 @@ TEST_CASE("What is slow only for large groups is nobody's fault alone", "[locate
   SimulatedCluster cluster(64, 12);
   cluster.together = 9;  // one of the two halves' switches, say: see below
   cluster.together_unit = 17;
-  const LocateFinding finding = searched(cluster, options).finding();
+  const LocateVerdict finding = searched(cluster, options).finding();
   INFO(told(finding));
   REQUIRE_FALSE(finding.culprits.empty());
   for (const Culprit& culprit : finding.culprits) {
@@ -280,7 +280,7 @@ TEST_CASE("Slow together and fast alone is contention, not a bad unit", "[locate
   SimulatedCluster cluster(32, 13);
   for (const std::size_t unit : {5U, 9U}) cluster.rack[unit] = 1;
   cluster.uplink_of_rack[1] = 1;  // two pairs on it: half each
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   INFO(told(finding));
   REQUIRE(finding.culprits.size() == 2);
   for (const Culprit& culprit : finding.culprits) {
@@ -308,7 +308,7 @@ TEST_CASE("A unit that comes and goes is named as such", "[locate]") {
 TEST_CASE("Dips within measurements that otherwise look good are told", "[locate]") {
   SimulatedCluster cluster(32, 14);
   cluster.dipping_unit = 20;
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   const Culprit culprit = only(finding);
   CHECK(culprit.units == std::vector<int>{20});
   CHECK(culprit.intermittent);
@@ -322,7 +322,7 @@ TEST_CASE("Dips that persist and cost more than a slow link may fail without a s
     cluster.dipping_unit = 2;
     cluster.dip_sustained = 0.5;
     cluster.dipping_share = 0.02;
-    const LocateFinding finding = searched(cluster).finding();
+    const LocateVerdict finding = searched(cluster).finding();
     const Culprit culprit = only(finding);
     CHECK(culprit.units == std::vector<int>{2});
     CHECK(culprit.intermittent);
@@ -359,7 +359,7 @@ TEST_CASE("A soak finds a unit that is slow one time in ten", "[locate]") {
   SimulatedCluster cluster(16, 15);
   cluster.dip_share = 0.02;
   cluster.comes_and_goes[3] = 0.1;
-  const LocateFinding finding = searched(cluster, options, 1).finding();
+  const LocateVerdict finding = searched(cluster, options, 1).finding();
   const Culprit culprit = only(finding);
   CHECK(culprit.units == std::vector<int>{3});
   CHECK(culprit.intermittent);
@@ -376,7 +376,7 @@ TEST_CASE("Two groups of different speed are said, not blamed", "[locate]") {
   for (const int slow : {6, 8, 10}) {
     SimulatedCluster cluster(16, 17);
     for (int unit = 0; unit < slow; ++unit) cluster.slow_unit(unit, 0.6);
-    const LocateFinding finding = searched(cluster).finding();
+    const LocateVerdict finding = searched(cluster).finding();
     INFO(slow << ": " << told(finding));
     CHECK(finding.outcome == Outcome::inconclusive);
     CHECK(finding.culprits.empty());
@@ -389,7 +389,7 @@ TEST_CASE("Two racks with a slower fabric between them are said, not blamed", "[
     SimulatedCluster cluster(n, 18);
     for (int unit = 0; unit < n / 2; ++unit) cluster.rack[static_cast<std::size_t>(unit)] = 1;
     cluster.between_racks = 0.5;
-    const LocateFinding finding = searched(cluster).finding();
+    const LocateVerdict finding = searched(cluster).finding();
     INFO(told(finding));
     CHECK(finding.outcome == Outcome::inconclusive);
     CHECK(finding.culprits.empty());
@@ -399,12 +399,12 @@ TEST_CASE("Two racks with a slower fabric between them are said, not blamed", "[
 TEST_CASE("What cannot be told from the noise is inconclusive, what can is named all the same", "[locate]") {
   SimulatedCluster cluster(64, 19);
   cluster.noise = 0.16;
-  const LocateFinding healthy = searched(cluster).finding();
+  const LocateVerdict healthy = searched(cluster).finding();
   INFO(told(healthy));
   CHECK(healthy.outcome == Outcome::inconclusive);
   CHECK(healthy.culprits.empty());
   cluster.slow_unit(8, 0.1);
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   CHECK(only(finding).units == std::vector<int>{8});
   CHECK(finding.outcome == Outcome::fail);
 }
@@ -413,7 +413,7 @@ TEST_CASE("Everything slow is seen against what is expected", "[locate]") {
   SimulatedCluster cluster(16, 20);
   SearchOptions options;
   options.expected_bandwidth = 2 * cluster.scale;
-  const LocateFinding finding = searched(cluster, options).finding();
+  const LocateVerdict finding = searched(cluster, options).finding();
   CHECK(finding.outcome == Outcome::inconclusive);
   CHECK(finding.reason.find("all are slow") != std::string::npos);
 }
@@ -422,7 +422,7 @@ TEST_CASE("A unit that cannot be measured is not slow, and not passed over", "[l
   SimulatedCluster cluster(16, 21);
   cluster.silent.assign(16, 0);
   cluster.silent[4] = 1;
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   CHECK(finding.outcome == Outcome::inconclusive);
   CHECK(finding.reason.find("1 of 16 units could not be measured") != std::string::npos);
   CHECK(finding.culprits.empty());

@@ -18,13 +18,13 @@ using What = Culprit::What;
 
 namespace {
 
-std::string told(const LocateFinding& finding) {
+std::string told(const LocateVerdict& finding) {
   std::string text = headline(finding, {});
   for (const Culprit& culprit : finding.culprits) text += "\n  " + describe(culprit, {});
   return text;
 }
 
-void check_only(const LocateFinding& finding, What what, const std::vector<int>& units) {
+void check_only(const LocateVerdict& finding, What what, const std::vector<int>& units) {
   INFO(told(finding));
   REQUIRE(finding.culprits.size() == 1);
   CHECK(finding.culprits.front().what == what);
@@ -72,7 +72,7 @@ TEST_CASE("Two slow units of 6 and 7 are both named", "[locate]") {
         SimulatedCluster cluster(n, static_cast<std::uint64_t>(a * n + b));
         cluster.slow_unit(a, 0.5);
         cluster.slow_unit(b, 0.6);
-        const LocateFinding finding = searched(cluster).finding();
+        const LocateVerdict finding = searched(cluster).finding();
         INFO(told(finding));
         REQUIRE(finding.culprits.size() == 2);
         CHECK(finding.culprits[0].units == std::vector<int>{a});  // worst first
@@ -88,7 +88,7 @@ TEST_CASE("Half of few units or more are never named", "[locate]") {
       INFO(n << " units, " << slow << " slow");
       SimulatedCluster cluster(n, 5);
       for (int unit = 0; unit < slow; ++unit) cluster.slow_unit(unit, 0.6);
-      const LocateFinding finding = searched(cluster).finding();
+      const LocateVerdict finding = searched(cluster).finding();
       INFO(told(finding));
       CHECK(finding.culprits.empty());
       CHECK(finding.outcome == Outcome::inconclusive);
@@ -104,14 +104,14 @@ TEST_CASE("With all but one slow every pair is: only an expected speed tells", "
   CHECK(searched(cluster).finding().outcome == Outcome::pass);
   SearchOptions options;
   options.expected_bandwidth = cluster.scale;
-  const LocateFinding finding = searched(cluster, options).finding();
+  const LocateVerdict finding = searched(cluster, options).finding();
   CHECK(finding.outcome == Outcome::inconclusive);
   CHECK(finding.reason.find("0.50 of what is expected") != std::string::npos);
 }
 
 TEST_CASE("One unit has nothing to be compared with", "[locate]") {
   SimulatedCluster cluster(1, 1);
-  const LocateFinding finding = searched(cluster).finding();
+  const LocateVerdict finding = searched(cluster).finding();
   CHECK(finding.outcome == Outcome::skip);
   CHECK(finding.rounds == 0);
   CHECK_FALSE(finding.reason.empty());
@@ -131,7 +131,7 @@ TEST_CASE("Of two units it is one of these two, where anything can be said", "[l
 
   SimulatedCluster one_way(2, 1);
   one_way.out[1] = 0.5;
-  const LocateFinding finding = searched(one_way).finding();
+  const LocateVerdict finding = searched(one_way).finding();
   check_only(finding, What::one_of_two, {1, 0});
   CHECK(finding.culprits.front().side == Culprit::Side::transmit);
 

@@ -153,7 +153,7 @@ TEST_CASE("doctor's findings are a criterion per check, whatever was found", "[o
 }
 
 TEST_CASE("locate's finding is one criterion and one for each culprit", "[output_options][unit]") {
-  LocateFinding finding;
+  LocateVerdict finding;
   finding.outcome = Outcome::fail;
   Culprit culprit;
   culprit.units = {1};

@@ -51,7 +51,7 @@ TEST_CASE("a rank whose copies are slow in two sets of three is named with its p
   ranks[5].solo_s[0][to_host] = 2 * kSpin;
   CHECK(judge_solo(ranks, 0.9, 0.8, false).outcome == Outcome::pass);  // once is chance
   ranks[5].solo_s[2][to_host] = 2 * kSpin;
-  const RankFinding found = judge_solo(ranks, 0.9, 0.8, false);
+  const SlowRankVerdict found = judge_solo(ranks, 0.9, 0.8, false);
   CHECK(found.outcome == Outcome::fail);
   REQUIRE(found.slow.size() == 1);
   CHECK(found.slow[0].rank == 5);
@@ -70,7 +70,7 @@ TEST_CASE("only equal devices are compared, and not too few of them", "[locate][
     ranks[r].device = "an older GPU";
     for (auto& set : ranks[r].solo_s) set.fill(3 * kSpin);
   }
-  const RankFinding found = judge_solo(ranks, 0.9, 0.8, false);
+  const SlowRankVerdict found = judge_solo(ranks, 0.9, 0.8, false);
   CHECK(found.outcome == Outcome::pass);
   CHECK(found.slow.empty());
   REQUIRE(found.skipped.size() == 1);
@@ -83,7 +83,7 @@ TEST_CASE("where ranks take turns on cores, cold caches are not a fault and a sl
   const auto fill = static_cast<std::size_t>(SoloProbe::fill), spin = static_cast<std::size_t>(SoloProbe::spin);
   ranks[3].solo_s[0][fill] = ranks[3].solo_s[2][fill] = 1.5 * kSpin;
   CHECK(judge_solo(ranks, 0.9, 0.8, false).outcome == Outcome::fail);
-  const RankFinding known = judge_solo(ranks, 0.9, 0.8, true);
+  const SlowRankVerdict known = judge_solo(ranks, 0.9, 0.8, true);
   CHECK(known.outcome == Outcome::pass);
   CHECK(known.skipped.size() == 1);
   auto seen = ranks;
@@ -102,7 +102,7 @@ TEST_CASE("a rank that is kept off its core in all sets is named", "[locate][ran
   for (std::size_t set = 0; set < 2; ++set) ranks[5].core[set] = {0.2, 0.04, 0.16};  // a quota: it waits
   CHECK(judge_core(ranks, 0.9, 0.8, false).outcome == Outcome::pass);                // others may want a core
   ranks[5].core[2] = {0.21, 0.042, 0};                                               // stopped: it does not
-  const RankFinding found = judge_core(ranks, 0.9, 0.8, false);
+  const SlowRankVerdict found = judge_core(ranks, 0.9, 0.8, false);
   CHECK(found.outcome == Outcome::fail);
   REQUIRE(found.slow.size() == 1);
   CHECK(found.slow[0].rank == 5);
@@ -127,7 +127,7 @@ TEST_CASE("where ranks take turns on cores, waiting is not a fault and being sto
   CHECK(judge_core(ranks, 0.9, 0.8, true).outcome == Outcome::pass);
 
   ranks[5].core[0] = ranks[5].core[2] = {0.2, 0.02, 0.1};
-  const RankFinding found = judge_core(ranks, 0.9, 0.8, false);
+  const SlowRankVerdict found = judge_core(ranks, 0.9, 0.8, false);
   CHECK(found.outcome == Outcome::fail);
   REQUIRE(found.slow.size() == 1);
   CHECK(
@@ -136,7 +136,7 @@ TEST_CASE("where ranks take turns on cores, waiting is not a fault and being sto
       "of 3 sets");
 
   ranks[0].core[1].waited_s = -1;  // a kernel that does not tell
-  const RankFinding skipped = judge_core(ranks, 0.9, 0.8, false);
+  const SlowRankVerdict skipped = judge_core(ranks, 0.9, 0.8, false);
   CHECK(skipped.outcome == Outcome::skip);
   CHECK(skipped.slow.empty());
   CHECK(skipped.skipped.size() == 1);
@@ -167,7 +167,7 @@ TEST_CASE("spinning has its core for a while, and where the kernel tells, it tel
 TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
   auto ranks = healthy(8);
   for (int i = 0; i < 200; ++i) ranks[3].entry_s[i] += i % 10 < 7 ? 0.5e-3 : 0;  // 70 % of the time
-  const RankFinding found = judge_arrival(ranks, 1e-6, false);
+  const SlowRankVerdict found = judge_arrival(ranks, 1e-6, false);
   CHECK(found.outcome == Outcome::fail);
   REQUIRE(found.slow.size() == 1);
   CHECK(found.slow[0].rank == 3);
@@ -177,12 +177,12 @@ TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
   CHECK_FALSE(found.slow[0].confirmed);
 
   // Who costs nothing is a remark.
-  RankFinding remark = found;
+  SlowRankVerdict remark = found;
   drop_unconfirmed(remark);
   CHECK(remark.outcome == Outcome::pass);
   CHECK(remark.slow.empty());
   CHECK(remark.skipped.size() == 1);
-  RankFinding confirmed = found;
+  SlowRankVerdict confirmed = found;
   confirmed.slow[0].confirmed = true;
   drop_unconfirmed(confirmed);
   CHECK(confirmed.outcome == Outcome::fail);

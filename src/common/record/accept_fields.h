@@ -151,7 +151,7 @@ void visit_fields(auto&& visit, Culprit& c) {
   visit("over_time", c.over_time);
 }
 
-void visit_fields(auto&& visit, LocateFinding& f) {
+void visit_fields(auto&& visit, LocateVerdict& f) {
   visit("outcome", f.outcome);
   visit("reason", f.reason);
   visit("rounds", f.rounds);

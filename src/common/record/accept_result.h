@@ -71,7 +71,7 @@ struct AcceptResult {
   struct Located {
     UnitKind unit = UnitKind::host;
     std::vector<std::string> units;  ///< names
-    LocateFinding finding;
+    LocateVerdict finding;
     std::vector<PairCell> matrix;
     struct SlowRank {
       int rank = 0;

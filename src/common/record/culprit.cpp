@@ -108,7 +108,7 @@ std::string describe(const Culprit& culprit, std::span<const std::string> names)
   return name;
 }
 
-std::string headline(const LocateFinding& finding, std::span<const std::string> names) {
+std::string headline(const LocateVerdict& finding, std::span<const std::string> names) {
   const std::string verdict = name(finding.outcome);
   if (!finding.culprits.empty()) {
     const std::size_t more = finding.culprits.size() - 1;

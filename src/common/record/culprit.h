@@ -50,7 +50,7 @@ static_assert(kCulpritWords[static_cast<std::size_t>(Culprit::What::contention)]
 static_assert(kSideWords[static_cast<std::size_t>(Culprit::Side::receive)] == "receive");
 
 /// What a search found.
-struct LocateFinding {
+struct LocateVerdict {
   Outcome outcome = Outcome::pass;  ///< pass, warn, fail, inconclusive; skip: nothing to compare (one or two units)
   std::vector<Culprit> culprits;    ///< worst first
   std::string reason;               ///< for inconclusive and skip; beside culprits: why there may be more
@@ -85,7 +85,7 @@ std::string who(const Culprit& culprit, std::span<const std::string> names);
 
 /// The verdict in a line: "FAIL: node31: ..." of the worst culprit and how many more, "PASS: 64 units within 0.90 of
 /// the median (8 rounds, noise 1.2 %)", or the reason.
-std::string headline(const LocateFinding& finding, std::span<const std::string> names);
+std::string headline(const LocateVerdict& finding, std::span<const std::string> names);
 
 /// Such a line for where the outcome stands beside it already: without "FAIL: ".
 std::string_view without_outcome(std::string_view headline, Outcome outcome);

@@ -26,9 +26,9 @@ Json row_json(const DoctorRow& row) {
   return json;
 }
 
-Json unequal_json(const DoctorFinding::Unequal& unequal) {
+Json unequal_json(const DoctorVerdict::Unequal& unequal) {
   Json values = Json::array();
-  for (const DoctorFinding::Unequal::Value& v : unequal.values) {
+  for (const DoctorVerdict::Unequal::Value& v : unequal.values) {
     values.push_back({{"value", v.value}, {"places", v.places}});
   }
   return {{"check", unequal.check},
@@ -38,7 +38,7 @@ Json unequal_json(const DoctorFinding::Unequal& unequal) {
           {"values", std::move(values)}};
 }
 
-Json line_json(const DoctorFinding::Line& line) {
+Json line_json(const DoctorVerdict::Line& line) {
   Json json = row_json(line.row);
   json["hosts"] = line.hosts;
   return json;
@@ -113,11 +113,11 @@ Json node_report_value(const NodeReport& node) {
           {"rows", std::move(rows)}, {"counters", std::move(counters)}};
 }
 
-std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdict& finding) {
   Json unequal = Json::array();
-  for (const DoctorFinding::Unequal& u : finding.unequal) unequal.push_back(unequal_json(u));
+  for (const DoctorVerdict::Unequal& u : finding.unequal) unequal.push_back(unequal_json(u));
   Json lines = Json::array();
-  for (const DoctorFinding::Line& line : finding.lines) lines.push_back(line_json(line));
+  for (const DoctorVerdict::Line& line : finding.lines) lines.push_back(line_json(line));
   Json all = Json::array();
   for (const NodeReport& node : nodes) all.push_back(node_report_value(node));
   Envelope envelope{"doctor", "", {}, own_command()};

@@ -49,7 +49,7 @@ struct NodeReport {
 };
 
 /// Several nodes as one finding: first what must agree and does not, then what is not OK.
-struct DoctorFinding {
+struct DoctorVerdict {
   /// One value that must agree: "libnccl 2.28.9 on 63 nodes, 2.27.3 on node17".
   struct Unequal {
     std::string check;

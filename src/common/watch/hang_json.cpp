@@ -144,15 +144,9 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
   }
   Json document = envelope_json(envelope);
   const auto add = [&](const char* key, const auto& field) { document[key] = fields_json(field); };
-  document["verdict"] = name(finding.verdict);
-  add("sentence", finding.sentence);
-  add("ranks", finding.ranks);
-  add("hosts", finding.hosts);
+  document.update(fields_json<Finding>(finding));
   visit_occasion(add, evidence);
   add("groups", finding.groups);
-  add("evidence", finding.evidence);
-  add("missing", finding.missing);
-  add("next", finding.next);
   document["observed"] = observed_json(evidence);
   return document;
 }

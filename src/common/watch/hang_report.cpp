@@ -176,41 +176,6 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
 
 }  // namespace
 
-std::string_view name(Verdict verdict) {
-  static constexpr std::array<std::string_view, 15> kNames{
-      "HW_FAULT",      "HOST_UNREACHABLE", "PROCESS_DEAD", "PROCESS_STOPPED", "RESOURCE",
-      "CONFIG",        "INIT_NOT_JOINED",  "INIT_STUCK",   "ARG_MISMATCH",    "ORDER_MISMATCH",
-      "SLOW_NOT_HUNG", "RANK_LAGGING",     "STUCK_INSIDE", "UNKNOWN",         "OK"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Verdict::ok) + 1);
-  return word(kNames, verdict);
-}
-
-ExitCode exit_code(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-      return ExitCode::good;
-    case Verdict::hw_fault:
-    case Verdict::host_unreachable:
-    case Verdict::process_dead:
-    case Verdict::resource:
-    case Verdict::config:
-      return ExitCode::backend;
-    case Verdict::process_stopped:
-    case Verdict::init_not_joined:
-    case Verdict::init_stuck:
-    case Verdict::arg_mismatch:
-    case Verdict::order_mismatch:
-    case Verdict::rank_lagging:
-    case Verdict::stuck_inside:
-      return ExitCode::timeout;
-    case Verdict::slow_not_hung:
-      return ExitCode::wrong_data;
-    case Verdict::unknown:
-      return ExitCode::invalid_use;
-  }
-  return ExitCode::invalid_use;
-}
-
 std::string hang_report(const HangEvidence& evidence, const HangFinding& finding) {
   Lines lines;
   const Places places = places_of(evidence);

@@ -26,17 +26,18 @@ struct Sentence {
   const char* pattern;
   int host;
   int rank;  ///< 0: none
-  const char* kind;
+  std::string_view verdict;
 };
 
 // Open MPI wraps its messages over lines, so that the text is searched as one.
 constexpr std::array kSentences{
-    Sentence{R"(process rank\s+(\d+)\s+with PID\s+\d+\s+on\s+node\s+(\S+)\s+exited on\s+signal)", 2, 1, "PROCESS_DEAD"},
+    Sentence{R"(process rank\s+(\d+)\s+with PID\s+\d+\s+on\s+node\s+(\S+)\s+exited on\s+signal)", 2, 1,
+             name(Verdict::process_dead)},
     Sentence{
         R"(srun: error: ([^\s:]+): tasks? (\d+)[^\n]*: (?:Killed|Segmentation fault|Aborted|Terminated|Bus error))", 1,
-        2, "PROCESS_DEAD"},
-    Sentence{R"(Remote daemon\s*:[^\n]*on\s+node\s+([^\s,]+))", 1, 0, "HOST_UNREACHABLE"},
-    Sentence{R"(srun: error: Node failure on ([^\s,]+))", 1, 0, "HOST_UNREACHABLE"},
+        2, name(Verdict::process_dead)},
+    Sentence{R"(Remote daemon\s*:[^\n]*on\s+node\s+([^\s,]+))", 1, 0, name(Verdict::host_unreachable)},
+    Sentence{R"(srun: error: Node failure on ([^\s,]+))", 1, 0, name(Verdict::host_unreachable)},
     Sentence{R"(busbar: error: rank (\d+) on ([^\s,]+), )", 2, 1, "ERROR"},
 };
 
@@ -65,9 +66,9 @@ bool complains(std::string_view line) {
 }
 
 /// The only known host that complaints name.
-std::optional<LauncherBlame> named_in_complaints(const std::string& text, const std::vector<std::string>& hosts) {
+std::optional<StageFailure> named_in_complaints(const std::string& text, const std::vector<std::string>& hosts) {
   std::set<std::string> named;
-  LauncherBlame blame;
+  StageFailure blame;
   for (const std::string_view line : split_text(text, '\n')) {
     if (!complains(line)) continue;
     for (const std::string& host : hosts) {
@@ -77,29 +78,29 @@ std::optional<LauncherBlame> named_in_complaints(const std::string& text, const 
     }
   }
   if (named.size() != 1) return std::nullopt;
-  blame.host = *named.begin();
-  blame.kind = "HOST_UNREACHABLE";
+  blame.hosts = {*named.begin()};
+  blame.verdict = name(Verdict::host_unreachable);
   return blame;
 }
 
 }  // namespace
 
-LauncherBlame blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts) {
+StageFailure blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts) {
   constexpr std::size_t kMost = 64 << 10;  // regular expressions recurse on long texts
   const std::string all(text.size() > kMost ? text.substr(text.size() - kMost) : text);
   for (const Sentence& sentence : kSentences) {
     std::smatch match;
     if (!std::regex_search(all, match, std::regex(sentence.pattern))) continue;
-    LauncherBlame blame;
-    blame.host = match[static_cast<std::size_t>(sentence.host)];
-    while (!blame.host.empty() && std::ispunct(static_cast<unsigned char>(blame.host.back())) != 0)
-      blame.host.pop_back();
-    if (sentence.rank != 0) blame.rank = std::atoi(match[static_cast<std::size_t>(sentence.rank)].str().c_str());
+    StageFailure blame;
+    std::string host = match[static_cast<std::size_t>(sentence.host)];
+    while (!host.empty() && std::ispunct(static_cast<unsigned char>(host.back())) != 0) host.pop_back();
+    blame.hosts = {std::move(host)};
+    if (sentence.rank != 0) blame.ranks = {std::atoi(match[static_cast<std::size_t>(sentence.rank)].str().c_str())};
     blame.text = line_at(all, static_cast<std::size_t>(match.position(0)));
-    blame.kind = sentence.kind;
+    blame.verdict = sentence.verdict;
     return blame;
   }
-  return named_in_complaints(all, hosts).value_or(LauncherBlame{});
+  return named_in_complaints(all, hosts).value_or(StageFailure{});
 }
 
 namespace {
@@ -154,7 +155,7 @@ std::optional<StageFailure> from_hang_report(const fs::path& path, const std::st
 StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launch) {
   StageFailure failure;
   const std::string end = describe_end(child, launch.timeout_s);
-  const LauncherBlame blame = blame_by_launcher(child.err, launch.hosts);
+  StageFailure blame = blame_by_launcher(child.err, launch.hosts);
   for (const fs::path& path : hang_reports_since(launch.started)) {
     auto from_report = from_hang_report(path, child.err, launch.hosts);
     if (!from_report) continue;
@@ -162,12 +163,11 @@ StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launc
     break;
   }
   // A report that blames nobody may know less than the launcher.
-  if (failure.verdict.empty() || (failure.hosts.empty() && !blame.host.empty())) {
+  if (failure.verdict.empty() || (failure.hosts.empty() && !blame.hosts.empty())) {
     const std::string words = blame.text.empty() ? last_words(child.err) : blame.text;
-    failure.verdict = blame.kind.empty() ? (child.timed_out ? "TIMEOUT" : "CRASH") : blame.kind;
-    failure.text = fmt::format("{}{}{}", end, words.empty() ? "" : ": ", words);
-    if (!blame.host.empty()) failure.hosts = {blame.host};
-    if (blame.rank >= 0) failure.ranks = {blame.rank};
+    if (blame.verdict.empty()) blame.verdict = child.timed_out ? "TIMEOUT" : "CRASH";
+    blame.text = fmt::format("{}{}{}", end, words.empty() ? "" : ": ", words);
+    failure = std::move(blame);
   }
   failure.exit_code = child.exit_code;
   return failure;

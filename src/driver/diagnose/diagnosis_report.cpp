@@ -6,6 +6,7 @@
 #include "common/mpi/session.h"
 #include "common/output/report_file.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/hang_json.h"
@@ -287,21 +288,18 @@ Json diagnosis_document(const Diagnosis& diagnosis) {
   for (const Diagnosis::HostPair& pair : diagnosis.transports) {
     transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
   }
-  return {{"verdict", name(diagnosis.verdict)},
-          {"sentence", diagnosis.sentence},
-          {"evidence", diagnosis.evidence},
-          {"missing", diagnosis.missing},
-          {"next", diagnosis.next},
-          {"communicators", communicators_json(diagnosis)},
-          {"lags", lags_json(diagnosis)},
-          {"divergences", diagnosis.divergences},
-          {"skews", diagnosis.skews},
-          {"facts", std::move(facts)},
-          {"transports", std::move(transports)},
-          {"algorithms", diagnosis.algorithms},
-          {"warnings", warnings_json(diagnosis)},
-          {"torch_ranks", diagnosis.torch_ranks},
-          {"files", files_json(diagnosis)}};
+  Json document = fields_json<Finding>(diagnosis);
+  document.update({{"communicators", communicators_json(diagnosis)},
+                   {"lags", lags_json(diagnosis)},
+                   {"divergences", diagnosis.divergences},
+                   {"skews", diagnosis.skews},
+                   {"facts", std::move(facts)},
+                   {"transports", std::move(transports)},
+                   {"algorithms", diagnosis.algorithms},
+                   {"warnings", warnings_json(diagnosis)},
+                   {"torch_ranks", diagnosis.torch_ranks},
+                   {"files", files_json(diagnosis)}});
+  return document;
 }
 
 }  // namespace
@@ -316,11 +314,7 @@ std::string diagnose_json(const DiagnoseResult& result) {
   for (const JudgedHang& hang : result.hangs) hangs.push_back(hang_value(hang.evidence, hang.finding));
   if (first != nullptr) {
     if (result.logs) document["logs_verdict"] = document.value("verdict", "");
-    document["verdict"] = name(first->finding.verdict);
-    document["sentence"] = first->finding.sentence;
-    document["evidence"] = first->finding.evidence;
-    document["missing"] = first->finding.missing;
-    document["next"] = first->finding.next;
+    document.update(fields_json<Finding>(first->finding));
   }
   if (!document.contains("files")) document["files"] = Json::array();
   document["exit_code"] = static_cast<int>(exit_code(verdict_of(result)));

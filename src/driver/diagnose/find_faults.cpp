@@ -10,10 +10,10 @@
 namespace busbar {
 namespace {
 
-LogFinding finding_of(const LogView& view, const KernelGroup& group) {
+Finding finding_of(const LogView& view, const KernelGroup& group) {
   const std::string host = group.host.empty() ? "a host" : group.host;
   const std::string device = group.device.empty() ? "a device" : group.device;
-  LogFinding finding;
+  Finding finding;
   finding.evidence.push_back(fmt::format("kernel of {}{}: {}", host,
                                          group.times > 1 ? fmt::format(" ({} times)", group.times) : "", group.text));
   switch (group.what) {
@@ -54,7 +54,7 @@ LogFinding finding_of(const LogView& view, const KernelGroup& group) {
 
 }  // namespace
 
-void find_in_kernel(const LogView& view, LogFindings& findings) {
+void find_in_kernel(const LogView& view, Findings& findings) {
   for (const KernelGroup& group : view.book.kernel) findings.push_back(finding_of(view, group));
 }
 
@@ -78,8 +78,8 @@ std::string meaning_of(const LogView& view, const WarningRecord& record) {
   return fmt::format("{}: {}", list_actors(view.rank_map, record.actors), what);
 }
 
-LogFinding finding_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
-  LogFinding finding;
+Finding finding_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
+  Finding finding;
   finding.verdict = verdict;
   finding.sentence = meaning_of(view, record);
   finding.evidence.push_back(quoted_warning(view, record));
@@ -96,8 +96,8 @@ std::vector<std::string> peers_of(const LogView& view, WarningKind kind) {
   return peers;
 }
 
-void find_unreachable(const LogView& view, const WarningRecord& record, LogFindings& findings) {
-  LogFinding finding = finding_of(view, record, Verdict::host_unreachable);
+void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
+  Finding finding = finding_of(view, record, Verdict::host_unreachable);
   const std::vector<std::string> peers = peers_of(view, WarningKind::unreachable);
   if (!peers.empty()) {
     finding.sentence = fmt::format("{}{} cannot be reached by {}", peers.front(),
@@ -118,8 +118,8 @@ bool calls_agree(const LogView& view) {
 }
 
 /// Sizes differ on the wire: either the calls differ, or what NCCL made of them.
-void find_size_mismatch(const LogView& view, const WarningRecord& record, LogFindings& findings) {
-  LogFinding finding = finding_of(view, record, Verdict::arg_mismatch);
+void find_size_mismatch(const LogView& view, const WarningRecord& record, Findings& findings) {
+  Finding finding = finding_of(view, record, Verdict::arg_mismatch);
   std::string unequal;
   for (const SettingSkew& skew : setting_skews(view, true)) {
     if (unequal.empty()) unequal = skew.text;
@@ -141,12 +141,12 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, LogFin
 
 }  // namespace
 
-void find_in_warnings(const LogView& view, LogFindings& findings) {
+void find_in_warnings(const LogView& view, Findings& findings) {
   for (const WarningRecord* one : causes_first(view.book.warnings)) {
     const WarningRecord& record = *one;
     switch (record.rule->kind) {
       case WarningKind::hardware: {
-        LogFinding finding = finding_of(view, record, Verdict::hw_fault);
+        Finding finding = finding_of(view, record, Verdict::hw_fault);
         for (const std::string& peer : peers_of(view, WarningKind::hardware)) {
           if (finding.evidence.size() < 3) finding.evidence.push_back("the peer of that connection: " + peer);
         }
@@ -169,7 +169,7 @@ void find_in_warnings(const LogView& view, LogFindings& findings) {
         find_size_mismatch(view, record, findings);
         break;
       case WarningKind::fallout: {
-        LogFinding finding = finding_of(view, record, Verdict::unknown);
+        Finding finding = finding_of(view, record, Verdict::unknown);
         finding.missing.emplace_back(
             "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
         findings.push_back(std::move(finding));
@@ -185,10 +185,10 @@ void find_in_warnings(const LogView& view, LogFindings& findings) {
 
 namespace {
 
-void find_in_ras(const LogView& view, LogFindings& findings) {
+void find_in_ras(const LogView& view, Findings& findings) {
   for (const RasEvidence& ras : view.ras) {
     if (!ras.answered) continue;
-    LogFinding finding;
+    Finding finding;
     for (const std::string& line : ras.lines) finding.evidence.push_back("RAS: " + line);
     if (!ras.dead_pids.empty()) {
       std::string pids;
@@ -215,9 +215,9 @@ void find_in_ras(const LogView& view, LogFindings& findings) {
 
 }  // namespace
 
-void find_lost_processes(const LogView& view, LogFindings& findings) {
+void find_lost_processes(const LogView& view, Findings& findings) {
   for (const LauncherMessage& message : view.book.launcher) {
-    LogFinding finding;
+    Finding finding;
     finding.verdict = message.host_lost ? Verdict::host_unreachable : Verdict::process_dead;
     finding.sentence = "the launcher says: " + message.text;
     finding.evidence.push_back(message.text);
@@ -308,7 +308,7 @@ bool cause_is_told(const LogView& view) {
 
 }  // namespace
 
-void find_silent_ranks(const LogView& view, LogFindings& findings) {
+void find_silent_ranks(const LogView& view, Findings& findings) {
   if (cause_is_told(view)) return;
   const std::vector<std::uint32_t> victims = victims_of(view);
   if (victims.empty()) return;
@@ -318,7 +318,7 @@ void find_silent_ranks(const LogView& view, LogFindings& findings) {
   const bool host_known = !silent.empty();
   if (!host_known) silent = all_silent;
   if (silent.size() > 1) silent = furthest_behind(view, silent);
-  LogFinding finding;
+  Finding finding;
   finding.evidence.push_back(fmt::format("{} lost {}: \"closed by remote peer\" and its like",
                                          list_actors(view.rank_map, victims),
                                          victims.size() == 1 ? "a peer" : "peers"));

@@ -43,13 +43,13 @@ std::string_view alignment_note(const CallAlignment& alignment) {
   return "";
 }
 
-LogFinding divergence_finding(const LogView& view, std::size_t comm) {
+Finding divergence_finding(const LogView& view, std::size_t comm) {
   const Divergence& divergence = *view.divergences[comm];
   const CallAlignment& alignment = view.alignments[comm];
   const std::string who = list_actors(view.rank_map, actors_of(alignment, divergence.deviating));
   const std::string others = list_actors(view.rank_map, actors_of(alignment, divergence.majority));
   const std::string number = call_number(alignment, divergence.key);
-  LogFinding finding;
+  Finding finding;
   finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   if (divergence.not_before) {
     finding.sentence = fmt::format("{} called otherwise than {} between calls {} and {} of {}", who, others,
@@ -81,7 +81,7 @@ LogFinding divergence_finding(const LogView& view, std::size_t comm) {
   return finding;
 }
 
-LogFinding lag_finding(const LogView& view, std::size_t comm) {
+Finding lag_finding(const LogView& view, std::size_t comm) {
   const CallLag& lag = *view.lags[comm];
   const CallAlignment& alignment = view.alignments[comm];
   std::vector<std::uint32_t> last;
@@ -89,7 +89,7 @@ LogFinding lag_finding(const LogView& view, std::size_t comm) {
     if (alignment.streams[stream].end() == lag.least) last.push_back(stream);
   }
   const std::vector<std::uint32_t> behind = actors_of(alignment, lag.behind);
-  LogFinding finding;
+  Finding finding;
   finding.verdict = Verdict::rank_lagging;
   const PlacedCalls& front = alignment.streams[lag.at_front.front()];
   const PlacedCalls& slowest = alignment.streams[last.front()];
@@ -120,9 +120,9 @@ LogFinding lag_finding(const LogView& view, std::size_t comm) {
 
 }  // namespace
 
-void find_in_calls(const LogView& view, LogFindings& findings) {
+void find_in_calls(const LogView& view, Findings& findings) {
   for (const DeadlockCycle& cycle : view.cycles) {
-    LogFinding finding;
+    Finding finding;
     finding.verdict = Verdict::order_mismatch;
     finding.sentence = "deadlock over communicators: " + cycle.text;
     finding.evidence.push_back(cycle.inversion ? "all made the calls, in opposite orders"
@@ -175,7 +175,7 @@ bool uniform(const std::string& op) {
 }
 
 /// Ranks that called something else at the same SeqNum.
-bool find_mismatch(const TorchGroup& timed, LogFindings& findings) {
+bool find_mismatch(const TorchGroup& timed, Findings& findings) {
   std::map<std::int64_t, std::map<std::pair<std::string, std::int64_t>, std::vector<int>>> calls;
   for (const TorchRank& one : timed) {
     const std::int64_t numel = uniform(one.state->op) ? one.state->numel_in : -1;
@@ -186,7 +186,7 @@ bool find_mismatch(const TorchGroup& timed, LogFindings& findings) {
     const auto usual = largest(kinds);
     for (const auto& [call, ranks] : kinds) {
       if (call == usual->first) continue;
-      LogFinding finding;
+      Finding finding;
       finding.verdict = Verdict::arg_mismatch;
       const std::string differs =
           call.first != usual->first.first
@@ -205,9 +205,9 @@ bool find_mismatch(const TorchGroup& timed, LogFindings& findings) {
   return false;
 }
 
-LogFinding lagging(const std::vector<int>& behind, const std::vector<int>& waiting, const TorchState& waits,
-                   std::string evidence) {
-  LogFinding finding;
+Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting, const TorchState& waits,
+                std::string evidence) {
+  Finding finding;
   finding.verdict = Verdict::rank_lagging;
   finding.sentence = fmt::format("{} did not reach {}, in which {} timed out", list_ranks(behind), call_of(waits),
                                  list_ranks(waiting));
@@ -217,10 +217,10 @@ LogFinding lagging(const std::vector<int>& behind, const std::vector<int>& waiti
 }
 
 /// All that timed out went on afterwards.
-LogFinding slow(const TorchGroup& timed) {
+Finding slow(const TorchGroup& timed) {
   std::vector<int> ranks;
   for (const TorchRank& one : timed) ranks.push_back(one.rank);
-  LogFinding finding;
+  Finding finding;
   finding.verdict = Verdict::slow_not_hung;
   finding.sentence = fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list_ranks(ranks),
                                  call_of(*timed.front().state));
@@ -230,8 +230,8 @@ LogFinding slow(const TorchGroup& timed) {
 }
 
 /// A timeout whose cause the watchdog's lines do not show.
-LogFinding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
-  LogFinding finding;
+Finding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
+  Finding finding;
   finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} timed out in {}; last enqueued {}, last completed {}",
                                          list_ranks(waiting), call_of(waits), waits.last_enqueued,
                                          waits.last_completed));
@@ -240,10 +240,10 @@ LogFinding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
   return finding;
 }
 
-LogFinding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
-                              const std::vector<int>& absent) {
+Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
+                           const std::vector<int>& absent) {
   const std::string others = absent.empty() ? "the other ranks" : list_ranks(absent);
-  LogFinding finding = timed_out(waiting, waits);
+  Finding finding = timed_out(waiting, waits);
   finding.verdict = Verdict::unknown;
   finding.sentence = fmt::format("{} timed out in {}; of {} nothing is in {}", list_ranks(waiting), call_of(waits),
                                  others, name_files(view.files));
@@ -251,14 +251,14 @@ LogFinding waiting_for_absent(const LogView& view, const std::vector<int>& waiti
   return finding;
 }
 
-LogFinding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
-  LogFinding finding = timed_out(ranks, waits);
+Finding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
+  Finding finding = timed_out(ranks, waits);
   finding.verdict = Verdict::stuck_inside;
   finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
 
-void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findings) {
+void judge_group(const LogView& view, const TorchGroup& all, Findings& findings) {
   TorchGroup timed;
   std::map<std::int64_t, std::vector<int>> by_seq;
   for (const TorchRank& one : all) {
@@ -314,7 +314,7 @@ void judge_group(const LogView& view, const TorchGroup& all, LogFindings& findin
 
 }  // namespace
 
-void find_in_torch(const LogView& view, LogFindings& findings) {
+void find_in_torch(const LogView& view, Findings& findings) {
   std::map<std::string, TorchGroup> groups;
   for (const auto& [key, state] : view.book.torch.states()) groups[key.first].push_back({key.second, &state});
   // Some lines do not name the group: where there is only one, they are about that.

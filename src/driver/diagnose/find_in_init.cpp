@@ -85,8 +85,8 @@ InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<s
   return least;
 }
 
-LogFinding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
-  LogFinding finding;
+Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
+  Finding finding;
   finding.verdict = Verdict::init_stuck;
   std::vector<std::uint32_t> there;
   const InitStage stage = least_stage(view, comm, there);
@@ -123,7 +123,7 @@ std::string files_without_nccl(const LogView& view, std::size_t& count) {
   return names;
 }
 
-LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
+Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
   const auto nranks = static_cast<std::size_t>(comm.nranks);
   const std::vector<std::uint32_t> outside = rank_actors_outside(view, comm);
   std::size_t wordless = 0;
@@ -143,7 +143,7 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
   }
   // A name that a broken line damaged makes one process too many, not one rank too few.
   if (absent_ranks.empty()) return stuck(view, comm, progress);
-  LogFinding finding;
+  Finding finding;
   finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
                                          name_files(view.files), list_actors(view.rank_map, progress.started)));
   const bool all_given = outside.size() + progress.started.size() >= nranks ||
@@ -171,12 +171,12 @@ LogFinding not_joined(const LogView& view, const JoinedComm& comm, const InitPro
   return finding;
 }
 
-void judge_init(const LogView& view, const JoinedComm& comm, LogFindings& findings) {
+void judge_init(const LogView& view, const JoinedComm& comm, Findings& findings) {
   const InitProgress progress = progress_of(view, comm);
   if (progress.pending.empty() || comm.nranks < 1) return;
   const auto nranks = static_cast<std::size_t>(comm.nranks);
   if (nranks == 1) {
-    LogFinding finding;
+    Finding finding;
     finding.sentence = fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
                                    list_actors(view.rank_map, progress.pending), comm.name);
     finding.missing.emplace_back("the rest of the log");
@@ -195,7 +195,7 @@ void judge_init(const LogView& view, const JoinedComm& comm, LogFindings& findin
 
 }  // namespace
 
-void find_in_init(const LogView& view, LogFindings& findings) {
+void find_in_init(const LogView& view, Findings& findings) {
   for (const JoinedComm& comm : view.comms) judge_init(view, comm, findings);
 }
 

@@ -142,7 +142,7 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
 
 namespace {
 
-void find_ranges(const LogView& view, LogFindings& findings) {
+void find_ranges(const LogView& view, Findings& findings) {
   std::map<std::string, std::vector<std::uint32_t>> wrong;
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
     for (const auto& [name, value] : view.book.processes[view.book.actors[actor].process].env) {
@@ -150,7 +150,7 @@ void find_ranges(const LogView& view, LogFindings& findings) {
     }
   }
   for (const auto& [why, actors] : wrong) {
-    LogFinding finding;
+    Finding finding;
     finding.verdict = Verdict::config;
     finding.sentence = why;
     finding.evidence.push_back("set by " + list_actors(view.rank_map, actors));
@@ -160,7 +160,7 @@ void find_ranges(const LogView& view, LogFindings& findings) {
 }
 
 /// Where NCCL took more devices than were named.
-void find_prefixes(const LogView& view, LogFindings& findings) {
+void find_prefixes(const LogView& view, Findings& findings) {
   std::map<std::string, std::string> setting;               // by host
   std::map<std::string, std::vector<std::string>> devices;  // by host
   for (const Process& process : view.book.processes) {
@@ -174,7 +174,7 @@ void find_prefixes(const LogView& view, LogFindings& findings) {
   for (const auto& [host, value] : setting) {
     const std::vector<std::string> taken = taken_by_prefix(value, devices[host]);
     if (taken.empty()) continue;
-    LogFinding finding;
+    Finding finding;
     finding.verdict = Verdict::config;
     finding.sentence =
         fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
@@ -188,12 +188,12 @@ void find_prefixes(const LogView& view, LogFindings& findings) {
 
 }  // namespace
 
-void find_in_settings(const LogView& view, LogFindings& findings) {
+void find_in_settings(const LogView& view, Findings& findings) {
   find_ranges(view, findings);
   find_prefixes(view, findings);
   for (const SettingSkew& skew : setting_skews(view, true)) {
     if (skew.presence) continue;  // no proof: not every process prints every setting
-    LogFinding finding;
+    Finding finding;
     finding.verdict = Verdict::config;
     finding.sentence = skew.text;
     finding.next.emplace_back("give all ranks the same (mpirun -x, srun --export, the same image on all hosts)");

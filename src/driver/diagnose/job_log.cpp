@@ -78,16 +78,16 @@ namespace {
 
 constexpr std::size_t kMostEvidence = 5;
 
-LogFinding nothing_read(const LogView& view) {
-  LogFinding finding;
+Finding nothing_read(const LogView& view) {
+  Finding finding;
   finding.sentence = fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files));
   finding.missing.emplace_back("NCCL's own log of all ranks");
   finding.next.emplace_back("busbar diagnose --help-capture");
   return finding;
 }
 
-LogFinding nothing_wrong(const LogView& view) {
-  LogFinding finding;
+Finding nothing_wrong(const LogView& view) {
+  Finding finding;
   finding.verdict = Verdict::ok;
   const std::size_t seen = view.rank_map.rank_actors.size();
   const int nranks = view.rank_map.nranks;
@@ -154,7 +154,7 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
 
 Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const {
   const LogView view = view_log(*book_, files, ras);
-  LogFindings findings;
+  Findings findings;
   find_in_kernel(view, findings);
   find_lost_processes(view, findings);
   find_silent_ranks(view, findings);
@@ -168,11 +168,11 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
     findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));
   }
   // The order of the enumerators is that of the checks.
-  std::ranges::stable_sort(findings, [](const LogFinding& a, const LogFinding& b) { return a.verdict < b.verdict; });
+  std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) { return a.verdict < b.verdict; });
   Diagnosis diagnosis;
   diagnosis.verdict = findings.front().verdict;
   diagnosis.sentence = findings.front().sentence;
-  for (const LogFinding& finding : findings) {
+  for (const Finding& finding : findings) {
     std::vector<std::string> lines = finding.evidence;
     lines.insert(lines.begin(), finding.sentence);
     // What the sentence says already is not evidence for it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/finding.h"
 #include "common/watch/hang_evidence.h"
 #include "driver/diagnose/log_fact.h"
 #include "driver/diagnose/log_files.h"
@@ -20,13 +21,7 @@ namespace busbar {
 struct JobBook;
 
 /// What is concluded from the logs of a job: everything that is printed, as plain values.
-struct Diagnosis {
-  Verdict verdict = Verdict::unknown;
-  std::string sentence;               ///< the verdict as a sentence, with rank, host and call
-  std::vector<std::string> evidence;  ///< at most five lines
-  std::vector<std::string> missing;   ///< what was not given and would help
-  std::vector<std::string> next;      ///< commands
-
+struct Diagnosis : Finding {
   struct Init {
     std::string name;  ///< "communicator 0x3470ca318760efc8 (2 ranks)"
     std::string id;    ///< commId in hexadecimal; empty: joined heuristically

@@ -43,35 +43,27 @@ struct SettingSkew {
 /// `decisive_only`: only what decides about what ranks send to each other.
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only);
 
-/// Something wrong that a log shows. The finding with the first verdict in Verdict's order becomes the diagnosis.
-struct LogFinding {
-  Verdict verdict = Verdict::unknown;
-  std::string sentence;
-  std::vector<std::string> evidence;
-  std::vector<std::string> missing;
-  std::vector<std::string> next;
-};
-
-using LogFindings = std::vector<LogFinding>;
+/// Whatever is wrong that a log shows. The one with the first verdict in Verdict's order becomes the diagnosis.
+using Findings = std::vector<Finding>;
 
 // What is wrong, each kind from its own evidence.
 
 /// XIDs, PCIe errors, links and killed processes, from kernels' logs.
-void find_in_kernel(const LogView& view, LogFindings& findings);
+void find_in_kernel(const LogView& view, Findings& findings);
 /// What launchers and RAS say of processes and hosts that are gone.
-void find_lost_processes(const LogView& view, LogFindings& findings);
+void find_lost_processes(const LogView& view, Findings& findings);
 /// A rank whose log ends while others complain that a peer went away; UNKNOWN where only the complaints are there.
-void find_silent_ranks(const LogView& view, LogFindings& findings);
+void find_silent_ranks(const LogView& view, Findings& findings);
 /// Hardware, hosts, resources, configuration, as NCCL warned.
-void find_in_warnings(const LogView& view, LogFindings& findings);
+void find_in_warnings(const LogView& view, Findings& findings);
 /// Values that cannot be right or must not differ.
-void find_in_settings(const LogView& view, LogFindings& findings);
+void find_in_settings(const LogView& view, Findings& findings);
 /// Ranks that did not begin or did not complete the initialisation.
-void find_in_init(const LogView& view, LogFindings& findings);
+void find_in_init(const LogView& view, Findings& findings);
 /// Other arguments, other order, fewer calls.
-void find_in_calls(const LogView& view, LogFindings& findings);
+void find_in_calls(const LogView& view, Findings& findings);
 /// What PyTorch's watchdog says.
-void find_in_torch(const LogView& view, LogFindings& findings);
+void find_in_torch(const LogView& view, Findings& findings);
 
 /// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where view.divergences[comm] is set.
 std::string describe_divergence(const LogView& view, std::size_t comm);

@@ -91,7 +91,7 @@ std::string doctor_help() {
 namespace {
 
 /// --junit and the like. Looking takes seconds, so that they are opened only here.
-void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& finding) {
   AcceptResult result = result_of_doctor(nodes, finding);
   result.version = BUSBAR_VERSION;
   result.command = {"busbar", "doctor"};
@@ -138,7 +138,7 @@ std::vector<NodeReport> with_moved(const std::vector<NodeReport>& old, std::vect
 }  // namespace
 
 int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes) {
-  DoctorFinding finding;
+  DoctorVerdict finding;
   std::string since;
   if (options.diff.empty()) {
     finding = join_nodes(nodes);

@@ -108,7 +108,7 @@ std::string remedy_line(const std::string& remedy) {
 }
 
 /// "2.28.9 on 63 nodes, 2.27.3 on node17"
-std::string values_text(const DoctorFinding::Unequal& unequal) {
+std::string values_text(const DoctorVerdict::Unequal& unequal) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < unequal.values.size(); ++i) {
     const auto& [value, places] = unequal.values[i];
@@ -119,10 +119,10 @@ std::string values_text(const DoctorFinding::Unequal& unequal) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string unequal_text(const DoctorFinding& finding) {
+std::string unequal_text(const DoctorVerdict& finding) {
   if (finding.unequal.empty()) return {};
   std::string text = "\nmust be the same on all nodes, and is not\n";
-  for (const DoctorFinding::Unequal& u : finding.unequal) {
+  for (const DoctorVerdict::Unequal& u : finding.unequal) {
     text += without_controls(fmt::format("  {:<4} {}: {}", doctor_word(u.outcome), title_of(u.check, u.subject, {}),
                                          values_text(u))) +
             "\n";
@@ -138,10 +138,10 @@ std::string nodes_title(const std::vector<std::string>& hosts, std::size_t nodes
 }
 
 /// Findings of the same nodes stand together, those with the worst first; skips are told apart.
-std::string lines_text(const DoctorFinding& finding, bool skips) {
+std::string lines_text(const DoctorVerdict& finding, bool skips) {
   std::vector<std::vector<std::string>> order;
   std::map<std::vector<std::string>, std::string> blocks;
-  for (const DoctorFinding::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : finding.lines) {
     if ((line.row.outcome == Outcome::skip) != skips) continue;
     auto [block, is_new] = blocks.try_emplace(line.hosts);
     if (is_new) order.push_back(line.hosts);
@@ -154,11 +154,11 @@ std::string lines_text(const DoctorFinding& finding, bool skips) {
   return text;
 }
 
-std::size_t count_lines(const DoctorFinding& finding, Outcome outcome) {
+std::size_t count_lines(const DoctorVerdict& finding, Outcome outcome) {
   const auto lines =
-      std::ranges::count_if(finding.lines, [&](const DoctorFinding::Line& l) { return l.row.outcome == outcome; });
+      std::ranges::count_if(finding.lines, [&](const DoctorVerdict::Line& l) { return l.row.outcome == outcome; });
   const auto unequal =
-      std::ranges::count_if(finding.unequal, [&](const DoctorFinding::Unequal& u) { return u.outcome == outcome; });
+      std::ranges::count_if(finding.unequal, [&](const DoctorVerdict::Unequal& u) { return u.outcome == outcome; });
   return static_cast<std::size_t>(lines + unequal);
 }
 
@@ -176,7 +176,7 @@ std::string change_line(const ChangedRow& change) {
 
 }  // namespace
 
-std::string doctor_text(const DoctorFinding& finding) {
+std::string doctor_text(const DoctorVerdict& finding) {
   return fmt::format("doctor: {}: {}; {} FAIL, {} WARN, {} SKIP, {} OK\n", doctor_word(finding.outcome),
                      counted(finding.nodes, "node"), count_lines(finding, Outcome::fail),
                      count_lines(finding, Outcome::warn), count_lines(finding, Outcome::skip), finding.ok) +

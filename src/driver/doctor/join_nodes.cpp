@@ -54,7 +54,7 @@ NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
 
 namespace {
 
-using Unequal = DoctorFinding::Unequal;
+using Unequal = DoctorVerdict::Unequal;
 using Key = std::pair<std::string, std::string>;  // check, subject
 
 constexpr const char* kNoValue = "none";
@@ -211,7 +211,7 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
   return unequal;
 }
 
-using Line = DoctorFinding::Line;
+using Line = DoctorVerdict::Line;
 
 /// What makes two rows the same finding. Not the value: free space, ages and loads differ on every node.
 auto kind_of(const DoctorRow& row) { return std::tuple(row.check, row.subject, row.outcome, row.reason, row.remedy); }
@@ -283,8 +283,8 @@ std::vector<Line> join_subjects(std::vector<Line> lines) {
 
 }  // namespace
 
-DoctorFinding join_nodes(const std::vector<NodeReport>& nodes) {
-  DoctorFinding finding;
+DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes) {
+  DoctorVerdict finding;
   finding.nodes = nodes.size();
   finding.unequal = find_unequal(nodes);
   finding.lines = lines_of(nodes);

@@ -11,7 +11,7 @@ namespace busbar {
 /// warning (but for settings of the environment), unless it says with a SKIP row of that check, or of its family
 /// ("rdma" for "rdma.rate"), that it could not look, or with a finding about that subject that it is sick. Not told
 /// again: odd values that are not OK by themselves. Subjects that differ alike stand in one. Pure.
-DoctorFinding join_nodes(const std::vector<NodeReport>& nodes);
+DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes);
 
 /// Several processes of one node as one report: a row that all of them have stands once, without ranks. Each part has
 /// one rank; host and time are the first's. Pure.

@@ -192,7 +192,7 @@ double share_of_chance(double p, int matchings, int confirmations) {
 }
 
 /// Two units: one pair, which has nothing to be held against but what is expected, and its two directions.
-void conclude_two(const SearchRecord& record, LocateFinding& finding) {
+void conclude_two(const SearchRecord& record, LocateVerdict& finding) {
   std::vector<double> there;
   std::vector<double> back;
   std::vector<double> both;
@@ -279,8 +279,8 @@ bool too_many(const Suspects& suspects, int nunits) {
 
 }  // namespace
 
-LocateFinding conclude(const SearchRecord& record) {
-  LocateFinding finding;
+LocateVerdict conclude(const SearchRecord& record) {
+  LocateVerdict finding;
   finding.rounds = record.rounds;
   finding.calibration_rounds = record.calibration_rounds;
   finding.alone_rounds = record.alone_rounds;

@@ -37,7 +37,7 @@ struct LocateRun {
   int links = 1;  ///< of a pair, where all units have as many
   std::vector<MeasuredRound> rounds;
   std::size_t rounds_left_out = 0;  ///< measured, but too many to keep
-  RankFinding ranks;
+  SlowRankVerdict ranks;
   std::vector<DoctorRow> counters;  ///< that moved; the subject begins with the host
   double time_s = 0;
   Outcome outcome = Outcome::inconclusive;  ///< of all; the same on every process

@@ -202,8 +202,8 @@ bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, 
 /// arrivals at a small all_reduce after equal work, and for those who are late the same without them. About two
 /// seconds, and half a second per doubling of the hosts for the common clock. The finding is complete on process 0, its
 /// outcome the same everywhere. One rank per process. Collective; a failure inside must end the job.
-RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& config, const Arena& arena, double warn,
-                        double fail, Watchdog& watchdog, const WrapGroup& wrap) {
+SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& config, const Arena& arena, double warn,
+                            double fail, Watchdog& watchdog, const WrapGroup& wrap) {
   const bool on_gpu = baseline.traits().memory == MemoryKind::gpu;
   const std::size_t nbytes = std::min<std::size_t>(arena.capacity(), on_gpu ? 64 << 20 : 2 << 20);
   watchdog.begin(Phase::preparing, "solo probes");
@@ -230,7 +230,7 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
 
   const Comm host = world.split_by_host();
   const bool turns = world.max(std::int64_t{work.on_host() && host.size() > job_cores()}) > 0;
-  RankFinding solo, late;
+  SlowRankVerdict solo, late;
   if (world.rank() == 0) {
     solo = join(judge_solo(ranks, warn, fail, turns), judge_core(ranks, warn, fail, turns));
     late = judge_arrival(ranks, clock.error_s(), turns);
@@ -246,7 +246,7 @@ RankFinding probe_ranks(const Comm& world, Backend& baseline, const Config& conf
     if (world.rank() == 0) late.slow[i].confirmed = confirmed;
   }
   drop_unconfirmed(late);
-  RankFinding finding = join(std::move(solo), late);
+  SlowRankVerdict finding = join(std::move(solo), late);
   world.broadcast(&finding.outcome, sizeof finding.outcome, 0);
   return finding;
 }
@@ -353,7 +353,7 @@ class SearchJob {
 void doubt_shared_cores(const Comm& world, AcceptResult::Located& located) {
   const Comm host = world.split_by_host();
   const bool turns = world.max(std::int64_t{host.size() > job_cores()}) > 0;
-  LocateFinding& finding = located.finding;
+  LocateVerdict& finding = located.finding;
   if (!turns || located.unit != UnitKind::rank || finding.culprits.empty()) return;
   finding.outcome = Outcome::inconclusive;
   finding.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",

@@ -55,7 +55,7 @@ std::string rounds_text(const LocateRun& run) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string ranks_text(const RankFinding& ranks) {
+std::string ranks_text(const SlowRankVerdict& ranks) {
   std::string text;
   for (const SlowRank& slow : ranks.slow) text += fmt::format("{}: {}\n", name(slow.outcome), describe(slow));
   if (ranks.slow.empty() && ranks.outcome == Outcome::pass) text += "# no rank is slow by itself or comes late\n";
@@ -73,7 +73,7 @@ std::string counters_text(const LocateRun& run) {
 }
 
 std::string measured_text(const LocateRun& run) {
-  const LocateFinding& f = run.located.finding;
+  const LocateVerdict& f = run.located.finding;
   std::string text;
   if (run.shape.repetitions > 0) {
     text += fmt::format("# {} {}s; {} rounds ({}{}) in {:.1f} s; messages of {} on {} of a pair, {} repetitions\n",
@@ -113,7 +113,7 @@ const char* side_word(Culprit::Side side) {
 }
 
 std::string locate_text(const LocateRun& run) {
-  const LocateFinding& finding = run.located.finding;
+  const LocateVerdict& finding = run.located.finding;
   const auto decides = [&](const DoctorRow& row) { return worse(row.outcome, finding.outcome) != finding.outcome; };
   const bool counters_first = std::ranges::any_of(run.counters, decides);
   std::string text = counters_first ? counters_text(run) : "";
@@ -299,7 +299,7 @@ Json slow_rank_json(const SlowRank& slow) {
   return json;
 }
 
-Json ranks_json(const RankFinding& ranks) {
+Json ranks_json(const SlowRankVerdict& ranks) {
   Json slow = Json::array();
   for (const SlowRank& rank : ranks.slow) slow.push_back(slow_rank_json(rank));
   return {{"outcome", name(ranks.outcome)}, {"slow", std::move(slow)}, {"skipped", ranks.skipped}};
@@ -360,7 +360,7 @@ Json counters_json(const std::vector<DoctorRow>& rows) {
 }
 
 Json verdict_json(const LocateRun& run) {
-  const LocateFinding& f = run.located.finding;
+  const LocateVerdict& f = run.located.finding;
   Json culprits = Json::array(), rounds = Json::array();
   for (const Culprit& c : f.culprits) culprits.push_back(culprit_json(c, run.located.units));
   for (const MeasuredRound& round : run.rounds) rounds.push_back(round_json(round));

@@ -371,7 +371,7 @@ void Search::add(std::span<const GroupMeasurement> measured) {
   if (self.first_rounds < self.to_calibrate()) self.calibrate(known);
 }
 
-LocateFinding Search::finding() const { return conclude(impl_->record); }
+LocateVerdict Search::finding() const { return conclude(impl_->record); }
 
 std::vector<PairCell> Search::matrix() const {
   std::vector<PairResult> results = impl_->record.results;

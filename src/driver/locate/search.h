@@ -41,7 +41,7 @@ class Search {
   /// Its result, one measurement per group in order. A bandwidth of 0 or NaN: not measured, which is not slow.
   void add(std::span<const GroupMeasurement> measured);
 
-  LocateFinding finding() const;
+  LocateVerdict finding() const;
 
   /// Every pair that was measured in both directions at once.
   std::vector<PairCell> matrix() const;

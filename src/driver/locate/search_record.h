@@ -114,6 +114,6 @@ struct SlowGroup {
 std::vector<SlowGroup> slow_groups(const SearchRecord& record);
 
 /// The conclusion. Pure.
-LocateFinding conclude(const SearchRecord& record);
+LocateVerdict conclude(const SearchRecord& record);
 
 }  // namespace busbar

@@ -39,7 +39,7 @@ using Times = std::vector<std::array<double, kSoloSets>>;
 
 /// One probe of ranks on equal devices.
 void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, const Times& all_s, SlowBy probe,
-                 int sets_needed, double warn, double fail, RankFinding& finding) {
+                 int sets_needed, double warn, double fail, SlowRankVerdict& finding) {
   std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
   for (std::size_t set = 0; set < kSoloSets; ++set) {
     std::vector<double> times_s;
@@ -78,7 +78,7 @@ std::map<std::string, std::vector<int>> by_device(std::span<const ProbedRank> ra
   return groups;
 }
 
-void conclude(RankFinding& finding) {
+void conclude(SlowRankVerdict& finding) {
   for (const SlowRank& slow : finding.slow) finding.outcome = worse(finding.outcome, slow.outcome);
   std::ranges::stable_sort(finding.slow, [](const SlowRank& a, const SlowRank& b) {
     return a.outcome != b.outcome ? a.outcome > b.outcome : a.ratio < b.ratio;
@@ -132,8 +132,8 @@ double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomi
 
 }  // namespace
 
-RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
-  RankFinding finding;
+SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
+  SlowRankVerdict finding;
   if (ranks.empty()) return finding;
   const bool cold_caches = works_on_host(ranks) && (take_turns || spinning_takes_turns(ranks));
   if (cold_caches) finding.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
@@ -153,8 +153,8 @@ RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fa
   return finding;
 }
 
-RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
-  RankFinding finding;
+SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
+  SlowRankVerdict finding;
   if (ranks.empty()) return finding;
   const bool turns = take_turns || spinning_takes_turns(ranks);
   if (turns && !kernel_tells_waiting(ranks)) {
@@ -179,11 +179,11 @@ RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fa
   return finding;
 }
 
-RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns) {
+SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns) {
   constexpr double kMostly = 0.6;
   constexpr double kChance = 1e-6;
   constexpr double kOfWork = 0.1;
-  RankFinding finding;
+  SlowRankVerdict finding;
   if (ranks.size() < kFewestEqual) {
     finding.skipped.push_back(fmt::format("arrival: {}, too few to tell who is late", counted(ranks.size(), "rank")));
     return finding;
@@ -234,7 +234,7 @@ RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_
   return finding;
 }
 
-RankFinding join(RankFinding solo, const RankFinding& arrival) {
+SlowRankVerdict join(SlowRankVerdict solo, const SlowRankVerdict& arrival) {
   solo.slow.insert(solo.slow.end(), arrival.slow.begin(), arrival.slow.end());
   solo.skipped.insert(solo.skipped.end(), arrival.skipped.begin(), arrival.skipped.end());
   solo.outcome = worse(solo.outcome, arrival.outcome);
@@ -242,7 +242,7 @@ RankFinding join(RankFinding solo, const RankFinding& arrival) {
   return solo;
 }
 
-void drop_unconfirmed(RankFinding& arrival) {
+void drop_unconfirmed(SlowRankVerdict& arrival) {
   std::vector<SlowRank> confirmed;
   for (const SlowRank& slow : arrival.slow) {
     if (slow.confirmed) {

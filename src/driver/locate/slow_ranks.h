@@ -66,7 +66,7 @@ struct SlowRank {
   bool operator==(const SlowRank&) const = default;
 };
 
-struct RankFinding {
+struct SlowRankVerdict {
   Outcome outcome = Outcome::skip;
   std::vector<SlowRank> slow;        ///< worst first
   std::vector<std::string> skipped;  ///< what could not be judged, and why
@@ -76,26 +76,26 @@ struct RankFinding {
 /// six robust standard deviations off (0.6745 x / MAD, the MAD at least 1 % of the median), in two sets of three. Where
 /// ranks take turns on cores (as judge_core says), what the host's memory takes part in is skipped: after each turn a
 /// rank finds its caches cold, which takes CPU time.
-RankFinding judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
+SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
 
 /// Kept off its core, by the same rule but in all three sets: the share of the time in which a rank, always with
 /// something to compute, had a core. Where ranks take turns on cores (`take_turns` as below, or the median rank waits
 /// for more than a sixth of the time) the scheduler decides who waits: waiting is then left out, two sets of three are
 /// enough, and what is left (stopped; not: a quota) counts from a tenth of the time on; skipped if a kernel does not
 /// tell waiting.
-RankFinding judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
+SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns);
 
 /// Late by arrival, of at least four ranks (without one of two, the other waits for nobody): last in more than 60 % of
 /// the iterations, which chance explains with less than 1e-6, by more than a tenth of the work and more than the
 /// clocks' error. Skipped where ranks take turns on cores: the scheduler then decides who is last; `take_turns`: known
 /// beforehand, as some host has more ranks than cores. All are unconfirmed.
-RankFinding judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns);
+SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns);
 
 /// Who is late and costs nothing is a remark, no finding.
-void drop_unconfirmed(RankFinding& arrival);
+void drop_unconfirmed(SlowRankVerdict& arrival);
 
 /// Both; a rank that is slow in both is listed once per probe.
-RankFinding join(RankFinding solo, const RankFinding& arrival);
+SlowRankVerdict join(SlowRankVerdict solo, const SlowRankVerdict& arrival);
 
 /// "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets",
 /// "rank 5 on node2: kept off its core: 0.21 of the median's CPU time, in 3 of 3 sets".

@@ -56,10 +56,10 @@ Kind kind_of(const ResultFile& file) {
 }
 
 /// The worst of doctor's findings for the verdict.
-std::vector<std::string> doctor_lines(const DoctorFinding& finding) {
+std::vector<std::string> doctor_lines(const DoctorVerdict& finding) {
   constexpr std::size_t kMost = 6;
   std::vector<std::string> lines;
-  for (const DoctorFinding::Unequal& u : finding.unequal) {
+  for (const DoctorVerdict::Unequal& u : finding.unequal) {
     if (lines.size() == kMost) break;
     std::string values;
     for (const auto& value : u.values) {
@@ -68,7 +68,7 @@ std::vector<std::string> doctor_lines(const DoctorFinding& finding) {
     lines.push_back(fmt::format("{} {}{}{}: {}", busbar::name(u.outcome), u.check, u.subject.empty() ? "" : " ",
                                 u.subject, values));
   }
-  for (const DoctorFinding::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : finding.lines) {
     if (lines.size() == kMost || line.row.outcome <= Outcome::pass) break;
     const DoctorRow& row = line.row;
     lines.push_back(fmt::format("{} {}{}{} on {}: {}{}{}", busbar::name(row.outcome), row.check,
@@ -80,7 +80,7 @@ std::vector<std::string> doctor_lines(const DoctorFinding& finding) {
 
 void add_doctor(ReportData& data, const ResultFile& file, const std::string& source) {
   const auto nodes = read_doctor_json(file.text, file.name);
-  const DoctorFinding finding = join_nodes(nodes);
+  const DoctorVerdict finding = join_nodes(nodes);
   const std::string looked = counted(finding.nodes, "node");
   if (data.title.empty()) data.title = "Doctor on " + looked;
   const auto bad = std::count_if(finding.lines.begin(), finding.lines.end(),

@@ -196,7 +196,7 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
 }
 
 ReportTable blamed(const AcceptResult::Located& located, const std::string& source) {
-  const LocateFinding& finding = located.finding;
+  const LocateVerdict& finding = located.finding;
   ReportTable table;
   table.title = titled(source, "Who is slow");
   table.caption = fmt::format("{} rounds, noise {:.1f} %; by chance {:.2g} {}s would be blamed.", finding.rounds,

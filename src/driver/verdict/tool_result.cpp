@@ -48,7 +48,7 @@ CheckSum& sum_of(std::vector<CheckSum>& sums, const std::string& check) {
   return sums.back();
 }
 
-std::string line_text(const DoctorFinding::Line& line) {
+std::string line_text(const DoctorVerdict::Line& line) {
   const DoctorRow& row = line.row;
   std::string text = row.subject.empty() ? "" : row.subject + ": ";
   text += row.value;
@@ -57,7 +57,7 @@ std::string line_text(const DoctorFinding::Line& line) {
 }
 
 /// "libnccl: 2.28.9 on 63 nodes, 2.27.3 on node17".
-std::string unequal_text(const DoctorFinding::Unequal& unequal) {
+std::string unequal_text(const DoctorVerdict::Unequal& unequal) {
   std::string text;
   for (const auto& value : unequal.values) {
     const bool common = text.empty() && value.places.size() > 1;
@@ -68,7 +68,7 @@ std::string unequal_text(const DoctorFinding::Unequal& unequal) {
 }
 
 /// Those that most nodes do not have; none where no value has the majority, and nobody can tell who is wrong.
-std::vector<DoctorFinding::Unequal::Value> odd_values(const DoctorFinding::Unequal& unequal) {
+std::vector<DoctorVerdict::Unequal::Value> odd_values(const DoctorVerdict::Unequal& unequal) {
   std::size_t places = 0;
   for (const auto& value : unequal.values) places += value.places.size();
   if (unequal.values.empty() || 2 * unequal.values.front().places.size() <= places) return {};
@@ -89,7 +89,7 @@ CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::v
 
 }  // namespace
 
-AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorFinding& finding) {
+AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorVerdict& finding) {
   AcceptResult result;
   result.plan.stages = {Stage::doctor};
   result.doctor = nodes;
@@ -102,14 +102,14 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
       sum.outcome = worse(sum.outcome, row.outcome);
     }
   }
-  for (const DoctorFinding::Unequal& unequal : finding.unequal) {
+  for (const DoctorVerdict::Unequal& unequal : finding.unequal) {
     CheckSum& sum = sum_of(sums, unequal.check);
     sum.outcome = worse(sum.outcome, unequal.outcome);
     sum.add(unequal_text(unequal));
     sum.remedy(unequal.remedy);
     for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
   }
-  for (const DoctorFinding::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : finding.lines) {
     CheckSum& sum = sum_of(sums, line.row.check);
     sum.outcome = worse(sum.outcome, line.row.outcome);
     // Why something was skipped on one node says nothing where another's failed.
@@ -136,7 +136,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   return result;
 }
 
-AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateFinding& finding,
+AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateVerdict& finding,
                               const std::vector<PairCell>& matrix) {
   AcceptResult result;
   result.plan.stages = {Stage::pairs};

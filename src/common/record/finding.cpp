@@ -1,0 +1,31 @@
+#include "common/record/finding.h"
+
+namespace busbar {
+
+ExitCode exit_code(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+      return ExitCode::good;
+    case Verdict::hw_fault:
+    case Verdict::host_unreachable:
+    case Verdict::process_dead:
+    case Verdict::resource:
+    case Verdict::config:
+      return ExitCode::backend;
+    case Verdict::process_stopped:
+    case Verdict::init_not_joined:
+    case Verdict::init_stuck:
+    case Verdict::arg_mismatch:
+    case Verdict::order_mismatch:
+    case Verdict::rank_lagging:
+    case Verdict::stuck_inside:
+      return ExitCode::timeout;
+    case Verdict::slow_not_hung:
+      return ExitCode::wrong_data;
+    case Verdict::unknown:
+      return ExitCode::invalid_use;
+  }
+  return ExitCode::invalid_use;
+}
+
+}  // namespace busbar

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "common/base/enum_words.h"
+#include "common/base/error.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// What is wrong with a job that does not go on, in the order in which it is looked for: the first that holds is the
+/// verdict, so that a secondary symptom (a rank that waits for a dead one) never is. `ok` stands outside the order.
+enum class Verdict : std::uint8_t {
+  hw_fault,          ///< a GPU, link or port reports an error or is down
+  host_unreachable,  ///< all ranks of a host are silent, or two hosts cannot reach each other
+  process_dead,      ///< a rank's process is gone
+  process_stopped,   ///< a rank's process is stopped, or frozen while its neighbours are alive
+  resource,          ///< /dev/shm, memory, locked memory, file descriptors
+  config,            ///< a wrong or unequal setting, version, interface or device
+  init_not_joined,   ///< some ranks never began to initialise
+  init_stuck,        ///< all began, some or none finished
+  arg_mismatch,      ///< ranks called with different arguments
+  order_mismatch,    ///< ranks called in different orders
+  slow_not_hung,     ///< something still moves
+  rank_lagging,      ///< some ranks never entered the operation that the others wait in
+  stuck_inside,      ///< all entered it, none came out
+  unknown,           ///< the evidence does not tell
+  ok,
+};
+
+/// As reports and JSON spell them: part of their formats.
+inline constexpr std::array<std::string_view, 15> kVerdictWords{
+    "HW_FAULT",      "HOST_UNREACHABLE", "PROCESS_DEAD", "PROCESS_STOPPED", "RESOURCE",
+    "CONFIG",        "INIT_NOT_JOINED",  "INIT_STUCK",   "ARG_MISMATCH",    "ORDER_MISMATCH",
+    "SLOW_NOT_HUNG", "RANK_LAGGING",     "STUCK_INSIDE", "UNKNOWN",         "OK"};
+static_assert(kVerdictWords[static_cast<std::size_t>(Verdict::ok)] == "OK");
+
+constexpr std::string_view name(Verdict verdict) { return word(kVerdictWords, verdict); }
+constexpr const auto& words_of(Verdict) { return kVerdictWords; }
+
+/// What `busbar diagnose` ends with: 0 ok; 3 hardware, hosts, processes, resources, settings; 4 what hangs; 7 slow; 6
+/// unknown.
+ExitCode exit_code(Verdict verdict);
+
+/// What evidence says of a job that failed or stands still: the watchdog's of its own, a log's of anybody's.
+struct Finding {
+  Verdict verdict = Verdict::unknown;
+  std::string
+      sentence;  ///< "rank 13 on node3 (pid 4242) is stopped (state T); 15 ranks wait for it in all_reduce #412"
+  std::vector<int> ranks;             ///< to blame
+  std::vector<std::string> hosts;     ///< to blame
+  std::vector<std::string> evidence;  ///< lines
+  std::vector<std::string> missing;   ///< evidence that did not come and would help
+  std::vector<std::string> next;      ///< commands to try
+};
+
+void visit_fields(auto&& visit, Finding& f) {
+  auto& [verdict, sentence, ranks, hosts, evidence, missing, next] = f;
+  visit("verdict", verdict);
+  visit("sentence", sentence);
+  visit("ranks", ranks);
+  visit("hosts", hosts);
+  visit("evidence", evidence);
+  visit("missing", missing);
+  visit("next", next);
+}
+
+}  // namespace busbar
