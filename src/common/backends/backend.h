@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -38,9 +39,17 @@ struct DeviceInfo {
   std::string name;  ///< "NVIDIA H100 80GB HBM3" or "host memory"
 };
 
+inline constexpr std::string_view kUnknownAlgorithm = "unknown";  ///< the library does not tell
+inline constexpr std::string_view kDefaultAlgorithm = "default";  ///< the library's own choice, which it does not name
+
+/// Whether it is the name of an algorithm, as --show-algo and results spell them.
+constexpr bool names_algorithm(std::string_view algorithm) {
+  return !algorithm.empty() && algorithm != kUnknownAlgorithm && algorithm != kDefaultAlgorithm;
+}
+
 /// What ran, as far as the library tells (--show-algo).
 struct ShownAlgorithm {
-  std::string algorithm = "unknown";  ///< "RING", "rule:ring", "default"
+  std::string algorithm{kUnknownAlgorithm};  ///< "RING", "rule:ring", "default"
   std::string protocol = "-";
   std::string channels = "-";
   std::optional<double> predicted_s;  ///< by the library's own model

@@ -37,6 +37,11 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
+/// A library refused what it was asked for before it talked to anybody, so that every process is refused alike.
+class RefusedError : public Error {
+  using Error::Error;
+};
+
 /// Throws Error(bad_config): what is asked for cannot be.
 [[noreturn]] inline void throw_bad_config(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 

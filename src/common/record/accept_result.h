@@ -25,21 +25,6 @@ struct StageFailure {
   int exit_code = 0;
 };
 
-/// Where a platform's figure comes from.
-enum class FigureKind : std::uint8_t {
-  measured,   ///< somebody measured it
-  threshold,  ///< what a vendor still accepts
-};
-inline constexpr std::array<std::string_view, 2> kFigureWords{"measured", "threshold"};
-constexpr std::string_view name(FigureKind kind) { return word(kFigureWords, kind); }
-
-/// What a plan expects of one cell at one size.
-struct Expectation {
-  double busbw = 0;  ///< [1e9 B/s]
-  FigureKind kind = FigureKind::measured;
-  std::string source;  ///< printed with the verdict
-};
-
 /// Everything a run of `accept` knows; written as JSON after each cell, read back by --resume, --baseline and `report`.
 struct AcceptResult {
   int schema = 0;  ///< of the document that it was read from; 0: of none

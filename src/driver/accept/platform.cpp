@@ -1,5 +1,6 @@
 #include "driver/accept/platform.h"
 
+#include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
 #include "common/base/lists.h"
@@ -185,10 +186,6 @@ bool is_platform(const Platform& platform, const std::string& device) {
 
 bool same_word(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }
 
-bool is_known(const std::string& algorithm) {
-  return !algorithm.empty() && !same_word(algorithm, "default") && !same_word(algorithm, "unknown");
-}
-
 /// Whether the entry speaks of this cell, whatever algorithm ran.
 bool speaks_of(const PlatformEntry& e, const Platform& platform, const std::string& network, const Cell& cell) {
   const int nranks = e.nranks != 0 ? e.nranks : cell.nhosts * platform.gpus_per_node;
@@ -242,13 +239,13 @@ Expected expected_busbw(const Platform& platform, const std::string& network, co
     expected.expectation = expectation(*found);
   } else if (other == nullptr) {
     expected.reason = why_nothing(platform, network, cell);
-  } else if (!is_known(cell.algorithm)) {
+  } else if (!names_algorithm(cell.algorithm)) {
     expected.reason =
         fmt::format("the algorithm that ran is not known, and {}'s numbers are per algorithm", platform.name);
   } else {
     expected.reason = fmt::format("{}, with {}", why_nothing(platform, network, cell), cell.algorithm);
   }
-  if (found != nullptr && other != nullptr && is_known(cell.algorithm) && other->kind == FigureKind::measured &&
+  if (found != nullptr && other != nullptr && names_algorithm(cell.algorithm) && other->kind == FigureKind::measured &&
       other->busbw > found->busbw) {
     expected.better = expectation(*other);
     expected.better_algorithm = other->algorithm;
@@ -257,7 +254,8 @@ Expected expected_busbw(const Platform& platform, const std::string& network, co
 }
 
 Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const Cell& cell) {
-  if (!is_known(cell.algorithm)) return {0, {}, "the algorithm that ran is not known, and ceilings are per algorithm"};
+  if (!names_algorithm(cell.algorithm))
+    return {0, {}, "the algorithm that ran is not known, and ceilings are per algorithm"};
   const bool inside = cell.nhosts == 1;
   for (const PlatformCeiling& c : platform.ceilings) {
     const bool here = inside ? c.network.empty() : !c.network.empty() && c.network == network;

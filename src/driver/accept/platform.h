@@ -13,6 +13,21 @@
 
 namespace busbar {
 
+/// Where a platform's figure comes from.
+enum class FigureKind : std::uint8_t {
+  measured,   ///< somebody measured it
+  threshold,  ///< what a vendor still accepts
+};
+inline constexpr std::array<std::string_view, 2> kFigureWords{"measured", "threshold"};
+constexpr std::string_view name(FigureKind kind) { return word(kFigureWords, kind); }
+
+/// What a plan expects of one cell at one size.
+struct Expectation {
+  double busbw = 0;  ///< [1e9 B/s]
+  FigureKind kind = FigureKind::measured;
+  std::string source;  ///< printed with the verdict
+};
+
 /// What is known to be reached on a platform, by number of nodes, network, collective, size and algorithm.
 struct PlatformEntry {
   int nodes_min = 1;

@@ -191,7 +191,7 @@ void add_comparison(HistoryRun& run, const Comparison& comparison) {
       cell.root = shown_root(collective, c.root);
       cell.nbytes = c.nbytes;
       cell.in_place = compared.in_place;
-      if (variant.ran.algorithm != "unknown") cell.algorithm = variant.ran.algorithm;
+      if (variant.ran.algorithm != kUnknownAlgorithm) cell.algorithm = variant.ran.algorithm;
       cell.median_s = variant.median_s;
       cell.busbw = static_cast<double>(collective.algorithm_bytes(c.problem)) *
                    collective.bus_factor(c.problem.nranks) / variant.median_s / 1e9;

@@ -1,3 +1,4 @@
+#include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -170,7 +171,7 @@ std::string plain(std::string_view text) {
 /// What the library says it ran, where it is not what the label says already.
 std::string ran_text(const Comparison& comparison, const ComparedCase& compared, std::size_t v) {
   const VariantCell& cell = compared.variants[v];
-  if (!cell.usable() || cell.ran.algorithm == "unknown" || cell.ran.algorithm == "default") return {};
+  if (!cell.usable() || !names_algorithm(cell.ran.algorithm)) return {};
   std::string text = cell.ran.algorithm;
   if (cell.ran.protocol != "-") text += "/" + cell.ran.protocol;
   if (plain(text) == plain(comparison.variants[v].label)) return {};

@@ -68,14 +68,6 @@ NcclFields nccl_fields(const Variant& variant) {
   return fields;
 }
 
-/// NCCL checks a communicator's settings before it talks to anybody, so that all ranks are refused alike; any other
-/// failure of its set-up may be one rank's alone.
-bool is_refusal(const Error& error) {
-  const std::string_view text = error.what();
-  return text.find("invalid usage") != std::string_view::npos ||
-         text.find("invalid argument") != std::string_view::npos;
-}
-
 /// Nothing but the one MPI_Comm_dup may happen while the settings are in force: other communicators that are made
 /// meanwhile, by a split for instance, would be forced to algorithms that fail on them.
 std::unique_ptr<Backend> open_ompi(const Variant& variant, const Collective& collective, const Comm& world,
@@ -95,10 +87,7 @@ std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& col
   std::string refusal;
   try {
     backend = open_backend(config, world, group, nccl_fields(variant)).backend;
-  } catch (const AgreedError&) {
-    throw;
-  } catch (const Error& e) {
-    if (!is_refusal(e)) throw;
+  } catch (const RefusedError& e) {  // any other failure of the set-up may be one rank's alone
     refusal = e.what();
   }
   collectively(world, "opening the variant's communicator", [&] {

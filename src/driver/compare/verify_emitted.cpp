@@ -1,5 +1,6 @@
 #include "driver/compare/verify_emitted.h"
 
+#include "common/backends/backend.h"
 #include "common/base/units.h"
 #include "common/mpi/launcher.h"
 #include "common/output/table.h"
@@ -170,7 +171,7 @@ std::string shown_lines(const Comparison& c, Seen& seen) {
   for (const ComparedCase& at : c.cases) {
     const ShownAlgorithm& without = at.variants[0].ran;
     const ShownAlgorithm& with = at.variants[1].ran;
-    if (without.algorithm == "unknown" || with.algorithm == "unknown") continue;
+    if (without.algorithm == kUnknownAlgorithm || with.algorithm == kUnknownAlgorithm) continue;
     const auto tell = [](const ShownAlgorithm& s) {
       return fmt::format("{}/{}/{}", s.algorithm, s.protocol, s.channels);
     };

@@ -1,5 +1,6 @@
 #include "driver/report/report_of_accept.h"
 
+#include "common/backends/backend.h"
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -303,7 +304,7 @@ std::map<Key, Hosts> lines_of(const AcceptResult& result, Stage stage, const std
     auto& line = lines[{cell.cell, cell.in_place}]
                      .try_emplace(stage == Stage::per_host ? cell.scope : "", accept_series(cell, source))
                      .first->second;
-    line.points.push_back(point_of(cell, cell.algorithm == "default" ? "" : cell.algorithm));
+    line.points.push_back(point_of(cell, cell.algorithm == kDefaultAlgorithm ? "" : cell.algorithm));
   }
   std::map<Key, Hosts> joined;
   for (auto& [key, by_scope] : lines) {

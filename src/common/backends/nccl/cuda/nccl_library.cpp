@@ -113,6 +113,8 @@ void throw_nccl_error(const NcclLibrary& nccl, ncclResult_t result, const char* 
   std::string text = fmt::format("NCCL: {} (ncclResult {}) in {} at {}:{}", nccl.GetErrorString(result),
                                  static_cast<int>(result), call, slash != nullptr ? slash + 1 : file, line);
   if (last != nullptr && *last != '\0') text += fmt::format("; NCCL's last warning: {}", last);
+  // NCCL checks the arguments and settings of a communicator before it talks to other ranks.
+  if (result == ncclInvalidUsage || result == ncclInvalidArgument) throw RefusedError(ExitCode::backend, text);
   throw Error(ExitCode::backend, text);
 }
 
