@@ -21,7 +21,7 @@ namespace busbar {
 using Writer = std::function<std::string(const AcceptResult&)>;
 
 /// A file of one run.
-struct ResultFile {
+struct OutputFile {
   std::string path;
   std::string option;
   Writer text;
@@ -33,8 +33,8 @@ namespace {
 constexpr std::size_t kRoom = 256 * 1024;
 
 /// Creates the file or throws; says where it is, if not where it was asked for.
-ResultFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {
-  ResultFile file{create_new_file(asked, option).path, option, std::move(text)};
+OutputFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {
+  OutputFile file{create_new_file(asked, option).path, option, std::move(text)};
   if (file.path != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, file.path);
   int error = replace_file(file.path, std::string(kRoom, ' '));
   if (error == 0) error = replace_file(file.path, file.text(begun));
@@ -71,7 +71,7 @@ std::function<void(std::string_view)> file_name(std::string& field) {
 
 struct OutputFiles::Open {
   std::string tool;
-  std::vector<ResultFile> files;
+  std::vector<OutputFile> files;
   std::string prometheus;
   std::string history;
 };
@@ -114,7 +114,7 @@ bool OutputFiles::write(const AcceptResult& result) {
     // Not fmt::print, which throws where stderr is a file on the same full disk.
     std::fputs(fmt::format("busbar: warning: {} {}: {}; the verdict stands\n", option, path, why).c_str(), stderr);
   };
-  for (const ResultFile& file : open_->files) {
+  for (const OutputFile& file : open_->files) {
     const int error = replace_file(file.path, file.text(result));
     if (error != 0) complain(file.option, file.path, std::strerror(error));
   }
