@@ -1,6 +1,7 @@
 """Catches: a plan whose slip is not named, a verdict that says PASS of what was not measured or is wrong, a launch whose
 hang takes the rest of the acceptance with it, and an interrupted run that loses more than the cell in progress."""
 
+import fcntl
 import json
 import os
 import signal
@@ -165,6 +166,13 @@ class ByLaunches(Accept):
             with self.subTest(by_launches=by_launches):
                 self.kill_and_resume(by_launches)
 
+    def wait_for_a_step(self, running, results):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and running.poll() is None:
+            if any(done_so_far(path) for path in (results, results + ".part")):
+                break
+            time.sleep(0.02)
+
     def kill_and_resume(self, by_launches):
         name = f"results{by_launches}.json"
         slow = PLAN.replace("cell-time: 0.3", "cell-time: 0.3\n  min-time: 0.3")
@@ -177,11 +185,7 @@ class ByLaunches(Accept):
         results = self.path(name)
         with subprocess.Popen(command + ["-J", results], cwd=self.folder.name, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, start_new_session=True) as running:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and running.poll() is None:
-                if any(done_so_far(path) for path in (results, results + ".part")):
-                    break
-                time.sleep(0.02)
+            self.wait_for_a_step(running, results)
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
         before = done_so_far(results) + done_so_far(results + ".part")
@@ -192,6 +196,44 @@ class ByLaunches(Accept):
         self.assertEqual(len(after["done"]), len(set(after["done"])))
         for step in before:
             self.assertNotIn(f"busbar: {step}", result.err)
+
+    def test_an_interrupt_loses_a_step_at_most_and_says_how_to_go_on(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number.name):
+                self.interrupt_and_resume(number)
+
+    def interrupt_and_resume(self, number):
+        name = number.name
+        results = self.path(f"{name}.json")
+        plan = self.write("plan.yaml", PLAN.replace("cell-time: 0.3", "cell-time: 0.3\n  min-time: 0.3"))
+        command = [BUSBAR, "accept", plan, "--backend", "mpi", "--launch", LAUNCH, "--ranks", "2"]
+        files = ["--report", self.path(f"{name}.html"), "--junit", self.path(f"{name}.xml")]
+        with subprocess.Popen(command + ["-J", results] + files, cwd=self.folder.name, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as running:
+            self.wait_for_a_step(running, results)
+            running.send_signal(number)
+            said = running.communicate()[1]
+        self.assertEqual(running.returncode, -number, said)
+        before = done_so_far(results)
+        self.assertRegex(said, rf"busbar: interrupted \({name}\): {len(before)} of \d+ steps are in {results}; --resume")
+        self.assertTrue(before, said)
+        self.assertLess(len(before), 3, "it was over before the signal")
+        for file, word in ((f"{name}.html", "</html>"), (f"{name}.xml", "</testsuites>")):
+            with open(self.path(file), encoding="utf-8") as written:
+                self.assertIn(word, written.read(), file)
+        self.assertNotIn(f"{name}.json.part", os.listdir(self.folder.name))
+        result = self.ok(execute(command + ["--resume", results], cwd=self.folder.name))
+        self.assertEqual(measured(read(results)), ALL_CELLS)
+        for step in before:
+            self.assertNotIn(f"busbar: {step}", result.err)
+
+    def test_two_runs_do_not_go_on_with_one_file(self):
+        self.ok(self.launch())
+        results = self.path("busbar-accept.json")
+        with open(results + ".lock", "w", encoding="utf-8") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            self.fails(self.launch("--resume", results), 255, "another run of busbar is writing")
+        self.ok(self.launch("--resume", results))
 
     def test_results_of_another_plan_are_not_resumed(self):
         self.ok(self.launch())

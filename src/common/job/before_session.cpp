@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 
 namespace busbar {
 namespace {
@@ -41,6 +43,7 @@ int run_with_children(const Launch& launch, const std::function<int()>& work) {
       return work();
     } catch (const Interrupted& e) {
       interrupted = e.signal();
+      fmt::print(stderr, "busbar: interrupted (SIG{}): {}\n", sigabbrev_np(e.signal()), e.what());
       return 0;
     }
   });

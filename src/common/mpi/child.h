@@ -33,10 +33,11 @@ struct ChildResult {
 };
 
 /// SIGINT, SIGTERM or SIGHUP reached us while a child ran; the child is dead. Let it unwind, so that temporary files
-/// go, then end with end_by_signal().
+/// go, then end with end_by_signal(). what(): what of the work is on disk and how to go on.
 class Interrupted : public std::runtime_error {
  public:
-  explicit Interrupted(int signal) : std::runtime_error("interrupted"), signal_(signal) {}
+  explicit Interrupted(int signal, const std::string& kept = "nothing was kept")
+      : std::runtime_error(kept), signal_(signal) {}
   int signal() const { return signal_; }
 
  private:

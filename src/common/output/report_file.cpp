@@ -40,6 +40,30 @@ int write_beside(const std::string& path, std::string_view text, std::string& na
   return error;
 }
 
+/// What was renamed there is found after a crash too. A file system that cannot do this does it by itself.
+void sync_folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+int replace(const std::string& path, std::string_view text, bool durably) {
+  const std::string fresh = path + ".tmp";
+  ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (durably && error == 0 && ::fsync(fd) != 0 && errno != EINVAL) error = errno;
+  if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
+  if (error == 0 && std::rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(fresh.c_str());
+  if (durably && error == 0) sync_folder_of(path);
+  return error;
+}
+
 }  // namespace
 
 NewFile create_new_file(const std::string& path, std::string_view option) {
@@ -64,17 +88,9 @@ NewFile create_new_file(const std::string& path, std::string_view option) {
                                                 option, path, kMaxTries - 1));
 }
 
-int replace_file(const std::string& path, std::string_view text) {
-  const std::string fresh = path + ".tmp";
-  ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
-  if (fd < 0) return errno;
-  int error = write_all(fd, text);
-  if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
-  if (error == 0 && std::rename(fresh.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) ::unlink(fresh.c_str());
-  return error;
-}
+int replace_file(const std::string& path, std::string_view text) { return replace(path, text, false); }
+
+int replace_file_durably(const std::string& path, std::string_view text) { return replace(path, text, true); }
 
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
   const std::string name = create_new_file(path, option).path;

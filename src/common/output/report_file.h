@@ -29,6 +29,10 @@ std::string write_new_file(const std::string& path, std::string_view option, std
 /// whole. Returns 0 or errno; then the old text stands.
 int replace_file(const std::string& path, std::string_view text);
 
+/// The same, and the text is on the disk when it returns, so that it survives a machine that goes down: for what a
+/// later run goes on from.
+int replace_file_durably(const std::string& path, std::string_view text);
+
 /// The same for a file that others read and that several runs may write at once: readable by all whatever the umask,
 /// and through a name of its own, so that no run's half is put in its place.
 int replace_shared_file(const std::string& path, std::string_view text);

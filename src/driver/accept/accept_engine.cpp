@@ -4,6 +4,7 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
+#include "common/mpi/child.h"
 #include "common/output/report_file.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
@@ -17,7 +18,9 @@
 #include "driver/report/report_html.h"
 #include "driver/report/report_of_accept.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +30,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace busbar {
@@ -53,6 +57,38 @@ ExitCode exit_code_of(Outcome outcome, bool strict) {
   return ExitCode::internal;
 }
 
+/// That no other run writes the same results, as long as it lives: flock of FILE.lock, which ends with the process.
+class ResultsLock {
+ public:
+  /// Throws Error(bad_config) where another run holds it. A file system without locks, or a folder without room for one
+  /// more file, has none.
+  explicit ResultsLock(const std::string& results) : path_(results + ".lock") {
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    // The ranks of a job that was killed a moment ago may still be ending.
+    constexpr int kTries = 50;
+    for (int tries = 0; fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+      const bool is_taken = errno == EWOULDBLOCK;
+      if (is_taken && tries < kTries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        continue;
+      }
+      ::close(std::exchange(fd_, -1));
+      if (is_taken) throw_bad_config(fmt::format("--resume: another run of busbar is writing {}", results));
+    }
+  }
+  ResultsLock(const ResultsLock&) = delete;
+  ResultsLock& operator=(const ResultsLock&) = delete;
+  ~ResultsLock() {
+    if (fd_ < 0) return;
+    ::unlink(path_.c_str());  // while it is held
+    ::close(fd_);
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
 /// The results of a run of accept on disk, true after every step: what --resume needs and `report` reads. For process 0
 /// alone.
 class AcceptStore {
@@ -65,6 +101,7 @@ class AcceptStore {
     } else if (::access(path_.c_str(), W_OK) != 0) {
       throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
     }
+    lock_.emplace(path_);
   }
 
   /// Where a launch leaves what it measured for the busbar that launched it; replaces what is there.
@@ -80,7 +117,10 @@ class AcceptStore {
   std::optional<AcceptResult> earlier(const AcceptPlan& plan) const {
     if (!resumed_) return std::nullopt;
     const std::string text = read_file(path_, "the results to go on with");
-    if (text.empty()) return std::nullopt;  // killed before its first line
+    if (text.empty()) {
+      fmt::print(stderr, "busbar: {} is empty: its run ended before its first result, so all is measured\n", path_);
+      return std::nullopt;
+    }
     AcceptResult result = read_accept_json(text, path_);
     if (result.schema != kDocumentSchema) {
       throw_bad_config(
@@ -99,7 +139,7 @@ class AcceptStore {
 
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result) {
-    const int error = replace_file(path_, accept_json(result));
+    const int error = replace_file_durably(path_, accept_json(result));
     if (error == 0 || warned_) return;
     warned_ = true;
     warn(path_, error);
@@ -124,6 +164,7 @@ class AcceptStore {
  private:
   std::string path_;
   bool resumed_;
+  std::optional<ResultsLock> lock_;
   bool warned_ = false;
   std::chrono::steady_clock::time_point next_save_{};
 };
@@ -142,6 +183,18 @@ class AcceptEnd {
     if (!options.report.empty()) report_file_ = create_new_file(options.report, "--report").path;
     if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
     files_.open(options.outputs, begun, "accept");
+    write_report(begun);  // so that whatever ends the run leaves one that opens
+  }
+
+  /// Writes --report. A disk that is full by now is told on stderr.
+  void write_report(const AcceptResult& result) {
+    if (report_file_.empty()) return;
+    ReportData data;
+    add_accept(data, result);
+    const int error = replace_file(report_file_, report_html(data));
+    if (error == 0) return;
+    warn(report_file_, error);
+    complete_ = false;
   }
 
   /// Judges what is there so far.
@@ -171,16 +224,6 @@ class AcceptEnd {
   }
 
  private:
-  void write_report(const AcceptResult& result) {
-    if (report_file_.empty()) return;
-    ReportData data;
-    add_accept(data, result);
-    const int error = replace_file(report_file_, report_html(data));
-    if (error == 0) return;
-    warn(report_file_, error);
-    complete_ = false;
-  }
-
   const AcceptOptions& options_;
   OutputFiles files_;
   std::optional<AcceptResult> baseline_;
@@ -213,13 +256,17 @@ class Acceptance {
     limit_s_ = result_.plan.max_time_s;
     runner_.open(result_);
     open_files();
-    if (runner_.can_measure(result_)) {
-      const std::vector<AcceptStep> late = run_steps(pending_in(0, steps_of(result_.plan)), 0);
-      if (!late.empty()) result_.remarks.push_back(out_of_time_remark(result_.plan, late));
-      repeat();
+    try {
+      if (runner_.can_measure(result_)) {
+        const std::vector<AcceptStep> late = run_steps(pending_in(0, steps_of(result_.plan)), 0);
+        if (!late.empty()) result_.remarks.push_back(out_of_time_remark(result_.plan, late));
+        repeat();
+      }
+      runner_.close(result_);
+      return finish();
+    } catch (const Interrupted& e) {
+      throw Interrupted(e.signal(), keep());
     }
-    runner_.close(result_);
-    return finish();
   }
 
   void run_part() {
@@ -248,6 +295,16 @@ class Acceptance {
 
   void say(const std::string& text) const {
     if (store_) fmt::print(stderr, "busbar: {}\n", text);
+  }
+
+  /// Writes what was measured until an interrupt, which reaches only a process that launches. Says what that is.
+  std::string keep() {
+    result_.elapsed_s = repeated_s();
+    store_->save(result_);
+    end_->judge(result_);
+    end_->write_report(result_);
+    return fmt::format("{} of {} steps are in {}; --resume {} goes on", result_.done.size(),
+                       steps_of(result_.plan).size(), store_->path(), store_->path());
   }
 
   void open_files() {

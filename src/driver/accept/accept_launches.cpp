@@ -107,6 +107,8 @@ class AcceptLauncher {
     double left_s = 0;
   };
 
+  const std::string& part_file() const { return part_file_; }
+
   /// Throws Error where the launcher cannot be started at all, Interrupted.
   LaunchedPart run(const Work& work) {
     std::error_code ignored;
@@ -287,7 +289,7 @@ class LaunchedSteps : public StepRunner {
   }
 
  private:
-  /// What the launch under way had finished when we were killed.
+  /// What a launch had finished when it, or all of us, was cut short.
   void take_over_part(AcceptResult& result, const std::string& part) const {
     std::error_code unknown;
     if (!std::filesystem::exists(part, unknown)) return;
@@ -344,7 +346,13 @@ class LaunchedSteps : public StepRunner {
     work.timeout_s = launch_timeout_s(result.plan, measuring_s);
     say(fmt::format("{}{}: about {}", fmt::join(work.ids, ", "),
                     repetition > 0 ? fmt::format(", repetition {}", repetition) : "", format_duration(measuring_s)));
-    LaunchedPart launched = launcher_->run(work);
+    LaunchedPart launched;
+    try {
+      launched = launcher_->run(work);
+    } catch (const Interrupted&) {
+      take_over_part(result, launcher_->part_file());
+      throw;
+    }
     std::vector<std::string> finished;
     if (launched.results) {
       started_once_ = true;
@@ -371,6 +379,7 @@ class LaunchedSteps : public StepRunner {
   }
 
   const AcceptOptions& options_;
+  InterruptsHeld held_;  // an interrupt between two launches must find the results written
   std::optional<AcceptLauncher> launcher_;
   bool looked_ = false;        ///< for hosts that do not start
   bool started_once_ = false;  ///< some launch measured something

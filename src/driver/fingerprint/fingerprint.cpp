@@ -293,6 +293,7 @@ int look(const Arguments& a) {
   const std::string json = a.config.output_file.empty() ? "" : create_new_file(a.config.output_file, "-J").path;
   Fingerprinter fingerprinter(a.run);
   std::vector<FingerprintResult> results;
+  write_json(json, results);  // so that an interrupt leaves a whole file
   for (const std::uint64_t nbytes : sizes) {
     results.push_back(look_at(fingerprinter, a, case_of(a, nbytes), rules));
     fmt::print("{}", fingerprint_text(results.back()));
