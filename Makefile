@@ -4,12 +4,20 @@ BUILDDIR ?= build
 DEBUG ?= 0
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-# Choices that CMake gets; a change of any of them configures anew, no change costs nothing. MPI=1 is accepted and
-# ignored: MPI is always used.
+# MPI=1 is accepted and ignored, as MPI is always used; MPI=NAME takes one of several that are installed.
+mpi := $(filter-out 0 1,$(MPI))
+ifneq ($(filter-out openmpi mpich,$(mpi)),)
+  $(error MPI=$(MPI) is not known: choose from openmpi, mpich; MPI_HOME=FOLDER takes any other)
+endif
+
+# Choices that CMake gets; a change of any of them configures anew, no change costs nothing.
 preset := $(or $(PRESET),$(if $(filter 1,$(DEBUG)),debug,release))
-choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_HOME)' -DCUDA_HOME='$(CUDA_HOME)' \
-           -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)'
+choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_HOME)' -DBUSBAR_MPI='$(mpi)' \
+           -DCUDA_HOME='$(CUDA_HOME)' -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)'
 # make's own job server is nothing to Ninja, and a plain Makefile below would complain about it.
+# Scripts and tests start ranks with the launcher of the MPI that the build has.
+with_launcher = BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' \
+                BUSBAR_MPIRUN="$$(sed -n 's/^MPIEXEC_EXECUTABLE:FILEPATH=//p' '$(BUILDDIR)/CMakeCache.txt')"
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
@@ -22,10 +30,11 @@ all: configure  ## Build the benchmarks into build/ (the default)
 help:  ## Show this
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables, as in nccl-tests: MPI_HOME CUDA_HOME NCCL_HOME NVCC_GENCODE NAME_SUFFIX BUILDDIR DEBUG=1."
+	@echo "MPI=openmpi or MPI=mpich: that one of several (with a BUILDDIR of its own, two builds lie beside each other)."
 	@echo "Also: JOBS=N (parallel compilations), ARGS='-R mpi' (passed on to ctest), BUNDLE_NCCL=1."
 
 deps:  ## Install what is missing to build and test (Debian, Ubuntu; elsewhere prints the list)
-	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh
+	@MPI_HOME='$(MPI_HOME)' MPI='$(mpi)' scripts/install-deps.sh
 
 configure:
 	@command -v cmake >/dev/null || { echo "cmake is missing: run \`make deps\` (scripts/install-deps.sh)" >&2; exit 1; }
@@ -42,7 +51,7 @@ build-all: configure
 
 run: deps configure  ## Install what is missing, build all_reduce_perf, and run it on 4 ranks
 	@$(build_only) --target all_reduce_perf
-	@scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
+	@$(with_launcher) scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
 
 test: test-deps build-all  ## Install what is missing, build, and run every test that this machine can run
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error $(ARGS)
@@ -58,21 +67,20 @@ test-threads: test-deps configure
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^threads$$' $(ARGS)
 
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
-	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
+	@$(with_launcher) scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
 
 experiments: deps build-all  ## Measure the statistics on this machine, half an hour (ARGS='aa peers', OSU=DIR IMB=DIR)
-	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' MPI_HOME='$(MPI_HOME)' OSU='$(OSU)' IMB='$(IMB)' \
-	  scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
+	@$(with_launcher) OSU='$(OSU)' IMB='$(IMB)' scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
 faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 20 minutes (ARGS='--only stop'; --acceptance)
-	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
+	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
 
 soak: test-deps all  ## No false alarm in 20 runs on busy cores, each fault three times, all made-up logs: an hour
-	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 20 --repeat 3 $(ARGS)
+	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 20 --repeat 3 $(ARGS)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' BUSBAR_BUILD='$(BUILDDIR)' python3 test/e2e/synthetic_logs_test.py --full
 
 test-deps lint-deps bundle-deps:
-	@MPI_HOME='$(MPI_HOME)' scripts/install-deps.sh --$(@:-deps=)
+	@MPI_HOME='$(MPI_HOME)' MPI='$(mpi)' scripts/install-deps.sh --$(@:-deps=)
 
 lint: lint-deps  ## Formatting, clang-tidy, rooms, headers, scripts (ARGS='rooms': only that)
 	@$(MAKE) --no-print-directory configure PRESET=lint BUILDDIR=build-lint

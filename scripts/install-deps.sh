@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and test; with --test, --lint or --bundle, what `make test`, `make lint` or `make
-# bundle` needs as well.
+# bundle` needs as well. MPI=mpich in the environment: MPICH instead of Open MPI; MPI_HOME: neither.
 # Does nothing, and needs neither root nor a network, where everything is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
           libbenchmark-dev libhwloc-dev libsqlite3-dev libjs-chart.js)
 if [[ -z "${MPI_HOME:-}" ]]; then
-  packages+=(libopenmpi-dev openmpi-bin)
+  case ${MPI:-} in
+    mpich) packages+=(libmpich-dev mpich) ;;
+    *) packages+=(libopenmpi-dev openmpi-bin) ;;
+  esac
 fi
 useful=()  # tests skip themselves without these
 case "${1:-}" in

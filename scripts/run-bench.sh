@@ -7,8 +7,8 @@ builddir=$1
 shift
 programs=$builddir/test
 here=$(cd "$(dirname "$0")/.." && pwd)
-launcher=${MPI_HOME:+$MPI_HOME/bin/}mpirun
-export BUSBAR_MPIRUN=$launcher OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export BUSBAR_MPIRUN=${BUSBAR_MPIRUN:-mpirun} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 
 names=("$@")
 if ((${#names[@]} == 0)); then
@@ -16,7 +16,7 @@ if ((${#names[@]} == 0)); then
 fi
 
 on_ranks() {
-  timeout -k 5 300 "$launcher" -n "$1" --oversubscribe "${@:2}" </dev/null
+  timeout -k 5 300 "$BUSBAR_MPIRUN" -n "$1" "${@:2}" </dev/null
 }
 
 measure_data() { timeout -k 5 600 "$programs/data_bench"; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs one benchmark on 4 ranks of this machine, whatever it is: `run-example.sh build/all_reduce_perf [options]`.
+# Runs one benchmark on 4 ranks of this machine, whatever it is: `run-example.sh build/all_reduce_perf [options]`, with
+# the launcher BUSBAR_MPIRUN, else mpirun.
 set -euo pipefail
 
 program=$1
@@ -8,15 +9,18 @@ if (($# == 0)); then
   set -- -b 8 -e 64M -f 2
 fi
 
-launcher=${MPI_HOME:+$MPI_HOME/bin/}mpirun
-mpirun_options=(-n 4)
+launcher=${BUSBAR_MPIRUN:-mpirun}
+if [[ $launcher -ef $(command -v "${launcher##*/}") ]]; then
+  launcher=${launcher##*/}  # as one would type it
+fi
+launcher_options=(-n 4)
 
 # Open MPI refuses to start as root and on fewer cores than ranks unless told that it is meant.
 if ((EUID == 0)); then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-if (($(nproc) < 4)); then
-  mpirun_options+=(--oversubscribe)
+if (($(nproc) < 4)) && [[ $("$launcher" --version 2>/dev/null) =~ Open\ ?MPI|OpenRTE|PRRTE ]]; then
+  launcher_options+=(--oversubscribe)
 fi
 
 # Containers often forbid process_vm_readv, on which Open MPI's shared memory otherwise insists, noisily. Where it is
@@ -37,5 +41,5 @@ if ! may_read_process_memory 2>/dev/null; then
   export OMPI_MCA_btl_vader_single_copy_mechanism=none
 fi
 
-echo "\$ $launcher ${mpirun_options[*]} $program $*"
-exec "$launcher" "${mpirun_options[@]}" "$program" "$@" </dev/null
+echo "\$ $launcher ${launcher_options[*]} $program $*"
+exec "$launcher" "${launcher_options[@]}" "$program" "$@" </dev/null

@@ -7,8 +7,7 @@ set -euo pipefail
 builddir=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)/experiments
-launcher=${MPI_HOME:+$MPI_HOME/bin/}mpirun
-export BUSBAR_MPIRUN=$launcher
+export BUSBAR_MPIRUN=${BUSBAR_MPIRUN:-mpirun}
 
 names=("$@")
 if ((${#names[@]} == 0)); then

@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 # As `make` sets them for its own runs: containers run as root, and four ranks share two cores.
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1", PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")
 LIMIT_S = 600
 
 
@@ -25,7 +26,7 @@ def executable(build, name):
 
 def run_job(mpirun, nranks, command, good=(0,)):
     """stdout of `command` on `nranks` ranks; the experiment ends where the job fails."""
-    full = ["timeout", "-k", "5", str(LIMIT_S), mpirun, "-n", str(nranks), "--oversubscribe"] + command
+    full = ["timeout", "-k", "5", str(LIMIT_S), mpirun, "-n", str(nranks)] + command
     done = subprocess.run(full, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode not in good:

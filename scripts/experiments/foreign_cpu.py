@@ -81,7 +81,7 @@ def sample(launcher, ranks, seconds):
 
 def measure(args, burn, folder):
     report = os.path.join(folder, f"{time.monotonic_ns()}.json")
-    command = [args.mpirun, "-n", "2", "--oversubscribe", executable(args.build, "all_reduce_perf"), "--backend", "mpi",
+    command = [args.mpirun, "-n", "2", executable(args.build, "all_reduce_perf"), "--backend", "mpi",
                "-b", "8", "-e", "8", "--stat", "--rel-ci", "90%", "--epochs", "100000", "--min-time",
                str(args.seconds / 2), "--max-time", str(args.seconds * 4), "-J", report]
     burner = subprocess.Popen([sys.executable, "-c", BURNER, str(args.share)]) if burn else None

@@ -27,7 +27,7 @@ def watch(command):
 
 def peak_mib(command):
     """The largest peak over the ranks."""
-    watched = [MPIRUN, "-n", str(NRANKS), "--oversubscribe", sys.executable, __file__, "--watch", *map(str, command)]
+    watched = [MPIRUN, "-n", str(NRANKS), sys.executable, __file__, "--watch", *map(str, command)]
     done = subprocess.run(["timeout", "-k", "5", "120", *watched], text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     # mpirun may put the ranks' words on one line.

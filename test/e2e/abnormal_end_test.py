@@ -29,7 +29,7 @@ class AbnormalEnd(Case):
         words = [suite.program("all_reduce"), "--backend", "mpi", *options, "-J", self.json, "--csv", self.csv]
         if "--stat" in options:
             words += ["--samples", self.samples]
-        return [suite.MPIRUN, "-n", str(nranks), "--oversubscribe", *words] if nranks > 1 else words
+        return [suite.MPIRUN, "-n", str(nranks), *words] if nranks > 1 else words
 
     def end_after(self, nrows, kill, command):
         """Ends a run by `kill` while rows come, after `nrows` of them were read."""

@@ -15,7 +15,7 @@ import suite  # noqa: E402
 from suite import Case, execute, mpirun  # noqa: E402
 
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
-LAUNCH = f"{suite.MPIRUN} -n {{ranks}} --oversubscribe {{cmd}}"
+LAUNCH = f"{suite.MPIRUN} -n {{ranks}} {{cmd}}"
 
 PLAN = """schema: 1
 title: a test
@@ -181,7 +181,7 @@ class ByLaunches(Accept):
         if by_launches:
             command += ["--launch", LAUNCH, "--ranks", "2"]
         else:
-            command = [suite.MPIRUN, "-n", "2", "--oversubscribe"] + command
+            command = [suite.MPIRUN, "-n", "2"] + command
         results = self.path(name)
         with subprocess.Popen(command + ["-J", results], cwd=self.folder.name, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, start_new_session=True) as running:

@@ -56,7 +56,7 @@ class Runner:
         mpirun = shutil.which(os.environ.get("BUSBAR_MPIRUN") or "mpirun")
         if mpirun and not os.path.exists(os.path.join(self.bin, "mpirun")):
             # Open MPI finds its own folder by how it was called.
-            self.write(os.path.join(self.bin, "mpirun"), f'#!/bin/sh\nexec "{mpirun}" --oversubscribe "$@"\n', 0o755)
+            self.write(os.path.join(self.bin, "mpirun"), f'#!/bin/sh\nexec "{mpirun}" "$@"\n', 0o755)
         self.has_mpirun = mpirun is not None
         self.environment = dict(ENVIRONMENT, PATH=self.bin + ":" + os.environ.get("PATH", ""), BUILD=build,
                                 **{name: os.environ[name] for name in PASSED_ON if name in os.environ})
