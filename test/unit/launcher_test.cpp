@@ -31,6 +31,7 @@ void check(const Launch& launch, Launcher kind, int rank, int nprocs, int local_
   CHECK(launch.local_size == local_size);
 }
 
+constexpr const char* kOpenMpi = "Open MPI 4.1.4";
 constexpr const char* kYield = "OMPI_MCA_mpi_yield_when_idle";
 
 /// Two cores in all.
@@ -102,9 +103,9 @@ TEST_CASE("Slurm's tasks per node are counted through its repetitions", "[launch
 TEST_CASE("More ranks than cores are made to yield, and the sentence says so", "[launcher][cluster]") {
   const FakeRoot root = two_cores();
   unsetenv(kYield);
-  CHECK(repair_oversubscription(local_ranks(2), root.path()).empty());
+  CHECK(repair_oversubscription(local_ranks(2), kOpenMpi, root.path()).empty());
   CHECK(std::getenv(kYield) == nullptr);
-  CHECK(repair_oversubscription(local_ranks(4), root.path()) == "4 ranks on 2 cores: yielding when idle");
+  CHECK(repair_oversubscription(local_ranks(4), kOpenMpi, root.path()) == "4 ranks on 2 cores: yielding when idle");
   REQUIRE(std::getenv(kYield) != nullptr);
   CHECK(std::string(std::getenv(kYield)) == "1");
   unsetenv(kYield);
@@ -113,10 +114,32 @@ TEST_CASE("More ranks than cores are made to yield, and the sentence says so", "
 TEST_CASE("A user's own choice about yielding stands and shows", "[launcher][cluster]") {
   const FakeRoot root = two_cores();
   setenv(kYield, "0", 1);
-  CHECK(repair_oversubscription(local_ranks(4), root.path()) ==
+  CHECK(repair_oversubscription(local_ranks(4), kOpenMpi, root.path()) ==
         "4 ranks on 2 cores: NOT yielding when idle, as the environment demands");
   CHECK(std::string(std::getenv(kYield)) == "0");
   unsetenv(kYield);
+}
+
+TEST_CASE("A library that nothing makes yield gets no such claim but what it costs", "[launcher][cluster]") {
+  const FakeRoot root = two_cores();
+  unsetenv(kYield);
+  CHECK(repair_oversubscription(local_ranks(2), "MPICH 4.0.2", root.path()).empty());
+  CHECK(repair_oversubscription(local_ranks(3), "MPICH 4.0.2", root.path()) ==
+        "3 ranks on 2 cores: nothing makes MPICH 4.0.2 yield, so small operations may take milliseconds, not "
+        "microseconds");
+  CHECK(std::getenv(kYield) == nullptr);
+}
+
+TEST_CASE("Intel MPI yields by a variable of its own", "[launcher][cluster]") {
+  constexpr const char* kIntel = "Intel(R) MPI Library 2021.18 for Linux* OS";
+  const FakeRoot root = two_cores();
+  unsetenv("I_MPI_THREAD_YIELD");
+  CHECK(repair_oversubscription(local_ranks(3), kIntel, root.path()) == "3 ranks on 2 cores: yielding when idle");
+  CHECK(std::string(std::getenv("I_MPI_THREAD_YIELD")) == "3");
+  setenv("I_MPI_THREAD_YIELD", "1", 1);
+  CHECK(repair_oversubscription(local_ranks(3), kIntel, root.path()) ==
+        "3 ranks on 2 cores: NOT yielding when idle, as the environment demands");
+  unsetenv("I_MPI_THREAD_YIELD");
 }
 
 TEST_CASE("One rank that was started as one of several gets a warning with its remedy", "[launcher][cluster]") {
@@ -135,9 +158,11 @@ TEST_CASE("One rank that was started as one of several gets a warning with its r
 TEST_CASE("The command that a lone process becomes keeps the user's words and takes one rank each",
           "[launcher][cluster]") {
   using Words = std::vector<std::string>;
-  CHECK(mpirun_command("/usr/bin/mpirun", 4, false, {"/b/all_reduce_perf", "-g4", "-b", "8"}) ==
+  CHECK(mpirun_command("/usr/bin/mpirun", kOpenMpi, 4, false, {"/b/all_reduce_perf", "-g4", "-b", "8"}) ==
         Words{"/usr/bin/mpirun", "-n", "4", "--oversubscribe", "/b/all_reduce_perf", "-g4", "-b", "8", "-t", "1", "-g",
               "1"});
-  CHECK(mpirun_command("mpirun", 2, true, {"x"}) ==
+  CHECK(mpirun_command("mpirun", kOpenMpi, 2, true, {"x"}) ==
         Words{"mpirun", "-n", "2", "--oversubscribe", "--allow-run-as-root", "x", "-t", "1", "-g", "1"});
+  CHECK(mpirun_command("mpirun.mpich", "MPICH 4.0.2", 2, true, {"x"}) ==
+        Words{"mpirun.mpich", "-n", "2", "x", "-t", "1", "-g", "1"});
 }

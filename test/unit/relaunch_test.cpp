@@ -14,7 +14,7 @@ TEST_CASE("A program started by itself that still sees no launcher gives up", "[
   char name[] = "all_reduce_perf";
   char* argv[] = {name, nullptr};
   try {
-    relaunch_under_mpirun(4, 1, argv);
+    relaunch_under_mpirun(4, "Open MPI 4.1.4", 1, argv);
     FAIL("it started");
   } catch (const Error& e) {
     CHECK(e.code() == ExitCode::not_possible);

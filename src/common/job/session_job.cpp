@@ -87,7 +87,7 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
 }
 
 int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work) {
-  const std::string oversubscribed = repair_oversubscription(launch);
+  const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
   Watchdog watchdog(timeout_s, watched_owner(launch, argc, argv), hang_json);
   watchdog.begin(Phase::mpi_init, "MPI_Init");

@@ -1,6 +1,7 @@
 #include "common/mpi/launcher.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -118,19 +120,37 @@ int slurm_tasks_on_node(std::string_view text, int index) {
   return 0;
 }
 
-std::string repair_oversubscription(const Launch& launch, const std::filesystem::path& root) {
+namespace {
+
+/// What makes a library yield while it waits.
+struct Yielding {
+  std::string_view library;  ///< how its version begins
+  const char* variable;
+  const char* value;
+  std::string_view spins_with;  ///< values with which it does not, in a list
+};
+
+// Tried with 3 ranks on 2 cores and an all_reduce of 8 bytes (docs/mpi_libraries.md). MPICH is not here: built for
+// Linux it has no call that yields (--enable-yield is "nothing" there), whatever MPIR_CVAR_POLLS_BEFORE_YIELD is.
+constexpr Yielding kYielding[] = {{"Open MPI", "OMPI_MCA_mpi_yield_when_idle", "1", "0,false"},
+                                  {"Intel(R) MPI", "I_MPI_THREAD_YIELD", "3", "0,1,2"}};
+
+}  // namespace
+
+std::string repair_oversubscription(const Launch& launch, std::string_view library, const std::filesystem::path& root) {
   if (launch.local_size <= 1) return {};
   const int cores = job_cores(root);
   if (launch.local_size <= cores) return {};
-  constexpr const char* kVariable = "OMPI_MCA_mpi_yield_when_idle";
   const std::string crowd = fmt::format("{} ranks on {}", launch.local_size, counted(cores, "core"));
-  if (const char* value = std::getenv(kVariable); value != nullptr) {
-    const std::string_view set = value;
-    const bool yields = set != "0" && set != "false";
-    return crowd + (yields ? ": yielding when idle" : ": NOT yielding when idle, as the environment demands");
+  const Yielding* known =
+      std::ranges::find_if(kYielding, [&](const Yielding& y) { return library.starts_with(y.library); });
+  if (known == std::end(kYielding)) {
+    return fmt::format("{}: nothing makes {} yield, so small operations may take milliseconds, not microseconds", crowd,
+                       library);
   }
-  setenv(kVariable, "1", 0);
-  return crowd + ": yielding when idle";
+  setenv(known->variable, known->value, 0);
+  const bool yields = !contains(split_list(known->spins_with), std::string_view(std::getenv(known->variable)));
+  return crowd + (yields ? ": yielding when idle" : ": NOT yielding when idle, as the environment demands");
 }
 
 std::string separate_worlds_warning(const Launch& launch, int world_size) {
@@ -152,7 +172,8 @@ fs::path mpi_library() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
         const fs::path file = info->dlpi_name;
-        if (!file.filename().string().starts_with("libmpi.so")) return 0;
+        const std::string name = file.filename();
+        if (!name.starts_with("libmpi.so") && !name.starts_with("libmpich.so")) return 0;
         *static_cast<fs::path*>(out) = file;
         return 1;
       },
@@ -168,9 +189,11 @@ fs::path find_mpirun() {
   // Without links, and never in the root: mpirun takes the folder above its own as the prefix of its installation, and
   // refuses "/", which is what /bin/mpirun gives where /bin is a link to /usr/bin.
   std::error_code unknown;
-  fs::path dir = fs::canonical(mpi_library().parent_path(), unknown);
+  const fs::path library = mpi_library();
+  const bool is_mpich = library.filename().string().starts_with("libmpich.so");
+  fs::path dir = fs::canonical(library.parent_path(), unknown);
   for (int i = 0; i < 4 && dir.has_relative_path(); ++i, dir = dir.parent_path()) {
-    for (const char* file : {"bin/mpirun.openmpi", "bin/mpirun"}) {
+    for (const char* file : {is_mpich ? "bin/mpirun.mpich" : "bin/mpirun.openmpi", "bin/mpirun"}) {
       if (is_executable(dir / file)) return dir / file;
     }
   }
@@ -185,17 +208,19 @@ fs::path find_mpirun() {
 
 }  // namespace
 
-std::vector<std::string> mpirun_command(const std::string& mpirun, int nranks, bool as_root,
+std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,
                                         const std::vector<std::string>& args) {
-  std::vector<std::string> command{mpirun, "-n", std::to_string(nranks), "--oversubscribe"};
-  if (as_root) command.push_back("--allow-run-as-root");
+  std::vector<std::string> command{mpirun, "-n", std::to_string(nranks)};
+  const bool asks_leave = library.starts_with("Open MPI");
+  if (asks_leave) command.push_back("--oversubscribe");
+  if (asks_leave && as_root) command.push_back("--allow-run-as-root");
   command.insert(command.end(), args.begin(), args.end());
   // The last of an option wins, in whatever form and place the user wrote the first.
   command.insert(command.end(), {"-t", "1", "-g", "1"});
   return command;
 }
 
-void relaunch_under_mpirun(int nranks, int argc, char** argv) {
+void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv) {
   constexpr const char* kGuard = "BUSBAR_STARTED_ITSELF";
   if (std::getenv(kGuard) != nullptr) {
     throw Error(
@@ -214,7 +239,7 @@ void relaunch_under_mpirun(int nranks, int argc, char** argv) {
   std::vector<std::string> args(argv, argv + argc);
   std::error_code unknown;
   if (const fs::path self = fs::read_symlink("/proc/self/exe", unknown); !unknown) args[0] = self;
-  std::vector<std::string> command = mpirun_command(mpirun, nranks, geteuid() == 0, args);
+  std::vector<std::string> command = mpirun_command(mpirun, library, nranks, geteuid() == 0, args);
   fmt::print(stderr, "busbar: no launcher, so starting {} ranks: {}\n", nranks, fmt::join(command, " "));
   std::fflush(stderr);
 

@@ -32,23 +32,26 @@ Launch detect_launch(const std::function<const char*(const char* name)>& get = :
 /// The `index`-th count in Slurm's notation of tasks per node ("2(x3),1"); 0 when there is none.
 int slurm_tasks_on_node(std::string_view text, int index);
 
-/// Sets OMPI_MCA_mpi_yield_when_idle when more ranks than cores run on this host, unless the user has set it: ranks
-/// that spin would each wait for the other's time slice (8 us become 8 ms). mpirun yields by itself only where it was
-/// told
-/// --oversubscribe, not where the slots were counted too high or a container has less CPU. Call before MPI_Init.
-/// Returns the sentence for the header, or nothing when there are cores enough.
-std::string repair_oversubscription(const Launch& launch, const std::filesystem::path& root = "/");
+/// Makes this MPI yield while it waits when more ranks than cores run on this host, unless the user has decided that:
+/// ranks that spin would each wait for the other's time slice (8 us become 8 ms). Open MPI's mpirun does so by itself
+/// only where it was told --oversubscribe, not where the slots were counted too high or a container has less CPU. Call
+/// before MPI_Init. `library`: mpi_library_version(). Returns the sentence for the header, which says what more ranks
+/// than cores cost where nothing makes the library yield, or nothing when there are cores enough.
+std::string repair_oversubscription(const Launch& launch, std::string_view library,
+                                    const std::filesystem::path& root = "/");
 
 /// The warning that the launcher started several processes that do not see each other, or empty. For the process that
 /// finds itself alone: `world_size` is MPI_COMM_WORLD's.
 std::string separate_worlds_warning(const Launch& launch, int world_size);
 
-/// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process.
-std::vector<std::string> mpirun_command(const std::string& mpirun, int nranks, bool as_root,
+/// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process. Open MPI's must
+/// be told that root and more ranks than cores are meant; others have no such options.
+std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,
                                         const std::vector<std::string>& args);
 
 /// Becomes mpirun with `nranks` ranks of this program, and says so on stderr. Throws Error(not_possible) when no mpirun
-/// is found, when it cannot be executed, and when this process already is the result of such a start.
-[[noreturn]] void relaunch_under_mpirun(int nranks, int argc, char** argv);
+/// is found, when it cannot be executed, and when this process already is the result of such a start. `library`:
+/// mpi_library_version().
+[[noreturn]] void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv);
 
 }  // namespace busbar

@@ -1,11 +1,15 @@
 #include "common/mpi/session.h"
 
+#include "common/base/text.h"
 #include "common/mpi/mpi_handle.h"
 
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <exception>
+#include <sstream>
+#include <vector>
 
 namespace busbar {
 namespace {
@@ -41,11 +45,20 @@ std::string mpi_library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
-  std::string version(text.data(), static_cast<std::size_t>(length));
-  // Open MPI: "Open MPI v4.1.4, package: ..."; others begin with a line of the same kind.
-  version = version.substr(0, version.find_first_of(",\n"));
-  if (const auto v = version.find(" v"); v != std::string::npos) version.erase(v + 1, 1);
-  return version;
+  return short_library_version({text.data(), static_cast<std::size_t>(length)});
+}
+
+std::string short_library_version(std::string_view text) {
+  // "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\nMPICH Release date: ...", "Intel(R) MPI Library 2021.13
+  // for Linux* OS\n".
+  std::istringstream words{std::string(text.substr(0, text.find_first_of(",\n")))};
+  std::vector<std::string> kept;
+  for (std::string word; words >> word;) {
+    if (word == "Version:" || word == "Version" || word == ":") continue;
+    const bool is_number = word.size() > 1 && word[0] == 'v' && std::isdigit(static_cast<unsigned char>(word[1])) != 0;
+    kept.push_back(is_number ? word.substr(1) : word);
+  }
+  return joined_words(kept);
 }
 
 std::string hostname() {

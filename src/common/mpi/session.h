@@ -4,6 +4,7 @@
 #include "common/mpi/comm.h"
 
 #include <string>
+#include <string_view>
 
 namespace busbar {
 
@@ -24,8 +25,11 @@ class Session {
   Comm world_;
 };
 
-/// "Open MPI 4.1.4" or what else the library calls itself.
+/// "Open MPI 4.1.4", "MPICH 4.0.2" or what else the library calls itself. Also before MPI is started.
 std::string mpi_library_version();
+
+/// The same of what MPI_Get_library_version says: its first line, without tabs and the word "version".
+std::string short_library_version(std::string_view text);
 
 /// This host's name, cut at the first dot as NCCL and nccl-tests do.
 std::string hostname();

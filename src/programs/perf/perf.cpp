@@ -11,6 +11,7 @@
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/session.h"
 #include "common/output/reporter.h"
 
 #include <fmt/format.h>
@@ -139,7 +140,7 @@ void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, 
   if (launch.launched()) return;
   const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
   const int nranks = config.nthreads * config.ngpus;
-  if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, argc, argv);
+  if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
 }
 
 int run(const Launch& launch, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
