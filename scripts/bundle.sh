@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Makes BUILDDIR/busbar-VERSION-linux-x86_64.tar.xz for machines without package access: unpack anywhere, run
-# ./busbar-run. Inside: the executables, configs, scripts, and every shared library that a bare machine may lack, Open
-# MPI's run-time and plugins included. Left to the machine: glibc (the launcher checks its version), the GPU driver, NCCL
-# unless BUNDLE_NCCL=1, and the RDMA libraries with what they use: those must match the machine's drivers, and NCCL would
-# be given ours. Open MPI then has TCP and shared memory, which is also Debian's default.
+# Makes BUILDDIR/busbar-VERSION-MPI-linux-x86_64.tar.xz for machines without package access: unpack anywhere, run
+# ./busbar-run. Inside: the executables, configs, scripts, and every shared library that a bare machine may lack, the
+# run-time and plugins of the MPI that they were built with (openmpi, mpich) included. Left to the machine: glibc (the
+# launcher checks its version), the GPU driver, NCCL unless BUNDLE_NCCL=1, and the RDMA libraries with what they use:
+# those must match the machine's drivers, and NCCL would be given ours. Open MPI then has TCP and shared memory, which is
+# also Debian's default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 builddir=$(cd "$1" && pwd)
-version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$builddir/CMakeCache.txt")
-name=busbar-$version-linux-$(uname -m)
+of_build() { sed -n "s/^$1:[A-Z]*=//p" "$builddir/CMakeCache.txt"; }
+mpi=$(of_build BUSBAR_MPI_NAME)
+name=busbar-$(of_build CMAKE_PROJECT_VERSION)-$mpi-linux-$(uname -m)
 stage=$builddir/$name
 
 left_to_machine='^(ld-linux.*|lib(c|m|mvec|pthread|rt|dl|resolv|util|nsl|anl|nss_.*|cuda|nvidia-.*))\.so'
@@ -71,6 +73,16 @@ copy_open_mpi() {
   fi
 }
 
+copy_mpich() {
+  local from program
+  from=$(dirname "$(readlink -f "$(of_build MPIEXEC_EXECUTABLE)")")
+  for program in mpiexec.hydra hydra_pmi_proxy; do
+    cp -L "$from/$program" "$stage/bin/"
+  done
+  ln -s mpiexec.hydra "$stage/bin/mpiexec"
+  ln -s mpiexec.hydra "$stage/bin/mpirun"
+}
+
 find_nccl() {
   local library
   for library in ${NCCL_HOME:+"$NCCL_HOME"/lib/libnccl.so.2} /usr/local/cuda/lib{64,}/libnccl.so.2 \
@@ -120,10 +132,17 @@ newest_glibc_needed() {
 
 rm -rf "$stage"
 copy_programs
-copy_open_mpi
+case $mpi in
+  openmpi) copy_open_mpi ;;
+  mpich) copy_mpich ;;
+  *)
+    echo "This build's MPI ($mpi) cannot be bundled; \`make bundle MPI=openmpi\` or MPI=mpich can" >&2
+    exit 1
+    ;;
+esac
 copy_libraries
 strip_and_relocate
-sed "s/@GLIBC@/$(newest_glibc_needed)/" scripts/busbar-run.in >"$stage/busbar-run"
+sed "s/@GLIBC@/$(newest_glibc_needed)/; s/@MPI@/$mpi/" scripts/busbar-run.in >"$stage/busbar-run"
 chmod 755 "$stage/busbar-run"
 tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"
 rm -rf "$stage"
