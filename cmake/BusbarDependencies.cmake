@@ -59,6 +59,11 @@ if(NOT TARGET PkgConfig::hwloc)
   list(APPEND missing "hwloc (through pkg-config)")
 endif()
 
+find_package(OpenSSL QUIET)
+if(NOT TARGET OpenSSL::Crypto)
+  list(APPEND missing "libcrypto (OpenSSL's, with headers)")
+endif()
+
 find_package(SQLite3 QUIET)
 if(NOT SQLite3_FOUND)
   list(APPEND missing "SQLite3")

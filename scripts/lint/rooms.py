@@ -15,6 +15,7 @@ DOORS = {
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
     r"yaml-cpp/.*": r"src/(common/base|driver/[a-z]+)/.*\.cpp$|test/",
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
+    r"openssl/.*": r"src/common/watch/peer_proof\.cpp$",
     r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",
     r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|watch)|driver/[a-z]+)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
     r"common/record/json_fields\.h": r".*\.cpp$",  # it brings all of the library

@@ -6,6 +6,7 @@
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
+#include "common/watch/peer_proof.h"
 #include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
 
@@ -39,13 +40,15 @@ std::string noise(Random& random, std::size_t most) {
   return text;
 }
 
-/// A request with the token in one of three, damaged in half of the cases, or noise.
-std::string some_bytes(Random& random, const std::string& token) {
+const std::string kNonce(kNonceLength, '0');
+
+/// A request with the token's proof in one of three, damaged in half of the cases, or noise.
+std::string some_bytes(Random& random, const std::string& token, const PeerAddress& to) {
   if (below(random, 4) == 0) return noise(random, 3000);
   const std::string wrong(kTokenLength, 'f');
   const PeerKind kind = below(random, 2) == 0 ? PeerKind::echo : PeerKind::message;
-  std::string bytes = request_bytes(kind, below(random, 3) == 0 ? token : wrong,
-                                    noise(random, below(random, 10) == 0 ? kMaxRequest : 200));
+  std::string bytes = proven_request(below(random, 3) == 0 ? token : wrong, asked_address(to.ip, to.port), kNonce, kind,
+                                     noise(random, below(random, 10) == 0 ? kMaxRequest : 200));
   if (below(random, 2) == 0) bytes[below(random, bytes.size())] = static_cast<char>(random());
   if (below(random, 4) == 0) bytes.resize(below(random, bytes.size()));
   if (below(random, 4) == 0) bytes += noise(random, 100);
@@ -53,8 +56,11 @@ std::string some_bytes(Random& random, const std::string& token) {
 }
 
 /// Whether the handler may see something of them.
-bool may_be_handled(std::string_view bytes, const std::string& token) {
-  const PeerInput input = parse_request(bytes.substr(0, kRequestHeader), token);
+bool may_be_handled(std::string_view bytes, const std::string& token, const PeerAddress& to) {
+  const PeerGreeting hello = parse_hello(bytes);
+  if (!hello.whole) return false;
+  const PeerProofs proofs = peer_proofs(token, hello.text, asked_address(to.ip, to.port));
+  const PeerInput input = parse_request(bytes.substr(kHelloLength, kRequestHeader), proofs.client);
   return input.trusted && input.kind == PeerKind::message;
 }
 
@@ -115,8 +121,8 @@ int main(int argc, char** argv) {
   std::uint64_t allowed = 0;
   long most = 0;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const std::string bytes = some_bytes(random, token);
-    allowed += may_be_handled(bytes, token) ? 1 : 0;
+    const std::string bytes = some_bytes(random, token, address);
+    allowed += may_be_handled(bytes, token, address) ? 1 : 0;
     staying.push_back(misbehave(random, address, bytes));
     while (staying.size() > 200) staying.pop_front();
     if (round % 100 != 0) continue;

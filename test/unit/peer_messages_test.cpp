@@ -198,7 +198,7 @@ TEST_CASE("what encode would not write is refused", "[peers]") {
   CHECK_FALSE(accepted(good + '\0'));
   CHECK_FALSE(accepted(good + "more"));
   CHECK_FALSE(accepted("x" + good));
-  CHECK_FALSE(accepted(replaced(good, "evidence 3\n", "evidence 2\n")));
+  CHECK_FALSE(accepted(replaced(good, "evidence 4\n", "evidence 3\n")));
   CHECK_FALSE(accepted(replaced(good, "do_signal_stop", "do_signal\nstop")));
   CHECK_FALSE(accepted(replaced(good, bytes_of(1234.5), bytes_of(std::numeric_limits<double>::quiet_NaN()))));
   CHECK_FALSE(accepted(replaced(good, bytes_of(1234.5), bytes_of(std::numeric_limits<double>::infinity()))));

@@ -6,6 +6,7 @@
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
+#include "common/watch/peer_proof.h"
 #include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
 
@@ -95,6 +96,17 @@ PeerReply ask_one(const PeerAddress& peer, std::string_view request, millisecond
   return ask_peers(std::span(&peer, 1), token, request, limit).at(0);
 }
 
+/// What a client sends that knows the token.
+std::string proven(const PeerAddress& to, std::string_view request, const std::string& token = kToken) {
+  return proven_request(token, asked_address(to.ip, to.port), kOther, PeerKind::message, request);
+}
+
+/// What comes behind the server's proof.
+std::string reply_in(const std::string& heard) {
+  return heard.size() < kAnswerLength ? heard
+                                      : std::string(parse_reply(std::string_view(heard).substr(kAnswerLength)).payload);
+}
+
 /// A client that does as it likes.
 class Rude {
  public:
@@ -116,7 +128,7 @@ class Rude {
     std::array<char, 4096> chunk{};
     ssize_t n = 1;
     while (n > 0) {
-      REQUIRE(all.size() <= kReplyHeader + kMaxReply);
+      REQUIRE(all.size() <= kAnswerLength + kReplyHeader + kMaxReply);
       wait(POLLIN);
       n = recv(socket_.fd(), chunk.data(), chunk.size(), 0);
       if (n > 0) all.append(chunk.data(), static_cast<std::size_t>(n));
@@ -330,41 +342,81 @@ TEST_CASE("probing tells where small messages pass and large ones do not", "[pee
 TEST_CASE("a client that has ended its own direction still gets the whole reply", "[peers]") {
   const std::string big(kMaxReply, 'r');
   PeerServer server({.handle = [&](std::string_view) { return big; }, .tick = {}});
-  Rude client(at(server.listen("127.0.0.1", kToken)));
-  client.say(request_bytes(PeerKind::message, kToken, "hello"));
+  const PeerAddress server_address = at(server.listen("127.0.0.1", kToken));
+  Rude client(server_address);
+  client.say(proven(server_address, "hello"));
   client.say_no_more();
-  CHECK(client.hear().size() == kReplyHeader + kMaxReply);
+  CHECK(client.hear().size() == kAnswerLength + kReplyHeader + kMaxReply);
 }
 
 TEST_CASE("a request may come in pieces", "[peers]") {
   Answering answering;
-  const std::string request = request_bytes(PeerKind::message, kToken, "hello");
   Rude slow(answering.address());
-  for (const char c : request) {
-    slow.say({&c, 1});
-    const int ticks = answering.ticks();
-    REQUIRE(comes_true([&] { return answering.ticks() != ticks; }));  // so that pieces are read one by one
-  }
-  CHECK(parse_reply(slow.hear()).payload == "re: hello");
+  const auto say_slowly = [&](const std::string& bytes) {
+    for (const char c : bytes) {
+      slow.say({&c, 1});
+      const int ticks = answering.ticks();
+      REQUIRE(comes_true([&] { return answering.ticks() != ticks; }));  // so that pieces are read one by one
+    }
+  };
+  say_slowly(proven(answering.address(), "hello"));
+  CHECK(reply_in(slow.hear()) == "re: hello");
 }
 
 TEST_CASE("what is not a request is dropped at once", "[peers]") {
   Answering answering;
-  const std::string good = request_bytes(PeerKind::message, kToken, "hello");
-  std::string giant = good;
-  giant[8] = '\x7f';
-  std::string other_kind = good;
-  other_kind[5] = '\x02';
-  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1, '\0'), giant, other_kind,
-                                   good + "tail", request_bytes(PeerKind::message, kOther, "hello")}) {
+  const std::string good = proven(answering.address(), "hello");
+  const auto changed = [&](std::size_t at, char to) {
+    std::string bytes = good;
+    bytes[at] = to;
+    return bytes;
+  };
+  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1, '\0'), changed(4, '\x01'),
+                                   changed(kHelloLength + 8, '\x7f'), changed(kHelloLength + 5, '\x02'),
+                                   changed(7, 'x'), good + "tail", request_bytes(PeerKind::message, kToken, "hello"),
+                                   hello_bytes(kOther) + request_bytes(PeerKind::message, kToken, "hello"),
+                                   proven(at(1), "hello"), proven(answering.address(), "hello", kOther)}) {
     Rude rude(answering.address());
     rude.say(bytes);
     CHECK(rude.hear().empty());
   }
   Rude leaves(answering.address());
-  leaves.say(good.substr(0, 20));
+  leaves.say(good.substr(0, 60));
   leaves.say_no_more();
   CHECK(leaves.hear().empty());
+}
+
+TEST_CASE("a stranger on a dead rank's port neither learns the token nor answers for the dead", "[peers]") {
+  Frozen host;
+  std::string heard;
+  for (const std::string& answer : {reply_bytes("yes"), answer_bytes(kOther) + reply_bytes("yes")}) {
+    std::thread stranger([&] {
+      pollfd one{host.listener().fd(), POLLIN, 0};
+      if (poll(&one, 1, static_cast<int>(kAmple.count())) != 1) return;
+      const Socket socket(accept4(host.listener().fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      (void)send(socket.fd(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      std::array<char, 1000> chunk{};
+      for (ssize_t n = 1; n > 0;) {
+        n = recv(socket.fd(), chunk.data(), chunk.size(), 0);
+        if (n > 0) heard.append(chunk.data(), static_cast<std::size_t>(n));
+      }
+    });
+    CHECK(ask_one(host.address(), "hello").result == Result::refused);
+    stranger.join();
+  }
+  CHECK(heard.find(kToken) == std::string::npos);
+  // What it heard is of no use at another port.
+  Answering alive;
+  Rude replays(alive.address());
+  replays.say(proven(host.address(), "stop"));
+  CHECK(replays.hear().empty());
+}
+
+TEST_CASE("proofs are HMAC-SHA256 of who proves, the nonce and the address that was asked", "[peers]") {
+  // By Python: hmac.new(token, b"client " + b"a" * 32 + b" 192.0.2.7 4711", "sha256").hexdigest()[:32]
+  const PeerProofs proofs = peer_proofs(kToken, std::string(32, 'a'), asked_address("192.0.2.7", 4711));
+  CHECK(proofs.client == "3123a502c1cb2fa66283f961e9403c3c");
+  CHECK(proofs.server == "a3e98adfa714229b2e439ca4dc993284");
 }
 
 TEST_CASE("silent strangers on all places give way after a second to those with the token", "[peers]") {
@@ -387,7 +439,7 @@ TEST_CASE("silent strangers on all places give way after a second to those with 
   serve();
   for (int i = 0; i < 16; ++i) later.emplace_back(host.address());
   Rude client(host.address());
-  client.say(request_bytes(PeerKind::message, kToken, "hello"));
+  client.say(proven(host.address(), "hello"));
   client.say_no_more();
   for (const milliseconds when : {milliseconds(0), milliseconds(999)}) {
     now = PeerConnections::Clock::time_point(when);
@@ -398,7 +450,7 @@ TEST_CASE("silent strangers on all places give way after a second to those with 
   now = PeerConnections::Clock::time_point(milliseconds(1000));
   for (int i = 0; i < 1000 && !client.hears(); ++i) serve();
   serve();
-  CHECK(parse_reply(client.hear()).payload == "served");
+  CHECK(reply_in(client.hear()) == "served");
   // The 17 that came later needed places, and one was kept ready.
   CHECK(gone(first) == 18);
   CHECK(gone(later) == 0);
@@ -461,7 +513,15 @@ TEST_CASE("what the hooks throw does not end the watcher", "[peers]") {
   CHECK(ask_one(address, "hello").result == Result::refused);
   const int before = ticks;
   CHECK(comes_true([&] { return ticks >= before + 3; }));
-  CHECK_THROWS_AS(server.listen("127.0.0.1", kToken), Error);
+}
+
+TEST_CASE("a watcher can listen elsewhere, and then no longer where it did", "[peers]") {
+  PeerServer server({.handle = [](std::string_view) { return std::string("here"); }, .tick = {}});
+  const PeerAddress first = at(server.listen("127.0.0.1", kToken));
+  CHECK(ask_one(first, "?").result == Result::ok);
+  const PeerAddress second = at(server.listen("127.0.0.2", kToken), "127.0.0.2");
+  CHECK(ask_one(second, "?").result == Result::ok);
+  CHECK(ask_one(first, "?").result == Result::refused);
 }
 
 TEST_CASE("a watcher that cannot listen says why", "[peers]") {

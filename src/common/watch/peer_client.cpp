@@ -1,6 +1,7 @@
 #include "common/watch/peer_client.h"
 
 #include "common/watch/peer_messages.h"
+#include "common/watch/peer_proof.h"
 #include "common/watch/peer_socket.h"
 
 #include <poll.h>
@@ -44,11 +45,20 @@ Result result_of(int error) {
 
 PeerReply failure(int error) { return {result_of(error), std::strerror(error)}; }
 
+/// What is asked of all.
+struct Question {
+  PeerKind kind;
+  std::string token;
+  std::string payload;
+};
+
 /// A conversation under way.
 struct Exchange {
   std::size_t peer = 0;  ///< its index
   Socket socket;
   Clock::time_point begun;
+  std::string out;
+  std::string proof;  ///< that must come back
   std::size_t sent = 0;
   std::string in;
   bool cut = false;  ///< ended by the other side after it was connected
@@ -56,9 +66,9 @@ struct Exchange {
 
 class Asking {
  public:
-  Asking(std::span<const PeerAddress> peers, std::string request, Clock::time_point deadline)
+  Asking(std::span<const PeerAddress> peers, Question question, Clock::time_point deadline)
       : peers_(peers),
-        request_(std::move(request)),
+        question_(std::move(question)),
         deadline_(deadline),
         replies_(peers.size()),
         attempts_(peers.size(), 0) {}
@@ -93,7 +103,7 @@ class Asking {
   milliseconds patience() const;
 
   std::span<const PeerAddress> peers_;
-  std::string request_;
+  Question question_;
   Clock::time_point deadline_;
   std::vector<PeerReply> replies_;
   std::vector<int> attempts_;
@@ -146,7 +156,13 @@ bool Asking::start(std::size_t peer) {
     replies_[peer] = failure(errno);
     return true;
   }
-  under_way_.push_back({peer, std::move(socket), Clock::now(), 0, {}, false});
+  const std::string nonce = make_token(), asked = asked_address(to.ip, to.port);
+  under_way_.push_back({.peer = peer,
+                        .socket = std::move(socket),
+                        .begun = Clock::now(),
+                        .out = proven_request(question_.token, asked, nonce, question_.kind, question_.payload),
+                        .proof = peer_proofs(question_.token, nonce, asked).server,
+                        .in = {}});
   return true;
 }
 
@@ -155,7 +171,7 @@ bool Asking::wait_and_serve() {
   std::vector<pollfd> events;
   events.reserve(under_way_.size());
   for (const Exchange& exchange : under_way_) {
-    const bool sending = exchange.sent < request_.size();
+    const bool sending = exchange.sent < exchange.out.size();
     events.push_back({exchange.socket.fd(), static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), 0});
   }
   Clock::time_point until = std::min(deadline_, Clock::now() + kMeanwhile);
@@ -192,9 +208,9 @@ bool Asking::go_on(Exchange& exchange) {
   socklen_t length = sizeof error;
   getsockopt(exchange.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) return fail(exchange, error);
-  if (exchange.sent < request_.size()) {
-    const ssize_t n =
-        send(exchange.socket.fd(), request_.data() + exchange.sent, request_.size() - exchange.sent, MSG_NOSIGNAL);
+  if (exchange.sent < exchange.out.size()) {
+    const ssize_t n = send(exchange.socket.fd(), exchange.out.data() + exchange.sent,
+                           exchange.out.size() - exchange.sent, MSG_NOSIGNAL);
     count_watcher_bytes(n);
     if (n > 0) exchange.sent += static_cast<std::size_t>(n);
     if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) return fail(exchange, errno);
@@ -211,7 +227,11 @@ bool Asking::receive(Exchange& exchange) {
     return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
   }
   exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
-  const PeerInput input = parse_reply(exchange.in);
+  const PeerGreeting answer = parse_answer(exchange.in);
+  const bool proven = answer.whole && equal_in_constant_time(answer.text, exchange.proof);
+  PeerInput input;
+  if (proven) input = parse_reply(std::string_view(exchange.in).substr(kAnswerLength));
+  if (answer.bad || (answer.whole && !proven)) input.state = PeerInput::State::bad;
   if (input.state == PeerInput::State::whole) {
     reply = {Result::ok, std::string(input.payload)};
   } else if (n == 0) {
@@ -237,9 +257,10 @@ void Asking::give_up(const Exchange& exchange) {
   replies_[exchange.peer] = {Result::timed_out, talked ? "connected, but no answer" : "no connection", talked};
 }
 
-std::vector<PeerReply> ask(std::span<const PeerAddress> peers, std::string request, milliseconds limit,
+std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question, milliseconds limit,
                            const std::function<void()>& meanwhile) {
-  return Asking(peers, std::move(request), Clock::now() + limit).run(meanwhile);
+  (void)request_bytes(question.kind, question.token, question.payload);  // throws before anybody was asked
+  return Asking(peers, std::move(question), Clock::now() + limit).run(meanwhile);
 }
 
 }  // namespace
@@ -247,7 +268,7 @@ std::vector<PeerReply> ask(std::span<const PeerAddress> peers, std::string reque
 std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
                                  milliseconds limit, const std::function<void()>& meanwhile) {
   if (peers.empty()) return {};  // nor is there a token before the first are known
-  return ask(peers, request_bytes(PeerKind::message, token, request), limit, meanwhile);
+  return ask(peers, {PeerKind::message, token, std::string(request)}, limit, meanwhile);
 }
 
 std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std::string& token, milliseconds limit,
@@ -262,7 +283,7 @@ std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std
     for (const std::size_t i : asked) to.push_back(peers[i]);
     const std::string payload(nbytes, 'e');
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    const std::vector<PeerReply> replies = ask(to, request_bytes(PeerKind::echo, token, payload), left, meanwhile);
+    const std::vector<PeerReply> replies = ask(to, {PeerKind::echo, token, payload}, left, meanwhile);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const bool other = replies[i].result == Result::ok && replies[i].text != payload;
       probes[asked[i]].result = other ? Result::refused : replies[i].result;

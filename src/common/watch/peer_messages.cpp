@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/watch/evidence_fields.h"
+#include "common/watch/peer_proof.h"
 
 #include <fmt/format.h>
 
@@ -36,15 +37,6 @@ std::size_t length_at(std::string_view received, std::size_t at) {
 bool begins_alike(std::string_view received, std::string_view magic) {
   const std::size_t n = std::min(received.size(), magic.size());
   return received.substr(0, n) == magic.substr(0, n);
-}
-
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  volatile unsigned difference = 0;  // so that no compiler leaves the loop early
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = difference | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
 }
 
 PeerInput bad() {
@@ -108,7 +100,7 @@ std::string reply_bytes(std::string_view payload) {
 
 namespace {
 
-constexpr std::string_view kTitle = "busbar host evidence 3\n";  // and behind it the packed fields
+constexpr std::string_view kTitle = "busbar host evidence 4\n";  // and behind it the packed fields
 constexpr std::size_t kMaxText = 1000;
 
 [[noreturn]] void reject(std::string_view why) {

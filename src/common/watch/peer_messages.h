@@ -9,9 +9,10 @@
 
 namespace busbar {
 
-// The bytes with which watchers talk to each other while the main threads may be stuck in MPI: over TCP, bounded, with
-// the job's token. One connection carries one request and one reply:
-//   request: "BBPQ" version kind 0 0 length(4, big end first) token(32) payload
+// The bytes with which watchers talk to each other while the main threads may be stuck in MPI: over TCP, bounded. Once
+// each side has proven to the other that it knows the job's token (peer_proof.h), a connection carries one request and
+// one reply:
+//   request: "BBPQ" version kind 0 0 length(4, big end first) proof(32) payload
 //   reply:   "BBPR" length(4) payload
 // The client closes when it has the reply.
 
@@ -23,6 +24,20 @@ inline constexpr std::size_t kReplyHeader = 8;
 
 inline constexpr std::size_t kSmallEcho = 64;  ///< with its header below 400 bytes: passes any path
 inline constexpr std::size_t kLargeEcho = 32 * 1024;
+
+// What watchers ask each other.
+inline constexpr std::string_view kAskEvidence = "evidence";  ///< the host as encode() writes it; begins a closer look
+inline constexpr std::string_view kPing = "ping";
+inline constexpr std::string_view kAlarm = "alarm";  ///< somebody's limit is over: collect
+inline constexpr std::string_view kTold = "told";    ///< what there is to say of the job's end has been said
+inline constexpr std::string_view kForget =
+    "forget";  ///< the job ends because of an error that was told: keep no record
+inline constexpr std::string_view kStopAndKeep = "stop-and-keep";  ///< the same, leaving the flight record
+inline constexpr std::string_view kStop = "stop";                  ///< leave with exit code 4
+
+/// What alarmed watchers answer.
+inline constexpr std::string_view kComing = "coming";
+inline constexpr std::string_view kMoves = "moves";  ///< looked a moment ago: the job moves
 
 enum class PeerKind : std::uint8_t {
   message,  ///< for the handler

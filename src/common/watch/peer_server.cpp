@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/watch/peer_address.h"
+#include "common/watch/peer_proof.h"
 #include "common/watch/peer_socket.h"
 
 #include <fmt/format.h>
@@ -93,7 +94,14 @@ void PeerConnections::accept_new() {
   for (std::size_t taken = 0; taken < kMost && make_room(); ++taken) {
     Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.open()) {
-      connections_.push_back({.socket = std::move(socket), .begun = now_(), .in = {}, .out = {}});
+      SocketAddress own;
+      own.length = sizeof own.storage;
+      if (getsockname(socket.fd(), own.get(), &own.length) != 0) continue;
+      connections_.push_back({.socket = std::move(socket),
+                              .begun = now_(),
+                              .asked = asked_address(ip_text(own.get()), port_of(own)),
+                              .in = {},
+                              .out = {}});
     } else if (errno != ECONNABORTED && errno != EINTR) {
       // Nobody left to accept, or no descriptor to do it with: poll would report the latter again and again.
       if (!again(errno)) accept_again_ = now_() + kLookAgain;
@@ -128,20 +136,28 @@ bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   if (got < 0) return again(errno);
   if (got == 0) return false;
   connection.in.append(chunk.data(), static_cast<std::size_t>(got));
-  const PeerInput request = parse_request(connection.in, token_);
+  const PeerGreeting hello = parse_hello(connection.in);
+  if (!hello.whole) return !hello.bad;
+  const PeerProofs proofs = peer_proofs(token_, hello.text, connection.asked);
+  const PeerInput request = parse_request(std::string_view(connection.in).substr(kHelloLength), proofs.client);
   connection.trusted = request.trusted;
   if (request.state != PeerInput::State::whole) return request.state == PeerInput::State::incomplete;
-  return answer(connection, request, handle);
+  return answer(connection, request, answer_bytes(proofs.server), handle);
 }
 
-bool PeerConnections::answer(Connection& connection, const PeerInput& request, const Handle& handle) {
+bool PeerConnections::answer(Connection& connection, const PeerInput& request, std::string proof,
+                             const Handle& handle) {
+  const auto reply = [&](std::string_view payload) {
+    const std::string bytes = reply_bytes(payload);
+    return bytes.empty() ? bytes : proof + bytes;
+  };
   try {
     if (request.kind == PeerKind::message) {
-      connection.out = reply_bytes(handle(request.payload));
+      connection.out = reply(handle(request.payload));
     } else if (request.payload.size() > kSmallEcho && segments_shrank_()) {
       return true;  // no answer until the client leaves
     } else {
-      connection.out = reply_bytes(request.payload);
+      connection.out = reply(request.payload);
     }
   } catch (...) {
     return false;
@@ -217,8 +233,7 @@ struct PeerServer::Impl {
   std::atomic<bool> stopping = false;
   std::atomic<bool> woken = true;
   std::mutex mutex;
-  std::optional<PeerConnections> opened;  ///< by listen(), until the thread takes it
-  bool listened = false;
+  std::optional<PeerConnections> opened;       ///< by listen(), until the thread takes it
   std::optional<PeerConnections> connections;  ///< of the thread
   Clock::time_point next_tick = Clock::now();
   std::thread thread;
@@ -307,7 +322,6 @@ std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token
   const std::uint16_t port = port_of(*address);
   {
     const std::lock_guard lock(impl_->mutex);
-    if (std::exchange(impl_->listened, true)) throw Error(ExitCode::internal, "the watcher listens already");
     impl_->opened.emplace(std::move(listener), token, mtu_watch(ip));
   }
   impl_->ring();

@@ -47,8 +47,9 @@ class PeerConnections {
   struct Connection {
     Socket socket;
     Clock::time_point begun;
-    std::string in;   ///< a request that grows
-    std::string out;  ///< the reply; empty while the request is not whole
+    std::string asked;  ///< under which of this host's addresses
+    std::string in;     ///< a request that grows
+    std::string out;    ///< the reply; empty while the request is not whole
     std::size_t sent = 0;
     bool trusted = false;
     bool half_closed = false;  ///< the client sends no more
@@ -59,7 +60,7 @@ class PeerConnections {
   void accept_new();
   bool go_on(Connection& connection, const Handle& handle);
   bool receive(Connection& connection, const Handle& handle);
-  bool answer(Connection& connection, const PeerInput& request, const Handle& handle);
+  bool answer(Connection& connection, const PeerInput& request, std::string proof, const Handle& handle);
   void drop(Connection& connection);
 
   Socket listener_;
@@ -71,8 +72,8 @@ class PeerConnections {
   Clock::time_point accept_again_{};  ///< not before: no descriptors were left
 };
 
-/// Listens on `ip` from listen() to destruction, in one thread of its own that also ticks. Requests with a wrong token,
-/// too long ones and slow ones (5 s) are dropped without a word. Never throws once it runs.
+/// Listens on `ip` from listen() to destruction, in one thread of its own that also ticks. Requests without the token's
+/// proof, too long ones and slow ones (5 s) are dropped without a word. Never throws once it runs.
 class PeerServer {
  public:
   /// `handle` and `tick` run in the server's thread, one at a time; a long answer belongs into a thread of the
@@ -91,7 +92,8 @@ class PeerServer {
   /// Waits for a hook that runs. Not from within one.
   ~PeerServer();
 
-  /// Opens the socket on a port of the system's choice, which it returns. Once. Throws Error.
+  /// Opens the socket on a port of the system's choice, which it returns; the one before, if any, is closed. Throws
+  /// Error.
   std::uint16_t listen(const std::string& ip, const std::string& token);
 
   /// Ticks at once. Safe in a signal handler.
