@@ -149,7 +149,7 @@ TEST_CASE("texts that are too long are cut, and nothing in them commands a termi
   record.begin(Phase::output, "\033[2J" + std::string(5000, 's'), nullptr, 0, 1.0 / 0.0);
   const FlightState state = record.state();
   CHECK(state.host == "a/b");
-  CHECK(state.command == std::string(256, 'c'));
+  CHECK(state.command == std::string(248, 'c'));
   CHECK(state.step == "?[2J" + std::string(252, 's'));
   CHECK(state.limit_s == 0);
 }
@@ -184,6 +184,41 @@ TEST_CASE("idle is the time since the step or a counter changed, as the beats sa
   record.begin(Phase::output, "output", nullptr, 0, 0);
   record.beat();
   CHECK(Editable(bytes_of(record.path())).layout().beat.read()->value.changed_ns > counted);
+}
+
+TEST_CASE("a record of the first version is read, its pid's namespace is not known", "[flight_record]") {
+  const TempDir folder;
+  const FlightRecord record(kOwner, folder.path());
+  CHECK(record.state().pid_namespace == own_pid_namespace());
+  Editable edit(bytes_of(record.path()));
+  edit.layout().head.version = 1;
+  edit.layout().head.check = flight_checksum(&edit.layout().head, offsetof(FlightHead, check), 1);
+  const std::optional<FlightState> first = parse(edit.bytes());
+  REQUIRE(first);
+  CHECK(first->pid_namespace == 0);
+  CHECK(first->command == kOwner.command);
+  edit.layout().head.version = 3;
+  edit.layout().head.check = flight_checksum(&edit.layout().head, offsetof(FlightHead, check), 3);
+  CHECK_FALSE(parse(edit.bytes()));
+}
+
+TEST_CASE("while its watcher itself did not run, a process was suspended and not idle", "[flight_record]") {
+  const TempDir folder;
+  FlightRecord record(kOwner, folder.path());
+  const std::int64_t second = 1'000'000'000, now = flight_clock_ns();
+  const auto idle_after = [&](std::int64_t silent_s) {
+    Editable edit(bytes_of(record.path()));
+    FlightBeat beat = edit.layout().beat.read()->value;
+    beat.beat_ns = now - silent_s * second;
+    beat.changed_ns = beat.beat_ns - 4 * second;
+    edit.layout().beat.write(beat);
+    // Without truncating: it is mapped.
+    std::fstream(record.path(), std::ios::in | std::ios::out | std::ios::binary) << edit.bytes();
+    record.beat();
+    return record.state().idle_s;
+  };
+  CHECK(idle_after(60) == Approx(4).margin(1));
+  CHECK(idle_after(1) == Approx(5).margin(1));
 }
 
 TEST_CASE("a writer that is frozen anywhere in the middle of a write leaves what was before", "[flight_record]") {

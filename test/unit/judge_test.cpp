@@ -199,6 +199,36 @@ TEST_CASE("who reaches nobody is itself cut off", "[judge]") {
   CHECK_THAT(finding.sentence, Contains("reaches none of the 3 other hosts"));
 }
 
+TEST_CASE("a host that was never met is not blamed, nor who may wait for it; what is certain here is told", "[judge]") {
+  const auto apart = [] {
+    HangEvidence job = stuck_job(8, 2);
+    for (const std::size_t host : {1, 2, 3}) {
+      lose_host(job, host, Silence::refused, "connection refused");
+      job.hosts[host].met = false;
+    }
+    return job;
+  };
+  HangEvidence job = apart();
+  check(job, Verdict::unknown, {}, {});
+  const HangFinding finding = judge(job);
+  CHECK(finding.sentence ==
+        "the watchers of node0 have never reached node1, node2, node3, where the cause may be; ranks 2-7 not heard "
+        "from; 2 ranks are in all_reduce #412, 64 MiB float sum");
+  CHECK(has_line(finding.missing, "node1 was never reached by the watchers that tell this"));
+  rank_of(job, 1).flight.entered = 411;  // behind, but perhaps because of node2
+  check(job, Verdict::unknown, {}, {});
+  stop_rank(rank_of(job, 1));
+  check(job, Verdict::process_stopped, {1}, {"node0"});
+  job = apart();
+  kill_rank(rank_of(job, 0), 31);
+  check(job, Verdict::process_dead, {0}, {"node0"});
+  // One that was met and is silent now is another matter.
+  job = apart();
+  job.hosts[2].met = true;
+  job.hosts[2].silence = Silence::no_answer;
+  check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+}
+
 TEST_CASE("a host whose system takes connections has stopped or starved processes, not a broken network", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 2, Silence::mute, "connected, but no answer from rank 5 at 198.18.7.3");

@@ -142,6 +142,25 @@ TEST_CASE("what cannot be read is unknown, not dead", "[local_evidence]") {
   CHECK(process_state(flight_of(-1, 0)).life == Life::unknown);
 }
 
+TEST_CASE("of a process in another pid namespace nothing is known", "[local_evidence]") {
+  FlightState flight = flight_of(42, 7777);
+  flight.pid_namespace = own_pid_namespace();
+  REQUIRE(flight.pid_namespace != 0);
+  CHECK(process_state(flight, process_root("").path()).life == Life::gone);
+  ++flight.pid_namespace;
+  CHECK(process_state(flight, process_root("").path()).life == Life::unknown);
+  CHECK(process_state(flight, process_root("42 (x) S" + kTail).path()).state == '?');
+}
+
+TEST_CASE("who traces a process is told", "[local_evidence]") {
+  FakeRoot root = process_root("42 (x) t" + kTail);
+  CHECK(process_state(flight_of(42, 7777), root.path()).tracer == 0);
+  root.file("proc/42/status", "Name:\tx\nTracerPid:\t4711\nUid:\t0\n");
+  CHECK(process_state(flight_of(42, 7777), root.path()).tracer == 4711);
+  root.file("proc/42/status", "Name:\tx\nTracerPid:\t0\nUid:\t0\n");
+  CHECK(process_state(flight_of(42, 7777), root.path()).tracer == 0);
+}
+
 TEST_CASE("this machine's processes: running, stopped, dead and not reaped, gone", "[local_evidence]") {
   CHECK(process_state(flight_of(getpid(), start_of(getpid()))).life == Life::alive);
   CHECK(process_state(flight_of(getpid(), start_of(getpid()) + 1)).life == Life::gone);

@@ -95,6 +95,25 @@ TEST_CASE("a job hangs when every rank that could move has been idle for its own
   CHECK(job_idle_s(job) == 5);
 }
 
+TEST_CASE("process 0 may write for minutes, and what a debugger holds is waited for", "[watch_limits]") {
+  CHECK(output_limit_s(kAutomaticLimit) == kOutputLimit);
+  CHECK(output_limit_s(6) == kOutputLimit);
+  CHECK(output_limit_s(1e4) == 1e4);
+  CHECK(output_limit_s(0) == 0);
+  HangEvidence job = job_of({rank_of(0, 40, 600), rank_of(1, 40, 30)});
+  CHECK(writer(job) == nullptr);  // at a step of its own that may take so long, but it does not write
+  job.hosts[0].ranks[0].flight.phase = Phase::resting;
+  CHECK(patience_s(job) == Approx(560));
+  CHECK(writer(job) == &job.hosts[0].ranks[0]);
+  job.hosts[0].ranks[0].process.state = 'T';
+  CHECK(writer(job) == nullptr);
+  CHECK(traced(job) == nullptr);
+  job.hosts[0].ranks[1].process.tracer = 4711;
+  CHECK(traced(job) == &job.hosts[0].ranks[1]);
+  job.hosts[0].ranks[1].process.life = ProcessState::Life::gone;
+  CHECK(traced(job) == nullptr);
+}
+
 TEST_CASE("a rank that waits for a core may still move, however late its watcher is", "[watch_limits]") {
   // Its counter moved after its last beat, 7 s ago.
   HangEvidence job = job_of({rank_of(0, 31, 30), rank_of(1, 7, 30)});
@@ -128,7 +147,7 @@ TEST_CASE("of a divided job at most one part believes that it is the job", "[wat
   evidence.hosts.resize(4);
   const auto reaches = [&](std::vector<bool> reached) {
     for (std::size_t h = 0; h < 4; ++h) evidence.hosts[h].reached = reached[h];
-    return holds_majority(view, evidence);
+    return speaks_for_job(view, evidence);
   };
   CHECK(reaches({true, true, true, false}));
   CHECK(reaches({true, true, false, false}));  // half, with the first host

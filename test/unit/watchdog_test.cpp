@@ -13,14 +13,18 @@
 #include "null_backend.h"
 
 #include <catch2/catch.hpp>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -127,4 +131,63 @@ TEST_CASE("an observer may be told to look by one thread while another tells it 
     CHECK(observer.evidence(view).host == "here");
     first.join();
   }
+}
+
+TEST_CASE("a job for whose watchdog the system has no thread left runs without one", "[watchdog]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    // A little more memory than it has, and no stack for another thread.
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit little{pages * 4096 + (3U << 20), RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &little);
+    try {  // those of threads that are over are used again
+      for (int i = 0; i < 100000; ++i) std::thread([] { pause(); }).detach();
+    } catch (const std::system_error&) {
+    }
+    try {
+      Watchdog watchdog(0, {.rank = 0, .nprocs = 1, .local_size = 1, .host = "here", .command = "test"}, nullptr);
+      const PeerAddress own = watchdog.listen(0, true, kToken);
+      watchdog.connect("watchdog-test-alone", {own});
+      watchdog.begin(Phase::initialization, "a step");
+      _exit(own.ip.empty() && !watchdog.warning().empty() ? 0 : 1);
+    } catch (...) {
+      _exit(2);
+    }
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a wrong interface is a warning, and the watchers use another", "[watchdog]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    setenv("NCCL_SOCKET_IFNAME", "=no-such-interface", 1);
+    try {
+      Watchdog watchdog(0, {.rank = 0, .nprocs = 2, .local_size = 1, .host = "here", .command = "test"}, nullptr);
+      (void)watchdog.listen(0, false, kToken);
+      _exit(watchdog.warning().find("NCCL_SOCKET_IFNAME=") == std::string::npos ? 1 : 0);
+    } catch (...) {
+      _exit(2);
+    }
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a card whose counters never answer does not stop the watcher's heart", "[watchdog]") {
+  // What a look finds may come never: the observer is told to look, asked and destroyed meanwhile.
+  JobView view;
+  view.jobid = "no-such-job";
+  view.host = "here";
+  HostObserver observer;
+  observer.look_early();
+  observer.look_early();
+  CHECK(observer.evidence(view).host == "here");
 }

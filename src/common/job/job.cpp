@@ -52,6 +52,7 @@ JobBackend Job::adopt(std::unique_ptr<Backend> backend) const {
 std::vector<std::string> Job::remarks(const Config& config) const {
   std::vector<std::string> lines = injector_.remarks();
   if (config.paranoid) lines.push_back(paranoid_remark());
+  if (std::string watchers = watchdog_.meeting_remark(); !watchers.empty()) lines.push_back(std::move(watchers));
   return lines;
 }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 namespace busbar {
 
@@ -23,6 +24,14 @@ void visit_fields(auto&& visit, PeerAddress& a) {
   visit("host", a.host);
   visit("ip", a.ip);
   visit("port", a.port);
+  visit("full_name", a.full_name);
+  visit("machine", a.machine);
+}
+
+void visit_fields(auto&& visit, Unmet& u) {
+  visit("from", u.from);
+  visit("to", u.to);
+  visit("why", u.why);
 }
 
 namespace {
@@ -54,8 +63,45 @@ Watchdog::Owner watched_owner(const Launch& launch, int argc, char** argv) {
   return owner;
 }
 
-/// Agrees on the job's name and a token and lets every process's watcher know where the others listen. Throws
-/// AgreedError. Collective.
+void say(const std::string& text) {
+  fmt::print(stderr, "busbar: {}\n", text);
+  std::fflush(stderr);
+}
+
+/// Whether this is the first of the processes of which `it` is true. Collective.
+bool is_first(const Comm& world, bool it) {
+  const std::int64_t first = world.min(std::int64_t{it ? world.rank() : world.size()});
+  return first == world.rank();
+}
+
+/// Lets every process's watcher know where the others listen, and lets hosts try to reach each other; how many pairs
+/// cannot. Collective.
+std::size_t introduce(const Comm& world, Watchdog& watchdog, const std::string& jobid, const PeerAddress& own) {
+  std::vector<PeerAddress> peers = share_records(world, std::vector<PeerAddress>{own});
+  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].rank = static_cast<int>(i);
+  watchdog.connect(jobid, std::move(peers));
+  std::vector<Unmet> unmet = share_records(world, watchdog.try_to_meet());
+  const std::size_t pairs = unmet.size();
+  watchdog.set_unmet(std::move(unmet));
+  return pairs;
+}
+
+/// Those beside the first on which every process could listen, at most three, in the order of process 0. Collective.
+std::vector<std::string> common_interfaces(const Comm& world, const Watchdog& watchdog) {
+  constexpr std::size_t kMost = 3;  // each can take seconds
+  const std::vector<std::string> mine = watchdog.interfaces();
+  std::map<std::string, int> have, use;
+  for (const std::string& interface : share_records(world, mine)) ++have[interface];
+  for (const std::string& interface : share_records(world, std::vector{watchdog.interface()})) ++use[interface];
+  std::vector<std::string> common;
+  for (const std::string& interface : share_records(world, world.rank() == 0 ? mine : std::vector<std::string>{})) {
+    const bool is_other = use[interface] < world.size();
+    if (is_other && have[interface] == world.size() && common.size() < kMost) common.push_back(interface);
+  }
+  return common;
+}
+
+/// Agrees on the job's name and a token and lets every process's watcher know where the others listen. Collective.
 void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const bool is_named = !environment_jobid().empty();
   constexpr std::size_t kTellsApart = 12;
@@ -63,16 +109,22 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
       unpadded(world.broadcast(padded(is_named ? watchdog.jobid() : make_launch_uuid().substr(0, kTellsApart)), 0));
   const std::string token = world.broadcast(world.rank() == 0 ? make_token() : "", 0);
   const bool one_host = on_one_host(world);
-  const PeerAddress own = collectively_get(world, "opening the watchers' listener",
-                                           [&] { return watchdog.listen(world.rank(), one_host, token); });
-  std::vector<PeerAddress> peers = share_records(world, std::vector<PeerAddress>{own});
-  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].rank = static_cast<int>(i);
-  watchdog.connect(jobid, std::move(peers));
-}
-
-void say(const std::string& text) {
-  fmt::print(stderr, "busbar: {}\n", text);
-  std::fflush(stderr);
+  const PeerAddress own = watchdog.listen(world.rank(), one_host, token);
+  std::size_t unmet = introduce(world, watchdog, jobid, own);
+  if (const std::string& warning = watchdog.warning(); is_first(world, !warning.empty())) {
+    say(fmt::format("warning: {}: {}", hostname(), warning));
+  }
+  if (unmet == 0) return;
+  // A rail that leads nowhere, or a firewall on one network: perhaps not on the next.
+  std::string best;
+  for (const std::string& interface : common_interfaces(world, watchdog)) {
+    const std::size_t there = introduce(world, watchdog, jobid, watchdog.listen_on(interface));
+    if (there >= unmet) continue;
+    best = interface;
+    if ((unmet = there) == 0) return;
+  }
+  (void)introduce(world, watchdog, jobid,
+                  best.empty() ? watchdog.listen(world.rank(), one_host, token) : watchdog.listen_on(best));
 }
 
 }  // namespace

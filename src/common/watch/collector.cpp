@@ -3,6 +3,7 @@
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/watch/limits.h"
+#include "common/watch/meeting.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 
@@ -26,7 +27,8 @@ struct Asked {
 struct Collected {
   std::size_t own = 0;  ///< this process's host
   std::vector<HostEvidence> hosts;
-  std::vector<int> speaker;  ///< of each host: who answered last, at first its lowest rank
+  std::vector<int> speaker;       ///< of each host: who answered last, at first its lowest rank
+  std::vector<bool> passed_over;  ///< hosts that are not asked
 };
 
 Silence silence_of(const PeerReply& reply) {
@@ -85,7 +87,7 @@ void ask_hosts(const JobView& view, Collected& all, milliseconds limit, const st
   constexpr std::size_t kMostPerHost = 16;
   std::vector<Asked> first, others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    if (h == all.own) continue;
+    if (h == all.own || all.passed_over[h]) continue;
     first.push_back({h, all.speaker[h]});
     const bool was_silent = all.hosts[h].silence != Silence::none;
     for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
@@ -118,6 +120,8 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
     all.hosts[all.speaker.size()].host = view.peers[ranks.front()].host;
     all.speaker.push_back(ranks.front());
   }
+  const std::vector<bool> met = met_hosts(view);
+  for (const bool one : met) all.passed_over.push_back(quick && !one);
   if (quick) {
     ask_hosts(view, all, milliseconds(150), meanwhile);
   } else {
@@ -131,6 +135,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
     ask_hosts(view, all, milliseconds(1200), meanwhile);
   }
   all.hosts[all.own] = own.evidence(view);
+  for (std::size_t h = 0; h < met.size(); ++h) all.hosts[h].met = met[h] || all.hosts[h].reached;
   evidence.hosts = std::move(all.hosts);
   return evidence;
 }
@@ -142,8 +147,10 @@ std::vector<PeerAddress> those_before(const JobView& view) {
   constexpr std::size_t kCandidates = 8;
   constexpr std::size_t kMostPerHost = 4;
   std::vector<PeerAddress> peers;
+  const std::vector<bool> met = met_hosts(view);
   const std::size_t known = view.hosts.size();  // none before the addresses are exchanged
   for (std::size_t h = 0; h < std::min({known, static_cast<std::size_t>(view.host_index()), kCandidates}); ++h) {
+    if (!met[h]) continue;
     const std::vector<int>& ranks = view.hosts[h];
     for (std::size_t i = 0; i < std::min(ranks.size(), kMostPerHost); ++i) peers.push_back(view.peers[ranks[i]]);
   }
@@ -169,13 +176,17 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
 }
 
 bool another_host_speaks(const JobView& view) {
+  // One that cannot ask this host cannot speak for it.
+  const int own = view.host_index();
+  if (std::ranges::any_of(view.unmet, [&](const Unmet& pair) { return pair.from == 0 && pair.to == own; }))
+    return false;
   const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, milliseconds(150));
   return std::any_of(replies.begin(), replies.end(),
                      [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
 }
 
-bool holds_majority(const JobView& view, const HangEvidence& evidence) {
-  if (view.hosts.size() <= 1) return true;
+bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
+  if (view.hosts.size() <= 1 || (!view.unmet.empty() && view.host_index() == 0)) return true;
   // A host whose system still takes connections is in no other part of the network, only nobody there speaks.
   const auto is_ours = [](const HostEvidence& host) { return host.reached || is_mute(host); };
   const auto ours = static_cast<std::size_t>(std::count_if(evidence.hosts.begin(), evidence.hosts.end(), is_ours));
@@ -183,9 +194,12 @@ bool holds_majority(const JobView& view, const HangEvidence& evidence) {
 }
 
 void tell_others(const JobView& view, std::string_view what) {
+  const std::vector<bool> met = met_hosts(view);
   std::vector<PeerAddress> others;
-  for (const PeerAddress& peer : view.peers) {
-    if (peer.rank != view.rank) others.push_back(peer);
+  for (std::size_t h = 0; h < view.hosts.size(); ++h) {
+    for (const int rank : view.hosts[h]) {
+      if (met[h] && rank != view.rank) others.push_back(view.peers[rank]);
+    }
   }
   if (!others.empty()) (void)ask_peers(others, view.token, what, milliseconds(500));
 }

@@ -2,6 +2,7 @@
 
 #include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
+#include "common/watch/peer_messages.h"
 
 #include <functional>
 #include <optional>
@@ -11,23 +12,9 @@
 
 namespace busbar {
 
-// What watchers ask each other.
-inline constexpr std::string_view kAskEvidence = "evidence";  ///< the host as encode() writes it; begins a closer look
-inline constexpr std::string_view kPing = "ping";
-inline constexpr std::string_view kAlarm = "alarm";  ///< somebody's limit is over: collect
-inline constexpr std::string_view kTold = "told";    ///< what there is to say of the job's end has been said
-inline constexpr std::string_view kForget =
-    "forget";  ///< the job ends because of an error that was told: keep no record
-inline constexpr std::string_view kStopAndKeep = "stop-and-keep";  ///< the same, leaving the flight record
-inline constexpr std::string_view kStop = "stop";                  ///< leave with exit code 4
-
 /// Evidence of all hosts. `quick`: 300 ms, as they stand; else 4 to 8 s, the hosts looking at themselves and at each
 /// other in between. Hosts that do not answer through any of their processes are unreached. Any thread; blocks.
 HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile);
-
-/// What alarmed watchers answer.
-inline constexpr std::string_view kComing = "coming";
-inline constexpr std::string_view kMoves = "moves";  ///< looked a moment ago: the job moves
 
 /// Tells those who should collect before this process: the host's speaker, or where this is it, the hosts that stand
 /// before it in the job. What the first of them that is there answers; nothing where nobody is.
@@ -39,13 +26,14 @@ std::optional<std::string> alarm_others(const JobView& view, int speaker);
 double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> local);
 
 /// Whether so many hosts were reached, or are only mute, that no other part of a divided job can believe the same of
-/// itself.
-bool holds_majority(const JobView& view, const HangEvidence& evidence);
+/// itself. Where some could never meet, the first host speaks in any case.
+bool speaks_for_job(const JobView& view, const HangEvidence& evidence);
 
-/// Whether a process of a host that stands before this one in the job still listens. At most 150 ms.
+/// Whether a process of a host that stands before this one in the job still listens, and the first could ask this one.
+/// At most 150 ms.
 bool another_host_speaks(const JobView& view);
 
-/// Tells every other process of the job.
+/// Tells every other process of the job, where its host was ever met.
 void tell_others(const JobView& view, std::string_view what);
 
 }  // namespace busbar

@@ -64,20 +64,22 @@ void visit_fields(auto&& visit, FinishedStep& step) {
 /// A rank's record and what /proc says of its process, as one object.
 void visit_fields(auto&& visit, RankEvidence& evidence) {
   auto& [flight, process] = evidence;
-  auto& [jobid, host, rank, nprocs, pid, pid_start, command, started_unix_s, heartbeat_age_s, ending, phase, step, call,
-         entered, step_first, step_calls, step_age_s, limit_s, idle_s, error, finished] = flight;
-  auto& [life, state, wchan] = process;
+  auto& [jobid, host, rank, nprocs, pid, pid_start, pid_namespace, command, started_unix_s, heartbeat_age_s, ending,
+         phase, step, call, entered, step_first, step_calls, step_age_s, limit_s, idle_s, error, finished] = flight;
+  auto& [life, state, wchan, tracer] = process;
   visit("rank", rank);
   visit("nprocs", nprocs);
   visit("host", host);
   visit("jobid", jobid);
   visit("pid", pid);
   visit("pid_start", pid_start);
+  visit("pid_namespace", pid_namespace);
   visit("command", command);
   visit("started_unix_s", started_unix_s);
   visit("life", life);
   visit("state", state);
   visit("wchan", wchan);
+  visit("tracer", tracer);
   visit("heartbeat_age_s", heartbeat_age_s);
   visit("ending", ending);
   visit("phase", phase);
@@ -109,7 +111,7 @@ void visit_fields(auto&& visit, PeerProbe& probe) {
 }
 
 void visit_fields(auto&& visit, HostEvidence& evidence) {
-  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu, silence] = evidence;
+  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu, silence, met] = evidence;
   visit("host", host);
   visit("reached", reached);
   visit("why_not", why_not);
@@ -118,6 +120,7 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
   visit("troubles", troubles);
   visit("probes", probes);
   visit("mtu", mtu);
+  visit("met", met);
   visit("ranks", ranks);
 }
 

@@ -23,7 +23,8 @@ namespace busbar {
 // clock of all times is CLOCK_MONOTONIC [ns], which every process of a host shares.
 
 inline constexpr std::uint64_t kFlightMagic = 0x5246'7261'6273'7562;  // "busbarFR" in the byte order of its writer
-inline constexpr std::uint32_t kFlightVersion = 1;
+inline constexpr std::uint32_t kFlightVersion = 2;
+inline constexpr std::uint32_t kFirstFlightVersion = 1;  ///< read too: its command took the place of pid_namespace
 inline constexpr std::size_t kFinishedSteps = 16;
 
 /// Mixes 64-bit words (the finalizer of splitmix64, Steele et al. 2014): guards against halves of two writes and
@@ -52,8 +53,9 @@ struct FlightHead {
   std::int64_t rank;
   char jobid[136];
   char host[136];
-  char command[256];
-  std::uint64_t check;  ///< of everything above
+  char command[248];
+  std::uint64_t pid_namespace;  ///< in which `pid` is one; 0: not known
+  std::uint64_t check;          ///< of everything above
 };
 
 struct FlightCall {

@@ -39,8 +39,9 @@ T part(std::span<const std::byte> bytes, std::size_t offset) {
 std::optional<FlightHead> valid_head(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(FlightLayout)) return std::nullopt;
   const auto head = part<FlightHead>(bytes, offsetof(FlightLayout, head));
-  if (head.magic != kFlightMagic || head.version != kFlightVersion || head.nbytes != sizeof(FlightLayout) ||
-      head.check != flight_checksum(&head, offsetof(FlightHead, check), kFlightVersion) || head.rank < 0 ||
+  if (head.magic != kFlightMagic || head.version < kFirstFlightVersion || head.version > kFlightVersion ||
+      head.nbytes != sizeof(FlightLayout) ||
+      head.check != flight_checksum(&head, offsetof(FlightHead, check), head.version) || head.rank < 0 ||
       head.rank > std::numeric_limits<int>::max()) {
     return std::nullopt;
   }
@@ -105,6 +106,7 @@ std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::i
   state.pid = head->pid;
   state.pid_start = head->pid_start;
   state.command = text(head->command);
+  state.pid_namespace = head->version > kFirstFlightVersion ? head->pid_namespace : 0;
   state.started_unix_s = head->started_unix_s;
   state.heartbeat_age_s = age_s(now_ns, beat->value.beat_ns);
   state.error = text(beat->value.error);

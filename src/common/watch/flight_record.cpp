@@ -66,6 +66,7 @@ void write_head(FlightHead& head, const FlightOwner& owner) {
   copy_text(made.jobid, owner.jobid);
   copy_text(made.host, owner.host);
   copy_text(made.command, owner.command);
+  made.pid_namespace = own_pid_namespace();
   made.check = flight_checksum(&made, offsetof(FlightHead, check), kFlightVersion);
   std::memcpy(&head, &made, sizeof head);
 }
@@ -131,7 +132,12 @@ void FlightRecord::beat() noexcept {
   FlightBeat beat = last ? last->value : FlightBeat{};
   const std::uint64_t sum = counters(*layout_, kMaxLanes).sum;
   const std::uint64_t step = layout_->step.last();
-  beat.beat_ns = flight_clock_ns();
+  const std::int64_t now_ns = flight_clock_ns();
+  // In which this process itself did not run (a job that was suspended, a host without a core to spare) it was not
+  // idle.
+  constexpr std::int64_t kGap = 3'000'000'000;  // [ns] six beats
+  if (last && now_ns - beat.beat_ns > kGap) beat.changed_ns += now_ns - beat.beat_ns;
+  beat.beat_ns = now_ns;
   beat.beat_unix_s = std::time(nullptr);
   if (!last || beat.seen_step != step || beat.seen_sum != sum) beat.changed_ns = beat.beat_ns;
   beat.seen_step = step;

@@ -70,7 +70,8 @@ struct FlightState {
   int rank = 0;    ///< of the process in the job
   int nprocs = 0;  ///< of the job; 0: not known yet
   std::int64_t pid = 0;
-  std::uint64_t pid_start = 0;  ///< clock ticks, field 22 of /proc/PID/stat: tells a reused pid
+  std::uint64_t pid_start = 0;      ///< clock ticks, field 22 of /proc/PID/stat: tells a reused pid
+  std::uint64_t pid_namespace = 0;  ///< its inode, in which `pid` counts; 0: not known
   std::string command;
   std::int64_t started_unix_s = 0;
   double heartbeat_age_s = 0;

@@ -16,6 +16,7 @@ struct ProcessState {
   Life life = Life::unknown;  ///< unknown: its pid belongs to another pid namespace or cannot be read
   char state = '?';           ///< R S D T t Z ...
   std::string wchan;          ///< kernel function it sleeps in; empty: not readable
+  std::int64_t tracer = 0;    ///< the process that traces it (a debugger); 0: none
 };
 
 struct RankEvidence {
@@ -68,6 +69,7 @@ struct HostEvidence {
   std::vector<PeerProbe> probes;  ///< of the other hosts
   int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
   Silence silence = Silence::none;
+  bool met = true;  ///< false: no watcher of this one's part has ever reached it, so that its silence says nothing
 };
 
 inline bool is_mute(const HostEvidence& host) { return !host.reached && host.silence == Silence::mute; }
@@ -115,5 +117,8 @@ HangFinding judge(const HangEvidence& evidence);
 /// The report for the terminal: verdict, who, what each group of ranks was doing, evidence, what is missing, what to
 /// try next. Whole lines, each beginning with "busbar: ", so that it can be found in a job's output.
 std::string hang_report(const HangEvidence& evidence, const HangFinding& finding);
+
+/// What a part of the job that does not speak for the whole says: one such line.
+std::string part_report(const HangEvidence& evidence, const HangFinding& finding);
 
 }  // namespace busbar

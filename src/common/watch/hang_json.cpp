@@ -52,8 +52,9 @@ std::string host_of_sentence(const std::string& reporter) {
   return on == std::string::npos ? "" : reporter.substr(on + 4);
 }
 
-/// Which fields reports of version 0.1.0 lack.
-constexpr std::array<std::string_view, 4> kLaterFields{"reporter_host", "silence", "slows", "on_gpu"};
+/// Which fields earlier reports lack.
+constexpr std::array<std::string_view, 7> kLaterFields{"reporter_host", "silence", "slows",        "on_gpu",
+                                                       "met",           "tracer",  "pid_namespace"};
 
 /// The numbers that a field can have.
 struct WholeRange {

@@ -194,4 +194,15 @@ std::string hang_report(const HangEvidence& evidence, const HangFinding& finding
   return lines.take();
 }
 
+std::string part_report(const HangEvidence& evidence, const HangFinding& finding) {
+  const auto reached = std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
+                                     [](const HostEvidence& host) { return host.reached; });
+  Lines lines;
+  lines.add(0, fmt::format("{}, as {} of {} hosts see it ({}): {}: {}; what the others know: busbar diagnose --flight "
+                           "/dev/shm, on every host",
+                           word(kOccasionTitles, evidence.occasion), reached, evidence.hosts.size(), evidence.reporter,
+                           name(finding.verdict), finding.sentence));
+  return lines.take();
+}
+
 }  // namespace busbar

@@ -4,6 +4,7 @@
 #include "common/machine/network.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/meeting.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_socket.h"
@@ -11,7 +12,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
 #include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -40,72 +48,121 @@ std::vector<RankEvidence> read_local_ranks(const JobView& view) {
   return ranks;
 }
 
-HostObserver::~HostObserver() {
-  if (thread_.joinable()) thread_.join();
+struct HostObserver::Seen {
+  using Clock = std::chrono::steady_clock;
+
+  void note_network();
+  void note_counters();
+  void look(const JobView& view);
+
+  std::mutex mutex;
+  Clock::time_point noted{};  ///< since when the network is observed
+  std::uint64_t noted_bytes = 0;
+  std::uint64_t noted_own_bytes = 0;  ///< of which this watcher's
+  std::map<std::string, std::uint64_t> early_counters;
+  double net_bytes_per_s = -1;
+  std::vector<Trouble> troubles;
+  std::vector<PeerProbe> probes;
+  int mtu = 0;
+  bool counting = false;  ///< a thread is at the early counters
+  bool looking = false;   ///< a thread is at the closer look
+};
+
+HostObserver::HostObserver() : seen_(std::make_shared<Seen>()) {}
+
+namespace {
+
+/// In a thread that is left to itself. False: the system has none left.
+template <class Work>
+bool left_to_itself(Work work) {
+  try {
+    std::thread(std::move(work)).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
+}  // namespace
+
 void HostObserver::look_early() {
-  auto counters = error_counters();
-  const std::lock_guard lock(mutex_);
+  {
+    const std::lock_guard lock(seen_->mutex);
+    if (std::exchange(seen_->counting, true)) return;
+  }
+  // A card that is sick may keep whoever reads its counters for ever.
+  const bool begun = left_to_itself([seen = seen_] { seen->note_counters(); });
+  const std::lock_guard lock(seen_->mutex);
+  if (!begun) seen_->counting = false;
+}
+
+void HostObserver::Seen::note_counters() {
+  std::map<std::string, std::uint64_t> counters;
+  try {
+    counters = error_counters();
+  } catch (const std::exception&) {
+    counters.clear();
+  }
+  const std::lock_guard lock(mutex);
   note_network();
-  early_counters_ = std::move(counters);
-  net_bytes_per_s_ = -1;
+  early_counters = std::move(counters);
+  net_bytes_per_s = -1;
+  counting = false;
 }
 
 /// From here on bytes are counted. Needs the lock.
-void HostObserver::note_network() {
-  noted_ = Clock::now();
-  noted_bytes_ = network_bytes();
-  noted_own_bytes_ = watcher_bytes();
+void HostObserver::Seen::note_network() {
+  noted = Clock::now();
+  noted_bytes = network_bytes();
+  noted_own_bytes = watcher_bytes();
 }
 
 void HostObserver::look_closely(const JobView& view) {
   {
-    const std::lock_guard lock(mutex_);
-    if (working_) return;
-    working_ = true;
+    const std::lock_guard lock(seen_->mutex);
+    if (std::exchange(seen_->looking, true)) return;
     // Before the probes add to it.
-    const std::chrono::duration<double> since = Clock::now() - noted_;
-    if (noted_ != Clock::time_point{} && since.count() > 0.2) {
+    const std::chrono::duration<double> since = Seen::Clock::now() - seen_->noted;
+    if (seen_->noted != Seen::Clock::time_point{} && since.count() > 0.2) {
       constexpr double kWithHeaders = 1.1;
-      const auto all = static_cast<double>(network_bytes() - noted_bytes_);
-      const auto own = kWithHeaders * static_cast<double>(watcher_bytes() - noted_own_bytes_);
-      net_bytes_per_s_ = std::max(0.0, all - own) / since.count();
+      const auto all = static_cast<double>(network_bytes() - seen_->noted_bytes);
+      const auto own = kWithHeaders * static_cast<double>(watcher_bytes() - seen_->noted_own_bytes);
+      seen_->net_bytes_per_s = std::max(0.0, all - own) / since.count();
     }
   }
-  const std::lock_guard lock(thread_mutex_);
-  if (thread_.joinable()) thread_.join();
-  thread_ = std::thread([this, view] { work(view); });
+  const bool begun = left_to_itself([seen = seen_, view] { seen->look(view); });
+  const std::lock_guard lock(seen_->mutex);
+  if (!begun) seen_->looking = false;
 }
 
-void HostObserver::work(const JobView& view) {
+void HostObserver::Seen::look(const JobView& view) {
   std::map<std::string, std::uint64_t> before;
   {
-    const std::lock_guard lock(mutex_);
-    before = early_counters_;
+    const std::lock_guard lock(mutex);
+    before = early_counters;
   }
-  std::vector<PeerProbe> probes;
+  std::vector<PeerProbe> probed;
   try {
-    probes = probe_peers(probe_targets(view), view.token, kProbeLimit);
+    probed = probe_peers(probe_targets(view), view.token, kProbeLimit);
   } catch (const std::exception&) {
-    probes.clear();  // no sockets left: the troubles say so
+    probed.clear();  // no sockets left: the troubles say so
   }
   {
-    const std::lock_guard lock(mutex_);
-    probes_ = std::move(probes);
+    const std::lock_guard lock(mutex);
+    probes = std::move(probed);
   }
-  std::vector<Trouble> troubles = host_troubles(before);
+  std::vector<Trouble> found = host_troubles(before);
   {
-    const std::lock_guard lock(mutex_);
-    troubles_ = std::move(troubles);
+    const std::lock_guard lock(mutex);
+    troubles = std::move(found);
   }
   // Waits, for seconds at times, while anybody on the machine adds or removes network interfaces.
-  const int mtu = view.peers.empty() ? 0 : interface_mtu(interface_of(view.peers[view.rank].ip));
-  const std::lock_guard lock(mutex_);
-  mtu_ = mtu;
+  const int now = view.peers.empty() ? 0 : interface_mtu(interface_of(view.peers[view.rank].ip));
+  const std::lock_guard lock(mutex);
+  mtu = now;
   // What all watchers of this host have just caused is nothing that moves in the job.
-  if (noted_ != Clock::time_point{}) note_network();
-  working_ = false;
+  if (noted != Clock::time_point{}) note_network();
+  looking = false;
 }
 
 HostEvidence HostObserver::evidence(const JobView& view) {
@@ -113,11 +170,13 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   host.host = view.host;
   host.reached = true;
   host.ranks = read_local_ranks(view);
-  const std::lock_guard lock(mutex_);
-  host.mtu = mtu_;
-  host.net_bytes_per_s = net_bytes_per_s_;
-  host.troubles = troubles_;
-  host.probes = probes_;
+  {
+    const std::lock_guard lock(seen_->mutex);
+    host.mtu = seen_->mtu;
+    host.net_bytes_per_s = seen_->net_bytes_per_s;
+    host.troubles = seen_->troubles;
+    host.probes = seen_->probes;
+  }
   note_stalled(view, host.probes);
   // Orphans go to another parent.
   if (const pid_t parent = getppid(); parent != parent_) {
@@ -142,8 +201,12 @@ std::vector<PeerAddress> probe_targets(const JobView& view) {
     }
   }
   wanted.erase(own);
+  const std::vector<bool> met = met_hosts(view);
   std::vector<PeerAddress> targets;
-  for (int h : wanted) targets.push_back(view.peers[view.hosts[h].front()]);
+  for (int h : wanted) {
+    // That there never was a way tells nothing of one that broke.
+    if (met[h]) targets.push_back(view.peers[view.hosts[h].front()]);
+  }
   return targets;
 }
 

@@ -6,11 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
-#include <thread>
+#include <memory>
 #include <vector>
 
 namespace busbar {
@@ -22,16 +18,16 @@ inline constexpr std::chrono::milliseconds kProbeLimit{2000};
 /// says about its process.
 std::vector<RankEvidence> read_local_ranks(const JobView& view);
 
-/// Looks at this host in a thread of its own, because what it asks (NVML, sysfs, other hosts) can take long or never
-/// answer; its findings can be read at any time.
+/// Looks at this host in threads of its own, because what they ask (NVML, sysfs, other hosts) can take long or never
+/// answer: such a thread is left behind. What was found can be read at any time.
 class HostObserver {
  public:
-  HostObserver() = default;
+  HostObserver();
   HostObserver(const HostObserver&) = delete;
   HostObserver& operator=(const HostObserver&) = delete;
-  ~HostObserver();
+  ~HostObserver() = default;
 
-  /// Notes the counters that later looks are compared with.
+  /// Notes the counters that later looks are compared with. Returns at once. Any thread.
   void look_early();
 
   /// Begins to look for troubles and to probe the other hosts, unless it is at it. Returns at once. Any thread.
@@ -41,28 +37,14 @@ class HostObserver {
   HostEvidence evidence(const JobView& view);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  void work(const JobView& view);
-  void note_network();
+  struct Seen;
 
   const pid_t parent_ = getppid();  ///< at the start: the launcher, or its daemon of this host
-  std::mutex mutex_;
-  Clock::time_point noted_{};  ///< since when the network is observed
-  std::uint64_t noted_bytes_ = 0;
-  std::uint64_t noted_own_bytes_ = 0;  ///< of which this watcher's
-  std::map<std::string, std::uint64_t> early_counters_;
-  double net_bytes_per_s_ = -1;
-  std::vector<Trouble> troubles_;
-  std::vector<PeerProbe> probes_;
-  int mtu_ = 0;
-  bool working_ = false;
-  std::mutex thread_mutex_;  ///< over what follows: a look may be over before who began it has put its thread here
-  std::thread thread_;
+  std::shared_ptr<Seen> seen_;      ///< its threads' too
 };
 
 /// The processes to probe from a host: one of every other host, or where there are many, of those at distances of 1, 2,
-/// 4, ... from it in both directions.
+/// 4, ... from it in both directions; none that it could not reach when the job began.
 std::vector<PeerAddress> probe_targets(const JobView& view);
 
 }  // namespace busbar

@@ -81,6 +81,10 @@ std::vector<std::string> missing_evidence(const Scene& scene) {
     missing.push_back(
         fmt::format("{} was not reached: {}", host->host, host->why_not.empty() ? "no answer" : host->why_not));
   }
+  for (const HostEvidence* host : scene.unmet) {
+    missing.push_back(fmt::format("{} was never reached by the watchers that tell this: {}", host->host,
+                                  host->why_not.empty() ? "not asked" : host->why_not));
+  }
   if (!scene.unheard.empty()) missing.push_back(fmt::format("no record of {} came", rank_words(scene.unheard)));
   if (!scene.recordless.empty()) {
     missing.push_back(fmt::format("no record of {}, although {} answered", rank_words(scene.recordless),
@@ -95,11 +99,12 @@ std::vector<std::string> missing_evidence(const Scene& scene) {
 
 using Look = std::optional<Ruling> (*)(const Scene&);
 
-/// In the order of Verdict (but for hosts that are mute): the first that finds something is the verdict.
+/// In the order of Verdict (but for hosts that are mute or were never met): the first that finds something is the
+/// verdict.
 constexpr std::array kLooks = {
-    find_hardware_fault, find_unreachable, find_dead,         find_stopped,    find_mute,
-    find_resource,       find_config,      find_not_joined,   find_init_stuck, find_call_mismatch,
-    find_slow,           find_lagging,     find_stuck_inside,
+    find_hardware_fault, find_unreachable, find_dead,       find_stopped,      find_mute,
+    find_resource,       find_config,      find_not_joined, find_unmet,        find_init_stuck,
+    find_call_mismatch,  find_slow,        find_lagging,    find_stuck_inside,
 };
 
 /// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".

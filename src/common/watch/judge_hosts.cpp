@@ -281,6 +281,20 @@ std::optional<Ruling> find_unreachable(const Scene& scene) {
   return silent.empty() ? find_cut_pairs(scene) : about_silent(scene, silent);
 }
 
+std::optional<Ruling> find_unmet(const Scene& scene) {
+  // What moves and what was called otherwise is certain whatever the others do.
+  if (scene.unmet.empty() || find_call_mismatch(scene) || find_slow(scene)) return std::nullopt;
+  std::vector<std::string> names;
+  for (const HostEvidence* host : scene.unmet) names.push_back(host->host);
+  Ruling ruling;
+  const std::string here =
+      scene.reached.size() == 1 ? scene.reached.front()->host : fmt::format("{} hosts", scene.reached.size());
+  ruling.sentence = fmt::format("the watchers of {} have never reached {}, where the cause may be{}", here,
+                                few_hosts(names), unheard_words(scene));
+  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
+  return ruling;
+}
+
 std::optional<Ruling> find_mute(const Scene& scene) {
   if (scene.reached.empty() || !silent_hosts(scene, false).empty()) return std::nullopt;
   const std::vector<const HostEvidence*> silent = silent_hosts(scene, true);

@@ -69,7 +69,9 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
     return ending == Ending::none || ending == Ending::failed ? Condition::lost : Condition::ended;
   }
   if (seen.process.state == 'T' || seen.process.state == 't') return Condition::stopped;
-  if (seen.flight->ending != Ending::none) return Condition::ended;
+  // One that has just got the launcher's signal is still where it was.
+  const bool lives_on = occasion == Occasion::terminated && seen.flight->ending == Ending::signalled;
+  if (seen.flight->ending != Ending::none && !lives_on) return Condition::ended;
   // One that runs, or waits for a core, is not frozen, however late its watcher.
   if (seen.flight->heartbeat_age_s > kSilent && neighbour_fresh && seen.process.state != 'R') return Condition::frozen;
   return Condition::running;
@@ -206,7 +208,8 @@ Scene make_scene(const HangEvidence& evidence) {
   scene.evidence = &evidence;
   scene.ranks = see_ranks(evidence);
   for (const HostEvidence& host : evidence.hosts) {
-    (host.reached || !host.ranks.empty() ? scene.reached : scene.unreached).push_back(&host);
+    const bool reached = host.reached || !host.ranks.empty();
+    (reached ? scene.reached : host.met ? scene.unreached : scene.unmet).push_back(&host);
   }
   scene.nprocs = std::max(evidence.nprocs, static_cast<int>(evidence.host_of_rank.size()));
   if (scene.nprocs == 0) {

@@ -57,6 +57,7 @@ struct Scene {
   std::vector<SeenRank> ranks;  ///< ascending, each once
   std::vector<const HostEvidence*> reached;
   std::vector<const HostEvidence*> unreached;
+  std::vector<const HostEvidence*> unmet;  ///< not reached either, and never before
   int nprocs = 0;
   std::vector<int> unheard;     ///< their host was not reached, or is not known
   std::vector<int> recordless;  ///< their host answered, but has no record of them
@@ -90,6 +91,8 @@ std::optional<Ruling> find_mute(const Scene& scene);
 std::optional<Ruling> find_resource(const Scene& scene);
 std::optional<Ruling> find_config(const Scene& scene);
 std::optional<Ruling> find_not_joined(const Scene& scene);
+/// Hosts that no watcher of this part of the job ever reached: who is late here may wait for somebody there.
+std::optional<Ruling> find_unmet(const Scene& scene);
 std::optional<Ruling> find_init_stuck(const Scene& scene);
 std::optional<Ruling> find_call_mismatch(const Scene& scene);  ///< arguments or order
 std::optional<Ruling> find_slow(const Scene& scene);

@@ -10,6 +10,8 @@ double start_limit_s(int nprocs, double asked_s) {
   return asked_s == 0 ? 0 : std::max(30.0, asked_s);
 }
 
+double output_limit_s(double asked_s) { return asked_s == 0 ? 0 : std::max(kOutputLimit, asked_s); }
+
 double step_limit_s(double expected_s) { return std::max(30.0, 20.0 * expected_s); }
 
 double slow_limit_s(double limit_s, double step_age_s, double done, double total) {
@@ -85,6 +87,26 @@ double patience_s(const HangEvidence& evidence) {
     longest = std::max(longest, flight.limit_s - flight.idle_s);
   });
   return watched ? longest : 0;
+}
+
+const RankEvidence* traced(const HangEvidence& evidence) {
+  const RankEvidence* found = nullptr;
+  for_each_rank(evidence, [&](const RankEvidence& rank) {
+    const bool is = rank.process.tracer != 0 && rank.process.life == ProcessState::Life::alive;
+    if (is && (found == nullptr || rank.flight.rank < found->flight.rank)) found = &rank;
+  });
+  return found;
+}
+
+const RankEvidence* writer(const HangEvidence& evidence) {
+  const RankEvidence* found = nullptr;
+  for_each_rank(evidence, [&](const RankEvidence& rank) {
+    const FlightState& flight = rank.flight;
+    const bool writes = flight.rank == 0 && (flight.phase == Phase::output || flight.phase == Phase::resting);
+    const bool may = can_move(rank) && flight.limit_s > 0 && flight.idle_s < flight.limit_s;
+    if (writes && may && (found == nullptr || flight.idle_s > found->flight.idle_s)) found = &rank;
+  });
+  return found;
 }
 
 bool network_moves(const HangEvidence& evidence) {

@@ -20,6 +20,14 @@ double start_limit_s(int nprocs, double asked_s = kAutomaticLimit);
 /// How long a step may take that should take `expected_s` [s]: max(30, 20 times that).
 double step_limit_s(double expected_s);
 
+/// How long process 0 may take to write results, and a part of the job that never met its watcher waits for it [s]: a
+/// file server that fails over takes minutes, and nobody is ended for it.
+inline constexpr double kOutputLimit = 600;
+/// The same where a limit was asked for: no less, and none where none is wanted.
+double output_limit_s(double asked_s);
+/// The rank that writes, and may yet, while others have waited for longer than their own limits; null where none does.
+const RankEvidence* writer(const HangEvidence& evidence);
+
 /// A step that still moves is ended only after this time [s]: ten times its limit, and twice the time that the whole
 /// step would take at its pace so far. `done` of `total` operations are done; total 0: not known.
 double slow_limit_s(double limit_s, double step_age_s, double done, double total);
@@ -60,6 +68,9 @@ double job_idle_s(const HangEvidence& evidence);
 /// Seconds until the job counts as hung if nothing advances: every rank that can move must have been idle for its own
 /// limit. 0 or less: it hangs. Ranks without a limit do not hold it up.
 double patience_s(const HangEvidence& evidence);
+
+/// A rank whose process a debugger traces, stopped or not; null where there is none.
+const RankEvidence* traced(const HangEvidence& evidence);
 
 /// Whether the network still carries what looks like the job's messages: over 256 KiB/s on some host while every rank
 /// can move.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -83,6 +84,15 @@ std::optional<unsigned long> number(const std::string& text, int base) {
   return std::stoul(text, nullptr, base);
 }
 
+/// proc(5): "TracerPid:\t4711".
+std::int64_t tracer_of(std::string_view status) {
+  constexpr std::string_view kKey = "\nTracerPid:";
+  const std::size_t at = status.find(kKey);
+  if (at == std::string_view::npos) return 0;
+  return number(std::string(trimmed(status.substr(at + kKey.size(), status.find('\n', at + 1) - at - kKey.size()))), 10)
+      .value_or(0);
+}
+
 }  // namespace
 
 std::uint64_t process_start(std::int64_t pid) noexcept try {
@@ -93,9 +103,15 @@ std::uint64_t process_start(std::int64_t pid) noexcept try {
   return 0;
 }
 
+std::uint64_t own_pid_namespace() noexcept {
+  struct stat info {};
+  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+}
+
 ProcessState process_state(const FlightState& flight, const fs::path& root) {
   ProcessState process;
   if (flight.pid <= 0) return process;
+  if (flight.pid_namespace != 0 && flight.pid_namespace != own_pid_namespace()) return process;
   const fs::path dir = root / "proc" / std::to_string(flight.pid);
   const std::optional<std::string> text = text_of(dir / "stat");
   if (!text) {
@@ -113,6 +129,7 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   process.state = stat->state;
   const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
   process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
+  process.tracer = tracer_of(text_of(dir / "status").value_or(""));
   if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
   return process;
 }

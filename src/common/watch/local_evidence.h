@@ -16,7 +16,11 @@ namespace busbar {
 /// When a process started, in clock ticks since the machine did; 0 where there is none.
 std::uint64_t process_start(std::int64_t pid) noexcept;
 
-/// What /proc below `root` says about the process that wrote a record.
+/// The inode of this process's pid namespace; 0 where it is not known.
+std::uint64_t own_pid_namespace() noexcept;
+
+/// What /proc below `root` says about the process that wrote a record; nothing of one in another pid namespace, whose
+/// pid is another process here, or none.
 ProcessState process_state(const FlightState& flight, const std::filesystem::path& root = "/");
 
 /// What is wrong with this host now: ports down, error counters of links that moved since `before` (of an earlier

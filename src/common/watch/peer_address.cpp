@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/machine/network.h"
+#include "common/watch/flight_layout.h"
 #include "common/watch/peer_socket.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -256,6 +259,18 @@ std::string choose_address(const Addresses& addresses, const Get& get,
   return chosen->ip;
 }
 
+std::vector<InterfaceAddress> usual_addresses(const Addresses& addresses) {
+  std::vector<InterfaceAddress> fit;
+  for (const bool six : {false, true}) {
+    for (const InterfaceAddress& a : addresses) {
+      if (reachable(a) && usual(a) && is_ipv6(a) == six) fit.push_back(a);
+    }
+  }
+  return fit;
+}
+
+std::string common_name(const InterfaceAddress& address) { return address.name + (is_ipv6(address) ? ", IPv6" : ""); }
+
 std::vector<std::string> uri_addresses(std::string_view uri) {
   std::vector<std::string> addresses;
   for (std::string_view part : split_text(uri, ';')) {
@@ -285,6 +300,40 @@ std::vector<std::string> JobView::host_of_rank() const {
   std::vector<std::string> names;
   for (const PeerAddress& peer : peers) names.push_back(peer.host);
   return names;
+}
+
+void tell_hosts_apart(std::vector<PeerAddress>& peers) {
+  struct Machine {
+    std::string id, full_name;
+  };
+  std::map<std::string, std::vector<Machine>> machines;  // by name, in the order of their first ranks
+  const auto index_of = [](const std::vector<Machine>& all, const PeerAddress& peer) {
+    return std::ranges::find_if(all, [&](const Machine& m) { return m.id == peer.machine; }) - all.begin();
+  };
+  for (const PeerAddress& peer : peers) {
+    std::vector<Machine>& all = machines[peer.host];
+    if (index_of(all, peer) == std::ssize(all)) all.push_back({peer.machine, peer.full_name});
+  }
+  for (PeerAddress& peer : peers) {
+    const std::vector<Machine>& all = machines[peer.host];
+    if (all.size() < 2) continue;
+    const auto same = std::ranges::count_if(all, [&](const Machine& m) { return m.full_name == peer.full_name; });
+    const auto index = index_of(all, peer);
+    peer.host = same == 1 && !peer.full_name.empty() ? peer.full_name : fmt::format("{}#{}", peer.host, index + 1);
+  }
+}
+
+std::string full_host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string this_machine() {
+  struct stat shared {};
+  // Each mount of memory has a device number of its own.
+  const std::uint64_t device = stat("/dev/shm", &shared) == 0 ? shared.st_dev : 0;
+  return fmt::format("{:016x}{:016x}", this_boot(), device);
 }
 
 std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peers) {

@@ -12,8 +12,26 @@ namespace busbar {
 struct PeerAddress {
   int rank = 0;
   std::string host;
-  std::string ip;  ///< IPv4 or IPv6, no names: a resolver can hang
+  std::string ip = {};  ///< IPv4 or IPv6, no names: a resolver can hang
   std::uint16_t port = 0;
+  std::string full_name = {};  ///< of the host, with its domain
+  std::string machine =
+      {};  ///< equal where processes see one another's records: one start of one machine, one /dev/shm
+};
+
+/// Gives hosts of one short name that are not one (node1.rack2 and node1.rack3; containers, each with a /dev/shm of its
+/// own) different names: the full ones, or else a number behind them.
+void tell_hosts_apart(std::vector<PeerAddress>& peers);
+
+/// This process's, for PeerAddress.
+std::string this_machine();
+std::string full_host_name();
+
+/// A host that could not connect to another when the job began: their places in JobView::hosts.
+struct Unmet {
+  int from = 0;
+  int to = 0;
+  std::string why;  ///< for people
 };
 
 /// A process's picture of its job. Before MPI is up it knows its own host only.
@@ -26,6 +44,7 @@ struct JobView {
   int local_size = 0;                   ///< processes on this host, as the launcher says; 0: not known
   std::vector<PeerAddress> peers;       ///< of every process, by rank; empty before they are exchanged
   std::vector<std::vector<int>> hosts;  ///< the ranks of each host, hosts by their lowest rank
+  std::vector<Unmet> unmet;             ///< found by all at the start; empty: all that was tried came about
 
   /// This process's place in `hosts`; 0 where they are not known and this is rank 0, else 1.
   int host_index() const;
@@ -67,6 +86,12 @@ std::string job_interface_address(bool one_host, const std::function<const char*
 std::string choose_address(const std::vector<InterfaceAddress>& addresses,
                            const std::function<const char*(const char*)>& get,
                            const std::function<std::string(const std::string& ip)>& route);
+
+/// Those on which the watchers of other hosts might come, IPv4 before IPv6.
+std::vector<InterfaceAddress> usual_addresses(const std::vector<InterfaceAddress>& addresses);
+
+/// By which hosts tell that they mean the same network: "eth1" or "eth1, IPv6".
+std::string common_name(const InterfaceAddress& address);
 
 /// The addresses in the URI of an Open MPI, PRRTE or PMIx daemon:
 /// "1.0;tcp://10.0.0.1,10.1.0.1:46433;tcp6://[fd00::2]:1".

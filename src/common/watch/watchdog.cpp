@@ -1,5 +1,8 @@
 #include "common/watch/watchdog.h"
 
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/watch/meeting.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/watchdog_impl.h"
 
@@ -9,6 +12,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 namespace busbar {
@@ -46,18 +50,30 @@ Watchdog::Impl::Impl(double timeout, const Owner& owner, Json the_json)
   // Blocked before any other thread begins, so that one of them alone takes it.
   const sigset_t set = sigterm_only();
   pthread_sigmask(SIG_BLOCK, &set, &mask_before);
-  sigterm_thread = std::thread([this] { wait_for_sigterm(); });
-  server = std::make_unique<PeerServer>(PeerServer::Hooks{
-      .handle = [this](std::string_view request) { return handle(request); }, .tick = [this] { tick(); }});
+  try {
+    sigterm_thread = std::thread([this] { wait_for_sigterm(); });
+    server = std::make_unique<PeerServer>(PeerServer::Hooks{
+        .handle = [this](std::string_view request) { return handle(request); }, .tick = [this] { tick(); }});
+  } catch (const std::exception& error) {
+    // An aid: a system that has no thread for it may have those that the job needs.
+    warning = fmt::format("this process has no watchdog: {}", error.what());
+    if (!sigterm_thread.joinable()) pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+  }
 }
 
 Watchdog::Impl::~Impl() {
-  stopping = true;
+  {
+    const std::lock_guard lock(collector_mutex);
+    stopping = true;
+  }
   server.reset();
   if (leaver.joinable()) leaver.join();  // does not come back: the process ends with the code that all others end with
+  wake_collector.notify_one();
   if (collector.joinable()) collector.join();
-  pthread_kill(sigterm_thread.native_handle(), SIGTERM);
-  sigterm_thread.join();
+  if (sigterm_thread.joinable()) {
+    pthread_kill(sigterm_thread.native_handle(), SIGTERM);
+    sigterm_thread.join();
+  }
   record->end(Ending::good);
   record.reset();
   // A launcher's signal may be waiting: some other process's exit code is not 0. It must not find the record.
@@ -86,25 +102,88 @@ void Watchdog::use_ras() { impl_->has_ras = true; }
 const std::string& Watchdog::jobid() const { return impl_->job.jobid; }
 
 PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token) {
-  const std::string ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->job.token = token;
     impl_->job.rank = rank;
   }
-  const std::uint16_t port = impl_->server->listen(ip, token);
-  return {rank, impl_->job.host, ip, port};
+  try {
+    return impl_->listen_at(job_interface_address(one_host, [](const char* name) { return std::getenv(name); }));
+  } catch (const Error& error) {
+    impl_->warning = error.what();
+  }
+  // It is an aid, and no reason to refuse a job.
+  try {
+    const PeerAddress own = impl_->listen_at(job_interface_address(one_host, [](const char*) { return nullptr; }));
+    impl_->warning += fmt::format("; the watchers use {}", own.ip);
+    return own;
+  } catch (const Error&) {
+    impl_->warning += "; other hosts' watchers will not reach this one's";
+    return impl_->nowhere();
+  }
 }
+
+const std::string& Watchdog::warning() const { return impl_->warning; }
+
+std::vector<std::string> Watchdog::interfaces() const {
+  std::vector<std::string> names;
+  for (const InterfaceAddress& a : usual_addresses(interface_addresses())) add_once(names, common_name(a));
+  return names;
+}
+
+std::string Watchdog::interface() const {
+  for (const InterfaceAddress& a : interface_addresses()) {
+    if (a.ip == impl_->listens_at) return common_name(a);
+  }
+  return {};
+}
+
+PeerAddress Watchdog::listen_on(const std::string& interface) {
+  for (const InterfaceAddress& a : usual_addresses(interface_addresses())) {
+    if (common_name(a) != interface) continue;
+    try {
+      return impl_->listen_at(a.ip);
+    } catch (const Error&) {
+      return impl_->nowhere();
+    }
+  }
+  return impl_->nowhere();
+}
+
+PeerAddress Watchdog::Impl::listen_at(const std::string& ip) {
+  if (!server) return nowhere();
+  const JobView now = view();
+  const std::uint16_t port = server->listen(ip, now.token);
+  listens_at = ip;
+  return {now.rank, now.host, ip, port, full_host_name(), this_machine()};
+}
+
+PeerAddress Watchdog::Impl::nowhere() {
+  const JobView now = view();
+  return {now.rank, now.host, "", 0, full_host_name(), this_machine()};
+}
+
+std::vector<Unmet> Watchdog::try_to_meet() const { return busbar::try_to_meet(impl_->view()); }
+
+void Watchdog::set_unmet(std::vector<Unmet> unmet) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->job.unmet = std::move(unmet);
+}
+
+std::string Watchdog::meeting_remark() const { return busbar::meeting_remark(impl_->view()); }
 
 void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers) {
   const std::lock_guard lock(impl_->mutex);
   JobView& job = impl_->job;
   const std::string before = std::exchange(job.jobid, jobid);
+  job.unmet.clear();
   job.nprocs = static_cast<int>(peers.size());
+  tell_hosts_apart(peers);
+  const std::string short_name = std::exchange(job.host, peers[static_cast<std::size_t>(job.rank)].host);
   job.hosts = group_by_host(peers);
   job.peers = std::move(peers);
   job.local_size = static_cast<int>(job.hosts[job.host_index()].size());
-  if (before != jobid || impl_->record->state().rank != job.rank) {
+  if (before != jobid || short_name != job.host || impl_->record->state().rank != job.rank) {
     impl_->record = make_record(jobid, job, impl_->command);
   }
   impl_->record->set_nprocs(job.nprocs);
@@ -127,7 +206,9 @@ Watchdog::Attached::~Attached() {
 }
 
 void Watchdog::begin(Phase phase, std::string_view step) {
-  impl_->record->begin(phase, step, nullptr, 0, start_limit_s(impl_->job.nprocs, impl_->timeout_s));
+  const double asked_s = impl_->timeout_s;
+  impl_->record->begin(phase, step, nullptr, 0,
+                       phase == Phase::output ? output_limit_s(asked_s) : start_limit_s(impl_->job.nprocs, asked_s));
 }
 
 void Watchdog::begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
@@ -137,7 +218,10 @@ void Watchdog::begin(Phase phase, std::string_view step, const CalledOperation& 
   impl_->record->begin(phase, step, &call, calls, limit_s);
 }
 
-void Watchdog::rest() { impl_->record->begin(Phase::resting, "nothing", nullptr, 0, 0); }
+void Watchdog::rest() {
+  const double limit_s = impl_->job.rank == 0 ? output_limit_s(impl_->timeout_s) : 0;
+  impl_->record->begin(Phase::resting, "nothing", nullptr, 0, limit_s);
+}
 
 void Watchdog::failing() {
   // Whoever ends the job tells the others' speaker by this record whether anything is left to explain.
@@ -158,12 +242,45 @@ void Watchdog::Impl::tick() {
   const std::shared_ptr<FlightRecord> own = current_record();
   own->beat();
   if (ending || stopping) return;
-  if (!look_at(own->state()) || Clock::now() < next_look.load() || investigating.exchange(true)) return;
-  if (collector.joinable()) collector.join();  // it is over: `investigating` was false
-  collector = std::thread([this] {
+  // At the start, when there is a thread to be had; of this one's, so that it is born with the signals blocked.
+  if (!collector.joinable()) make_collector();
+  if (!look_at(own->state()) || Clock::now() < next_look.load() || investigating) return;
+  {
+    const std::lock_guard lock(collector_mutex);
+    investigating = true;
+  }
+  if (!collector.joinable()) {
+    investigate_once();  // better to be mute for the seconds that it takes than to say nothing
+    return;
+  }
+  wake_collector.notify_one();
+}
+
+void Watchdog::Impl::make_collector() {
+  try {
+    collector = std::thread([this] {
+      std::unique_lock lock(collector_mutex);
+      while (true) {
+        wake_collector.wait(lock, [this] { return stopping || investigating; });
+        if (stopping) return;
+        lock.unlock();
+        investigate_once();
+        lock.lock();
+      }
+    });
+  } catch (const std::system_error&) {
+    return;  // tried again at the next tick
+  }
+}
+
+void Watchdog::Impl::investigate_once() {
+  try {
     investigate();
-    investigating = false;
-  });
+    failed_looks = 0;
+  } catch (const std::exception& error) {
+    look_failed(error.what());
+  }
+  investigating = false;
 }
 
 /// Whether something is to be done about the step under way.

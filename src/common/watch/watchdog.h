@@ -43,10 +43,23 @@ class Watchdog {
 
   const std::string& jobid() const;
 
-  /// Opens this process's listener on the job's interface; what the others must know of it. Throws Error.
+  /// Opens this process's listener on the job's interface; what the others must know of it. Where that interface does
+  /// not exist, on another; where there is none, nowhere, so that nobody reaches it: warning() says so.
   PeerAddress listen(int rank, bool one_host, const std::string& token);
+  const std::string& warning() const;
+  /// The interfaces on which it could listen, by names that hosts have in common, and the one on which it does.
+  std::vector<std::string> interfaces() const;
+  std::string interface() const;
+  /// Listens on that one instead, where this host has it.
+  PeerAddress listen_on(const std::string& interface);
   /// From now on it can talk to all. `jobid`: agreed.
   void connect(const std::string& jobid, std::vector<PeerAddress> peers);
+  /// Whom this host's first process cannot reach; seconds.
+  std::vector<Unmet> try_to_meet() const;
+  /// What all of them found: whom it may never blame for its silence.
+  void set_unmet(std::vector<Unmet> unmet);
+  /// What the header says of watchers that cannot meet; empty where all can.
+  std::string meeting_remark() const;
 
   /// Counts the backend's operations in the record, asks it for errors, aborts it when the job is ended.
   class Attached;
@@ -56,7 +69,8 @@ class Watchdog {
   void begin(Phase phase, std::string_view step);
   /// One that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
   void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls, double expected_s);
-  /// Nothing is under way that could hang.
+  /// Nothing is under way but what process 0 writes: the others, who are at their next step by then, wait for it for
+  /// minutes, as in Phase::output.
   void rest();
 
   /// This process is about to end the job because of an error of its own: nobody needs to ask why it is gone.

@@ -1,16 +1,22 @@
+#include "common/machine/answer_within.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/hang_evidence.h"
+#include "common/watch/hang_file.h"
 #include "common/watch/limits.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/meeting.h"
 #include "common/watch/watchdog_impl.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <future>
+#include <system_error>
 
 namespace busbar {
 namespace {
@@ -30,20 +36,6 @@ std::filesystem::path json_folder(const JobView& view, const HangEvidence& evide
   return temporary_folder();
 }
 
-/// Where it was written; empty where it could not be.
-std::string write_json(const std::string& text, const std::filesystem::path& folder, const std::string& name) {
-  for (const std::filesystem::path& at : {folder, temporary_folder()}) {
-    std::error_code failed;
-    const std::filesystem::path real = std::filesystem::canonical(at, failed);
-    if (failed) continue;
-    std::ofstream file(real / name, std::ios::trunc);
-    file << text;
-    file.close();
-    if (file) return (real / name).string();
-  }
-  return {};
-}
-
 /// Not through stdio: the main thread may hold any of its locks.
 void write_to_stderr(std::string_view text) {
   while (!text.empty()) {
@@ -51,6 +43,27 @@ void write_to_stderr(std::string_view text) {
     if (written <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+/// Runs `work` in a thread of its own and waits so long for it: what it writes to may be what the job hangs on. Where
+/// the system has no thread left, here. Whether it is done.
+template <class Work>
+bool done_within(double seconds, Work work) {
+  try {
+    return answer_within(seconds,
+                         [work] {
+                           work();
+                           return true;
+                         })
+        .has_value();
+  } catch (const std::system_error&) {
+    work();
+    return true;
+  }
+}
+
+void say_within(double seconds, const std::string& text) {
+  (void)done_within(seconds, [text] { write_to_stderr(text); });
 }
 
 /// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too.
@@ -89,6 +102,30 @@ bool was_tidied_up(const FlightRecord& own) {
   return !own.path().empty() && !std::filesystem::exists(own.path(), unknown) && !unknown;
 }
 
+/// Where the watchers of the first host were never met, nobody here knows what its processes are at, perhaps writing
+/// the results for minutes. They end the job where it hangs; but what is dead or stopped here is known.
+bool waits_for_first_host(const JobView& view, const FlightState& me, const HangEvidence& evidence) {
+  const std::vector<bool> met = met_hosts(view);
+  return !met.empty() && !met.front() && all_can_move(evidence) && me.idle_s < me.limit_s + kOutputLimit;
+}
+
+/// Who keeps the others waiting for a reason of its own that may last: it is in a debugger, or it writes results.
+const RankEvidence* held_up_by(const HangEvidence& evidence) {
+  const RankEvidence* held = traced(evidence);
+  return held != nullptr ? held : writer(evidence);
+}
+
+std::string held_up_line(const RankEvidence& rank) {
+  const FlightState& f = rank.flight;
+  const std::string who = fmt::format("busbar: slow: rank {} on {} (pid {})", f.rank, f.host, f.pid);
+  if (rank.process.tracer != 0) {
+    return fmt::format("{} is held by a debugger (pid {}); the job waits for it as long as that stays\n", who,
+                       rank.process.tracer);
+  }
+  return fmt::format("{} has been writing results for {:.0f} s, and the others wait for it, for {:.0f} s at most\n",
+                     who, f.idle_s, f.limit_s);
+}
+
 /// A process that ended because of an error has said why; ranks that it merely took along need no report.
 bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
   if (finding.verdict != Verdict::process_dead && finding.verdict != Verdict::unknown) return false;
@@ -112,6 +149,30 @@ void Watchdog::Impl::investigate() {
   HangEvidence evidence = collect(now, observer, false, {});
   if (stopping || ending) return;
   decide(now, current_record()->state(), evidence);
+}
+
+/// Where there is no memory for a look, the bare verdict: a job that hangs is told and ended all the same.
+void Watchdog::Impl::look_failed(const char* why) {
+  constexpr int kMost = 3;
+  const FlightState me = current_record()->state();
+  if (stopping || ++failed_looks < kMost || me.limit_s <= 0 || me.idle_s < me.limit_s) {
+    postpone(1);
+    return;
+  }
+  if (ending.exchange(true)) return;
+  std::array<char, 300> line{};
+  const int length = std::snprintf(line.data(), line.size(),
+                                   "busbar: hang: UNKNOWN: nothing has advanced for %.0f s, the limit is %.0f s; what "
+                                   "the others are at could not be collected: %s\n",
+                                   me.idle_s, me.limit_s, why);
+  write_to_stderr({line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0)))});
+  keep_records = true;
+  try {
+    tell_others(view(), kStopAndKeep);
+  } catch (const std::exception&) {
+    // they will find this process gone
+  }
+  leave();
 }
 
 /// The lowest lively rank of the lowest host that can be reached does it for all; those it knows are told.
@@ -153,13 +214,16 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   evidence.limit_s = me.limit_s;
   evidence.idle_s = job_idle_s(evidence);
   const double patience = patience_s(evidence);
-  const bool moves = patience > 0 || network_moves(evidence);
-  const bool over = me.limit_s > 0 && me.step_age_s >= slow_limit_s(me.limit_s, me.step_age_s,
-                                                                    static_cast<double>(me.entered - me.step_first),
-                                                                    static_cast<double>(me.step_calls));
+  const RankEvidence* held_by = evidence.idle_s >= me.limit_s ? held_up_by(evidence) : nullptr;
+  const bool moves = patience > 0 || network_moves(evidence) || held_by != nullptr;
+  const bool over =
+      held_by == nullptr && me.limit_s > 0 &&
+      me.step_age_s >= slow_limit_s(me.limit_s, me.step_age_s, static_cast<double>(me.entered - me.step_first),
+                                    static_cast<double>(me.step_calls));
   if (moves && !over) {
     alarmed = false;
     last_moved = Clock::now();
+    if (held_by != nullptr && !slow_told.exchange(true)) say_within(1, held_up_line(*held_by));
     // A process that is dead or stopped is not slow: the hang will be told with its name.
     // Nor is what stood still for half its limit: it will be told as hung, or move again.
     const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
@@ -169,33 +233,56 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
       const HangFinding finding = judge(evidence);
       if (finding.verdict == Verdict::slow_not_hung) {
         slow_told = true;
-        write_to_stderr(hang_report(evidence, finding));
+        say_within(1, hang_report(evidence, finding));
       }
     }
     postpone(std::clamp(patience, 1.0, 30.0));
     return;
   }
+  if (waits_for_first_host(now, me, evidence)) {
+    alarmed = false;
+    postpone(5);
+    return;
+  }
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
-  const bool aloud = holds_majority(now, evidence);
+  const bool aloud = speaks_for_job(now, evidence);
   if (ending.exchange(true)) return;  // another host was faster and has told it
   // A part of the job that is cut off leaves its records for `busbar diagnose --flight`.
   keep_records = !aloud;
-  report(now, evidence, judge(evidence), aloud);
-  tell_others(now, keep_records ? kStopAndKeep : kStop);
+  report(now, evidence, judge(evidence), aloud, keep_records ? kStopAndKeep : kStop);
   leave();
 }
 
-void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud) {
-  std::string text = hang_report(evidence, finding);
-  if (json) {
-    const std::string name =
-        aloud ? fmt::format("hang-{}.json", now.jobid) : fmt::format("hang-{}.{}.json", now.jobid, now.host);
-    const std::string path =
-        write_json(json(evidence, finding), aloud ? json_folder(now, evidence) : temporary_folder(), name);
-    text += path.empty() ? fmt::format("busbar: {} could not be written\n", name)
-                         : fmt::format("busbar: all of it: {}\n", path);
+/// Whoever waits is told first, the file comes last: it goes where the job's own files may hang.
+void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
+                            std::string_view tell) {
+  constexpr double kSpeak = 1, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
+  say_within(kSpeak, aloud ? hang_report(evidence, finding) : part_report(evidence, finding));
+  if (!json) {
+    tell_others(now, tell);
+    return;
   }
-  if (aloud) write_to_stderr(text);
+  const std::string name =
+      aloud ? fmt::format("hang-{}.json", now.jobid) : fmt::format("hang-{}.{}.json", now.jobid, now.host);
+  const auto path = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> written = path->get_future();
+  (void)done_within(0, [path, name, aloud, now, evidence, text = json(evidence, finding)] {
+    std::string at;
+    try {
+      if (aloud) at = write_private_file(text, json_folder(now, evidence), name);
+      if (at.empty()) at = write_private_file(text, temporary_folder(), name);
+    } catch (const std::exception&) {
+      at.clear();
+    }
+    path->set_value(std::move(at));
+  });
+  tell_others(now, tell);
+  const bool done = written.wait_for(std::chrono::duration<double>(kWrite)) == std::future_status::ready;
+  const std::string at = done ? written.get() : "";
+  if (!aloud && done) return;
+  say_within(kSpeak, !at.empty() ? fmt::format("busbar: all of it: {}\n", at)
+                     : done      ? fmt::format("busbar: {} could not be written\n", name)
+                                 : fmt::format("busbar: {} is not written: its file system does not answer\n", name));
 }
 
 void Watchdog::Impl::leave() {
@@ -207,11 +294,16 @@ void Watchdog::Impl::leave() {
   own->end(Ending::hung);
   // Aborting waits for libraries that may never answer.
   std::atomic<bool> aborted{false};
-  std::thread([this, &aborted] {
-    const std::lock_guard lock(mutex);
-    for (Backend* backend : backends) backend->abort();
-    aborted = true;
-  }).detach();
+  // This thread never returns from here, nor may the destructor before it: what the other one uses outlives it.
+  try {
+    std::thread([this, &aborted] {
+      const std::lock_guard lock(mutex);
+      for (Backend* backend : backends) backend->abort();
+      aborted = true;
+    }).detach();
+  } catch (const std::system_error&) {
+    aborted = true;  // without it, then
+  }
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (!keep_records) {
     // Of all: what is stopped the launcher lets go on, only to kill it before it can tidy up.
@@ -230,8 +322,13 @@ void Watchdog::Impl::wait_for_sigterm() {
   while (sigwait(&set, &number) != 0) {
   }
   if (stopping) return;
-  // leave() ends the process within two seconds, with its own code.
-  if (ending) std::this_thread::sleep_for(std::chrono::seconds(3));
+  // leave() ends the process within two seconds, with its own code. Else the record says at once why it ends: a
+  // launcher may follow with SIGKILL, and then its rank must not look like one that died before.
+  if (ending) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+  } else {
+    current_record()->end(Ending::signalled);
+  }
   terminated();
   const std::shared_ptr<FlightRecord> own = current_record();
   const bool forgotten = forget || is_at_its_end(own->state());
@@ -281,13 +378,14 @@ void Watchdog::Impl::terminated() {
   }
   // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
-  if (is_plain) {
-    const std::string text = hang_report(evidence, finding);
-    write_to_stderr(text.substr(0, text.find('\n') + 1));
-  } else {
-    report(now, evidence, finding, true);
-  }
   // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
+  if (!is_plain) {
+    report(now, evidence, finding, speaks_for_job(now, evidence) || now.unmet.empty(), kTold);
+    return;
+  }
+  const std::string text = hang_report(evidence, finding);
+  // The first host says it for those, too, that nobody could meet.
+  if (now.unmet.empty() || now.host_index() == 0) say_within(1, text.substr(0, text.find('\n') + 1));
   tell_others(now, kTold);
 }
 

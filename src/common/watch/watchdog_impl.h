@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <list>
 #include <memory>
@@ -35,18 +36,24 @@ struct Watchdog::Impl {
   void look_early();
   std::string handle(std::string_view request);
 
-  // A thread of its own, while it runs.
+  // The collector's thread.
+  void make_collector();
+  void investigate_once();
   void investigate();
+  void look_failed(const char* why);
   bool another_investigates(const JobView& view, const FlightState& me);
   void decide(const JobView& view, const FlightState& me, HangEvidence& evidence);
   void ask_ras_again();
-  void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud);
+  void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
+              std::string_view tell);
 
   // The end.
   void wait_for_sigterm();
   void terminated();
   [[noreturn]] void leave();
 
+  PeerAddress listen_at(const std::string& ip);
+  PeerAddress nowhere();
   std::shared_ptr<FlightRecord> current_record();
   JobView view();
   void postpone(double seconds);
@@ -55,6 +62,8 @@ struct Watchdog::Impl {
   std::string command;
   std::atomic<double> timeout_s;
   sigset_t mask_before{};
+  std::string warning;     ///< of the main thread, as the next
+  std::string listens_at;  ///< its address
 
   std::mutex mutex;                      ///< over what follows
   std::shared_ptr<FlightRecord> record;  ///< written by the main thread, which needs no lock to read the pointer
@@ -78,6 +87,9 @@ struct Watchdog::Impl {
   std::atomic<bool> ending{false};  ///< the verdict is spoken: a launcher's SIGTERM only hastens what is under way
   std::atomic<bool> leaving{false};
   std::atomic<bool> stopping{false};
+  int failed_looks = 0;  ///< in a row
+  std::mutex collector_mutex;
+  std::condition_variable wake_collector;  ///< `investigating` or `stopping` was set
   std::thread collector;
   std::thread sigterm_thread;
   std::thread leaver;                  ///< of the server's thread: ends the process because another one told it to

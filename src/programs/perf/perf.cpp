@@ -112,6 +112,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   }
 
   Reporter reporter(job.is_root(), info, plan);
+  if (job.is_root()) job.watchdog().begin(Phase::output, "opening the results");
   on_process0(world, [&] { reporter.begin(); });
   job.begin(Phase::allocating, "allocating buffers");
   Totals totals;
@@ -131,6 +132,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
   const ExitCode code = verdict(summary);
+  if (job.is_root()) job.watchdog().begin(Phase::output, "writing the results");
   reporter.end(summary, code);
   return job.agreed_code(code, reporter.table_complete());
 }

@@ -1,0 +1,73 @@
+#include "common/watch/meeting.h"
+
+#include "common/base/text.h"
+#include "common/watch/peer_client.h"
+#include "common/watch/peer_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+namespace busbar {
+namespace {
+
+const std::string& name_of(const JobView& view, int host) { return view.peers[view.hosts[host].front()].host; }
+
+}  // namespace
+
+std::vector<int> hosts_to_meet(const JobView& view, int host) {
+  constexpr int kFirst = 8;
+  const int n = static_cast<int>(view.hosts.size());
+  std::set<int> wanted;
+  for (int h = 0; h < (host == 0 ? n : std::min(kFirst, n)); ++h) wanted.insert(h);
+  for (int distance = 1; distance < n; distance *= 2) {
+    wanted.insert((host + distance) % n);
+    wanted.insert((host - distance + n) % n);
+  }
+  wanted.erase(host);
+  return {wanted.begin(), wanted.end()};
+}
+
+std::vector<Unmet> try_to_meet(const JobView& view, std::chrono::milliseconds limit) {
+  const int own = view.host_index();
+  if (view.hosts.size() < 2 || view.hosts[own].front() != view.rank) return {};
+  const std::vector<int> tried = hosts_to_meet(view, own);
+  std::vector<PeerAddress> peers;
+  for (const int host : tried) peers.push_back(view.peers[view.hosts[host].front()]);
+  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kPing, limit);
+  std::vector<Unmet> unmet;
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const bool met = replies[i].result == PeerProbe::Result::ok || replies[i].connected;
+    if (!met) unmet.push_back({own, tried[i], replies[i].text});
+  }
+  return unmet;
+}
+
+std::vector<bool> met_hosts(const JobView& view) {
+  const int own = view.host_index();
+  std::vector<bool> met(view.hosts.size(), true);
+  if (view.unmet.empty()) return met;
+  const std::vector<int> tried = hosts_to_meet(view, own);
+  for (const Unmet& pair : view.unmet) {
+    const bool tried_from_here = std::binary_search(tried.begin(), tried.end(), pair.to);
+    if (pair.from == own || !tried_from_here) met[pair.to] = false;
+  }
+  met[own] = true;
+  return met;
+}
+
+std::string meeting_remark(const JobView& view) {
+  if (view.unmet.empty()) return {};
+  std::set<int> apart;
+  for (const Unmet& pair : view.unmet) apart.insert({pair.from, pair.to});
+  const Unmet& first = view.unmet.front();
+  return fmt::format(
+      "watchers: between {} of {} hosts no connection comes about ({} to {} at {}: {}); of a hang each part of the job "
+      "will tell what it knows, and all of it: busbar diagnose --flight /dev/shm, on every host",
+      apart.size(), view.hosts.size(), name_of(view, first.from), name_of(view, first.to),
+      view.peers[view.hosts[first.to].front()].ip, first.why);
+}
+
+}  // namespace busbar

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "common/watch/peer_address.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+// Whether the watchers of a job can talk at all. A firewall, a network policy or a rail of its own lets MPI pass and
+// not them; found out at the start it is one line, found out in a hang it is a wrong culprit.
+
+inline constexpr std::chrono::milliseconds kMeetingLimit{2000};  ///< for who answers nothing; all others take a moment
+
+/// The hosts that a host tries when the job begins, by their places in JobView::hosts: host 0, which collects, all of
+/// them; any other the first few, whom it will alarm, and those at distances of 1, 2, 4, ...: O(N log N) in all.
+std::vector<int> hosts_to_meet(const JobView& view, int host);
+
+/// Those of them that this host cannot connect to; its first process tries, all others find nothing. One whose system
+/// takes the connection is met, however busy its processes are.
+std::vector<Unmet> try_to_meet(const JobView& view, std::chrono::milliseconds limit = kMeetingLimit);
+
+/// Of every host, whether this one may blame it for its silence: it was reached when the job began, or where it was not
+/// tried from here, by all that tried. True of its own.
+std::vector<bool> met_hosts(const JobView& view);
+
+/// What the header says of watchers that cannot meet; empty where all can.
+std::string meeting_remark(const JobView& view);
+
+}  // namespace busbar
