@@ -33,6 +33,9 @@ class Fault:
     limit_s: float = LIMIT_S
     verdicts: tuple = ()  # any of them is right; none: no verdict may be given but that it is slow
     message: str = ""  # must be in an error of busbar's instead
+    header: str = ""  # must be in the header
+    part: str = ""  # must be in the line of a part of the job that does not speak for it
+    nobody: bool = False  # may be blamed
     keeps: tuple = ()  # hosts on which nobody is left who could remove the records
     ranks: tuple = ()
     blamed_hosts: tuple = ()
@@ -110,6 +113,41 @@ def busy(rank, kind):
     return ("--inject", f"rank={rank},op=12,kind={kind}")
 
 
+# The ports that MPI gets of the range, as where a firewall knows those of the cluster's MPI alone.
+MPI_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "1000",
+             "OMPI_MCA_oob_tcp_dynamic_ipv4_ports": "21000-21999"}
+
+
+def firewalls(*hosts):
+    """Where MPI passes, and what else listens is not reached."""
+    def put_up(cluster):
+        for host in hosts or cluster.hosts:
+            vcluster("firewall", host, "20000-21999")
+    return put_up
+
+
+def isolated_second_nic(cluster):
+    """MPI is told eth0, the watchers by the same word the rail; eth1 leads nowhere."""
+    for host in cluster.hosts:
+        vcluster("nic", host)
+        vcluster("nic_block", host, "eth1")
+
+
+def stop_all(seconds):
+    """As a scheduler suspends a job; its daemons go on."""
+    def inject(cluster):
+        for how in (signal.SIGSTOP, signal.SIGCONT):
+            for pid, _ in cluster.all_ranks():
+                kill(pid, how)
+            time.sleep(seconds if how == signal.SIGSTOP else 0)
+    return inject
+
+
+def stop_reading(seconds):
+    """As a pager in which somebody reads: what rank 0 prints stays in the pipe."""
+    return lambda cluster: cluster.job.pause_output(seconds)
+
+
 NODE2 = ("node2",)
 FAULTS = [
     # The default's own limit: with 6 s a machine that stands still for 6 s is not a false alarm.
@@ -182,5 +220,23 @@ FAULTS = [
     Fault("tiny_shm", "/dev/shm of 8 KiB on one host", before=command("shm", "node2", "8k"), options=SHORT, codes=(0,)),
     Fault("full_shm_stop", "/dev/shm full on one host, a rank there stopped", stop(5),
           before=command("shm", "node2", "full"), verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
+    Fault("firewall_all", "watchers firewalled on all hosts, a rank late", env=MPI_PORTS, before=firewalls(),
+          options=(*BRIEF, *busy(5, "late:60s")), verdicts=("UNKNOWN",), nobody=True, keeps=("node1", "node2", "node3"),
+          header="no connection comes about"),
+    Fault("firewall_all_stop_0", "watchers firewalled on all hosts, rank 0 stopped", stop(0), env=MPI_PORTS,
+          before=firewalls(), verdicts=("PROCESS_STOPPED",), ranks=(0,), blamed_hosts=("node0",),
+          keeps=("node1", "node2", "node3"), header="no connection comes about"),
+    Fault("firewall_one_host", "watchers firewalled on one host, a rank there stopped", stop(5), env=MPI_PORTS,
+          before=firewalls("node2"), verdicts=("UNKNOWN",), nobody=True, keeps=NODE2, header="no connection comes about",
+          part="PROCESS_STOPPED: rank 5 on node2"),
+    Fault("isolated_second_nic", "the interface named for watchers leads nowhere, a rank stopped", stop(5),
+          before=isolated_second_nic, env={"NCCL_SOCKET_IFNAME": "eth1", "OMPI_MCA_btl_tcp_if_include": "",
+                                           "OMPI_MCA_oob_tcp_if_include": ""},
+          verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
+    Fault("stop_whole_job_60s_then_cont", "all ranks stopped for 60 s, then continued", stop_all(60), options=SHORT,
+          limit_s=30, codes=(0,), wait_s=120),
+    Fault("rank0_output_stalls_60s", "nobody reads what rank 0 prints for 60 s",
+          stop_reading(60), options=("-b", "1K", "-e", "1K", "-n", "1", "-w", "0", "-c", "0", "-N", "4000"),
+          codes=(0,), verdicts=(), wait_s=180),
 ]
 BY_NAME = {fault.name: fault for fault in FAULTS}

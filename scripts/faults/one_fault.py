@@ -82,6 +82,7 @@ def start(cluster, fault, build, result):
         job.wait(0)
         result["did_not_start"] = [line for _, line in job.lines][-30:]
         return None
+    cluster.job = job
     result["start_s"] = round(time.monotonic() - job.begun, 1)
     return job
 
@@ -90,6 +91,10 @@ def judge(fault, result):
     """What is not as it must be."""
     wrong = []
     verdict = result["verdict"]
+    if fault.header and not any(fault.header in line for line in result["header"]):
+        wrong.append(f"no {fault.header!r} in the header")
+    if fault.part and not any(fault.part in line for line in result["parts"]):
+        wrong.append(f"no part says {fault.part!r}")
     if fault.message and not any(fault.message in line for line in result["errors"]):
         wrong.append(f"no error with {fault.message!r}")
     if fault.quiet():
@@ -101,6 +106,8 @@ def judge(fault, result):
     elif verdict not in fault.verdicts:
         wrong.append(f"{verdict or 'no verdict'} instead of {' or '.join(fault.verdicts)}")
     else:
+        if fault.nobody and (result["ranks"] or result["hosts"]):
+            wrong.append(f"blames {result['ranks']} {result['hosts']}")
         if fault.ranks and sorted(result["ranks"]) != sorted(fault.ranks):
             wrong.append(f"ranks {result['ranks']} instead of {list(fault.ranks)}")
         if fault.blamed_hosts and sorted(result["hosts"]) != sorted(fault.blamed_hosts):
@@ -163,7 +170,7 @@ def run(fault, launcher, build):
     if result["records"]:
         flight = records_tell(cluster, busbar)
         result["flight"] = flight
-        if result["verdict"] in (None, "UNKNOWN") and not fault.quiet() and flight:
+        if result["verdict"] in (None, "UNKNOWN") and not fault.quiet() and not fault.nobody and flight:
             result.update({key: flight.get(key, []) for key in FINDING}, by="--flight")
     # Records stay where somebody else ended the job, for `busbar diagnose --flight`; all else goes.
     by_others = result["code"] not in (0, 4)
@@ -172,6 +179,8 @@ def run(fault, launcher, build):
     result["errors"] = [line for _, line in job.lines if line.startswith("busbar: error")]
     if fault.message and result["errors"]:
         result["by"] = "error"
+    result["header"] = [line for _, line in job.out if line.startswith("# ")]
+    result["parts"] = [line for _, line in job.lines if re.match(r"busbar: \w+, as \d+ of", line)]
     result["wrong"] = judge(fault, result)
     result["said"] = said["lines"] if said else []
     result["output"] = [line for _, line in job.lines][-60:]
