@@ -252,3 +252,18 @@ TEST_CASE("a collector asks a host's next rank where the first does not answer",
   CHECK(is_mute(evidence.hosts[3]));
   CHECK(asked == 1);
 }
+
+TEST_CASE("of the hosts before it each asks few, and one of them is its neighbour", "[watch_limits]") {
+  const auto asked = [](int own) {
+    std::vector<std::string> names;
+    for (int host = 0; host < 512; ++host) names.insert(names.end(), 8, "node" + std::to_string(host));
+    std::vector<int> ranks;
+    for (const PeerAddress& peer : those_before(view_of(names, 8 * own))) ranks.push_back(peer.rank);
+    return ranks;
+  };
+  CHECK(asked(0).empty());
+  CHECK(asked(1) == std::vector<int>{0, 1, 2, 3});
+  CHECK(asked(8).size() == 32);
+  CHECK(asked(9) == std::vector<int>{0, 1, 64, 56, 40, 8});
+  CHECK(asked(511).size() == 2 + 9);
+}

@@ -140,24 +140,24 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   return evidence;
 }
 
-namespace {
-
-/// Some processes of the hosts that stand before this one.
 std::vector<PeerAddress> those_before(const JobView& view) {
-  constexpr std::size_t kCandidates = 8;
-  constexpr std::size_t kMostPerHost = 4;
-  std::vector<PeerAddress> peers;
+  constexpr int kFew = 8;
   const std::vector<bool> met = met_hosts(view);
-  const std::size_t known = view.hosts.size();  // none before the addresses are exchanged
-  for (std::size_t h = 0; h < std::min({known, static_cast<std::size_t>(view.host_index()), kCandidates}); ++h) {
-    if (!met[h]) continue;
-    const std::vector<int>& ranks = view.hosts[h];
-    for (std::size_t i = 0; i < std::min(ranks.size(), kMostPerHost); ++i) peers.push_back(view.peers[ranks[i]]);
+  const int own = view.hosts.empty() ? 0 : view.host_index();  // nobody before the addresses are exchanged
+  std::vector<PeerAddress> peers;
+  const auto add = [&](int host, std::size_t most) {
+    if (!met[host]) return;
+    const std::vector<int>& ranks = view.hosts[host];
+    for (std::size_t i = 0; i < std::min(ranks.size(), most); ++i) peers.push_back(view.peers[ranks[i]]);
+  };
+  if (own <= kFew) {
+    for (int host = 0; host < own; ++host) add(host, 4);
+    return peers;
   }
+  add(0, 2);
+  for (int distance = 1; distance < own; distance *= 2) add(own - distance, 1);
   return peers;
 }
-
-}  // namespace
 
 std::optional<std::string> alarm_others(const JobView& view, int speaker) {
   const std::vector<PeerAddress> peers = speaker != view.rank ? std::vector{view.peers[speaker]} : those_before(view);

@@ -16,6 +16,11 @@ namespace busbar {
 /// other in between. Hosts that do not answer through any of their processes are unreached. Any thread; blocks.
 HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile);
 
+/// Some processes of the hosts that stand before this one, of which it was met: of many hosts the first and those at
+/// distances of 1, 2, 4, ..., so that the lowest that is there is all alone in finding nobody, and all hosts together
+/// ask O(N log N) when a job of thousands is ended.
+std::vector<PeerAddress> those_before(const JobView& view);
+
 /// Tells those who should collect before this process: the host's speaker, or where this is it, the hosts that stand
 /// before it in the job. What the first of them that is there answers; nothing where nobody is.
 std::optional<std::string> alarm_others(const JobView& view, int speaker);
