@@ -608,6 +608,24 @@ TEST_CASE("what the launcher ends after a rank was killed is not to blame", "[ju
   CHECK_FALSE(has_line(judge(job).evidence, "ended from outside"));
 }
 
+TEST_CASE("beside a host whose ranks are all dead, one that the launcher killed late is not to blame",
+          "[judge][terminated]") {
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& rank) {
+    rank.flight.idle_s = 1;
+    rank.flight.ending = Ending::signalled;
+  });
+  for (const int rank : {1, 4, 5}) {
+    kill_rank(rank_of(job, rank), rank == 1 ? 0.6 : 1.2);
+    rank_of(job, rank).flight.ending = Ending::none;
+  }
+  check(job, Verdict::process_dead, {4, 5}, {"node2"});
+  rank_of(job, 5).process = {ProcessState::Life::alive, 'S', ""};  // of two hosts with survivors both may be
+  rank_of(job, 5).flight.ending = Ending::signalled;
+  check(job, Verdict::process_dead, {1, 4}, {"node0", "node2"});
+}
+
 TEST_CASE("a rank that ended its job because its arguments did not match is named with them", "[judge][terminated]") {
   HangEvidence job = stuck_job(8, 2);
   job.occasion = Occasion::terminated;

@@ -126,6 +126,24 @@ Seen first_lost(const Seen& lost) {
   return silent.empty() ? first : silent;
 }
 
+/// A launcher that has lost a host ends all others, and kills at once who does not end on its first signal: beside a
+/// host of which nobody is left, a rank whose neighbour got that signal is one of those.
+Seen without_killed_late(const Scene& scene, const Seen& dead) {
+  if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return dead;
+  std::set<const HostEvidence*> alive, signalled;
+  for (const SeenRank& seen : scene.ranks) {
+    if (seen.condition != Condition::lost) alive.insert(seen.host);
+    if (seen.flight->ending == Ending::signalled) signalled.insert(seen.host);
+  }
+  Seen first;
+  bool any_host_empty = false;
+  for (const SeenRank* seen : dead) {
+    any_host_empty = any_host_empty || !alive.contains(seen->host);
+    if (!signalled.contains(seen->host)) first.push_back(seen);
+  }
+  return any_host_empty ? first : dead;
+}
+
 }  // namespace
 
 bool died_of_mismatch(const Scene& scene) {
@@ -142,7 +160,7 @@ std::optional<Ruling> find_dead(const Scene& scene) {
     const std::optional<Ruling> emptied = find_emptied_hosts(scene);
     return emptied ? emptied : find_dead_launcher(scene);
   }
-  const Seen dead = first_lost(lost);
+  const Seen dead = without_killed_late(scene, first_lost(lost));
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
   blame(ruling, dead);
