@@ -82,8 +82,10 @@ TEST_CASE("whom this host reached it may blame, whom it did not, or others did n
   view = job_of(512, 2 * 300);
   view.unmet = {{0, 100, "no connection"}};  // not tried from 300: nobody knows of a way
   CHECK_FALSE(met_hosts(view)[100]);
+  CHECK(can_be_asked(view));
   view.unmet = {{0, 300, "no connection"}};
   CHECK(met_hosts(view)[300]);
+  CHECK_FALSE(can_be_asked(view));  // it asks the others itself, then
 }
 
 TEST_CASE("the header names a pair of hosts, the reason and the way to the truth", "[meeting]") {

@@ -176,10 +176,7 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
 }
 
 bool another_host_speaks(const JobView& view) {
-  // One that cannot ask this host cannot speak for it.
-  const int own = view.host_index();
-  if (std::ranges::any_of(view.unmet, [&](const Unmet& pair) { return pair.from == 0 && pair.to == own; }))
-    return false;
+  if (!can_be_asked(view)) return false;
   const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, milliseconds(150));
   return std::any_of(replies.begin(), replies.end(),
                      [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });

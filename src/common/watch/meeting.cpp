@@ -58,6 +58,12 @@ std::vector<bool> met_hosts(const JobView& view) {
   return met;
 }
 
+bool can_be_asked(const JobView& view) {
+  const int own = view.host_index();
+  return std::none_of(view.unmet.begin(), view.unmet.end(),
+                      [&](const Unmet& pair) { return pair.from == 0 && pair.to == own; });
+}
+
 std::string meeting_remark(const JobView& view) {
   if (view.unmet.empty()) return {};
   std::set<int> apart;

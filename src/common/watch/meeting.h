@@ -25,6 +25,9 @@ std::vector<Unmet> try_to_meet(const JobView& view, std::chrono::milliseconds li
 /// tried from here, by all that tried. True of its own.
 std::vector<bool> met_hosts(const JobView& view);
 
+/// Whether the first host can ask this one; one that cannot does not know what to say of it.
+bool can_be_asked(const JobView& view);
+
 /// What the header says of watchers that cannot meet; empty where all can.
 std::string meeting_remark(const JobView& view);
 

@@ -188,7 +188,7 @@ bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState&
     if (waits) postpone(1);
     return waits;
   }
-  if (reader == now.rank && now.host_index() == 0) return false;
+  if (reader == now.rank && (now.host_index() == 0 || !can_be_asked(now))) return false;
   const std::optional<std::string> answer = alarm_others(now, reader);
   if (!answer) return false;
   if (*answer == kMoves) deferred = Clock::time_point{};
@@ -341,6 +341,8 @@ void Watchdog::Impl::wait_for_sigterm() {
   std::signal(SIGTERM, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   kill(getpid(), SIGTERM);
+  // As the first process of a container it is spared what it does not handle.
+  _exit(128 + SIGTERM);
 }
 
 /// A launcher that ends the job gives about a second before SIGKILL.
