@@ -6,6 +6,7 @@
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -67,6 +68,32 @@ TEST_CASE("a hang is explained by a report of the launch's own hosts", "[accept]
   CHECK(own.ranks == std::vector{5});
   CHECK(own.hosts == std::vector<std::string>{"node2"});
   CHECK(own.exit_code == 4);
+}
+
+TEST_CASE("nobody's hang report is believed by accident, and none blocks", "[accept]") {
+  const OwnFolder folder;
+  const fs::file_time_type now = fs::file_time_type::clock::now();
+  const FailedLaunch launch{.timeout_s = 60, .started = now, .hosts = {"node0", "node1", "node2", "node3"}};
+  const ChildResult child{.exit_code = 4, .out = {}, .err = "mpirun: a process returned 4\n"};
+
+  REQUIRE(::mkfifo("hang-fifo.json", 0666) == 0);
+  write_report(stuck_job(8, 2), 5, "elsewhere", now + std::chrono::seconds(20));
+  fs::create_symlink("elsewhere", "hang-link.json");
+  CHECK(explain_failure(child, launch).verdict == "CRASH");
+
+  HangEvidence of_nobody = stuck_job(8, 2);
+  of_nobody.host_of_rank.clear();
+  write_report(of_nobody, 5, "hang-nobody.json", now + std::chrono::seconds(20));
+  CHECK(explain_failure(child, launch).verdict == "CRASH");
+
+  write_report(stuck_job(8, 2), 5, "hang-unknown.json", now + std::chrono::seconds(20));
+  CHECK(explain_failure(child, {.timeout_s = 60, .started = now, .hosts = {}}).verdict == "CRASH");
+  CHECK(explain_failure(child, launch).verdict == "PROCESS_STOPPED");
+  if (::chown("hang-unknown.json", 4242, 4242) == 0) {
+    CHECK(explain_failure(child, launch).verdict == "CRASH");
+  } else {
+    WARN("not tested: only root may give a file away");
+  }
 }
 
 TEST_CASE("a hang report that the launch names is its own, whatever its hosts are called", "[accept]") {

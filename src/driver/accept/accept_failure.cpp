@@ -1,6 +1,7 @@
 #include "driver/accept/accept_failure.h"
 
 #include "common/base/error.h"
+#include "common/base/input_limits.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
@@ -8,6 +9,8 @@
 #include "driver/compare/launch_rounds.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -107,6 +110,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A file that this user wrote, of a size that is read: anybody may leave links, pipes and texts in a folder that all
+/// share.
+bool is_own_file(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+         static_cast<std::uint64_t>(status.st_size) <= kMostFileBytes;
+}
+
 /// The hang reports that were written since the launch began, the newest first.
 std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
   std::multimap<fs::file_time_type, fs::path, std::greater<>> reports;
@@ -116,7 +127,7 @@ std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
     std::error_code failed;
     for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
       const std::string name = at->path().filename().string();
-      if (!name.starts_with("hang-") || !name.ends_with(".json")) continue;
+      if (!name.starts_with("hang-") || !name.ends_with(".json") || !is_own_file(at->path())) continue;
       const fs::file_time_type time = at->last_write_time(failed);
       if (!failed && time >= earliest) reports.emplace(time, at->path());
     }
@@ -128,7 +139,7 @@ std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
 
 /// Another job of this user may write its report at the same time and place.
 bool is_of_launch(const HangEvidence& evidence, const std::vector<std::string>& hosts) {
-  return hosts.empty() ||
+  return !evidence.host_of_rank.empty() &&
          std::ranges::all_of(evidence.host_of_rank, [&](const std::string& host) { return contains(hosts, host); });
 }
 
