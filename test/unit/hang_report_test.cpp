@@ -72,26 +72,26 @@ TEST_CASE("before the hosts are known the report does not count them", "[hang_re
 TEST_CASE("the report of a host that does not answer, word for word", "[hang_report]") {
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 2, Silence::no_answer, "no answer from rank 4 at 198.18.7.3");
-  CHECK(
-      report(job) ==
-      "busbar: hang: HOST_UNREACHABLE: host node2 (ranks 4,5) does not answer: no answer from rank 4 at 198.18.7.3; 6 "
-      "ranks wait for it in all_reduce #412, 64 MiB float sum\n"
-      "busbar:   job job1: 8 ranks on 4 hosts, 3 of them reached; nothing has advanced for 31 s; the limit is 30 s; "
-      "told by rank 0 on node0\n"
-      "busbar:   to blame:\n"
-      "busbar:     2 ranks (4,5) on host node2\n"
-      "busbar:   what the ranks were doing:\n"
-      "busbar:     6 ranks (0-3,6,7): inside all_reduce #412, 64 MiB float sum, timed loop\n"
-      "busbar:     2 ranks (4,5): not heard from\n"
-      "busbar:   evidence:\n"
-      "busbar:     node2: no answer from rank 4 at 198.18.7.3\n"
-      "busbar:   missing:\n"
-      "busbar:     node2 was not reached: no answer from rank 4 at 198.18.7.3\n"
-      "busbar:     no record of ranks 4,5 came\n"
-      "busbar:   try next:\n"
-      "busbar:     ping -c 3 node2\n"
-      "busbar:     ssh node2 'ip -s link; ip route; dmesg -T | tail'\n"
-      "busbar:     on each host that did not answer: busbar diagnose --flight /dev/shm\n");
+  CHECK(report(job) ==
+        "busbar: hang: HOST_UNREACHABLE: host node2 (ranks 4,5) is dead, cut off or paused: no answer from rank 4 at "
+        "198.18.7.3; 6 "
+        "ranks wait for it in all_reduce #412, 64 MiB float sum\n"
+        "busbar:   job job1: 8 ranks on 4 hosts, 3 of them reached; nothing has advanced for 31 s; the limit is 30 s; "
+        "told by rank 0 on node0\n"
+        "busbar:   to blame:\n"
+        "busbar:     2 ranks (4,5) on host node2\n"
+        "busbar:   what the ranks were doing:\n"
+        "busbar:     6 ranks (0-3,6,7): inside all_reduce #412, 64 MiB float sum, timed loop\n"
+        "busbar:     2 ranks (4,5): not heard from\n"
+        "busbar:   evidence:\n"
+        "busbar:     node2: no answer from rank 4 at 198.18.7.3\n"
+        "busbar:   missing:\n"
+        "busbar:     node2 was not reached: no answer from rank 4 at 198.18.7.3\n"
+        "busbar:     no record of ranks 4,5 came\n"
+        "busbar:   try next:\n"
+        "busbar:     ping -c 3 node2\n"
+        "busbar:     ssh node2 'ip -s link; ip route; dmesg -T | tail'\n"
+        "busbar:     on each host that did not answer: busbar diagnose --flight /dev/shm\n");
 }
 
 TEST_CASE("on one host nobody needs ssh", "[hang_report]") {

@@ -182,7 +182,7 @@ TEST_CASE("a host that does not answer is blamed, its ranks are not heard from, 
   lose_host(job, 2, Silence::no_answer, "no answer from rank 8 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {8, 9, 10, 11}, {"node2"});
   const HangFinding finding = judge(job);
-  CHECK_THAT(finding.sentence, Contains("host node2 (ranks 8-11) does not answer: no answer from rank 8") &&
+  CHECK_THAT(finding.sentence, Contains("host node2 (ranks 8-11) is dead, cut off or paused: no answer from rank 8") &&
                                    Contains("12 ranks wait for it in all_reduce #412"));
   REQUIRE(finding.groups.size() == 2);
   CHECK(finding.groups[1].doing == "not heard from");

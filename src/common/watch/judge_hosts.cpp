@@ -220,13 +220,16 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
   }
   ruling.hosts.insert(names.begin(), names.end());
   if (names.size() == 1) {
-    ruling.sentence = fmt::format("host {} does not answer: {}", host_and_ranks(scene, names.front()), first_reason);
-    if (is_mute(*silent.front())) ruling.sentence += "; its network works, its processes are stopped or get no CPU";
+    const bool mute = is_mute(*silent.front());
+    ruling.sentence = fmt::format("host {} {}: {}", host_and_ranks(scene, names.front()),
+                                  mute ? "does not answer" : "is dead, cut off or paused", first_reason);
+    if (mute) ruling.sentence += "; its network works, its processes are stopped or get no CPU";
   } else {
     constexpr std::size_t kFew = 4;
     const std::vector<std::string> some(names.begin(),
                                         names.begin() + static_cast<std::ptrdiff_t>(std::min(kFew, names.size())));
-    ruling.sentence = fmt::format("{} of {} hosts do not answer: {}{}", names.size(), scene.evidence->hosts.size(),
+    ruling.sentence = fmt::format("{} of {} hosts {}: {}{}", names.size(), scene.evidence->hosts.size(),
+                                  is_mute(*silent.front()) ? "do not answer" : "are dead, cut off or paused",
                                   fmt::join(some, ", "), names.size() > kFew ? ", ..." : "");
   }
   const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
