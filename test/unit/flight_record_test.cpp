@@ -466,6 +466,16 @@ TEST_CASE("the records of a job are read in the order of ranks, others and forei
   CHECK(read_flights(folders, "").size() == 3);
 }
 
+TEST_CASE("of a named job only this user's records are evidence, for root too", "[flight_record]") {
+  const TempDir folder;
+  const FlightRecord record(kOwner, folder.path());
+  const std::vector<std::filesystem::path> folders{folder.path()};
+  CHECK(read_flights(folders, kOwner.jobid).size() == 1);
+  if (chown(record.path().c_str(), 12345, static_cast<gid_t>(-1)) != 0) return;  // not root
+  CHECK(read_flights(folders, kOwner.jobid).empty());
+  CHECK(read_flights(folders, "").size() == 1);  // for who asks for a folder's
+}
+
 TEST_CASE("only this user's dead records that are older than a day are removed", "[flight_record]") {
   const TempDir folder;
   char host[256]{};
