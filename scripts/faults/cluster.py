@@ -110,20 +110,15 @@ class Job:
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         errors="replace")
         self.out = []
-        self.paused_until = 0
         self.readers = [threading.Thread(target=self.read, args=(self.process.stdout, self.out), daemon=True),
                         threading.Thread(target=self.read, args=(self.process.stderr, self.lines), daemon=True)]
         for reader in self.readers:
             reader.start()
 
-    def read(self, stream, lines):
+    @staticmethod
+    def read(stream, lines):
         for line in stream:
             lines.append((time.monotonic(), line.rstrip("\n")))
-            while lines is self.out and time.monotonic() < self.paused_until:
-                time.sleep(0.1)
-
-    def pause_output(self, seconds):
-        self.paused_until = time.monotonic() + seconds
 
     def ended(self):
         return self.process.poll() is not None

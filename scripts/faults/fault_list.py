@@ -33,8 +33,10 @@ class Fault:
     limit_s: float = LIMIT_S
     verdicts: tuple = ()  # any of them is right; none: no verdict may be given but that it is slow
     message: str = ""  # must be in an error of busbar's instead
+    launchers: tuple = ("mpirun", "salloc", "srun")
+    wrap: str = ""  # how the launcher starts the program
+    stall_s: float = 0  # for so long nobody reads the pipe of INTO_PIPE
     header: str = ""  # must be in the header
-    part: str = ""  # must be in the line of a part of the job that does not speak for it
     nobody: bool = False  # may be blamed
     keeps: tuple = ()  # hosts on which nobody is left who could remove the records
     ranks: tuple = ()
@@ -114,6 +116,7 @@ def busy(rank, kind):
 
 
 # The ports that MPI gets of the range, as where a firewall knows those of the cluster's MPI alone.
+# Slurm's own are not among them.
 MPI_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "1000",
              "OMPI_MCA_oob_tcp_dynamic_ipv4_ports": "21000-21999"}
 
@@ -143,11 +146,18 @@ def stop_all(seconds):
     return inject
 
 
-def stop_reading(seconds):
-    """As a pager in which somebody reads: what rank 0 prints stays in the pipe."""
-    return lambda cluster: cluster.job.pause_output(seconds)
+def terminate(cluster):
+    for pid in cluster.pids("node0", "mpirun"):
+        kill(pid, signal.SIGTERM)
 
 
+# What stands between the launcher and the program: a shell's words; "$@" is the program.
+OWN_PIDS = 'exec unshare --pid --fork --kill-child --mount-proc "$@"'
+OWN_SHM = """exec unshare --mount sh -c 'mount -t tmpfs shm /dev/shm && exec "$@"' sh "$@\""""
+INTO_PIPE = '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || exec >pipe; exec "$@"'
+
+
+BEHIND_FIREWALLS = {"env": MPI_PORTS, "launchers": ("mpirun",)}
 NODE2 = ("node2",)
 FAULTS = [
     # The default's own limit: with 6 s a machine that stands still for 6 s is not a false alarm.
@@ -220,23 +230,38 @@ FAULTS = [
     Fault("tiny_shm", "/dev/shm of 8 KiB on one host", before=command("shm", "node2", "8k"), options=SHORT, codes=(0,)),
     Fault("full_shm_stop", "/dev/shm full on one host, a rank there stopped", stop(5),
           before=command("shm", "node2", "full"), verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
-    Fault("firewall_all", "watchers firewalled on all hosts, a rank late", env=MPI_PORTS, before=firewalls(),
+    Fault("firewall_all", "watchers firewalled on all hosts, a rank late",
+          **BEHIND_FIREWALLS, before=firewalls(),
           options=(*BRIEF, *busy(5, "late:60s")), verdicts=("UNKNOWN",), nobody=True, keeps=("node1", "node2", "node3"),
           header="no connection comes about"),
-    Fault("firewall_all_stop_0", "watchers firewalled on all hosts, rank 0 stopped", stop(0), env=MPI_PORTS,
+    Fault("firewall_all_stop_0", "watchers firewalled on all hosts, rank 0 stopped", stop(0),
+          **BEHIND_FIREWALLS,
           before=firewalls(), verdicts=("PROCESS_STOPPED",), ranks=(0,), blamed_hosts=("node0",),
           keeps=("node1", "node2", "node3"), header="no connection comes about"),
-    Fault("firewall_one_host", "watchers firewalled on one host, a rank there stopped", stop(5), env=MPI_PORTS,
-          before=firewalls("node2"), verdicts=("UNKNOWN",), nobody=True, keeps=NODE2, header="no connection comes about",
-          part="PROCESS_STOPPED: rank 5 on node2"),
+    # It can ask the others, who cannot ask it.
+    Fault("firewall_one_host", "watchers firewalled on one host, a rank there stopped", stop(5),
+          **BEHIND_FIREWALLS,
+          before=firewalls("node2"), verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2, keeps=NODE2,
+          header="no connection comes about"),
     Fault("isolated_second_nic", "the interface named for watchers leads nowhere, a rank stopped", stop(5),
-          before=isolated_second_nic, env={"NCCL_SOCKET_IFNAME": "eth1", "OMPI_MCA_btl_tcp_if_include": "",
-                                           "OMPI_MCA_oob_tcp_if_include": ""},
+          before=isolated_second_nic, env={"NCCL_SOCKET_IFNAME": "eth1", "OMPI_MCA_btl_tcp_if_include": "none",
+                                           "OMPI_MCA_oob_tcp_if_include": "none",
+                                           "OMPI_MCA_btl_tcp_if_exclude": "127.0.0.1/8,eth1",
+                                           "OMPI_MCA_oob_tcp_if_exclude": "eth1"},
           verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
     Fault("stop_whole_job_60s_then_cont", "all ranks stopped for 60 s, then continued", stop_all(60), options=SHORT,
           limit_s=30, codes=(0,), wait_s=120),
-    Fault("rank0_output_stalls_60s", "nobody reads what rank 0 prints for 60 s",
-          stop_reading(60), options=("-b", "1K", "-e", "1K", "-n", "1", "-w", "0", "-c", "0", "-N", "4000"),
-          codes=(0,), verdicts=(), wait_s=180),
+    # As a pager in which somebody reads: what rank 0 prints stays in the pipe.
+    Fault("rank0_output_stalls_60s", "nobody reads what rank 0 prints for 60 s", wrap=INTO_PIPE, stall_s=60,
+          options=("-b", "1K", "-e", "1K", "-n", "1", "-w", "0", "-c", "0", "-N", "3000"), codes=(0,), wait_s=180),
+    Fault("pidns_per_rank_term", "a pid namespace per rank, the job ended by SIGTERM", terminate, wrap=OWN_PIDS,
+          env={"OMPI_MCA_btl": "self,tcp"}, codes=(1, 143, 137)),
+    Fault("pidns_per_rank_slow", "a pid namespace per rank, a link at a tenth",
+          command("rate", "node2", "both", "100mbit"), wrap=OWN_PIDS, env={"OMPI_MCA_btl": "self,tcp"}, options=SHORT,
+          codes=(0,), wait_s=120),
+    # Two hosts to their watchers, whose records the other cannot see.
+    Fault("container_per_rank_own_shm", "a /dev/shm per rank, a rank stopped", stop(5), wrap=OWN_SHM,
+          env={"OMPI_MCA_btl": "self,tcp"}, verdicts=("HOST_UNREACHABLE", "PROCESS_STOPPED"), ranks=(5,),
+          blamed_hosts=("node2#2",)),
 ]
 BY_NAME = {fault.name: fault for fault in FAULTS}

@@ -97,6 +97,7 @@ def main():
                         help="first N healthy runs while other work takes every core, then each fault --repeat times")
     parser.add_argument("--write", metavar="FILE", help="put the table between the two marks of this file")
     parser.add_argument("--details", metavar="FILE", help="all that is known of each run, a line of JSON each")
+    parser.add_argument("--resume", action="store_true", help="run only what the file of --details does not hold yet")
     parser.add_argument("--from", dest="earlier", metavar="FILE", nargs="+",
                         help="run nothing: the table of such files")
     arguments = parser.parse_args()
@@ -150,10 +151,16 @@ def run_all(arguments):
     names = arguments.only.split(",") if arguments.only else [fault.name for fault in FAULTS]
     for name in names:
         for launcher in arguments.launchers.split(","):
-            if launcher != "srun" or name in UNDER_SRUN:
+            if launcher in BY_NAME[name].launchers and (launcher != "srun" or name in UNDER_SRUN):
                 runs += [(name, launcher, 0)] * arguments.repeat
     results = []
+    done = read_lines([arguments.details]) if arguments.resume and os.path.exists(arguments.details or "") else []
     for name, launcher, busy in runs:
+        same = [one for one in done if (one["fault"], one["launcher"], one.get("busy", busy)) == (name, launcher, busy)]
+        if same:  # a row that was interrupted left no line
+            done.remove(same[0])
+            results.append(same[0])
+            continue
         result = run(arguments.build, name, launcher, busy)
         if "skipped" in result:
             print(f"{name} under {launcher}: {result['skipped']}", file=sys.stderr)
