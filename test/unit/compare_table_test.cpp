@@ -90,6 +90,13 @@ TEST_CASE("a cell is a ratio with half its interval and what the interval says",
   CHECK(cell_text(wrong) == "WRONG");
 }
 
+TEST_CASE("a file of rules is proposed where there is such a file", "[report][compare]") {
+  Comparison c = sample();
+  CHECK_THAT(comparison_text(c), Contains("--emit-ompi-rules FILE"));
+  c.variants[1].settings = {{"mpich.algorithm", "recursive_doubling"}};
+  CHECK_THAT(comparison_text(c), !Contains("--emit-ompi-rules"));
+}
+
 TEST_CASE("the table has a row per size, aligned, with winner and regret", "[report][compare]") {
   const auto rows = rows_of(comparison_text(sample()));
   REQUIRE(rows.size() == 3);

@@ -91,6 +91,18 @@ TEST_CASE("Open MPI's algorithms are known per collective", "[compare][variants]
              Contains("sendrecv is made of sends and receives"));
 }
 
+TEST_CASE("MPICH's algorithms are known per collective, and not mixed with Open MPI's", "[compare][variants]") {
+  CHECK(labels(variants({"mpich.algorithm=all"}, kGather, "mpi")) == Labels{"default", "binomial", "nb"});
+  CHECK(labels(variants({"mpich.algorithm=recursive-doubling"}, kAllReduce, "mpi")) ==
+        Labels{"default", "recursive_doubling"});
+  CHECK_THAT(complaint([] { variants({"mpich.algorithm=rabenseifner"}, kAllReduce, "mpi"); }),
+             Contains("--vary mpich.algorithm: MPICH has no allreduce algorithm 'rabenseifner'"));
+  CHECK_THAT(complaint([] { variants({"mpich.algorithm=all"}, kSendrecv, "mpi"); }),
+             Contains("MPICH has no algorithms for it"));
+  const std::vector<Varied> both{parse_vary("mpich.algorithm=nb"), parse_vary("ompi.algorithm=ring")};
+  CHECK_THAT(complaint([&] { check_vary_in_one_job(both); }), Contains("a job has one of them"));
+}
+
 TEST_CASE("settings that one job cannot vary are refused with the way out", "[compare][variants]") {
   const auto check = [](const char* text) {
     return complaint([&] { check_vary_in_one_job(std::vector{parse_vary(text)}); });

@@ -143,6 +143,10 @@ class Backend {
   /// Whether operations run on after enqueue, so that back to back only marks tell their times.
   virtual bool asynchronous() const { return false; }
 
+  /// What this communicator wants otherwise than its neighbours, where the library asks at each call instead of when a
+  /// communicator is made: in force until it goes. To be held around the launches of a communicator among several.
+  virtual std::shared_ptr<void> settings_in_force() { return nullptr; }
+
   // What ran (--show-algo). Every rank calls observe_begin, the operation once and untimed, and observe_end.
   // -----------
   virtual void observe_begin() {}

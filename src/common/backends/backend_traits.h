@@ -17,7 +17,7 @@ enum class MemoryKind : std::uint8_t { host, gpu };
 /// machines' runs are judged without the library.
 struct BackendTraits {
   std::string_view name;      ///< in --backend, headers and every record
-  std::string_view title;     ///< "Open MPI"
+  std::string_view title;     ///< "NCCL"
   std::string_view measures;  ///< in a sentence about this job: "MPI on host memory"
   MemoryKind memory = MemoryKind::host;
   double assumed_busbw = 5e9;        ///< [B/s] for estimates: of a good host's memory, or of one fast GPU network port

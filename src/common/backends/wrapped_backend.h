@@ -18,6 +18,7 @@ class WrappedBackend : public Backend {
   int nranks() const override { return inner_->nranks(); }
   std::span<const int> local_ranks() const override { return inner_->local_ranks(); }
   int lanes() const override { return inner_->lanes(); }
+  std::shared_ptr<void> settings_in_force() override { return inner_->settings_in_force(); }
   DeviceInfo device(int local) const override { return inner_->device(local); }
   std::optional<std::string> why_unsupported(const Operation& op) const override { return inner_->why_unsupported(op); }
   std::optional<std::string> note(const Operation& op) const override { return inner_->note(op); }

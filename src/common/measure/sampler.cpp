@@ -137,6 +137,7 @@ Sampler::Sampler(const Comm& world, const GlobalClock& clock, FailJob fail)
 
 Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchShape& shape) {
   if (before_batch_) before_batch_(backend, workload.operation(), operations_of(backend, shape));
+  const std::shared_ptr<void> in_force = backend.settings_in_force();
   const Clock::time_point begin = Clock::now();
   std::barrier<> local(backend.lanes());
   std::vector<LaneTimes> lanes(backend.lanes());

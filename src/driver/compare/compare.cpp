@@ -146,7 +146,9 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
 void require_complete(const CompareOptions& options) {
   if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
   if (options.vary.empty() && options.verify_file.empty()) {
-    throw_bad_config("what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary NCCL_ALGO=Ring,Tree (NCCL)");
+    throw_bad_config(
+        "what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
+        "NCCL_ALGO=Ring,Tree (NCCL)");
   }
 }
 
@@ -161,10 +163,9 @@ std::string compare_help() {
          "\n" +
          own_options_help(own_options(unused)) +
          "\n"
-         "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; NCCL_ALGO, NCCL_PROTO, "
-         "NCCL_NET\n"
-         "and other variables that NCCL reads for each communicator, nccl.ctas (channels), nccl.cgaClusterSize,\n"
-         "nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName. Anything else: --launch.\n"
+         "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; mpich.algorithm; NCCL_ALGO,\n"
+         "NCCL_PROTO, NCCL_NET and other variables that NCCL reads for each communicator, nccl.ctas (channels),\n"
+         "nccl.cgaClusterSize, nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName. Anything else: --launch.\n"
          "Options of the benchmarks (all_reduce_perf --help) that apply: -b -e -f -i --sizes, -d -o -r, -t -g -T -J\n"
          "--csv --history --placement out|in --cadence --seed --max-time (of the whole, 120 s)\n"
          "--cell-time (of one size, 20 s)\n"

@@ -34,9 +34,10 @@ namespace {
 
 /// Every launch of a variant of one collective: settings that name the collective are resolved for it.
 std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, const Collective& collective) {
-  const bool of_ompi = std::ranges::any_of(options.vary, [](const Varied& v) { return v.name == "ompi.algorithm"; });
+  const bool of_mpi = std::ranges::any_of(
+      options.vary, [](const Varied& v) { return v.name == "ompi.algorithm" || v.name == kMpichAlgorithm; });
   std::vector<Variant> variants =
-      of_ompi ? make_variants(options.vary, collective, kMpiTraits) : all_combinations(options.vary);
+      of_mpi ? make_variants(options.vary, collective, kMpiTraits) : all_combinations(options.vary);
   std::vector<LaunchedVariant> launched;
   for (Variant& v : variants) {
     std::vector<std::string> prefix = environment_words(variant_environment(v, collective));

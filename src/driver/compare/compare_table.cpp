@@ -6,6 +6,7 @@
 #include "common/output/table.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
+#include "driver/compare/variants.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -227,7 +228,9 @@ std::string worst_regret_line(const Comparison& comparison) {
                   comparison.variants[static_cast<std::size_t>(worst->winner)].label,
                   ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value));
   const std::string_view option = traits_of(comparison.backend).emit_option;
-  if (option.empty()) return text;
+  // MPICH has no file of rules by size.
+  const auto of_mpich = [](const Variant& v) { return setting(v, kMpichAlgorithm) != nullptr; };
+  if (option.empty() || std::ranges::any_of(comparison.variants, of_mpich)) return text;
   return text + fmt::format("# the winners as settings for every launch: {}; --verify launches with and without them\n",
                             option);
 }

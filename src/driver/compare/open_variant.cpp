@@ -1,4 +1,5 @@
 #include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/mpi/mpich_request.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/mpi/collectively.h"
@@ -40,8 +41,8 @@ class ScopedEnvironment {
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
-bool is_ompi(const Variant& variant) {
-  return !variant.settings.empty() && variant.settings.front().first.starts_with(kOmpiSetting);
+bool is_of_mpi(const Variant& variant) {
+  return !variant.settings.empty() && owner_of_setting(variant.settings.front().first) == &kMpiTraits;
 }
 
 void set_nccl_environment(ScopedEnvironment& environment, const Variant& variant, const Collective& collective) {
@@ -70,9 +71,14 @@ NcclFields nccl_fields(const Variant& variant) {
 
 /// Nothing but the one MPI_Comm_dup may happen while the settings are in force: other communicators that are made
 /// meanwhile, by a split for instance, would be forced to algorithms that fail on them.
-std::unique_ptr<Backend> open_ompi(const Variant& variant, const Collective& collective, const Comm& world,
-                                   const Comm& group) {
+std::unique_ptr<Backend> open_mpi(const Variant& variant, const Collective& collective, const Comm& world,
+                                  const Comm& group) {
   const int ranks_on_host = world.split_by_host().size();
+  if (const std::string* algorithm = setting(variant, kMpichAlgorithm)) {
+    auto request = collectively_get(world, "asking for MPICH's algorithm",
+                                    [&] { return std::optional<MpichRequest>(std::in_place, collective, *algorithm); });
+    return make_mpi_backend(group, ranks_on_host, std::move(request));
+  }
   std::optional<TunedSettings> tuned;
   collectively(world, "setting Open MPI's variables",
                [&] { tuned.emplace(collective, variant.settings, group.size()); });
@@ -102,8 +108,8 @@ OpenedVariant open_variant(const Variant& variant, const Collective& collective,
                            const Comm& world, const Comm& group) {
   OpenedVariant opened;
   try {
-    opened.backend = is_ompi(variant) ? open_ompi(variant, collective, world, group)
-                                      : open_nccl(variant, collective, config, world, group);
+    opened.backend = is_of_mpi(variant) ? open_mpi(variant, collective, world, group)
+                                        : open_nccl(variant, collective, config, world, group);
   } catch (const AgreedError& e) {
     opened.why_not = e.what();
   }

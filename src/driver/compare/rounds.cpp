@@ -96,6 +96,7 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
 
 /// In full: a fast variant that computes something else is not a winner.
 void Rounds::check(Backend& backend, const Workload& workload, VariantCell& cell) {
+  const std::shared_ptr<void> in_force = backend.settings_in_force();
   if (config_.check > 0) {
     Verifier own(backend, local_ranks_);
     Verifier& verifier = &backend == &baseline_ ? baseline_verifier_ : own;

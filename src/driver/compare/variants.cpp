@@ -18,7 +18,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::string_view, 2> kOmpi{"ompi.algorithm", "ompi.segmentsize"};
+constexpr std::array<std::string_view, 3> kOfMpi{"ompi.algorithm", "ompi.segmentsize", kMpichAlgorithm};
 
 /// Read again whenever NCCL makes a communicator.
 constexpr std::array<std::string_view, 8> kPerCommunicator{
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 7> kConfigFields{"nccl.ctas",           "
 }  // namespace
 
 std::vector<std::string> settings_of_communicators() {
-  std::vector<std::string> names(kOmpi.begin(), kOmpi.end());
+  std::vector<std::string> names(kOfMpi.begin(), kOfMpi.end());
   names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
   names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
   return names;
@@ -73,7 +73,7 @@ void check_name(const std::string& name) {
     throw_bad_config(fmt::format("NCCL reads {} once per process, so one job cannot vary it: {}{}", name, kRemedy,
                                  other.empty() ? "" : fmt::format(", or vary {}", other)));
   }
-  if (name.starts_with("OMPI_MCA_") || name.starts_with("UCX_")) {
+  if (name.starts_with("OMPI_MCA_") || name.starts_with("MPIR_CVAR_") || name.starts_with("UCX_")) {
     throw_bad_config(fmt::format("{} is read when MPI starts, so one job cannot vary it: {}", name, kRemedy));
   }
   const std::vector<std::string> known = settings_of_communicators();
@@ -98,19 +98,23 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
   if (name == "NCCL_PROTO") return {nccl_protocol_name(value)};
   if (name.starts_with("nccl.") && name != "nccl.netName") return {std::to_string(parse_int(value, 0, 1 << 16))};
   if (name == kOmpiSegment) return {std::to_string(parse_bytes(value))};
-  if (name != kOmpiAlgorithm) return {value};
-  const OmpiCollective* known = ompi_collective(collective.id);
-  if (known == nullptr)
-    throw_bad_config(
-        fmt::format("{} is made of sends and receives: Open MPI has no algorithms for it", collective.name));
-  if (value != "all") return {std::string(find_ompi_algorithm(*known, value).name)};
-  std::vector<std::string> all;
-  for (const OmpiAlgorithm& algorithm : known->algorithms) all.emplace_back(algorithm.name);
-  return all;
+  if (name != kOmpiAlgorithm && name != kMpichAlgorithm) return {value};
+  const OmpiCollective* of_ompi = ompi_collective(collective.id);
+  const MpichCollective* of_mpich = mpich_collective(collective.id);
+  if (of_ompi == nullptr || of_mpich == nullptr)
+    throw_bad_config(fmt::format("{} is made of sends and receives: {} has no algorithms for it", collective.name,
+                                 name == kMpichAlgorithm ? "MPICH" : "Open MPI"));
+  const auto names = [&](const auto& known, const auto& find) -> std::vector<std::string> {
+    if (value != "all") return {std::string(find(known, value).name)};
+    std::vector<std::string> all;
+    for (const auto& algorithm : known.algorithms) all.emplace_back(algorithm.name);
+    return all;
+  };
+  return name == kMpichAlgorithm ? names(*of_mpich, find_mpich_algorithm) : names(*of_ompi, find_ompi_algorithm);
 }
 
 std::string value_label(const std::string& name, const std::string& value) {
-  if (name == "NCCL_ALGO" || name == "NCCL_PROTO" || name == kOmpiAlgorithm) return value;
+  if (name == "NCCL_ALGO" || name == "NCCL_PROTO" || name == kOmpiAlgorithm || name == kMpichAlgorithm) return value;
   const std::string_view bare = name.starts_with("nccl.") ? std::string_view(name).substr(5) : std::string_view(name);
   return fmt::format("{}={}", bare, value);
 }
@@ -166,6 +170,10 @@ void check_vary_in_one_job(std::span<const Varied> varied) {
   }
   if (contains(seen, kOmpiSegment) && !contains(seen, kOmpiAlgorithm)) {
     throw_bad_config("ompi.segmentsize belongs to an algorithm: vary ompi.algorithm too");
+  }
+  const auto of_ompi = [](const std::string& name) { return name.starts_with("ompi."); };
+  if (contains(seen, kMpichAlgorithm) && std::ranges::any_of(seen, of_ompi)) {
+    throw_bad_config("mpich.algorithm is MPICH's and ompi.* is Open MPI's: a job has one of them");
   }
 }
 
@@ -234,6 +242,10 @@ std::optional<std::string> why_not(const Variant& variant, const Operation& op, 
   if (setting(variant, kOmpiAlgorithm) != nullptr) {
     return why_not(*ompi_collective(op.collective->id), ompi_choice(variant, *op.collective), op.problem);
   }
+  if (const std::string* name = setting(variant, kMpichAlgorithm)) {
+    const bool many_hosts = where.nnodes > 1 && where.ranks_per_node > 1;
+    return mpich_why_not(find_mpich_algorithm(*mpich_collective(op.collective->id), *name), op, many_hosts);
+  }
   const std::string* algorithm = setting(variant, "NCCL_ALGO");
   const std::string* protocol = setting(variant, "NCCL_PROTO");
   return nccl_why_not(op, algorithm != nullptr ? *algorithm : "", protocol != nullptr ? *protocol : "", where.nnodes,
@@ -295,6 +307,15 @@ void add_ompi_choice(const Variant& variant, const Collective& collective, Envir
   if (choice.segment_bytes > 0) environment.emplace_back(stem + "_segmentsize", std::to_string(choice.segment_bytes));
 }
 
+void add_mpich_choice(const Collective& collective, const std::string& value, Environment& environment) {
+  const MpichCollective* known = mpich_collective(collective.id);
+  if (known == nullptr) {
+    throw Error(ExitCode::bad_config, fmt::format("MPICH has no algorithms for {}", collective.name));
+  }
+  environment.emplace_back(mpich_algorithm_variable(*known), find_mpich_algorithm(*known, value).name);
+  environment.emplace_back(mpich_device_variable(*known), "0");
+}
+
 }  // namespace
 
 Environment variant_environment(const Variant& variant, const Collective& collective) {
@@ -303,6 +324,8 @@ Environment variant_environment(const Variant& variant, const Collective& collec
   for (const auto& [name, value] : variant.settings) {
     if (name == "ompi.algorithm") {
       add_ompi_choice(variant, collective, environment);
+    } else if (name == kMpichAlgorithm) {
+      add_mpich_choice(collective, value, environment);
     } else if (name == "ompi.segmentsize") {
       continue;  // with its algorithm
     } else if (name.starts_with(kOmpi)) {

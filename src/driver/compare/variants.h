@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend_traits.h"
+#include "common/backends/mpi/mpich_algorithms.h"
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "driver/compare/comparison.h"
 
@@ -16,7 +17,8 @@ namespace busbar {
 // Which settings of a library take effect for a communicator, and which for a process: NCCL 2.28 (src/graph/tuning.cc,
 // src/init.cc) and Open MPI 4.1 (ompi/mca/coll/tuned). Pure, and free of MPI.
 
-/// Whether communicators of one job can differ in it: NCCL_ALGO, nccl.ctas, ompi.algorithm, ompi.coll_tuned_*.
+/// Whether communicators of one job can differ in it: NCCL_ALGO, nccl.ctas, ompi.algorithm, ompi.coll_tuned_*,
+/// mpich.algorithm (put in force while a communicator runs).
 bool rereads_per_communicator(std::string_view name);
 
 /// Their names, for messages.
@@ -69,10 +71,10 @@ struct Whereabouts {
 std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where);
 
 /// The environment variables that give a launch the variant's settings: a variable as it is; `ompi.algorithm` and
-/// `ompi.segmentsize` as what forces them for the collective, any other `ompi.NAME` as OMPI_MCA_NAME; `nccl.FIELD` as
-/// the variable of that field of ncclConfig_t; NCCL_ALGO and NCCL_PROTO for the collective alone, because since NCCL
-/// 2.24 a collective for which nothing is left fails. Sizes such as 4M become bytes for NCCL, which reads 4 there.
-/// Throws Error(bad_config) for an algorithm or a field that there is not.
+/// `ompi.segmentsize`, `mpich.algorithm` as what forces them for the collective, any other `ompi.NAME` as
+/// OMPI_MCA_NAME; `nccl.FIELD` as the variable of that field of ncclConfig_t; NCCL_ALGO and NCCL_PROTO for the
+/// collective alone, because since NCCL 2.24 a collective for which nothing is left fails. Sizes such as 4M become
+/// bytes for NCCL, which reads 4 there. Throws Error(bad_config) for an algorithm or a field that there is not.
 std::vector<std::pair<std::string, std::string>> variant_environment(const Variant& variant,
                                                                      const Collective& collective);
 

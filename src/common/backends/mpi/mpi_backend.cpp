@@ -47,8 +47,12 @@ double library_copies(const Collective& c) {
 
 class MpiBackend final : public Backend {
  public:
-  MpiBackend(const Comm& group, int ranks_on_host)
-      : ranks_on_host_(ranks_on_host), rank_(group.rank()), nranks_(group.size()), locals_{rank_} {
+  MpiBackend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request)
+      : ranks_on_host_(ranks_on_host),
+        rank_(group.rank()),
+        nranks_(group.size()),
+        locals_{rank_},
+        request_(std::move(request)) {
     const std::int64_t before = resident_bytes();
     MPI_Comm_dup(handle(group), &comm_);
     // Errors come back as codes so that the message can name rank, host and step before the job is ended.
@@ -163,9 +167,13 @@ class MpiBackend final : public Backend {
     if (!tuned_) tuned_ = read_tuned_state();
     ShownAlgorithm shown;
     // An aggregated launch (-m) makes nonblocking calls, which coll_tuned does not decide.
-    if (!was_grouped_) shown.algorithm = shown_algorithm(*tuned_, op);
+    if (was_grouped_) return shown;
+    const bool many_hosts = ranks_on_host_ > 1 && ranks_on_host_ < nranks_;
+    shown.algorithm = tuned_->known ? shown_algorithm(*tuned_, op) : requested_mpich_algorithm(op, many_hosts);
     return shown;
   }
+
+  std::shared_ptr<void> settings_in_force() override { return request_ ? request_->put_in_force() : nullptr; }
 
   void mark(int, int index) override {
     if (marks_.size() <= static_cast<std::size_t>(index)) marks_.resize(index + 1);
@@ -218,6 +226,7 @@ class MpiBackend final : public Backend {
   int rank_;
   int nranks_;
   std::array<int, 1> locals_;
+  std::optional<MpichRequest> request_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   bool grouped_ = false;
   bool was_grouped_ = false;
@@ -240,8 +249,8 @@ class MpiBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host) {
-  return std::make_unique<MpiBackend>(group, ranks_on_host);
+std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request) {
+  return std::make_unique<MpiBackend>(group, ranks_on_host, std::move(request));
 }
 
 }  // namespace busbar

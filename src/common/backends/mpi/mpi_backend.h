@@ -1,17 +1,20 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/backends/mpi/mpich_request.h"
 #include "common/base/config.h"
 #include "common/mpi/comm.h"
 
 #include <memory>
+#include <optional>
 
 namespace busbar {
 
 /// Open MPI (or another MPI 3.1 library) on host memory; one rank per process.
 /// `group` is the communicator to measure (duplicated here), `ranks_on_host` how many processes share this host's
-/// memory. Collective over `group`.
-std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host);
+/// memory; `request`: what MPICH is asked for whenever this communicator runs. Collective over `group`.
+std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host,
+                                          std::optional<MpichRequest> request = std::nullopt);
 
 /// Options that the MPI backend cannot honour (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
 /// process is one rank): Error(not_possible) naming option, backend and remedy.

@@ -140,6 +140,34 @@ void write_mpi_variable(const std::string& name, const std::string& value) {
                           name, in_quotes(value), name, printable(value)));
 }
 
+std::string mpi_variable_description(const std::string& name) {
+  const std::optional<Variable> v = find(name);
+  if (!v) return {};
+  int name_length = 0, length = 0;
+  const auto ask = [&](char* text) {
+    Variable unused;
+    return MPI_T_cvar_get_info(v->index, nullptr, &name_length, &unused.scope, &unused.type, &unused.choices, text,
+                               &length, &unused.bind, &unused.scope) == MPI_SUCCESS;
+  };
+  if (!ask(nullptr) || length <= 0) return {};
+  std::string text(static_cast<std::size_t>(length), '\0');
+  return ask(text.data()) ? std::string(text.c_str()) : std::string();
+}
+
+MpiVariableChanges::~MpiVariableChanges() {
+  try {
+    for (; !before_.empty(); before_.pop_back()) write_mpi_variable(before_.back().first, before_.back().second);
+  } catch (const std::exception&) {
+    // It could be written a moment ago; a destructor has nobody to tell.
+  }
+}
+
+void MpiVariableChanges::set(const std::string& name, const std::string& value) {
+  const std::optional<std::string> before = read_mpi_variable(name);
+  write_mpi_variable(name, value);
+  if (before) before_.emplace_back(name, *before);
+}
+
 std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name) {
   const std::optional<Variable> v = find(name);
   if (!v || v->choices == MPI_T_ENUM_NULL) return {};

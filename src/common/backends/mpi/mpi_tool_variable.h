@@ -25,7 +25,25 @@ bool mpi_variable_is_writable(const std::string& name);
 /// Error(not_possible) where the library refuses.
 void write_mpi_variable(const std::string& name, const std::string& value);
 
+/// What the library says that it is; empty where there is no such variable.
+std::string mpi_variable_description(const std::string& name);
+
 /// Numbers and names of a variable that is an enumeration; empty where it is none.
 std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name);
+
+/// Variables with other values while it lives.
+class MpiVariableChanges {
+ public:
+  MpiVariableChanges() = default;
+  MpiVariableChanges(const MpiVariableChanges&) = delete;
+  MpiVariableChanges& operator=(const MpiVariableChanges&) = delete;
+  ~MpiVariableChanges();
+
+  /// Throws as write_mpi_variable does; what was set before stays set.
+  void set(const std::string& name, const std::string& value);
+
+ private:
+  std::vector<std::pair<std::string, std::string>> before_;
+};
 
 }  // namespace busbar

@@ -5,13 +5,13 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::string_view, 1> kMpiSettings{"ompi."};
+constexpr std::array<std::string_view, 2> kMpiSettings{"ompi.", "mpich."};
 
 }  // namespace
 
 const BackendTraits kMpiTraits{
     .name = "mpi",
-    .title = "Open MPI",
+    .title = "MPI",
     .measures = "MPI on host memory",
     .memory = MemoryKind::host,
     .assumed_busbw = 5e9,

@@ -85,7 +85,11 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
   if (known == nullptr) {
     return fmt::format("{} is made of sends and receives: there is no algorithm to choose", collective.name);
   }
-  if (!state.known) return fmt::format("{} has no algorithms to choose (coll_tuned)", mpi_library_version());
+  if (!state.known) {
+    const std::string version = mpi_library_version();
+    return fmt::format("{} is not Open MPI with coll_tuned{}", version,
+                       version.starts_with("MPICH") ? ": vary mpich.algorithm" : "");
+  }
   if (!state.overtaken_by.empty()) {
     return fmt::format("Open MPI asks its component {} before coll_tuned; start with --mca coll ^{}",
                        state.overtaken_by, state.overtaken_by);
@@ -164,40 +168,19 @@ TunedSettings::TunedSettings(const Collective& collective,
     throw Error(ExitCode::not_possible, why);
   }
   const OmpiCollective& known = *ompi_collective(collective.id);
-  try {
-    for (const auto& [name, value] : settings) {
-      if (name == "ompi.algorithm") {
-        set(variable(known, ""), std::to_string(resolve_algorithm(known, value)));
-      } else if (name == "ompi.segmentsize") {
-        set(variable(known, "_segmentsize"), std::to_string(parse_bytes(value)));
-      } else if (name.starts_with("ompi.coll_tuned_")) {
-        set(name.substr(kOmpiSetting.size()), value);
-      } else {
-        throw Error(ExitCode::bad_config,
-                    fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
-                                "ompi.coll_tuned_...",
-                                in_quotes(name)));
-      }
+  for (const auto& [name, value] : settings) {
+    if (name == "ompi.algorithm") {
+      changes_.set(variable(known, ""), std::to_string(resolve_algorithm(known, value)));
+    } else if (name == "ompi.segmentsize") {
+      changes_.set(variable(known, "_segmentsize"), std::to_string(parse_bytes(value)));
+    } else if (name.starts_with("ompi.coll_tuned_")) {
+      changes_.set(name.substr(kOmpiSetting.size()), value);
+    } else {
+      throw Error(ExitCode::bad_config,
+                  fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
+                              "ompi.coll_tuned_...",
+                              in_quotes(name)));
     }
-  } catch (...) {
-    restore();
-    throw;
-  }
-}
-
-TunedSettings::~TunedSettings() { restore(); }
-
-void TunedSettings::set(const std::string& name, const std::string& value) {
-  const std::optional<std::string> before = read_mpi_variable(name);
-  write_mpi_variable(name, value);
-  if (before) before_.emplace_back(name, *before);
-}
-
-void TunedSettings::restore() noexcept {
-  try {
-    for (; !before_.empty(); before_.pop_back()) write_mpi_variable(before_.back().first, before_.back().second);
-  } catch (const std::exception&) {
-    // It could be written a moment ago; a destructor has nobody to tell.
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/backends/mpi/ompi_rules.h"
 
@@ -8,7 +9,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 
@@ -47,15 +47,9 @@ class TunedSettings {
  public:
   TunedSettings(const Collective& collective, std::span<const std::pair<std::string, std::string>> settings,
                 int nranks);
-  TunedSettings(const TunedSettings&) = delete;
-  TunedSettings& operator=(const TunedSettings&) = delete;
-  ~TunedSettings();
 
  private:
-  void set(const std::string& variable, const std::string& value);
-  void restore() noexcept;
-
-  std::vector<std::pair<std::string, std::string>> before_;
+  MpiVariableChanges changes_;
 };
 
 }  // namespace busbar

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "common/backends/backend.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+// MPICH's algorithms: control variables (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM) that it reads at each call, so that
+// communicators of one job cannot keep their own: what one of them wants is put in force while it runs. MPICH does not
+// tell what ran. From the sources of MPICH 4.0.2 and 5.0.1 (src/mpi/coll/coll_algorithms.txt, maint/gen_coll.py) and
+// tried out (docs/mpi_libraries.md).
+
+/// What an algorithm must have; without it MPICH takes another by itself.
+enum class MpichNeed : std::uint8_t {
+  nothing,
+  power_of_two,         ///< of ranks
+  element_per_rank,     ///< counted as Rabenseifner's: the largest power of two of ranks; and an operation of MPI's own
+  hosts_of_many_ranks,  ///< several hosts with several ranks
+  in_place,
+  out_of_place,
+};
+
+struct MpichAlgorithm {
+  std::string_view name;
+  MpichNeed needs = MpichNeed::nothing;
+};
+
+/// How MPICH sees one of our collectives: the MPI call that mpi_collectives.cpp makes.
+struct MpichCollective {
+  CollectiveId id;
+  std::string_view name;  ///< "ALLREDUCE", as in its variables
+  std::span<const MpichAlgorithm> algorithms;
+};
+
+/// Null where no single MPI collective stands behind ours (sendrecv, hypercube).
+const MpichCollective* mpich_collective(CollectiveId id);
+
+/// "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM".
+std::string mpich_algorithm_variable(const MpichCollective& collective);
+
+/// The switch without which a device may take another way than the algorithm's.
+std::string mpich_device_variable(const MpichCollective& collective);
+
+/// The algorithm of this name ('-' and '_' alike). Throws Error(bad_config) naming the choices and the nearest.
+MpichAlgorithm find_mpich_algorithm(const MpichCollective& collective, std::string_view name);
+
+/// Why MPICH would silently run another one, in a sentence; nothing where it would not. `many_hosts`: there are several
+/// hosts, and several ranks on one.
+std::optional<std::string> mpich_why_not(const MpichAlgorithm& algorithm, const Operation& op, bool many_hosts);
+
+/// The number of an algorithm in the variable of this description, which lists them in the order of their numbers; -1
+/// where this MPICH does not have it. MPICH 4.0 lists them without any line's end between.
+int mpich_algorithm_number(const MpichCollective& collective, std::string_view description, std::string_view name);
+
+/// `mpich.algorithm`, the setting that compare varies.
+inline constexpr std::string_view kMpichAlgorithm = "mpich.algorithm";
+
+}  // namespace busbar
