@@ -104,6 +104,7 @@ TEST_CASE("process 0 may write for minutes, and what a debugger holds is waited 
   CHECK(writer(job) == nullptr);  // at a step of its own that may take so long, but it does not write
   job.hosts[0].ranks[0].flight.phase = Phase::resting;
   CHECK(patience_s(job) == Approx(560));
+  CHECK(shortest_limit_s(job) == 30);  // who collects may be the one that writes
   CHECK(writer(job) == &job.hosts[0].ranks[0]);
   job.hosts[0].ranks[0].process.state = 'T';
   CHECK(writer(job) == nullptr);

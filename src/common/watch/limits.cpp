@@ -89,6 +89,15 @@ double patience_s(const HangEvidence& evidence) {
   return watched ? longest : 0;
 }
 
+double shortest_limit_s(const HangEvidence& evidence) {
+  double least = 0;
+  for_each_rank(evidence, [&](const RankEvidence& rank) {
+    const double limit_s = rank.flight.limit_s;
+    if (can_move(rank) && limit_s > 0 && (least == 0 || limit_s < least)) least = limit_s;
+  });
+  return least;
+}
+
 const RankEvidence* traced(const HangEvidence& evidence) {
   const RankEvidence* found = nullptr;
   for_each_rank(evidence, [&](const RankEvidence& rank) {

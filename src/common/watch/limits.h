@@ -72,6 +72,9 @@ double patience_s(const HangEvidence& evidence);
 /// A rank whose process a debugger traces, stopped or not; null where there is none.
 const RankEvidence* traced(const HangEvidence& evidence);
 
+/// The least of the limits of the ranks that can move [s]; 0 where none has one.
+double shortest_limit_s(const HangEvidence& evidence);
+
 /// Whether the network still carries what looks like the job's messages: over 256 KiB/s on some host while every rank
 /// can move.
 bool network_moves(const HangEvidence& evidence);

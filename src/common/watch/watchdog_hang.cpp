@@ -214,7 +214,7 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   evidence.limit_s = me.limit_s;
   evidence.idle_s = job_idle_s(evidence);
   const double patience = patience_s(evidence);
-  const RankEvidence* held_by = evidence.idle_s >= me.limit_s ? held_up_by(evidence) : nullptr;
+  const RankEvidence* held_by = evidence.idle_s >= shortest_limit_s(evidence) ? held_up_by(evidence) : nullptr;
   const bool moves = patience > 0 || network_moves(evidence) || held_by != nullptr;
   const bool over =
       held_by == nullptr && me.limit_s > 0 &&
@@ -223,7 +223,9 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   if (moves && !over) {
     alarmed = false;
     last_moved = Clock::now();
-    if (held_by != nullptr && !slow_told.exchange(true)) say_within(1, held_up_line(*held_by));
+    const std::vector<bool> met = met_hosts(now);
+    const bool first_says_it = now.host_index() != 0 && !met.empty() && met.front();
+    if (held_by != nullptr && !first_says_it && !slow_told.exchange(true)) say_within(1, held_up_line(*held_by));
     // A process that is dead or stopped is not slow: the hang will be told with its name.
     // Nor is what stood still for half its limit: it will be told as hung, or move again.
     const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
