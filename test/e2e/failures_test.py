@@ -34,7 +34,7 @@ class CommandLine(Case):
             (["--backend", "gloo"], ["gloo", "nccl"]),
         ):
             with self.subTest(options):
-                self.fails(perf("broadcast", 3, *options), 255, *words)
+                self.fails(perf("all_reduce", 3, *options), 255, *words)
 
     def test_what_the_backend_cannot_do_is_said_before_the_run(self):
         for options, words in (
