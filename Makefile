@@ -21,8 +21,8 @@ with_launcher = BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' \
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads bench experiments faults soak lint-deps lint \
-        format bundle-deps bundle clean
+.PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
+        test-second-mpi test-more bench experiments faults soak lint-deps lint format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -66,6 +66,16 @@ test-threads: test-deps configure
 	@$(build_only) --target test_threads
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^threads$$' $(ARGS)
 
+test-mpich:  ## With MPICH: the MPI tests on 1 and 2 ranks, two benchmarks, one end-to-end suite (build-mpich/)
+	@$(MAKE) --no-print-directory test-second-mpi MPI=mpich PRESET=mpich BUILDDIR=build-mpich
+
+test-second-mpi: test-deps configure
+	@$(build_only) --target test_mpi all_reduce_perf sendrecv_perf
+	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^(mpi_[12]|e2e_failures)$$' $(ARGS)
+
+test-more:  ## What CI has no time for: with MPICH every suite that Open MPI has
+	@$(MAKE) --no-print-directory test MPI=mpich PRESET=mpich BUILDDIR=build-mpich ARGS="$(or $(ARGS),-R '^(mpi|e2e|faults)_')"
+
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
 	@$(with_launcher) scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
 
@@ -93,4 +103,4 @@ bundle: bundle-deps build-all  ## Make a relocatable tarball for machines withou
 	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
 clean:  ## Remove the build directories
-	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-cpu build-lint
+	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-mpich build-cpu build-lint
