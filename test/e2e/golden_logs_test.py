@@ -1,11 +1,13 @@
-"""Catches: a verdict on a real log that has become wrong, and findings in it that are no longer made.
+"""Catches: a wrong verdict on a real log, a rank or host blamed that is not the culprit, findings no longer made.
 
-The samples are excerpts of logs from public threads with a header of comments, "# verdict: OK" and "# findings: a, b"
-among them. They are not part of the project: they are looked for in $BUSBAR_NCCL_LOGS, else in ../shared/nccl_logs
-beside the checkout, and without them the test skips. The header is stripped into a copy with another name first, so
-that the answer is not in the input. golden_findings.py says what counts as a finding that was made.
+The samples are excerpts of logs from public threads with a header of comments, "# verdict: OK|UNKNOWN", "# culprit: rank
+3" and "# findings: a, b" among them. They are not part of the project: they are looked for in $BUSBAR_NCCL_LOGS and
+$BUSBAR_NCCL_LOGS_WILD, else in ../shared/nccl_logs and ../shared/nccl_logs_wild beside the checkout, and without them
+the test skips. The header is stripped into a copy with another name first, so that the answer is not in the input.
+golden_findings.py says what counts as a finding that was made.
 """
 
+import dataclasses
 import glob
 import os
 import re
@@ -13,42 +15,105 @@ import sys
 
 import golden_findings
 import suite
-from diagnosis import diagnose
+from diagnosis import diagnose, named_ranks
 
 # What was reached (see the body of the commit that set it): fewer is a step back.
 LEAST_RATE = 0.9
 
+# Of each sample of the second folder, words of the line that decides; the answer has to quote it.
+DECIDING = {
+    "101": "uncorrectable ECC error encountered", "102": "0000:90:1c): 64", "104": "failed to extend /dev/shm/nccl-UbzKZ9",
+    "106": "ibv_reg_mr_iova2 failed with error Cannot allocate memory", "107": "Cuda failure 'out of memory'",
+    "109": "SequenceNumber=13, OpType=BARRIER", "111": "SequenceNumber=18",
+    "117": "3748990", "119": "SeqNum=1, OpType=BROADCAST", "121": "Duplicate GPU detected : rank 0 and rank 1",
+    "122": "SeqNum=1, OpType=ALLREDUCE", "126": "ncclNetPluginShim_test()", "127": "SeqNum=1, OpType=ALLREDUCE",
+    "129": "Connect to 172.24.11.2<44801> failed", "132": "accept: Too many open files",
+    "134": "rank 1 version 22705 rank 0 version 22703", "136": "uncorrectable ECC error encountered",
+    "137": "Got completion with error 12", "139": "ibv_modify_qp failed with error No such device",
+    "71": "SeqNum=16349, OpType=ALLGATHER", "72": "in _binary_roc_compute", "74": "SeqNum=1, OpType=ALLGATHER",
+    "76": "SeqNum=49387, OpType=_ALLGATHER_BASE", "77": "SeqNum=59958, OpType=ALLREDUCE",
+    "79": "Got completion from peer 10.144.10.2<47534> with error 5", "81": "Bootstrap : no socket interface found",
+    "82": "Connect to 192.168.184.157<34630> failed : No route to host", "84": "Connection refused, retrying (3",
+    "86": "offset 0 vs 1305411586", "87": "Connection refused, retrying (1/34)",
+    "89": "Unable to register memory (type = 2)", "91": "Driver bnxt_re does not support the kernel ABI",
+    "92": "Connect to 128::1d<40861> returned 113(No route to host)", "94": "with error 12, opcode 0, len 0, vendor err 129",
+    "96": "with status=12 opcode=0", "97": "IBV_WC_RETRY_EXC_ERR(12)", "99": "0000:91:00): 79",
+}
 
-def samples_folder():
-    beside = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "..", "shared", "nccl_logs")
-    return os.environ.get("BUSBAR_NCCL_LOGS") or beside
+
+@dataclasses.dataclass
+class Sample:
+    name: str
+    head: dict
+    body: list
+
+    @property
+    def verdicts(self):
+        return self.head["verdict"].split("|")
 
 
-def header(lines, name):
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(f"# {name}:")), "")
+def folders():
+    beside = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "..", "shared")
+    for variable, name in (("BUSBAR_NCCL_LOGS", "nccl_logs"), ("BUSBAR_NCCL_LOGS_WILD", "nccl_logs_wild")):
+        yield os.environ.get(variable) or os.path.join(beside, name)
 
 
-class GoldenLogs(suite.Case):
-    def test_verdicts_and_findings_of_real_logs(self):
-        wrong, misses, made, all_findings = [], [], 0, 0
-        for number, path in enumerate(sorted(glob.glob(os.path.join(samples_folder(), "*.txt")))):
-            name = os.path.basename(path)
+def samples():
+    for folder in folders():
+        for path in sorted(glob.glob(os.path.join(folder, "*.txt"))):
             with open(path, encoding="utf-8") as file:
                 lines = file.read().split("\n")
             # A table's own '#' lines come later; the header ends with its first other line.
             end = next(i for i, line in enumerate(lines) if not re.match(r"#( \w|  )", line))
-            head, body = lines[:end], lines[end:]
-            answer = diagnose([self.write(f"sample{number}.log", "\n".join(body))])
-            sample = golden_findings.Sample(body, answer)
-            expected = header(head, "verdict")
-            if answer.verdict != expected:
-                wrong.append(f"{name}: {answer.verdict or answer}, not {expected}; said: {answer.claims()[:400]}")
-            for finding in header(head, "findings").split(", "):
+            head = {line[2:].split(":", 1)[0]: line.split(":", 1)[1].strip() for line in lines[:end] if ":" in line}
+            yield Sample(os.path.basename(path), head, lines[end:])
+
+
+def wrong_blame(sample, answer):
+    """What is wrong with whom the answer blames, by the header's line."""
+    culprit = sample.head.get("culprit")
+    if culprit is None:
+        return []
+    said = []
+    others = [f"rank {rank}" for rank in answer.get("ranks", []) if rank not in named_ranks(culprit)]
+    others += [host for host in answer.get("hosts", []) if host not in culprit]
+    if others:
+        said.append(f"blames {others}, the culprit being {culprit!r}")
+    # Who is to be named: the first rank, and each host, peer and bus address.
+    first = re.search(r"\branks? \d+(?: and \d+)?", culprit.split(" versus ")[0])
+    ranks = [] if culprit.startswith("none") else sorted(named_ranks(first[0] if first else ""))
+    said += [f"does not blame rank {rank}" for rank in ranks if rank not in answer.get("ranks", [])]
+    names = re.findall(r"(?:host|peers?|hca|GPU|PCI|on|<->|and) ([\w.:-]*[\d][\w.:-]*[\w])", culprit)
+    return said + [f"does not name {name}" for name in names
+                   if not culprit.startswith("none") and not name.isdigit() and not answer.says(name)]
+
+
+class GoldenLogs(suite.Case):
+    def test_verdicts_culprits_and_findings_of_real_logs(self):
+        wrong, misses, made, all_findings = [], [], 0, 0
+        for number, one in enumerate(samples()):
+            answer = diagnose([self.write(f"sample{number}.log", "\n".join(one.body))])
+            if answer.verdict not in one.verdicts:
+                wrong.append(f"{one.name}: {answer.verdict or answer}, not {one.head['verdict']}; "
+                             f"said: {answer.claims()[:400]}")
+                continue
+            wrong += [f"{one.name}: {what}; said: {answer.claims()[:400]}" for what in wrong_blame(one, answer)]
+            deciding = DECIDING.get(one.name.split("_")[0])
+            if deciding and not answer.says(deciding):
+                wrong.append(f"{one.name}: does not quote {deciding!r}; said: {answer.claims()[:900]}")
+            if not answer.get("next") and answer.verdict != "OK":
+                wrong.append(f"{one.name}: {answer.verdict} without a word on what to do")
+            if not answer.get("evidence"):
+                wrong.append(f"{one.name}: {answer.verdict} without evidence")
+            if one.head.get("culprit"):
+                continue  # findings of the second folder name what decides, not what a table must hold
+            sample = golden_findings.Sample(one.body, answer)
+            for finding in one.head["findings"].split(", "):
                 all_findings += 1
                 was_made = golden_findings.found(finding, sample)
                 made += bool(was_made)
                 if not was_made:
-                    misses.append(f"{name}: {finding}" + (" (no rule)" if was_made is None else ""))
+                    misses.append(f"{one.name}: {finding}" + (" (no rule)" if was_made is None else ""))
         print("\n".join(["findings not made:"] + misses), file=sys.stderr)
         print(f"{made} of {all_findings} findings ({made / all_findings:.1%})", file=sys.stderr)
         self.assertEqual(wrong, [], "\n".join(wrong))
@@ -56,7 +121,7 @@ class GoldenLogs(suite.Case):
 
 
 if __name__ == "__main__":
-    if not glob.glob(os.path.join(samples_folder(), "*.txt")):
-        print(f"SKIPPED: no samples of real logs in {samples_folder()} (set BUSBAR_NCCL_LOGS)", file=sys.stderr)
+    if not any(samples()):
+        print(f"SKIPPED: no samples of real logs in {' or '.join(folders())} (set BUSBAR_NCCL_LOGS)", file=sys.stderr)
         sys.exit(77)
     suite.main()

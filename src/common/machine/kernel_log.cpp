@@ -100,6 +100,20 @@ bool read_xid(std::string_view text, KernelEvent& event) {
   return true;
 }
 
+/// "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 63 LTSSM Fault Up"; those that are not fatal are
+/// counters.
+bool read_sxid(std::string_view text, KernelEvent& event) {
+  const std::size_t at = text.find(": SXid (PCI:"), close = text.find("): ", at);
+  if (at == kNone || close == kNone || text.find(", Fatal", close) == kNone) return false;
+  const std::string_view digits = text.substr(close + 3);
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), event.number).ec != std::errc{}) return false;
+  event.what = KernelEvent::What::nvswitch;
+  const std::size_t blank = text.substr(0, at).rfind(' ');
+  event.device = text.substr(blank == kNone ? 0 : blank + 1, at - (blank == kNone ? 0 : blank + 1));
+  event.text = trimmed(text);
+  return true;
+}
+
 /// The first word that looks like a PCI address ("0000:3b:00.0"); empty where there is none.
 std::string_view pci_address(std::string_view text) {
   while (!text.empty()) {
@@ -188,7 +202,7 @@ std::optional<KernelMessage> parse_kernel_line(std::string_view line) {
   std::string_view text = line;
   const bool kernel = take_prefix(text, message);
   KernelEvent& event = message.event;
-  if (!read_xid(text, event)) {
+  if (!read_xid(text, event) && !read_sxid(text, event)) {
     if (!kernel) return std::nullopt;
     text = trimmed(text);
     if (!read_aer(text, event) && !read_out_of_memory(text, event) && !read_link_down(text, event)) return std::nullopt;

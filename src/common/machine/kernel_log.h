@@ -21,7 +21,7 @@ std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::
 
 /// What a kernel's line tells: "NVRM: Xid (PCI:0000:18:00): 79, ...", AER, link down, out of memory.
 struct KernelEvent {
-  enum class What : std::uint8_t { xid, aer, link_down, out_of_memory };
+  enum class What : std::uint8_t { xid, aer, link_down, out_of_memory, nvswitch };
   What what = What::xid;
   std::string_view device;
   int number = -1;  ///< of the XID
@@ -35,10 +35,10 @@ struct KernelMessage {
   std::string_view timestamp;  ///< as printed; empty: none
 };
 
-/// A line of a kernel that tells of trouble: an XID of NVIDIA's driver, a PCIe error that was not corrected (corrected
-/// ones are daily bread), a network link that went down, a process killed for memory. As dmesg, dmesg -T, journalctl
-/// and syslog print it. Lines other than XIDs count only with a kernel's prefix, because programs talk of links too.
-/// Never throws, never allocates.
+/// A line of a kernel that tells of trouble: an XID of NVIDIA's driver, a fatal SXid of an NVSwitch, a PCIe error that
+/// was not corrected (corrected ones are daily bread), a network link that went down, a process killed for memory. As
+/// dmesg, dmesg -T, journalctl and syslog print it. Lines other than XIDs and SXids count only with a kernel's prefix,
+/// because programs talk of links too. Never throws, never allocates.
 std::optional<KernelMessage> parse_kernel_line(std::string_view line);
 
 /// Whether an XID tells of hardware or driver, rather than of what a program did (NVIDIA's XID catalogue: 13, 31, 43,

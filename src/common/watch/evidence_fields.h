@@ -125,7 +125,9 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
 }
 
 void visit_fields(auto&& visit, RasEvidence& evidence) {
-  auto& [host, answered, why_not, lines, dead_pids, lagging_ranks] = evidence;
+  // What only diagnose asks for is not kept in a hang's report.
+  auto& [host, answered, why_not, lines, dead_pids, lagging_ranks, silent, missing, lost] = evidence;
+  static_cast<void>(silent), static_cast<void>(missing), static_cast<void>(lost);
   visit("host", host);
   visit("answered", answered);
   visit("why_not", why_not);

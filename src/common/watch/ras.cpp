@@ -314,10 +314,13 @@ class Evidence {
     evidence_.answered = true;
     for (const RasAnswer::Process& p : answer_.dead) {
       evidence_.dead_pids.push_back(p.pid);
+      evidence_.lost_hosts.push_back(p.host);
       say("{} is dead: RAS has no connection to it", described(p));
     }
     for (const RasAnswer::Process& p : answer_.silent) {
       if (is_dead(p)) continue;
+      evidence_.silent_pids.push_back(p.pid);
+      evidence_.lost_hosts.push_back(p.host);
       say("{} gave RAS no data (stopped, or gone for less than a minute)", described(p));
     }
     for (RasAnswer::Communicator& c : answer_.communicators) tell_of(c);
@@ -353,6 +356,10 @@ class Evidence {
   void tell_of(RasAnswer::Communicator& c) {
     if (!c.missing.empty()) {
       std::sort(c.missing.begin(), c.missing.end());
+      if (c.size >= largest_with_missing_) {
+        largest_with_missing_ = c.size;
+        evidence_.missing_ranks = c.missing;
+      }
       say("communicator {}: rank{} {} missing", c.id, c.missing.size() == 1 ? "" : "s", compress_ranks(c.missing));
     }
     const RasAnswer::Communicator* before = same_communicator(earlier_, c.id);
@@ -409,6 +416,7 @@ class Evidence {
   RasAnswer answer_;
   RasAnswer earlier_;
   RasEvidence evidence_;
+  std::int64_t largest_with_missing_ = -1;
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
+#include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
 #include "driver/diagnose/log_findings.h"
+#include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +11,20 @@
 #include <set>
 
 namespace busbar {
+
+void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
+  for (const std::uint32_t actor : actors) {
+    const int rank = view.rank_map.rank_of[actor];
+    if (rank >= 0 && !view.rank_map.guessed && !contains(finding.ranks, rank)) finding.ranks.push_back(rank);
+  }
+  std::ranges::sort(finding.ranks);
+  blame_hosts(view, actors, finding);
+}
+
+void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
+  for (const std::uint32_t actor : actors) add_once(finding.hosts, host_of(view.book, actor));
+}
+
 namespace {
 
 Finding finding_of(const LogView& view, const KernelGroup& group) {
@@ -25,6 +42,13 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
       finding.next.emplace_back(meaning.advice);
       break;
     }
+    case KernelEvent::What::nvswitch:
+      finding.verdict = Verdict::hw_fault;
+      finding.sentence = fmt::format("{} of {} reported the fatal SXid {}", device, host, group.number);
+      finding.next.emplace_back(
+          "nvidia-smi nvlink -e; systemctl status nvidia-fabricmanager; whether a GPU fell off the "
+          "bus first (dmesg | grep Xid); reset the GPUs and switches together, or reboot");
+      break;
     case KernelEvent::What::aer:
       finding.verdict = Verdict::hw_fault;
       finding.sentence = fmt::format("PCIe error that was not corrected on {} of {}", device, host);
@@ -49,6 +73,7 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
   if (!there.empty()) {
     finding.evidence.push_back(fmt::format("on {}: {}", group.host, list_actors(view.rank_map, there)));
   }
+  add_once(finding.hosts, group.host);
   return finding;
 }
 
@@ -67,15 +92,38 @@ std::string name_peer(const RankMap& rank_map, const std::string& address) {
   return fmt::format("{} ({})", host->second, address);
 }
 
+/// Who said it; empty where nothing tells.
+std::string voice_of(const LogView& view, const WarningRecord& record) {
+  std::vector<std::string> voices;
+  if (!record.actors.empty()) voices.push_back(list_actors(view.rank_map, record.actors));
+  if (!record.ranks.empty()) {
+    voices.push_back(list_ranks(std::vector<int>(record.ranks.begin(), record.ranks.end())));
+  }
+  for (const std::string& host : record.hosts) add_once(voices, host);
+  return joined_words(voices, "; ");
+}
+
 std::string quoted_warning(const LogView& view, const WarningRecord& record) {
   const std::string times = record.times > 1 ? fmt::format(" ({} times)", record.times) : "";
-  return fmt::format("{}: \"{}\"{}", view.rank_map.name_of[record.actor], record.example, times);
+  const std::string who = record.actor != kNone ? view.rank_map.name_of[record.actor] : voice_of(view, record);
+  return fmt::format("{}{}\"{}\"{}", who, who.empty() ? "" : ": ", record.example, times);
 }
 
 /// "rank 4 (kolyoz2, pid 25146): InfiniBand completion error 4: local protection error".
 std::string meaning_of(const LogView& view, const WarningRecord& record) {
+  const std::string who = voice_of(view, record);
   const std::string what = record.rule->meaning.empty() ? record.example : std::string(record.rule->meaning);
-  return fmt::format("{}: {}", list_actors(view.rank_map, record.actors), what);
+  return who.empty() ? what : who + ": " + what;
+}
+
+/// The ranks that a text names: "rank 0 and rank 1 both on CUDA device 1000".
+std::vector<int> ranks_in(std::string_view text) {
+  std::vector<int> ranks;
+  for (std::size_t at = text.find("rank "); at != kNotFound && ranks.size() < 64; at = text.find("rank ", at + 1)) {
+    int rank = -1;
+    if (LogScan{text.substr(at + 5)}.number(rank) && rank >= 0 && !contains(ranks, rank)) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 Finding finding_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
@@ -87,24 +135,90 @@ Finding finding_of(const LogView& view, const WarningRecord& record, Verdict ver
   return finding;
 }
 
-/// The peers named in warnings of a kind.
+/// The same, and whoever says it is where the fault is, unless the text names others.
+Finding fault_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
+  Finding finding = finding_of(view, record, verdict);
+  finding.ranks = ranks_in(record.example);
+  if (!finding.ranks.empty()) return finding;
+  blame(view, record.actors, finding);
+  for (const int rank : record.ranks) {
+    if (!contains(finding.ranks, rank)) finding.ranks.push_back(rank);
+  }
+  for (const std::string& host : record.hosts) add_once(finding.hosts, host);
+  return finding;
+}
+
+/// The peers named in warnings of a kind, as addresses.
 std::vector<std::string> peers_of(const LogView& view, WarningKind kind) {
   std::vector<std::string> peers;
   for (const auto& [peer, times] : view.book.named_peers) {
-    if (peer.first == kind) peers.push_back(name_peer(view.rank_map, peer.second));
+    if (peer.first == kind) peers.push_back(peer.second);
   }
   return peers;
 }
 
+/// The host that has an address, where a log tells it, else the address.
+std::string host_at(const LogView& view, const std::string& address) {
+  const auto host = view.rank_map.host_of_address.find(address);
+  return host == view.rank_map.host_of_address.end() || host->second.empty() ? address : host->second;
+}
+
+/// Addresses that container engines and virtual machines give their bridges: 172.17.0.0/12 and 192.168.122.0/24.
+bool is_bridge_address(std::string_view address) {
+  int second = 0;
+  LogScan scan{address};
+  return address.starts_with("192.168.122.") ||
+         (scan.take("172.") && scan.number(second) && second > 16 && second < 32);
+}
+
+/// Where all ranks but 0 speak of it, the one that does not is the root that they look for.
+bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
+  std::set<int> spoke = record.ranks;
+  for (const std::uint32_t actor : record.actors) spoke.insert(view.rank_map.rank_of[actor]);
+  if (spoke.size() < 2 || *spoke.begin() != 1 || *spoke.rbegin() != static_cast<int>(spoke.size())) return false;
+  return !view.rank_map.actor_of.contains(0);
+}
+
 void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = finding_of(view, record, Verdict::host_unreachable);
-  const std::vector<std::string> peers = peers_of(view, WarningKind::unreachable);
+  const bool refused = record.rule->kind == WarningKind::refused;
+  const std::vector<std::string> peers = peers_of(view, record.rule->kind);
   if (!peers.empty()) {
-    finding.sentence = fmt::format("{}{} cannot be reached by {}", peers.front(),
-                                   peers.size() > 1 ? fmt::format(" and {} more", peers.size() - 1) : "",
-                                   list_actors(view.rank_map, record.actors));
+    const std::string who = voice_of(view, record);
+    finding.sentence =
+        fmt::format("{}{} {}{}{}", name_peer(view.rank_map, peers.front()),
+                    peers.size() > 1 ? fmt::format(" and {} more", peers.size() - 1) : "",
+                    refused ? (peers.size() > 1 ? "refuse connections" : "refuses connections") : "cannot be reached",
+                    who.empty() ? ""
+                    : refused   ? " of "
+                                : " by ",
+                    who);
+    for (const std::string& peer : peers) {
+      add_once(finding.hosts, host_at(view, peer));
+      if (finding.evidence.size() < 4 && peers.size() > 1) {
+        finding.evidence.push_back("named as the peer: " + name_peer(view.rank_map, peer));
+      }
+    }
+    const auto bridge = std::ranges::find_if(peers, is_bridge_address);
+    if (bridge != peers.end()) {
+      finding.evidence.push_back(*bridge +
+                                 " looks like the address of a container's or virtual machine's bridge, which "
+                                 "no other host can reach");
+      finding.next.insert(finding.next.begin(),
+                          "ip -br addr on the host that has that address; NCCL_SOCKET_IFNAME=^lo,docker,br-,veth,virbr "
+                          "or the interface that all hosts share");
+    }
+  } else if (only_root_is_missing(view, record)) {
+    finding.sentence = fmt::format("rank 0, of which nothing is told, {} {}", refused ? "refuses" : "does not answer",
+                                   voice_of(view, record));
+    finding.ranks.push_back(0);
+    finding.missing.emplace_back("the log of rank 0");
+  } else {
+    finding.missing.emplace_back(
+        "the address of the peer: NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,NET; and the other hosts' logs");
   }
-  findings.push_back(std::move(finding));
+  // Whoever has gone refuses, whatever made it go.
+  refused ? findings.emplace_back(std::move(finding), Verdict::config) : findings.emplace_back(std::move(finding));
 }
 
 /// Whether some communicator's calls were compared and all agree.
@@ -141,29 +255,81 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
 
 }  // namespace
 
+namespace {
+
+/// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
+void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
+  const std::vector<std::string> peers = peers_of(view, WarningKind::hardware);
+  if (peers.empty() || record.rule->meaning.find("error 4") != kNotFound) {
+    findings.push_back(fault_of(view, record, Verdict::hw_fault));
+    return;
+  }
+  Finding finding = finding_of(view, record, Verdict::hw_fault);
+  blame_hosts(view, record.actors, finding);
+  for (const std::string& peer : peers) {
+    add_once(finding.hosts, host_at(view, peer));
+    if (finding.evidence.size() < 3) {
+      finding.evidence.push_back("the peer of that connection: " + name_peer(view.rank_map, peer));
+    }
+  }
+  // InfiniBand's own GIDs are always so; those of RoCE are so where the interface has no address.
+  const std::string low = lower_case(record.example);
+  const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || low.find("roce") != kNotFound;
+  const bool link_local =
+      low.find("gid fe80:") != kNotFound || low.find("gid  fe80:") != kNotFound || low.find("gids fe80:") != kNotFound;
+  if (roce && link_local) {
+    finding.evidence.emplace_back(
+        "its addresses (GIDs) are link-local, fe80::: that port has no IP address, and no router forwards such "
+        "packets");
+    finding.next.insert(finding.next.begin(),
+                        "ip -br addr on both hosts: give the interface of that port an address, take the port out of "
+                        "NCCL_IB_HCA, or choose a GID with one (show_gids; NCCL_IB_GID_INDEX)");
+  }
+  findings.push_back(std::move(finding));
+}
+
+void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
+  Finding finding = fault_of(view, record, Verdict::config);
+  // Whoever received it is not who sent it.
+  const bool received = record.rule->first == "bootstrap root" || record.rule->first.starts_with("wrong ");
+  if (received) {
+    finding.ranks.clear();
+    finding.hosts.clear();
+  }
+  const auto interface = [&](const Process& process) {
+    const auto set = process.env.find("NCCL_SOCKET_IFNAME");
+    return set == process.env.end() ? std::string() : set->second;
+  };
+  for (const std::uint32_t actor : record.actors) {
+    const std::string name = interface(view.book.processes[view.book.actors[actor].process]);
+    if (record.rule->first.ends_with("interface found") && !name.empty()) {
+      add_once(finding.evidence, "NCCL_SOCKET_IFNAME=" + name + " is set there");
+    }
+  }
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
 void find_in_warnings(const LogView& view, Findings& findings) {
   for (const WarningRecord* one : causes_first(view.book.warnings)) {
     const WarningRecord& record = *one;
     switch (record.rule->kind) {
-      case WarningKind::hardware: {
-        Finding finding = finding_of(view, record, Verdict::hw_fault);
-        for (const std::string& peer : peers_of(view, WarningKind::hardware)) {
-          if (finding.evidence.size() < 3) finding.evidence.push_back("the peer of that connection: " + peer);
-        }
-        findings.push_back(std::move(finding));
+      case WarningKind::hardware:
+        find_hardware(view, record, findings);
         break;
-      }
       case WarningKind::unreachable:
+      case WarningKind::refused:
         find_unreachable(view, record, findings);
         break;
       case WarningKind::resource:
-        findings.push_back(finding_of(view, record, Verdict::resource));
+        findings.push_back(fault_of(view, record, Verdict::resource));
         break;
       case WarningKind::config:
-        findings.push_back(finding_of(view, record, Verdict::config));
+        find_config(view, record, findings);
         break;
       case WarningKind::call_mismatch:
-        findings.push_back(finding_of(view, record, Verdict::arg_mismatch));
+        findings.push_back(fault_of(view, record, Verdict::arg_mismatch));
         break;
       case WarningKind::size_mismatch:
         find_size_mismatch(view, record, findings);
@@ -175,56 +341,65 @@ void find_in_warnings(const LogView& view, Findings& findings) {
         findings.push_back(std::move(finding));
         break;
       }
+      case WarningKind::other: {
+        Finding finding = finding_of(view, record, Verdict::unknown);
+        finding.sentence =
+            fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
+        finding.next.emplace_back(
+            "the lines around it; NCCL's source has its words (git grep in the version that ran)");
+        findings.push_back(std::move(finding));
+        break;
+      }
       case WarningKind::victim:  // find_silent_ranks
       case WarningKind::harmless:
-      case WarningKind::other:
         break;
     }
   }
 }
-
-namespace {
 
 void find_in_ras(const LogView& view, Findings& findings) {
   for (const RasEvidence& ras : view.ras) {
     if (!ras.answered) continue;
     Finding finding;
     for (const std::string& line : ras.lines) finding.evidence.push_back("RAS: " + line);
-    if (!ras.dead_pids.empty()) {
+    std::vector<std::int64_t> gone = ras.dead_pids;
+    gone.insert(gone.end(), ras.silent_pids.begin(), ras.silent_pids.end());
+    if (!gone.empty()) {
       std::string pids;
-      for (const std::int64_t pid : ras.dead_pids) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
+      for (const std::int64_t pid : gone) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
       finding.verdict = Verdict::process_dead;
-      finding.sentence = fmt::format("NCCL's RAS lost process{} {}", ras.dead_pids.size() == 1 ? "" : "es", pids);
+      finding.sentence = fmt::format("NCCL's RAS {} process{} {}", ras.dead_pids.empty() ? "has no data of" : "lost",
+                                     gone.size() == 1 ? "" : "es", pids);
       std::vector<std::uint32_t> known;
       for (const std::uint32_t actor : view.rank_map.rank_actors) {
         const std::int64_t pid = view.book.processes[view.book.actors[actor].process].pid;
-        if (std::ranges::count(ras.dead_pids, pid) > 0) known.push_back(actor);
+        if (std::ranges::count(gone, pid) > 0) known.push_back(actor);
       }
-      if (!known.empty()) finding.sentence += ": " + list_actors(view.rank_map, known);
+      finding.ranks = ras.missing_ranks;
+      if (!known.empty()) {
+        finding.sentence += ": " + list_actors(view.rank_map, known);
+      } else if (!ras.missing_ranks.empty()) {
+        finding.sentence += ": " + list_ranks(ras.missing_ranks);
+      }
+      if (ras.dead_pids.empty()) {
+        finding.sentence += " (gone, or stopped: RAS calls it dead after a minute)";
+        finding.next.emplace_back(
+            "the same question again after a minute (echo 'verbose status' | nc localhost 28028): "
+            "DEAD proves that it is gone; ps on that host, state T, that it is stopped");
+      }
+      for (const std::string& host : ras.lost_hosts) add_once(finding.hosts, host);
+      blame(view, known, finding);
       finding.next.emplace_back("dmesg and the launcher's output on the host of that process");
       findings.push_back(std::move(finding));
     } else if (!ras.lagging_ranks.empty()) {
       finding.verdict = Verdict::rank_lagging;
+      finding.ranks = ras.lagging_ranks;
       finding.sentence =
           fmt::format("NCCL's RAS says that {} launched fewer operations", list_ranks(ras.lagging_ranks));
       finding.next.emplace_back("py-spy dump --pid of those ranks: what keeps them from the next call");
       findings.push_back(std::move(finding));
     }
   }
-}
-
-}  // namespace
-
-void find_lost_processes(const LogView& view, Findings& findings) {
-  for (const LauncherMessage& message : view.book.launcher) {
-    Finding finding;
-    finding.verdict = message.host_lost ? Verdict::host_unreachable : Verdict::process_dead;
-    finding.sentence = "the launcher says: " + message.text;
-    finding.evidence.push_back(message.text);
-    finding.next.emplace_back("dmesg on that host (killed for memory, XID), core dumps, the process's own last lines");
-    findings.push_back(std::move(finding));
-  }
-  find_in_ras(view, findings);
 }
 
 namespace {
@@ -301,9 +476,31 @@ std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vecto
 bool cause_is_told(const LogView& view) {
   const auto tells = [](const WarningRecord& record) {
     return record.rule->kind != WarningKind::victim && record.rule->kind != WarningKind::harmless &&
-           record.rule->kind != WarningKind::other;
+           record.rule->kind != WarningKind::other && record.rule->kind != WarningKind::refused;
   };
   return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
+}
+
+/// Programs that pass on what NCCL told them of a lost peer.
+void find_nameless_victims(const LogView& view, Findings& findings) {
+  const std::vector<std::string> peers = peers_of(view, WarningKind::victim);
+  Finding finding;
+  for (const WarningRecord* record : causes_first(view.book.warnings)) {
+    if (record->rule->kind == WarningKind::victim && finding.evidence.size() < 3) {
+      finding.evidence.push_back(quoted_warning(view, *record));
+    }
+  }
+  if (finding.evidence.empty()) return;
+  finding.sentence =
+      fmt::format("only victims speak: a connection{} was lost; the process that went away is not in {}",
+                  peers.empty() ? "" : " to " + name_peer(view.rank_map, peers.front()), name_files(view.files));
+  if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
+  finding.missing.push_back(fmt::format("the log of the process{} that closed the connection",
+                                        peers.empty() ? "" : " at " + name_peer(view.rank_map, peers.front())));
+  finding.next.emplace_back(
+      "the first error by time on that host: its NCCL log, dmesg (XID, link down, killed for "
+      "memory), the launcher's output");
+  findings.push_back(std::move(finding));
 }
 
 }  // namespace
@@ -311,7 +508,10 @@ bool cause_is_told(const LogView& view) {
 void find_silent_ranks(const LogView& view, Findings& findings) {
   if (cause_is_told(view)) return;
   const std::vector<std::uint32_t> victims = victims_of(view);
-  if (victims.empty()) return;
+  if (victims.empty()) {
+    find_nameless_victims(view, findings);
+    return;
+  }
   std::vector<std::string> named;
   const std::vector<std::uint32_t> all_silent = silent_actors(view);
   std::vector<std::uint32_t> silent = on_named_hosts(view, all_silent, named);
@@ -351,6 +551,7 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
                  : fmt::format("{} went away without a word: {} log{} neither with an error nor with a goodbye",
                                list_actors(view.rank_map, silent), silent.size() == 1 ? "its" : "their",
                                silent.size() == 1 ? " ends" : "s end");
+  whole_host ? blame_hosts(view, silent, finding) : blame(view, silent, finding);
   finding.next.emplace_back("dmesg (killed for memory, XID), core dumps and the launcher's output on that host");
   findings.push_back(std::move(finding));
 }

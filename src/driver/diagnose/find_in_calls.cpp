@@ -66,6 +66,9 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
     finding.sentence =
         fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, view.comms[comm].name);
   }
+  blame(view, actors_of(alignment, divergence.deviating), finding);
+  if (divergence.tie) blame(view, actors_of(alignment, divergence.majority), finding);
+  finding.hosts.clear();
   if (!divergence.not_before) {
     finding.evidence.push_back(fmt::format("{}: {}", who, divergence.deviating_call));
     finding.evidence.push_back(fmt::format("{}: {}", others, divergence.majority_call));
@@ -91,6 +94,8 @@ Finding lag_finding(const LogView& view, std::size_t comm) {
   const std::vector<std::uint32_t> behind = actors_of(alignment, lag.behind);
   Finding finding;
   finding.verdict = Verdict::rank_lagging;
+  blame(view, behind, finding);
+  finding.hosts.clear();
   const PlacedCalls& front = alignment.streams[lag.at_front.front()];
   const PlacedCalls& slowest = alignment.streams[last.front()];
   const bool called = slowest.calls->size() > 0;
@@ -127,6 +132,8 @@ void find_in_calls(const LogView& view, Findings& findings) {
     finding.sentence = "deadlock over communicators: " + cycle.text;
     finding.evidence.push_back(cycle.inversion ? "all made the calls, in opposite orders"
                                                : "each waits for a call that the other makes only afterwards");
+    blame(view, cycle.actors, finding);
+    finding.hosts.clear();
     finding.next.emplace_back("call collectives of different communicators in the same order on all ranks");
     findings.push_back(std::move(finding));
   }
@@ -188,6 +195,7 @@ bool find_mismatch(const TorchGroup& timed, Findings& findings) {
       if (call == usual->first) continue;
       Finding finding;
       finding.verdict = Verdict::arg_mismatch;
+      finding.ranks = ranks;
       const std::string differs =
           call.first != usual->first.first
               ? fmt::format("{} instead of {}", call.first, usual->first.first)
@@ -209,9 +217,11 @@ Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting,
                 std::string evidence) {
   Finding finding;
   finding.verdict = Verdict::rank_lagging;
+  finding.ranks = behind;
   finding.sentence = fmt::format("{} did not reach {}, in which {} timed out", list_ranks(behind), call_of(waits),
                                  list_ranks(waiting));
   finding.evidence.push_back(std::move(evidence));
+  if (!waits.example.empty()) finding.evidence.push_back("\"" + waits.example + "\"");
   finding.next.emplace_back("py-spy dump --pid of those ranks; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace");
   return finding;
 }
@@ -235,30 +245,88 @@ Finding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
   finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} timed out in {}; last enqueued {}, last completed {}",
                                          list_ranks(waiting), call_of(waits), waits.last_enqueued,
                                          waits.last_completed));
-  finding.next.emplace_back(
-      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS); dmesg; the network between the hosts");
+  if (!waits.example.empty()) finding.evidence.push_back("\"" + waits.example + "\"");
   return finding;
 }
 
+/// `group`: its size, or -1; `absent`: those of its ranks that are known not to be there.
 Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
                            const std::vector<int>& absent) {
-  const std::string others = absent.empty() ? "the other ranks" : list_ranks(absent);
+  const int group = group_size(waits);
+  const std::string others =
+      !absent.empty() ? list_ranks(absent)
+      : group > 1 ? fmt::format("the other {} of the group's {} ranks", group - static_cast<int>(waiting.size()), group)
+                  : std::string("the other ranks");
   Finding finding = timed_out(waiting, waits);
   finding.verdict = Verdict::unknown;
   finding.sentence = fmt::format("{} timed out in {}; of {} nothing is in {}", list_ranks(waiting), call_of(waits),
                                  others, name_files(view.files));
-  finding.missing.push_back("the logs of " + others);
+  finding.missing.push_back("the logs of " + others + ": whether they came to that collective");
+  if (view.book.facts.contains({"ray_dedup", "lines of other ranks left out"})) {
+    finding.missing.emplace_back("the lines that Ray left out (\"[repeated 15x across cluster]\"): RAY_DEDUP_LOGS=0");
+  }
+  finding.next.push_back(
+      fmt::format("the output of {}: one that does not time out at that SeqNum is late or gone (py-spy "
+                  "dump --pid, dmesg there); if all do, it is the network",
+                  others));
+  finding.next.emplace_back(
+      "TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run: fr_trace then names who is "
+      "late");
   return finding;
 }
 
 Finding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
   Finding finding = timed_out(ranks, waits);
   finding.verdict = Verdict::stuck_inside;
+  finding.next.emplace_back(
+      "dmesg (XID, link down) and ibstat on all hosts, then all_reduce_perf or nccl-tests on the same "
+      "hosts: if that hangs too, it is the network or a GPU, else what runs beside the collective");
+  finding.next.emplace_back("echo 'verbose status' | nc localhost 28028 (NCCL's RAS) while it hangs");
   finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
 
-void judge_group(const LogView& view, const TorchGroup& all, Findings& findings) {
+/// No line says what timed out, but ranks were told that something did: those with nothing to do are not in it.
+void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findings) {
+  std::vector<int> idle, busy;
+  std::int64_t idle_at = -1, busy_at = -1;
+  const TorchState* example = nullptr;
+  for (const TorchRank& one : all) {
+    const TorchState& state = *one.state;
+    if (!state.signalled && state.last_enqueued < 0) continue;
+    example = &state;
+    const bool done = state.last_enqueued == state.last_completed;
+    (done ? idle : busy).push_back(one.rank);
+    std::int64_t& at = done ? idle_at : busy_at;
+    at = std::max(at, state.last_enqueued);
+  }
+  if (example == nullptr) return;
+  Finding finding;
+  finding.evidence.push_back("\"" + example->example + "\"");
+  if (!idle.empty() && !busy.empty() && idle_at < busy_at) {
+    finding.verdict = Verdict::rank_lagging;
+    finding.ranks = idle;
+    finding.sentence = fmt::format("{} enqueued nothing after work {}, while {} wait{} in work {}", list_ranks(idle),
+                                   idle_at, list_ranks(busy), busy.size() == 1 ? "s" : "", busy_at);
+    finding.next.emplace_back("py-spy dump --pid of those ranks: what keeps them from the next collective");
+  } else {
+    finding.sentence = fmt::format(
+        "a collective timed out, {}; which, and who is late, is not in {}",
+        idle.empty() ? list_ranks(busy) + " had work that did not end" : list_ranks(idle) + " had nothing left to do",
+        name_files(view.files));
+    finding.missing.emplace_back(
+        "the watchdog's lines of all ranks (\"Watchdog caught collective operation timeout\")");
+    finding.next.emplace_back(
+        "the outputs of all ranks around that time; TORCH_NCCL_TRACE_BUFFER_SIZE=20000 and fr_trace");
+  }
+  findings.push_back(std::move(finding));
+}
+
+bool is_default_group(const std::string& name) {
+  return name.empty() || name == "0" || name.find("default_pg") != std::string::npos;
+}
+
+void judge_group(const LogView& view, const std::string& name, const TorchGroup& all, Findings& findings) {
   TorchGroup timed;
   std::map<std::int64_t, std::vector<int>> by_seq;
   for (const TorchRank& one : all) {
@@ -266,7 +334,10 @@ void judge_group(const LogView& view, const TorchGroup& all, Findings& findings)
     timed.push_back(one);
     by_seq[one.state->timed_out_seq].push_back(one.rank);
   }
-  if (timed.empty()) return;
+  if (timed.empty()) {
+    judge_signalled(view, all, findings);
+    return;
+  }
   if (std::ranges::all_of(timed, [&](const TorchRank& one) { return went_on(view, one); })) {
     findings.push_back(slow(timed));
     return;
@@ -292,9 +363,12 @@ void judge_group(const LogView& view, const TorchGroup& all, Findings& findings)
     return;
   }
   std::vector<int> silent_known, silent_absent;
-  const int nranks = std::max(view.rank_map.nranks, spoke.empty() ? 0 : *spoke.rbegin() + 1);
+  const bool of_all = is_default_group(name);
+  const int size = group_size(*waits->state);
+  const int nranks = std::max({view.rank_map.nranks, spoke.empty() ? 0 : *spoke.rbegin() + 1, of_all ? size : -1});
   // A group smaller than the job is not asked for ranks that may not be in it.
-  if (static_cast<int>(spoke.size()) * 2 > nranks) {
+  const bool all_of_group = size > 0 && static_cast<int>(spoke.size()) >= size;
+  if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
     for (int rank = 0; rank < nranks; ++rank) {
       if (spoke.count(rank) > 0) continue;
       (view.rank_map.actor_of.count(rank) > 0 ? silent_known : silent_absent).push_back(rank);
@@ -307,7 +381,8 @@ void judge_group(const LogView& view, const TorchGroup& all, Findings& findings)
                             list_ranks(std::vector<int>(spoke.begin(), spoke.end())), list_ranks(silent_known))));
     return;
   }
-  const bool some_absent = !silent_absent.empty() || spoke.size() < 2;
+  const bool some_absent =
+      !silent_absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
   findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, silent_absent)
                                  : stuck_inside(usual->second, *waits->state));
 }
@@ -325,10 +400,10 @@ void find_in_torch(const LogView& view, Findings& findings) {
       for (const TorchRank& one : ranks) merge_torch_state(merged[one.rank], *one.state);
     }
     for (const auto& [rank, state] : merged) whole.push_back({rank, &state});
-    judge_group(view, whole, findings);
+    judge_group(view, groups.rbegin()->first, whole, findings);
     return;
   }
-  for (const auto& [name, ranks] : groups) judge_group(view, ranks, findings);
+  for (const auto& [name, ranks] : groups) judge_group(view, name, ranks, findings);
 }
 
 }  // namespace busbar

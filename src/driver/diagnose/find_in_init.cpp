@@ -146,10 +146,13 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   Finding finding;
   finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
                                          name_files(view.files), list_actors(view.rank_map, progress.started)));
-  const bool all_given = outside.size() + progress.started.size() >= nranks ||
-                         wordless + outside.size() + progress.started.size() >= nranks;
+  // Where most did not begin, the log ends too early to tell who never would.
+  const bool all_given = (outside.size() + progress.started.size() >= nranks ||
+                          wordless + outside.size() + progress.started.size() >= nranks) &&
+                         progress.started.size() * 2 > nranks;
   if (all_given || shared) {
     finding.verdict = Verdict::init_not_joined;
+    finding.ranks = absent_ranks;
     finding.sentence =
         fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name);
     if (!outside.empty() && outside.size() <= absent) {
@@ -168,6 +171,9 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
       fmt::format("initialisation of {}: {} began, nobody completed; {} others have no Init START in {}", comm.name,
                   list_actors(view.rank_map, progress.started), absent, name_files(view.files));
   finding.missing.push_back(fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks));
+  finding.next.emplace_back(
+      "the rest of this log and the other ranks' logs: a rank without Init START did not come to NCCL "
+      "(py-spy dump --pid); if all began, the last lines of each tell where it stands");
   return finding;
 }
 
@@ -179,7 +185,10 @@ void judge_init(const LogView& view, const JoinedComm& comm, Findings& findings)
     Finding finding;
     finding.sentence = fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
                                    list_actors(view.rank_map, progress.pending), comm.name);
+    finding.evidence.emplace_back("Init START is the last that is told, and no error");
     finding.missing.emplace_back("the rest of the log");
+    finding.next.emplace_back(
+        "the log's end, once the program has run on; py-spy dump --pid (or gdb -p) if it stands there");
     findings.push_back(std::move(finding));
     return;
   }

@@ -1,6 +1,7 @@
 #include "driver/diagnose/job_book.h"
 
 #include "driver/diagnose/log_line.h"
+#include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
 
@@ -41,9 +42,11 @@ void JobBook::count(KernelGroup&& group) {
   });
 }
 
-void JobBook::count(LauncherMessage&& message) {
-  add_group(launcher, std::move(message), kMaxLauncherMessages,
-            [](const LauncherMessage& a, const LauncherMessage& b) { return a.text == b.text; });
+void JobBook::count(ProgramNote&& note) {
+  add_group(program, std::move(note), kMaxProgramNotes, [](const ProgramNote& a, const ProgramNote& b) {
+    return a.event.what == b.event.what && a.event.ranks == b.event.ranks && a.event.host == b.event.host &&
+           a.event.number == b.event.number && a.event.text == b.event.text;
+  });
 }
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
@@ -159,27 +162,27 @@ std::size_t JobBook::bytes_held() const {
   return bytes + warnings.records().size() * sizeof(WarningRecord) + torch.states().size() * kNode;
 }
 
-// A launcher's message that a process or a host is gone. A line that begins like the prefix of the lines before it is a
-// line of NCCL that was cut.
-void JobBook::ingest_foreign(std::string_view text) {
+// A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
+void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number) {
   if (last_process_ != kNone && !text.empty() && !processes[last_process_].host.empty()) {
     const std::string prefix = fmt::format("{}:{}:", processes[last_process_].host, processes[last_process_].pid);
     if (text.front() == prefix.front() && (text.starts_with(prefix) || prefix.starts_with(text))) {
       for (const std::uint32_t actor : processes[last_process_].actors) actors[actor].cut = true;
     }
   }
-  if (text.size() < 20 || text.size() > 2000) return;
-  const char first = text.front();
-  if (first != 'm' && first != 'p' && first != 's' && first != 'O' && first != 'P' && first != ' ') return;
-  const auto says = [&](std::string_view what) { return text.find(what) != std::string_view::npos; };
-  const bool ours = text.starts_with("mpirun") || text.starts_with("prterun") || text.starts_with("srun:") ||
-                    text.starts_with("slurmstepd:") || text.starts_with("ORTE") || text.starts_with("PRTE");
-  if (!ours) return;
-  const bool host_lost = says("lost communication") || says("Node failure") || says("NODE FAILURE");
-  if (!host_lost && !says("exited on signal") && !says("Killed") && !says("Segmentation fault") && !says("oom-kill") &&
-      !says("OOM"))
+  const std::string_view begin = without_blanks(text.substr(0, 200));
+  if (begin.starts_with("host ") || begin.starts_with("rank ") || begin.starts_with("Root Cause")) note_elastic(begin);
+  if (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK")) {
+    ++understood;
+    note("benchmark", begin);
+  }
+  if (const auto trouble = smi_.read(text)) {
+    ++understood;
+    warnings.add({.file = {}, .function = {}, .text = *trouble}, {}, {}, file, number);
     return;
-  count(LauncherMessage{host_lost, std::string(text.substr(0, 300)), 1});
+  }
+  const bool in_error = error_line_ > 0 && number == error_line_ + 1 && file == error_file_;
+  if (in_error || may_tell_failure(text)) note_program(text, file, number);
 }
 
 // "node1:7:7 [0] NCCL INFO node2:8:8 [1] NCCL INFO ...": what the first was about to say comes without a prefix.
@@ -202,6 +205,10 @@ bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uin
 }
 
 void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
+  if (held_.lines > 0) {
+    if (add_to_held(line, file, number)) return;
+    flush();
+  }
   From from{line.origin, file, number, kNone, kNone};
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
     if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
@@ -209,11 +216,19 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   }
   ++understood;
   if (const auto* work = std::get_if<TorchWork>(&line.fact)) {
-    ingest(*work, from);
+    if (!hold(line, from)) ingest(*work, from);
     return;
   }
   if (const auto* event = std::get_if<KernelEvent>(&line.fact)) {
     ingest(*event, from);
+    return;
+  }
+  // "..., NCCL version 2.21.5" is how PyTorch's errors end.
+  if (const auto* version = std::get_if<VersionLine>(&line.fact);
+      version != nullptr && line.origin.host.empty() && may_tell_failure(line.origin.decoration) &&
+      !read_program_line(line.origin.decoration, false).empty()) {
+    note("nccl_version", version->nccl);
+    note_program(line.origin.decoration, file, number);
     return;
   }
   ++nccl_lines;
@@ -229,7 +244,83 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   }
   actors[from.actor].cut = false;
   ++processes[from.process].lines;
+  if (std::holds_alternative<Warning>(line.fact) && hold(line, from)) return;
   std::visit([&](const auto& fact) { ingest(fact, from); }, line.fact);
+}
+
+bool JobBook::hold(const LogLine& line, const From& from) {
+  held_ = {};
+  if (const auto* warning = std::get_if<Warning>(&line.fact)) {
+    held_.text = std::string(warning->text.substr(0, 2000));
+    held_.place = std::string(warning->file.substr(0, 200));
+    held_.function = std::string(warning->function.substr(0, 100));
+  } else {
+    const TorchWork& work = std::get<TorchWork>(line.fact);
+    // A whole one ends with how long it ran.
+    if (work.what != TorchWork::What::timed_out || work.ran_ms >= 0 || work.line.empty()) return false;
+    held_.torch = true;
+    held_.text = std::string(work.line.substr(0, 2000));
+  }
+  held_.timestamp = std::string(line.origin.timestamp.substr(0, 64));
+  held_.process = from.process;
+  held_.actor = from.actor;
+  held_.file = from.file;
+  held_.line = from.line;
+  held_.lines = 1;
+  return true;
+}
+
+namespace {
+
+// What follows a line on the next: indented, or the rest of what a terminal or a web page broke.
+bool goes_on(std::string_view next, bool anywhere) {
+  const std::string_view text = without_blanks(next);
+  if (text.empty() || text.size() > 1000 || text.starts_with("File \"")) return false;
+  if (text.size() < next.size() && is_blank(next.front())) return true;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits > 0) return anywhere && (digits == text.size() || text[digits] == ',' || text[digits] == ')');
+  return anywhere && !is_upper(text.front()) && is_name(text.front());
+}
+
+/// How much of a watchdog's line could be read.
+int fields_of(const LogLine& line) {
+  const auto* work = std::get_if<TorchWork>(&line.fact);
+  if (work == nullptr) return -1;
+  return (work->seq >= 0) + !work->op.empty() + (work->numel_in >= 0) + (work->numel_out >= 0) +
+         (work->timeout_ms >= 0) + (work->ran_ms >= 0);
+}
+
+}  // namespace
+
+bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t number) {
+  constexpr int kMostLines = 5;
+  const auto* other = std::get_if<OtherLine>(&line.fact);
+  const bool next = file == held_.file && number == held_.line + static_cast<unsigned>(held_.lines);
+  if (!next || held_.lines >= kMostLines || other == nullptr || other->nccl) return false;
+  const bool broken = held_.torch || held_.text.find("ompletion") != std::string::npos;
+  if (!goes_on(other->text, broken) && !(held_.torch && other->text.find("WorkNCCL(") != kNotFound)) return false;
+  ++held_.lines;
+  const std::string_view rest = without_blanks(other->text);
+  if (held_.torch && other->text.front() != ' ') {
+    // A terminal breaks words, too.
+    const std::string glued = held_.text + std::string(rest), apart = held_.text + ' ' + std::string(rest);
+    held_.text = fields_of(parse_log_line(glued)) >= fields_of(parse_log_line(apart)) ? glued : apart;
+  } else {
+    held_.text.append(1, ' ').append(rest);
+  }
+  return true;
+}
+
+void JobBook::flush() {
+  if (held_.lines == 0) return;
+  const Held held = std::exchange(held_, {});
+  if (!held.torch) {
+    count_warning({.file = held.place, .function = held.function, .text = held.text}, held.timestamp, held.process,
+                  held.actor, held.file, held.line);
+    return;
+  }
+  const LogLine line = parse_log_line(held.text);
+  if (const auto* work = std::get_if<TorchWork>(&line.fact)) torch.add(*work, held.file, held.line);
 }
 
 namespace {
@@ -385,6 +476,8 @@ void JobBook::merge_connections(const JobBook& other, const Renumbered& to) {
 }
 
 void JobBook::merge(JobBook&& other) {
+  flush();
+  other.flush();
   Renumbered to;
   merge_processes(other, to);
   merge_instances(other, to);
@@ -392,7 +485,7 @@ void JobBook::merge(JobBook&& other) {
   warnings.merge(std::move(other.warnings), to.actors);
   torch.merge(other.torch);
   for (KernelGroup& group : other.kernel) count(std::move(group));
-  for (LauncherMessage& message : other.launcher) count(std::move(message));
+  for (ProgramNote& one : other.program) count(std::move(one));
   add_counts(facts, other.facts, kMaxFacts);
   add_counts(tuning, other.tuning, kMaxFacts);
   add_counts(named_peers, other.named_peers, kMaxFacts);

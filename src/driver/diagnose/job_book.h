@@ -3,6 +3,7 @@
 #include "driver/diagnose/call_stream.h"
 #include "driver/diagnose/log_fact.h"
 #include "driver/diagnose/nccl_warnings.h"
+#include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/torch_watchdog.h"
 
 #include <cstddef>
@@ -92,10 +93,11 @@ struct KernelGroup {
   std::uint64_t times = 0;
 };
 
-/// A launcher's message that a process is gone or a host lost.
-struct LauncherMessage {
-  bool host_lost = false;
-  std::string text;
+/// What a program or launcher said of a failure, and where it said it first.
+struct ProgramNote {
+  ProgramEvent event;
+  std::size_t file = 0;
+  std::uint64_t line = 0;
   std::uint64_t times = 0;
 };
 
@@ -106,7 +108,7 @@ struct JobBook {
   static constexpr std::size_t kMaxActorsOfProcess = 1024;
   static constexpr std::size_t kMaxFacts = 8192;
   static constexpr std::size_t kMaxKernelGroups = 512;
-  static constexpr std::size_t kMaxLauncherMessages = 256;
+  static constexpr std::size_t kMaxProgramNotes = 1024;
   static constexpr std::size_t kMaxConnections = 4096;  ///< of an actor
   static constexpr std::size_t kMaxSettings = 512;      ///< of a process
 
@@ -119,7 +121,7 @@ struct JobBook {
   WarningBook warnings;
   TorchBook torch;
   std::vector<KernelGroup> kernel;
-  std::vector<LauncherMessage> launcher;
+  std::vector<ProgramNote> program;
   /// (key, value) -> number of lines that say so
   std::map<std::pair<std::string, std::string>, std::uint64_t> facts;
   /// op, log2 of the size, choice -> times
@@ -140,6 +142,8 @@ struct JobBook {
   std::size_t bytes_held() const;
 
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
+  /// To be called after the last line: a warning may have gone on.
+  void flush();
   void merge(JobBook&& other);
 
  private:
@@ -159,16 +163,36 @@ struct JobBook {
     std::size_t file = 0;
     std::uint64_t line = 0;
   } torn_;  ///< whose line was begun and not ended
+  /// A warning, or a line of PyTorch's watchdog, that may go on in the next lines, which people and terminals wrap.
+  struct Held {
+    int lines = 0;  ///< 0: nothing is held
+    bool torch = false;
+    std::string text, place, function, timestamp;
+    std::uint32_t process = kNone, actor = kNone;
+    std::size_t file = 0;
+    std::uint64_t line = 0;
+  } held_;
+  std::uint64_t error_line_ = 0;  ///< where a block began with "Last error:"
+  std::size_t error_file_ = 0;
+  SmiReader smi_;
+  ProgramEvent elastic_;  ///< host and rank of the block that torchrun writes of a failure
+  bool hold(const LogLine& line, const From& from);
+  bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
+  void note_peers(WarningKind kind, std::string_view text);
+  void note_elastic(std::string_view text);
+  void note_program(std::string_view text, std::size_t file, std::uint64_t number);
+  void count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process, std::uint32_t actor,
+                     std::size_t file, std::uint64_t line);
   /// Adds up groups of the same text; further ones than the bounds allow are left out.
   void count(KernelGroup&& group);
-  void count(LauncherMessage&& message);
+  void count(ProgramNote&& note);
   struct Renumbered;
   void merge_processes(JobBook& other, Renumbered& to);
   void merge_instances(JobBook& other, Renumbered& to);
   void merge_connections(const JobBook& other, const Renumbered& to);
   void remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number);
   bool add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number);
-  void ingest_foreign(std::string_view text);
+  void ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number);
   void ingest(const CollCall& call, From& from);
   void ingest(const InitEvent& event, From& from);
   void ingest(const CommShape& shape, From& from);

@@ -102,6 +102,7 @@ void JobBook::ingest(const InitEvent& event, From& from) {
   actors[from.actor].instance = index;
   // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
   const bool oldest = event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
+  if (event.function == "bootstrapSplit") instance.stage = std::max(instance.stage, InitStage::bootstrap);
   if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
   if (event.complete) {
     instance.completed = true;
@@ -183,15 +184,81 @@ void JobBook::ingest(const BootstrapTimings& timings, From& from) {
 }
 
 void JobBook::ingest(const Warning& warning, From& from) {
-  const WarningRule& rule = warnings.add(warning, from.origin.timestamp, from.actor, from.file, from.line);
-  Actor& actor = actors[from.actor];
+  count_warning(warning, from.origin.timestamp, from.process, from.actor, from.file, from.line);
+}
+
+void JobBook::count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process,
+                            std::uint32_t actor, std::size_t file, std::uint64_t line) {
+  (void)process;
+  const WarningRule& rule = warnings.add(warning, timestamp, {.actor = actor, .rank = -1, .host = {}}, file, line);
   if (rule.kind == WarningKind::harmless) return;
-  ++actor.warnings;
-  const bool victim = rule.kind == WarningKind::victim;
-  if (victim) ++actor.victim_warnings;
-  if (!victim && rule.kind != WarningKind::unreachable && rule.kind != WarningKind::hardware) return;
-  for (const std::string& address : addresses_in(warning.text)) {
-    if (named_peers.size() < kMaxFacts) ++named_peers[{rule.kind, address}];
+  ++actors[actor].warnings;
+  if (rule.kind == WarningKind::victim) ++actors[actor].victim_warnings;
+  note_peers(rule.kind, warning.text);
+}
+
+void JobBook::note_peers(WarningKind kind, std::string_view text) {
+  if (kind != WarningKind::victim && kind != WarningKind::unreachable && kind != WarningKind::refused &&
+      kind != WarningKind::hardware)
+    return;
+  for (const std::string& address : addresses_in(text)) {
+    if (named_peers.size() < kMaxFacts) ++named_peers[{kind, address}];
+  }
+}
+
+namespace {
+
+/// "  rank      : 3 (local_rank: 3)": of the blocks in which torchrun tells what failed.
+std::string_view value_of(std::string_view text, std::string_view key) {
+  text = without_blanks(text);
+  if (!text.starts_with(key)) return {};
+  text = without_blanks(text.substr(key.size()));
+  return text.starts_with(": ") ? without_blanks(text.substr(2)) : std::string_view();
+}
+
+}  // namespace
+
+void JobBook::note_elastic(std::string_view text) {
+  if (text.find("Root Cause (first") != std::string_view::npos) elastic_ = {};
+  if (text.find("Root Cause (first") != std::string_view::npos) elastic_.name = kRootCause;
+  if (const std::string_view host = value_of(text, "host"); !host.empty())
+    elastic_.host = std::string(host.substr(0, 256));
+  int rank = -1;
+  if (LogScan{value_of(text, "rank")}.number(rank) && rank >= 0) elastic_.ranks = {rank};
+}
+
+void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number) {
+  if (opens_error(text)) {
+    error_line_ = number;
+    error_file_ = file;
+    return;
+  }
+  if (text.find("[repeated ") != std::string_view::npos && text.find(" across cluster]") != std::string_view::npos) {
+    note("ray_dedup", "lines of other ranks left out");
+  }
+  const bool in_error = error_line_ > 0 && number <= error_line_ + 3 && file == error_file_;
+  std::vector<ProgramEvent> events = read_program_line(text, in_error);
+  if (events.empty() && in_error && number == error_line_ + 1) {
+    events.emplace_back();
+    events.back().text = std::string(find_speaker(text).text.substr(0, 500));
+  }
+  for (ProgramEvent& event : events) {
+    ++understood;
+    if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
+    if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty()) {
+      event.ranks = elastic_.ranks;
+      event.host = elastic_.host;
+      event.name = elastic_.name;
+    }
+    if (event.what == ProgramEvent::What::message) {
+      const int rank = event.ranks.empty() ? -1 : event.ranks.front();
+      const Warning warning{.file = {}, .function = {}, .text = event.text};
+      const WarningRule& rule =
+          warnings.add(warning, {}, {.actor = kNone, .rank = rank, .host = event.host}, file, number);
+      note_peers(rule.kind, event.text);
+      continue;
+    }
+    count(ProgramNote{std::move(event), file, number, 1});
   }
 }
 
@@ -350,7 +417,7 @@ constexpr struct {
 void JobBook::ingest(const OtherLine& other, From& from) {
   const std::string_view text = other.text;
   if (!other.nccl) {
-    ingest_foreign(text);
+    ingest_foreign(text, from.file, from.line);
     return;
   }
   // Only the last line of a log is cut; any line that follows takes this back.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace busbar {
@@ -77,6 +78,7 @@ std::size_t JobLog::bytes_held() const { return book_->bytes_held(); }
 namespace {
 
 constexpr std::size_t kMostEvidence = 5;
+constexpr std::size_t kMostBlamed = 4096;
 
 Finding nothing_read(const LogView& view) {
   Finding finding;
@@ -86,9 +88,90 @@ Finding nothing_read(const LogView& view) {
   return finding;
 }
 
+/// What shows that something went right; empty where nothing does.
+std::vector<std::string> signs_of_health(const LogView& view) {
+  std::vector<std::string> signs;
+  for (const JoinedComm& comm : view.comms) {
+    std::vector<std::uint32_t> complete, ended;
+    for (const CommMember& member : comm.members) {
+      const CommInstance& instance = view.book.instances[member.instance];
+      if (instance.completed) complete.push_back(member.actor);
+      if (instance.ended && !instance.aborted) ended.push_back(member.actor);
+    }
+    if (!complete.empty())
+      signs.push_back(fmt::format("{}: Init COMPLETE of {}", comm.name, list_actors(view.rank_map, complete)));
+    if (complete.empty() && std::ranges::any_of(comm.members, [&](const CommMember& member) {
+          return view.book.instances[member.instance].stage > InitStage::started;
+        })) {
+      signs.push_back(comm.name + ": the ranks met (bootstrap)");
+    }
+    if (!ended.empty())
+      signs.push_back(fmt::format("{}: ended in good order on {}", comm.name, list_actors(view.rank_map, ended)));
+  }
+  constexpr std::pair<std::string_view, std::string_view> kFacts[] = {
+      {"connected", "connected all"},
+      {"transport", "connections were made, via"},
+      {"tuning_algo", "calls were given an algorithm:"},
+      {"benchmark", "a benchmark ran to its end:"},
+      {"ring_table", "rings were laid out: lines"},
+      {"tree_lines", "trees were laid out: lines"},
+      {"graph_ring_lines", "rings were laid out: lines"},
+      {"interface", "a network was set up:"},
+      {"network", "a network was chosen:"},
+      {"hca", "a network was set up:"}};
+  for (const auto& [key, words] : kFacts) {
+    const auto fact = std::ranges::find_if(view.book.facts, [&](const auto& one) { return one.first.first == key; });
+    if (fact != view.book.facts.end()) signs.push_back(fmt::format("{} {}", words, fact->first.second));
+  }
+  if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {
+    signs.emplace_back("initialisation was completed: its timings are told");
+  }
+  for (const CommInstance& instance : view.book.instances) {
+    if (instance.used && instance.calls.size() + instance.sends + instance.receives > 0) {
+      signs.emplace_back("communicators are in use: calls are logged");
+      break;
+    }
+  }
+  return signs;
+}
+
+/// What makes a job that works slow, which people ask of such a log.
+std::vector<std::string> slowness(const LogView& view) {
+  std::vector<std::string> notes;
+  if (view.book.facts.contains({"network", "Socket"})) {
+    notes.emplace_back("the network is Socket: between hosts data go by TCP through the CPU, not by RDMA");
+  }
+  return notes;
+}
+
+Finding no_sign(const LogView& view) {
+  Finding finding;
+  finding.sentence = fmt::format(
+      "nothing wrong is told in {}, and nothing that shows health either: no Init COMPLETE, no connection, no call",
+      name_files(view.files));
+  finding.evidence.push_back(
+      fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line")));
+  finding.missing.emplace_back("the rest of the log, and those of the other ranks");
+  finding.next.emplace_back(
+      "the whole logs of all ranks; where there are none, a run with NCCL_DEBUG=INFO (busbar "
+      "diagnose --help-capture)");
+  return finding;
+}
+
 Finding nothing_wrong(const LogView& view) {
+  std::vector<std::string> signs = signs_of_health(view);
+  const bool ras_well = std::ranges::any_of(view.ras, [](const RasEvidence& one) { return one.answered; });
+  if (signs.empty() && !ras_well) return no_sign(view);
   Finding finding;
   finding.verdict = Verdict::ok;
+  finding.evidence = std::move(signs);
+  if (finding.evidence.size() > 3) finding.evidence.resize(3);
+  for (const RasEvidence& one : view.ras) {
+    for (const std::string& line : one.lines) {
+      if (finding.evidence.size() < 4) finding.evidence.push_back("RAS: " + line);
+    }
+  }
+  for (std::string& note : slowness(view)) finding.evidence.push_back(std::move(note));
   const std::size_t seen = view.rank_map.rank_actors.size();
   const int nranks = view.rank_map.nranks;
   finding.sentence = seen == 0 ? "nothing wrong, in lines that tell no rank"
@@ -153,26 +236,35 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
 }  // namespace
 
 Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const {
+  book_->flush();
   const LogView view = view_log(*book_, files, ras);
   Findings findings;
   find_in_kernel(view, findings);
-  find_lost_processes(view, findings);
+  find_in_ras(view, findings);
+  find_in_program(view, findings);
   find_silent_ranks(view, findings);
   find_in_warnings(view, findings);
   find_in_settings(view, findings);
   find_in_init(view, findings);
   find_in_calls(view, findings);
   find_in_torch(view, findings);
+  if (std::ranges::all_of(findings, [](const Finding& one) { return one.verdict == Verdict::unknown; })) {
+    find_other_failures(view, findings);
+  }
   const bool ras_answered = std::ranges::any_of(ras, [](const RasEvidence& one) { return one.answered; });
   if (findings.empty()) {
     findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));
   }
   // The order of the enumerators is that of the checks.
-  std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) { return a.verdict < b.verdict; });
+  const auto weight = [](const LogFinding& one) {
+    return std::tuple(one.verdict == Verdict::unknown, one.weighs_after.value_or(one.verdict),
+                      one.weighs_after.has_value());
+  };
+  std::ranges::stable_sort(findings, [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
   Diagnosis diagnosis;
   diagnosis.verdict = findings.front().verdict;
   diagnosis.sentence = findings.front().sentence;
-  for (const Finding& finding : findings) {
+  for (const LogFinding& finding : findings) {
     std::vector<std::string> lines = finding.evidence;
     lines.insert(lines.begin(), finding.sentence);
     // What the sentence says already is not evidence for it.
@@ -180,7 +272,14 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
     add_new(diagnosis.evidence, lines, kMostEvidence);
     add_new(diagnosis.missing, finding.missing, 8);
     // What follows from the cause goes away with it, and its remedies would lead astray.
-    if (finding.verdict == diagnosis.verdict) add_new(diagnosis.next, finding.next, 4);
+    if (finding.verdict != diagnosis.verdict) continue;
+    add_new(diagnosis.next, finding.next, 4);
+    // Of processes that ended the first made the others end.
+    if (weight(finding) != weight(findings.front()) ||
+        (finding.verdict == Verdict::process_dead && &finding != findings.data()))
+      continue;
+    add_new(diagnosis.ranks, finding.ranks, kMostBlamed);
+    add_new(diagnosis.hosts, finding.hosts, kMostBlamed);
   }
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);

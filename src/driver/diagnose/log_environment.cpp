@@ -236,6 +236,17 @@ std::vector<std::string> addresses_in(std::string_view text) {
     }
     if (!address.empty() && address.size() <= 256) addresses.emplace_back(address);
   }
+  // Without a port: "from peer 10.0.0.1 with status"; Gloo: "peer [10.0.0.1]:1234".
+  for (const std::string_view before : {"peer ", "peer [", "connect to ", "Connect timeout ["}) {
+    const std::size_t at = text.find(before);
+    if (!addresses.empty() || at == std::string_view::npos) continue;
+    const std::string_view rest = text.substr(at + before.size());
+    const std::string_view address = rest.substr(0, rest.find_first_not_of("0123456789abcdefABCDEF.:"));
+    const bool v4 = std::ranges::count(address, '.') == 3, v6 = std::ranges::count(address, ':') >= 2;
+    if ((v4 || v6) && address.size() > 3 && address.size() < 64) {
+      addresses.emplace_back(v4 ? address.substr(0, address.find(':')) : address);
+    }
+  }
   return addresses;
 }
 

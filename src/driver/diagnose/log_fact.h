@@ -174,6 +174,8 @@ struct TorchWork {
   std::int64_t ran_ms = -1;
   std::int64_t last_enqueued = -1;
   std::int64_t last_completed = -1;
+  bool signalled = false;  ///< "Received a dump signal due to a collective timeout"
+  std::string_view line;   ///< all of it
 };
 
 /// A line of NCCL that nothing above describes, or a line that is not of NCCL.

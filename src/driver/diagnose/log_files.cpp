@@ -39,6 +39,7 @@ bool LineReader::fill() {
   for (;;) {
     const ssize_t got = ::read(fd_, buffer_.get() + end_, static_cast<std::size_t>(room));
     if (got > 0) {
+      escapes_ = escapes_ || std::memchr(buffer_.get() + end_, '\x1b', static_cast<std::size_t>(got)) != nullptr;
       end_ += static_cast<std::size_t>(got);
       bytes_ += static_cast<std::uint64_t>(got);
       return true;
@@ -145,6 +146,27 @@ void count_line(const LogLine& line, LogFile& file) {
 
 }  // namespace
 
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '\x1b') {
+      plain += text[at];
+      continue;
+    }
+    if (++at >= text.size()) break;
+    if (text[at] == '[') {  // up to a letter
+      do {
+        ++at;
+      } while (at < text.size() && (text[at] < '@' || text[at] > '~'));
+    } else if (text[at] == ']') {  // a title, up to a bell
+      at = std::min(text.find('\a', at), text.size());
+    } else if (text[at] == '(' || text[at] == ')') {
+      ++at;
+    }
+  }
+  return plain;
+}
+
 std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
   std::vector<fs::path> files;
   Known known;
@@ -176,7 +198,9 @@ LogFile read_log_file(const fs::path& path,
   LineReader reader(descriptor.fd(), limit);
   file.trouble = why_not_text(reader.beginning());
   std::string_view text;
+  std::string plain;
   while (file.trouble.empty() && reader.next(text)) {
+    if (reader.may_have_colours() && text.find('\x1b') != kNotFound) text = plain = without_colours(text);
     const LogLine line = parse_log_line(text);
     count_line(line, file);
     on_line(line, file.lines);

@@ -54,6 +54,8 @@ class LineReader {
     }
   }
 
+  /// Whether an escape character was read so far: lines may hold colours.
+  bool may_have_colours() const { return escapes_; }
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t cut_lines() const { return cut_lines_; }
   int error() const { return error_; }  ///< errno of the read that failed; 0: none did
@@ -72,6 +74,7 @@ class LineReader {
   std::uint64_t bytes_ = 0;
   std::uint64_t cut_lines_ = 0;
   int error_ = 0;
+  bool escapes_ = false;
   bool skipping_ = false;  ///< behind the cut of a line
 };
 
@@ -85,6 +88,9 @@ struct LogFile {
   std::string trouble;              ///< "binary", "Permission denied"; empty: read whole
   std::uint64_t cut_lines = 0;      ///< longer than 64 KiB: what is behind was not looked at
 };
+
+/// The text without terminals' escape sequences: colours, titles, cursors.
+std::string without_colours(std::string_view text);
 
 /// The files that paths name, each once: files themselves ("-": standard input), and the regular files in folders,
 /// however deep, in order of name. A folder that cannot be listed is itself in the list. Throws Error where a path does

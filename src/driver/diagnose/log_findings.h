@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -43,15 +44,30 @@ struct SettingSkew {
 /// `decisive_only`: only what decides about what ranks send to each other.
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only);
 
-/// Whatever is wrong that a log shows. The one with the first verdict in Verdict's order becomes the diagnosis.
-using Findings = std::vector<Finding>;
+/// Something wrong that a log shows.
+struct LogFinding : Finding {
+  LogFinding(Finding finding) : Finding(std::move(finding)) {}  // NOLINT(google-explicit-constructor): it is one
+  LogFinding(Finding finding, Verdict after) : Finding(std::move(finding)), weighs_after(after) {}
+
+  /// What often follows from other causes stands behind those of this verdict.
+  std::optional<Verdict> weighs_after;
+};
+
+/// Whatever is wrong. The one with the first verdict in Verdict's order becomes the diagnosis.
+using Findings = std::vector<LogFinding>;
+
+/// Puts them, or their hosts, among those to blame.
+void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
+void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
 
 // What is wrong, each kind from its own evidence.
 
 /// XIDs, PCIe errors, links and killed processes, from kernels' logs.
 void find_in_kernel(const LogView& view, Findings& findings);
-/// What launchers and RAS say of processes and hosts that are gone.
-void find_lost_processes(const LogView& view, Findings& findings);
+/// What programs, frameworks and launchers say: collectives that differ, ranks that did not come, exceptions, ends.
+void find_in_program(const LogView& view, Findings& findings);
+/// What RAS says of processes that are gone or behind.
+void find_in_ras(const LogView& view, Findings& findings);
 /// A rank whose log ends while others complain that a peer went away; UNKNOWN where only the complaints are there.
 void find_silent_ranks(const LogView& view, Findings& findings);
 /// Hardware, hosts, resources, configuration, as NCCL warned.
@@ -64,6 +80,8 @@ void find_in_init(const LogView& view, Findings& findings);
 void find_in_calls(const LogView& view, Findings& findings);
 /// What PyTorch's watchdog says.
 void find_in_torch(const LogView& view, Findings& findings);
+/// Errors, tracebacks and unwinding whose cause nothing above explains.
+void find_other_failures(const LogView& view, Findings& findings);
 
 /// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where view.divergences[comm] is set.
 std::string describe_divergence(const LogView& view, std::size_t comm);

@@ -58,6 +58,11 @@ int rank_number(std::string_view digits) {
 }
 
 int token_rank(std::string_view token) {
+  if (const std::size_t key = token.find("rank="); key != kNotFound) {  // "(worker3, rank=3," "(Worker[rank=9]"
+    std::string_view digits = token.substr(key + 5);
+    digits = digits.substr(0, std::min(digits.find_first_not_of("0123456789"), digits.size()));
+    return rank_number(digits);
+  }
   if (token.ends_with("<stdout>:") || token.ends_with("<stderr>:")) token.remove_suffix(9);
   const bool colon = token.ends_with(':');
   if (colon) token.remove_suffix(1);
@@ -355,7 +360,8 @@ bool may_be_torch(std::string_view line) { return find_word(line, "NCCL", 3) != 
 
 bool may_be_kernel(std::string_view line) {
   return line.starts_with('[') || line.starts_with('<') || line.starts_with("kern") ||
-         find_word(line, " kernel:", 1) != kNotFound || find_word(line, "NVRM", 1) != kNotFound;
+         find_word(line, " kernel:", 1) != kNotFound || find_word(line, "NVRM", 1) != kNotFound ||
+         find_word(line, "SXid", 1) != kNotFound;
 }
 
 /// A line without any prefix.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ enum class WarningKind : std::uint8_t {
   unreachable,
   resource,
   config,
+  refused,        ///< nobody listens there: mostly because the process has gone
   call_mismatch,  ///< NCCL says that ranks called differently
   size_mismatch,  ///< the transport got other sizes than it expected
   fallout,        ///< a GPU context that an earlier error poisoned
@@ -38,11 +40,21 @@ const WarningRule& classify_warning(std::string_view file, std::string_view text
 /// Numbers, addresses and names of segments replaced, so that warnings of one kind become equal.
 std::string warning_shape(std::string_view text);
 
+/// Who said something: a process that NCCL names, or what else is told of it.
+struct WarningVoice {
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  std::uint32_t actor = kNobody;
+  int rank = -1;  ///< where there is no actor
+  std::string_view host;
+};
+
 /// Warnings of one shape.
 struct WarningRecord {
   const WarningRule* rule = nullptr;
   std::string shape, example, where, timestamp;  ///< of the first
-  std::uint32_t actor = 0;                       ///< the first that said it
+  std::uint32_t actor = WarningVoice::kNobody;   ///< the first that said it
+  std::set<int> ranks;                           ///< that said it, of those without an actor
+  std::set<std::string> hosts;                   ///< the same
   std::vector<std::uint32_t> actors;             ///< the first kActors that said it
   std::uint64_t actors_more = 0;                 ///< lines of others
   std::uint64_t times = 0;
@@ -56,8 +68,8 @@ class WarningBook {
   static constexpr std::size_t kRecords = 512;
   static constexpr std::size_t kActors = 8192;
 
-  const WarningRule& add(const Warning& warning, std::string_view timestamp, std::uint32_t actor, std::size_t file,
-                         std::uint64_t line);
+  const WarningRule& add(const Warning& warning, std::string_view timestamp, const WarningVoice& voice,
+                         std::size_t file, std::uint64_t line);
   /// `actors`: this book's number of each actor of the other.
   void merge(WarningBook&& other, const std::vector<std::uint32_t>& actors);
 

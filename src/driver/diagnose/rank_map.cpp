@@ -79,8 +79,10 @@ class RankGuess {
       if (rank_map_.rank_of[actor] >= 0 || book_.actors[actor].dev < 0) return;
       if (!devices.insert(book_.actors[actor].dev).second) return;
     }
-    if (devices.empty() || has_other_hosts()) return;
+    // A lone 0 is what every process has that sees one device.
+    if (devices.empty() || devices == std::set<int>{0} || has_other_hosts()) return;
     for (const std::uint32_t actor : rank_map_.rank_actors) assign(actor, book_.actors[actor].dev);
+    rank_map_.guessed = true;
     rank_map_.notes.emplace_back("ranks are taken to be the numbers of the devices");
   }
 

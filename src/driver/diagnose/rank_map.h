@@ -22,6 +22,7 @@ struct RankMap {
   std::set<std::string> hosts;
   std::map<std::string, std::string> host_of_address;
   int nranks = -1;                 ///< of the largest communicator
+  bool guessed = false;            ///< ranks are taken to be numbers of devices: nobody is blamed by such
   std::vector<std::string> notes;  ///< how ranks were found where NCCL does not give them
 };
 

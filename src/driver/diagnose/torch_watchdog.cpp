@@ -123,7 +123,11 @@ void read_origin(std::string_view before, LogOrigin& origin) {
 
 bool parse_torch_line(std::string_view line, LogLine& out) {
   TorchWork work;
-  std::size_t message = line.find("ollective operation timeout: WorkNCCL(");
+  std::size_t message = line.find("ollective operation timeout:");
+  // People break the line there.
+  if (message != kNotFound && line.find_first_not_of(' ', message + 28) != kNotFound &&
+      line.find("WorkNCCL(", message) == kNotFound)
+    return false;
   if (message != kNotFound) {
     read_timeout(line.substr(message), work);
     // "[Rank 3] Watchdog caught c...", "[Rank 3] Caught c..." (blocking wait).
@@ -138,6 +142,8 @@ bool parse_torch_line(std::string_view line, LogLine& out) {
     if (message == kNotFound || message > enqueued) return false;
     read_group_and_rank(line.substr(0, message + 1), work);
   }
+  work.line = line;
+  work.signalled = line.find("dump signal") != kNotFound;
   out = {};
   read_origin(line.substr(0, message), out.origin);
   out.fact = work;
@@ -154,7 +160,18 @@ std::string group_name(std::string_view group) {
 
 }  // namespace
 
+int group_size(const TorchState& state) {
+  const bool gathers = state.op.find("ALLGATHER") != std::string::npos;
+  const bool scatters = state.op.find("REDUCE_SCATTER") != std::string::npos;
+  if (!gathers && !scatters) return -1;
+  const std::int64_t one = gathers ? state.numel_in : state.numel_out, all = gathers ? state.numel_out : state.numel_in;
+  constexpr std::int64_t kMost = 1 << 20;
+  return one > 0 && all > one && all % one == 0 && all / one < kMost ? static_cast<int>(all / one) : -1;
+}
+
 void merge_torch_state(TorchState& state, const TorchState& other) {
+  state.signalled = state.signalled || other.signalled;
+  if (state.example.empty() || (state.timed_out_seq < 0 && other.timed_out_seq >= 0)) state.example = other.example;
   if (other.timed_out_seq >= 0 && (state.timed_out_seq < 0 || other.timed_out_seq < state.timed_out_seq)) {
     state.timed_out_seq = other.timed_out_seq;
     state.op = other.op;
@@ -181,8 +198,14 @@ void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line)
     told.file = file;
     told.line = line;
   }
+  told.signalled = work.signalled;
+  // In front of it may stand anything that another process wrote without an end.
+  const std::size_t begin = std::min({work.line.find("[rank"), work.line.find("[E"), work.line.find("[Rank")});
+  told.example = std::string(work.line.substr(begin == kNotFound ? 0 : begin, 300));
   told.last_enqueued = work.last_enqueued;
-  told.last_completed = work.last_completed;
+  // PyTorch 2.3 prints counters that nobody set: nothing is complete that was not enqueued.
+  const bool set = work.last_enqueued < 0 || work.last_completed <= work.last_enqueued;
+  told.last_completed = set ? work.last_completed : -1;
   merge_torch_state(states_[key], told);
 }
 

@@ -25,7 +25,12 @@ struct TorchState {
   std::int64_t last_enqueued = -1, last_completed = -1;
   std::size_t file = 0;
   std::uint64_t line = 0;  ///< of the first timeout in `file`; 0: none
+  bool signalled = false;  ///< it was told that a collective timed out, here or elsewhere
+  std::string example;     ///< the first line about it
 };
+
+/// Ranks of the group, where the sizes of the operation that timed out tell; -1 where they do not.
+int group_size(const TorchState& state);
 
 /// Adds what another line or log said of the same rank.
 void merge_torch_state(TorchState& state, const TorchState& other);

@@ -29,6 +29,23 @@ struct KernelTrouble {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
 
+/// "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 61 ..."
+std::optional<KernelTrouble> read_switch(std::string_view line) {
+  const std::size_t at = line.find("SXid (PCI:");
+  if (at == kNone) return std::nullopt;
+  const std::string_view rest = line.substr(at + 10);
+  const std::size_t close = rest.find("): ");
+  if (close == kNone) return std::nullopt;
+  const std::string_view said = rest.substr(close + 3);
+  const bool fatal = has(said, "Fatal") && !has(said, "Non-fatal");
+  return KernelTrouble{"kernel.sxid",
+                       fmt::format("NVSwitch {}", rest.substr(0, close)),
+                       fmt::format("SXid {}", said.substr(0, said.find(','))),
+                       fatal ? Outcome::fail : Outcome::warn,
+                       fatal ? "a fatal error of the NVSwitch" : "an error of the NVSwitch that was not fatal",
+                       "systemctl status nvidia-fabricmanager; reset all GPUs; the host's board if it comes again"};
+}
+
 KernelTrouble of_event(const KernelEvent& event) {
   const std::string device(event.device);
   switch (event.what) {
@@ -38,6 +55,8 @@ KernelTrouble of_event(const KernelEvent& event) {
       return {"kernel.xid", "GPU " + device,          fmt::format("XID {}", event.number),
               outcome,      std::string(xid.meaning), std::string(xid.advice)};
     }
+    case KernelEvent::What::nvswitch:
+      return read_switch(event.text).value_or(KernelTrouble{});
     case KernelEvent::What::aer:
       return {"kernel.aer",
               device,
@@ -61,23 +80,6 @@ KernelTrouble of_event(const KernelEvent& event) {
               "who used the memory; limits of the jobs"};
   }
   return {};
-}
-
-/// "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 61 ..."
-std::optional<KernelTrouble> read_switch(std::string_view line) {
-  const std::size_t at = line.find("SXid (PCI:");
-  if (at == kNone) return std::nullopt;
-  const std::string_view rest = line.substr(at + 10);
-  const std::size_t close = rest.find("): ");
-  if (close == kNone) return std::nullopt;
-  const std::string_view said = rest.substr(close + 3);
-  const bool fatal = has(said, "Fatal") && !has(said, "Non-fatal");
-  return KernelTrouble{"kernel.sxid",
-                       fmt::format("NVSwitch {}", rest.substr(0, close)),
-                       fmt::format("SXid {}", said.substr(0, said.find(','))),
-                       fatal ? Outcome::fail : Outcome::warn,
-                       fatal ? "a fatal error of the NVSwitch" : "an error of the NVSwitch that was not fatal",
-                       "systemctl status nvidia-fabricmanager; reset all GPUs; the host's board if it comes again"};
 }
 
 /// Lines of drivers by what stands in them.

@@ -1,0 +1,414 @@
+#include "common/base/lists.h"
+#include "common/base/text.h"
+#include "driver/diagnose/log_findings.h"
+#include "driver/diagnose/log_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+using What = ProgramEvent::What;
+
+bool says(std::string_view text, std::string_view words) { return text.find(words) != kNotFound; }
+
+std::string quoted(const ProgramNote& note) {
+  return fmt::format("\"{}\"{}", note.event.text, note.times > 1 ? fmt::format(" ({} times)", note.times) : "");
+}
+
+/// What the notes of one kind say, in the order of the log, each once.
+std::vector<std::string> quotes(const LogView& view, What what, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what == what && lines.size() < most) add_once(lines, quoted(note));
+  }
+  return lines;
+}
+
+/// Whether ranks said that a collective timed out, or that a peer went away: somebody is waited for.
+struct Waiting {
+  std::set<int> ranks;  ///< whose collective timed out
+  std::size_t file = 0;
+  std::uint64_t line = 0;  ///< of the first timeout
+  bool victims = false;
+  int group = -1;  ///< ranks of the group that timed out, where that is told
+};
+
+Waiting find_waiting(const LogView& view) {
+  Waiting waiting;
+  for (const auto& [key, state] : view.book.torch.states()) {
+    if (state.timed_out_seq < 0) continue;
+    if (waiting.ranks.empty() || std::pair(state.file, state.line) < std::pair(waiting.file, waiting.line)) {
+      waiting.file = state.file;
+      waiting.line = state.line;
+    }
+    waiting.ranks.insert(key.second);
+    waiting.group = std::max({waiting.group, group_size(state), key.second + 1});
+  }
+  waiting.victims = std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.victim_warnings > 0; });
+  return waiting;
+}
+
+/// What each rank runs: its number in the sequence, and the operation.
+void find_fingerprints(const LogView& view, Findings& findings) {
+  std::map<std::pair<std::int64_t, std::string>, std::set<int>> kinds;
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what != What::fingerprint) continue;
+    for (const int rank : note.event.ranks) kinds[{note.event.number, note.event.name}].insert(rank);
+  }
+  if (kinds.size() < 2) return;
+  std::size_t most = 0;
+  std::int64_t least_seq = kinds.begin()->first.first, last_seq = kinds.rbegin()->first.first;
+  for (const auto& [kind, ranks] : kinds) most = std::max(most, ranks.size());
+  const bool tie = std::ranges::count_if(kinds, [&](const auto& one) { return one.second.size() == most; }) > 1;
+  Finding finding;
+  finding.verdict = least_seq != last_seq ? Verdict::order_mismatch : Verdict::arg_mismatch;
+  std::vector<std::string> said;
+  for (const auto& [kind, members] : kinds) {
+    const std::vector<int> ranks(members.begin(), members.end());
+    said.push_back(fmt::format("{} run{} {}{}", list_ranks(ranks), ranks.size() == 1 ? "s" : "",
+                               kind.second.empty() ? "a collective" : kind.second,
+                               kind.first < 0 ? "" : fmt::format(" as number {}", kind.first)));
+    if (!tie && members.size() == most) continue;
+    finding.ranks.insert(finding.ranks.end(), ranks.begin(), ranks.end());
+  }
+  std::ranges::sort(finding.ranks);
+  if (least_seq != last_seq) {
+    const auto& behind = kinds.begin()->second;
+    finding.sentence = fmt::format("ranks ran different numbers of collectives: {}; {} {} behind by {}",
+                                   joined_words(said, ", "), list_ranks(std::vector<int>(behind.begin(), behind.end())),
+                                   behind.size() == 1 ? "is" : "are", last_seq - least_seq);
+  } else {
+    finding.sentence = "ranks called different collectives at one place: " + joined_words(said, ", ");
+  }
+  finding.evidence = quotes(view, What::fingerprint, 3);
+  finding.next.emplace_back(
+      "the branch of the program that only some ranks take before that collective (a condition on rank, data or "
+      "cache): "
+      "py-spy dump --pid of both, or TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace, which tells where each was "
+      "called");
+  findings.push_back(std::move(finding));
+}
+
+void find_absent(const LogView& view, const Waiting& waiting, Findings& findings) {
+  std::set<int> absent;
+  const ProgramNote* first = nullptr;
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what != What::absent) continue;
+    if (first == nullptr) first = &note;
+    if (note.event.name != first->event.name) continue;
+    for (const int rank : note.event.ranks) {
+      if (!waiting.ranks.contains(rank)) absent.insert(rank);
+    }
+  }
+  if (first == nullptr) return;
+  const bool barrier = first->event.name == "a monitored barrier";
+  Finding finding;
+  finding.ranks.assign(absent.begin(), absent.end());
+  finding.verdict = barrier ? Verdict::rank_lagging : Verdict::init_not_joined;
+  finding.sentence = fmt::format("{} did not come to {}", absent.empty() ? "some ranks" : list_ranks(finding.ranks),
+                                 first->event.name);
+  finding.evidence = quotes(view, What::absent, 3);
+  if (says(first->event.text, "onnection reset") || says(first->event.text, "roken pipe")) {
+    finding.verdict = Verdict::process_dead;
+    finding.sentence = fmt::format("{} went away before {}", list_ranks(finding.ranks), first->event.name);
+  }
+  finding.next.emplace_back(
+      "the output of those ranks, and py-spy dump --pid on them: where they are tells what keeps them; if their "
+      "processes are gone, the launcher's output and dmesg tell why");
+  findings.push_back(std::move(finding));
+}
+
+constexpr std::array kConsequences = std::to_array<std::string_view>({"NCCL",
+                                                                      "nccl",
+                                                                      "DistBackendError",
+                                                                      "DistStoreError",
+                                                                      "DistNetworkError",
+                                                                      "ProcessExitedException",
+                                                                      "ProcessRaisedException",
+                                                                      "ChildFailedError",
+                                                                      "CUDA error",
+                                                                      "AcceleratorError",
+                                                                      "RayTaskError",
+                                                                      "ActorDied",
+                                                                      "SystemExit",
+                                                                      "KeyboardInterrupt",
+                                                                      "SIGTERM",
+                                                                      "DDP expects same model",
+                                                                      "terminate called",
+                                                                      "watchdog",
+                                                                      "Connection",
+                                                                      "connection",
+                                                                      "ollective",
+                                                                      "RendezvousC",
+                                                                      "SignalException",
+                                                                      "imeout",
+                                                                      "imed out",
+                                                                      "CalledProcess"});
+
+/// Whether an exception is the program's own, and not what follows when others fail.
+bool is_own(const ProgramEvent& event) {
+  return event.what == What::traceback ||
+         (event.what == What::exception &&
+          std::ranges::none_of(kConsequences, [&](std::string_view one) { return says(event.text, one); }));
+}
+
+/// The rank that raised it, by elimination where the line does not tell; -1: not known.
+int rank_of(const ProgramEvent& event, const Waiting& waiting) {
+  if (!event.ranks.empty()) return event.ranks.front();
+  if (waiting.group < 2 || static_cast<int>(waiting.ranks.size()) != waiting.group - 1) return -1;
+  for (int rank = 0; rank < waiting.group; ++rank) {
+    if (!waiting.ranks.contains(rank)) return rank;
+  }
+  return -1;
+}
+
+/// Whether a line tells what made processes end.
+bool resource_or_setting_told(const LogView& view) {
+  const auto tells = [](const WarningRecord& one) {
+    return one.rule->kind == WarningKind::resource || one.rule->kind == WarningKind::config;
+  };
+  return std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
+}
+
+/// A rank that raised and left before others timed out is what they waited for.
+void find_raised(const LogView& view, const Waiting& waiting, Findings& findings) {
+  if (waiting.ranks.empty()) return;
+  const ProgramNote* trace = nullptr;
+  const ProgramNote* raised = nullptr;
+  for (const ProgramNote& note : view.book.program) {
+    if (!is_own(note.event) || (note.file == waiting.file && note.line >= waiting.line)) continue;
+    if (!note.event.ranks.empty() && waiting.ranks.contains(note.event.ranks.front())) continue;
+    const ProgramNote*& kept = note.event.what == What::traceback ? trace : raised;
+    // Of a traceback its last line: that is where it was.
+    if (kept == nullptr || note.event.what == What::traceback) kept = &note;
+  }
+  const ProgramNote* told = raised != nullptr ? raised : trace;
+  if (told == nullptr) return;
+  const int rank = rank_of(told->event, waiting);
+  const std::vector<int> victims(waiting.ranks.begin(), waiting.ranks.end());
+  Finding finding;
+  finding.verdict = Verdict::process_dead;
+  if (rank >= 0) finding.ranks.push_back(rank);
+  const std::string who = rank >= 0 ? list_ranks(finding.ranks) : "a rank that the log does not name";
+  finding.sentence =
+      fmt::format("{} raised an exception of its own and left; {} timed out waiting for it", who, list_ranks(victims));
+  if (rank >= 0 && told->event.ranks.empty()) {
+    finding.evidence.emplace_back("the traceback carries no rank: it is " + who +
+                                  "'s because all others of the group timed out");
+  }
+  finding.evidence.push_back(quoted(*told));
+  if (raised == nullptr) finding.missing.emplace_back("the end of the traceback, which says what was raised");
+  finding.next.emplace_back(
+      "mend what that rank raised; a try/finally that destroys the process group lets the others "
+      "end at once instead of after the timeout");
+  // What it raised may be what another line explains: memory, a setting.
+  resource_or_setting_told(view) ? findings.emplace_back(std::move(finding), Verdict::config)
+                                 : findings.emplace_back(std::move(finding));
+}
+
+std::string_view signal_name(std::int64_t number) {
+  switch (-number) {
+    case 4:
+      return "SIGILL";
+    case 6:
+      return "SIGABRT";
+    case 7:
+      return "SIGBUS";
+    case 8:
+      return "SIGFPE";
+    case 9:
+      return "SIGKILL";
+    case 11:
+      return "SIGSEGV";
+    default:
+      return "a signal";
+  }
+}
+
+std::string_view advice_after(std::int64_t number) {
+  switch (-number) {
+    case 9:
+      return "dmesg -T | grep -i -E 'killed process|oom' on that host: a kill without a word is mostly the kernel's or "
+             "the cgroup's for lack of memory (then more memory, or fewer workers); else somebody's or the scheduler's "
+             "(sacct, kubectl describe pod)";
+    case 7:
+      return "df -h /dev/shm on that host: a bus error mostly means that it is full (docker --shm-size); else dmesg";
+    case 11:
+    case 4:
+    case 8:
+      return "the core dump (coredumpctl gdb), or python -X faulthandler: the stack names the library";
+    default:
+      return "that process's own last lines, before the launcher's";
+  }
+}
+
+Finding finding_of_end(const LogView& view, const ProgramNote& note) {
+  const ProgramEvent& event = note.event;
+  const std::int64_t number = event.number;
+  const bool oom = tells_out_of_memory(lower_case(event.text));
+  Finding finding;
+  finding.verdict = oom ? Verdict::resource : Verdict::process_dead;
+  finding.ranks = event.ranks;
+  add_once(finding.hosts, event.host);
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
+    const Process& process = view.book.processes[view.book.actors[actor].process];
+    if (event.pid >= 0 && process.pid == event.pid && finding.ranks.empty()) {
+      blame(view, std::span(&actor, 1), finding);
+    }
+  }
+  const std::string who = finding.ranks.empty() ? std::string("a process") : list_ranks(finding.ranks);
+  const std::string how = number < 0   ? std::string(signal_name(number))
+                          : number > 0 ? fmt::format("exit code {}", number)
+                                       : std::string("an error");
+  finding.sentence = oom ? who + " was killed for lack of memory"
+                         : fmt::format("{}{} ended by {}", who, event.host.empty() ? "" : " on " + event.host, how);
+  finding.evidence.push_back(quoted(note));
+  finding.next.emplace_back(
+      oom ? "the job's memory limit (cgroup, --mem) against what its processes use (free -h, data loaders' workers, "
+            "/dev/shm): more memory, or fewer workers"
+          : advice_after(number));
+  return finding;
+}
+
+void find_lost_hosts(const LogView& view, Findings& findings) {
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what != What::host_lost) continue;
+    Finding finding;
+    finding.verdict = Verdict::host_unreachable;
+    finding.sentence = "the launcher lost a host: " + note.event.text;
+    finding.evidence.push_back(quoted(note));
+    add_once(finding.hosts, note.event.host);
+    finding.next.emplace_back(
+        "whether that host answers (ssh, its console): power, kernel panic, network; then its dmesg");
+    findings.push_back(std::move(finding));
+  }
+}
+
+void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) {
+  std::vector<const ProgramNote*> ends;
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what == What::ended) ends.push_back(&note);
+  }
+  // What torchrun takes for the first comes last in its list.
+  std::ranges::stable_sort(ends, [](const ProgramNote* a, const ProgramNote* b) {
+    const auto order = [](const ProgramNote* one) {
+      return std::pair(one->event.name != kRootCause, one->event.ranks.empty());
+    };
+    return order(a) < order(b);
+  });
+  for (const ProgramNote* note : ends) {
+    const std::int64_t number = note->event.number;
+    Finding finding = finding_of_end(view, *note);
+    const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
+    // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
+    if (!waiting.ranks.empty() && (timed_out || (number == -6 && finding.ranks.empty()))) continue;
+    // Whoever fails by itself is killed without a word or by its own fault; codes and SIGABRT follow from what was said
+    // before.
+    const bool by_itself = number == -9 || number == -11 || number == -7 || number == -4 || number == -8;
+    const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
+    if (finding.verdict == Verdict::resource) {
+      findings.emplace_back(std::move(finding));
+    } else if (by_itself || missed) {
+      resource_or_setting_told(view) ? findings.emplace_back(std::move(finding), Verdict::config)
+                                     : findings.emplace_back(std::move(finding));
+    } else {
+      findings.emplace_back(std::move(finding), Verdict::stuck_inside);
+    }
+  }
+}
+
+/// What PyTorch's watchdog says after a timeout, whatever it was.
+constexpr std::array kAfterTimeout = std::to_array<std::string_view>(
+    {"Some NCCL operations have failed", "To avoid data inconsistency", "to signal dumping", "preparing to dump",
+     "Stack trace of the failed collective", "dump signal", "terminate called", "watchdog thread terminated",
+     "Could not acquire GIL", "DDP expects same model"});
+
+/// Lines that tell of a failure and of nothing that is known here, what may be a cause first.
+void find_other_errors(const LogView& view, Findings& findings) {
+  std::vector<const ProgramNote*> notes;
+  const auto order = [](const ProgramNote* note) {
+    const bool after = std::ranges::any_of(kAfterTimeout, [&](auto one) { return says(note->event.text, one); });
+    return std::tuple(after, note->event.name != kLastError, note->event.what != What::exception,
+                      note->event.what == What::stopped || note->event.what == What::traceback);
+  };
+  const bool alone = findings.empty();
+  for (const ProgramNote& note : view.book.program) {
+    const What what = note.event.what;
+    if (what != What::exception && what != What::error && what != What::traceback && what != What::stopped) continue;
+    if (alone || !std::get<0>(order(&note))) notes.push_back(&note);
+  }
+  if (notes.empty()) return;
+  std::ranges::stable_sort(notes, [&](const auto* a, const auto* b) { return order(a) < order(b); });
+  Finding finding;
+  std::vector<int> ranks;
+  bool plugin = false;
+  for (const ProgramNote* note : notes) {
+    if (finding.evidence.size() < (alone ? 4U : 2U)) add_once(finding.evidence, quoted(*note));
+    plugin = plugin || says(lower_case(note->event.text), "netplugin");
+    for (const int rank : note->event.ranks) {
+      if (!contains(ranks, rank) && note->event.what != What::stopped) ranks.push_back(rank);
+    }
+  }
+  finding.sentence = fmt::format("the log tells of a failure{}, and not of its cause: {}",
+                                 ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
+  if (plugin) {
+    finding.ranks = ranks;
+    finding.evidence.emplace_back("that is a function of the external network plugin");
+    finding.missing.emplace_back("the plugin's own log on that rank");
+    finding.next.emplace_back(
+        "the same job without the plugin (NCCL_NET=IB or Socket, NCCL_NET_PLUGIN=none): if that "
+        "works, the plugin's version and its settings; NCCL_DEBUG_SUBSYS=INIT,NET");
+  }
+  finding.missing.emplace_back("the lines before the first error, of all ranks; NCCL_DEBUG=INFO in all of them");
+  finding.next.emplace_back(
+      "the first error by time over all ranks' outputs; run again with NCCL_DEBUG=INFO "
+      "(busbar diagnose --help-capture)");
+  findings.push_back(std::move(finding));
+}
+
+/// Unwinding and aborts of NCCL whose warning the log does not hold.
+void find_unwinding(const LogView& view, Findings& findings) {
+  std::vector<std::uint32_t> failed;
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
+    if (view.book.actors[actor].failures > 0) failed.push_back(actor);
+  }
+  if (failed.empty() || !findings.empty()) return;
+  Finding finding;
+  finding.sentence = fmt::format("{} failed or aborted in NCCL, and the warning that says why is not in {}",
+                                 list_actors(view.rank_map, failed), name_files(view.files));
+  for (const auto& [code, times] : view.book.return_codes) {
+    if (finding.evidence.size() < 3)
+      finding.evidence.push_back(fmt::format("return code {} ({} lines)", code.first, times));
+  }
+  if (finding.evidence.empty()) finding.evidence.emplace_back("\"Abort COMPLETE\"");
+  finding.missing.emplace_back("the lines with NCCL WARN");
+  finding.next.emplace_back("the first NCCL WARN by time in the whole logs of all ranks");
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+void find_in_program(const LogView& view, Findings& findings) {
+  const Waiting waiting = find_waiting(view);
+  find_fingerprints(view, findings);
+  find_absent(view, waiting, findings);
+  find_raised(view, waiting, findings);
+  find_lost_hosts(view, findings);
+  find_ends(view, waiting, findings);
+}
+
+void find_other_failures(const LogView& view, Findings& findings) {
+  find_other_errors(view, findings);
+  find_unwinding(view, findings);
+}
+
+}  // namespace busbar

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "driver/diagnose/nccl_warnings.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// Who wrote a line that is not NCCL's, as launchers and PyTorch put it in front: "[rank3]:", "[1,3]<stderr>:",
+/// "(Worker[rank=9] pid=77, ip=10.0.0.1)", "(worker3, rank=3, ...)", "node1: ".
+struct Speaker {
+  int rank = -1;
+  std::string_view host;  ///< empty: not told
+  std::string_view text;  ///< what it wrote, without quote marks, numbers of lines and all of the above
+};
+
+Speaker find_speaker(std::string_view line);
+
+/// Whether a line of no known shape may tell of a failure: one look at each byte, and few healthy lines pass it.
+bool may_tell_failure(std::string_view line);
+
+/// What a program, a framework, a launcher or a tool says of a failure, outside NCCL's log.
+struct ProgramEvent {
+  enum class What : std::uint8_t {
+    message,      ///< one that WarningRule knows: `rule`
+    traceback,    ///< of Python begins, or goes on
+    exception,    ///< its last line, or a C++ exception's
+    ended,        ///< a process: `number` is its exit code, or minus its signal
+    host_lost,    ///< a launcher lost a host
+    fingerprint,  ///< what `ranks` runs: `number` is the sequence number, `name` the operation and its tensors
+    absent,       ///< `ranks` did not come to a barrier, or to the start
+    stopped,      ///< ended by the launcher or by time: nobody's fault that the log tells
+    error,        ///< anything else that calls itself an error
+  };
+  What what = What::error;
+  std::vector<int> ranks;  ///< whom it is about; of messages and exceptions: who says it
+  std::string host;        ///< the same
+  std::int64_t number = 0;
+  std::int64_t pid = -1;
+  std::string name;
+  std::string text;  ///< the line
+  const WarningRule* rule = nullptr;
+};
+
+/// `in_error`: the line follows "Last error:" or the like, so that it needs no word of its own for a failure. Never
+/// throws for what is in the line.
+std::vector<ProgramEvent> read_program_line(std::string_view line, bool in_error);
+
+/// Names of events: what stood under "Last error:", and what torchrun takes for the first failure.
+inline constexpr std::string_view kLastError = "last error";
+inline constexpr std::string_view kRootCause = "root cause";
+
+/// Whether a line in lower case says that the kernel or a cgroup killed a process for lack of memory.
+bool tells_out_of_memory(std::string_view low);
+
+/// Reads what `nvidia-smi -q` says of GPUs, whole or in pieces, line by line.
+class SmiReader {
+ public:
+  /// "GPU 00000000:3B:00.0: SRAM Uncorrectable : 3": what a line tells of trouble, with the GPU that it is about.
+  std::optional<std::string> read(std::string_view line);
+
+ private:
+  std::string gpu_;
+  bool aggregate_ = false;  ///< of the GPU's whole life: no trouble of today
+};
+
+/// Whether the lines after this one belong to an error ("Last error:").
+bool opens_error(std::string_view line);
+
+}  // namespace busbar

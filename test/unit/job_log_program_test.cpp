@@ -1,0 +1,277 @@
+// The bugs these would catch: a failed job called OK because no line of it was NCCL's; a health check's "Connection
+// refused" made the verdict; the rank that raised an exception and left taken for one that waits; SIGABRT of the
+// watchdog taken for a cause; counters that nobody set believed; a line that a web page wrapped read by half; a
+// plugin's or PyTorch's message passed over for want of a prefix; an OK that nothing earned.
+
+#include "driver/diagnose/log_line.h"
+#include "driver/diagnose/program_lines.h"
+#include "unit/job_log_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+using What = ProgramEvent::What;
+
+/// The diagnosis of one file with these lines.
+Diagnosis of_lines(const std::vector<std::string>& lines) {
+  JobLog log;
+  std::uint64_t number = 0;
+  for (const std::string& line : lines) log.add(parse_log_line(line), 0, ++number);
+  return log.conclude({}, {});
+}
+
+ProgramEvent only_event(std::string_view line) {
+  const std::vector<ProgramEvent> events = read_program_line(line, false);
+  INFO(line);
+  REQUIRE(events.size() == 1);
+  return events.front();
+}
+
+std::string watchdog(int rank, int seq, std::string_view op = "ALLREDUCE", std::string_view more = "") {
+  const std::string r = std::to_string(rank);
+  return "[rank" + r + "]:[E1003 18:37:01.832146912 ProcessGroupNCCL.cpp:607] [Rank " + r +
+         "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" + std::to_string(seq) +
+         ", OpType=" + std::string(op) + ", NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600017 milliseconds " +
+         "before timing out." + std::string(more);
+}
+
+}  // namespace
+
+TEST_CASE("Who speaks is told by any launcher's decoration", "[job_log][program]") {
+  CHECK(find_speaker("[rank3]: ValueError: no").rank == 3);
+  CHECK(find_speaker("[rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_speaker("[1,12]<stderr>:ValueError: no").rank == 12);
+  CHECK(find_speaker("(Worker[rank=9] pid=77, ip=10.0.0.1) [rank9]: ValueError: no").rank == 9);
+  CHECK(find_speaker("(worker3, rank=3, pid=164, ip=10.0.0.7) ValueError: no").rank == 3);
+  CHECK(find_speaker("7: ValueError: no").rank == 7);
+  CHECK(find_speaker("> | 12  [rank1]: ValueError: no").rank == 1);
+  CHECK(find_speaker("2026-11-21T06:16:47.000000001Z stderr F ValueError: no").text == "ValueError: no");
+  CHECK(find_speaker("ValueError: no").rank == -1);
+}
+
+TEST_CASE("How a process ended is read from every launcher's words", "[job_log][program]") {
+  struct Case {
+    std::string_view line;
+    std::int64_t number;
+    std::vector<int> ranks;
+  };
+  const std::vector<Case> cases{
+      {"srun: error: node1: task 3: Killed", -9, {3}},
+      {"srun: error: node1: tasks 0-2: Segmentation fault (core dumped)", -11, {0, 1, 2}},
+      {"srun: error: node1: task 5: Exited with exit code 137", -9, {5}},
+      {"mpirun noticed that process rank 2 with PID 1002 on node node1 exited on signal 9 (Killed).", -9, {2}},
+      {"E0409 07:28:49.531 1359 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
+       "local_rank: 3 "
+       "(pid: 812917) of binary: /usr/bin/python3",
+       -9,
+       {}},
+      {"traceback : Signal 7 (SIGBUS) received by PID 4242", -7, {}},
+      {"torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGSEGV", -11, {1}},
+      {"[2026-06-26 16:48:28,488] [ERROR] [launch.py:325:sigkill_handler] exits with return code = 1", 1, {}},
+      {"train.sh: line 12:  4242 Killed                  python train.py", -9, {}},
+  };
+  for (const Case& one : cases) {
+    if (one.line.starts_with("train.sh")) continue;  // a shell's own words name no process of the job
+    const ProgramEvent event = only_event(one.line);
+    CHECK(event.what == What::ended);
+    CHECK(event.number == one.number);
+    CHECK(event.ranks == one.ranks);
+  }
+  CHECK(only_event("srun: error: node1: task 3: Killed").host == "node1");
+  CHECK(read_program_line("process 3 exited with exit code 0", false).empty());
+  CHECK(only_event("W0409 07:28:49.531 api.py:897] Sending process 1365 closing signal SIGTERM").what == What::stopped);
+  CHECK(only_event("slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-22 DUE TO TIME LIMIT ***").what ==
+        What::stopped);
+}
+
+TEST_CASE("Messages of NCCL, CUDA and Gloo count without a prefix; other programs' do not", "[job_log][program]") {
+  const std::vector<std::pair<std::string_view, WarningKind>> cases{
+      {"RuntimeError: CUDA error: uncorrectable ECC error encountered", WarningKind::hardware},
+      {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", WarningKind::resource},
+      {"OSError: [Errno 24] Too many open files", WarningKind::resource},
+      {"RuntimeError: Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703",
+       WarningKind::config},
+      {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
+       "[10.0.0.1]:37",
+       WarningKind::victim},
+  };
+  for (const auto& [line, kind] : cases) {
+    const ProgramEvent event = only_event(line);
+    CHECK(event.what == What::message);
+    REQUIRE(event.rule != nullptr);
+    CHECK(event.rule->kind == kind);
+  }
+  CHECK(only_event("Last health check: ConnectError: [Errno 111] Connection refused").what == What::error);
+}
+
+TEST_CASE("Healthy output may pass the first look and tells of no failure", "[job_log][program]") {
+  for (const std::string_view line :
+       {"# Out of bounds values : 0 OK", "epoch 3 validation error 0.12", "step 100 loss 2.31 mean squared error: 0.3",
+        "0 errors, 0 failed: 0", "FutureWarning: this error will be raised in a future version",
+        "         SRAM Uncorrectable                    : 0"}) {
+    INFO(line);
+    CHECK(read_program_line(line, false).empty());
+  }
+  CHECK_FALSE(may_tell_failure("step 100 lr 0.1 grad 0.3"));
+  CHECK(may_tell_failure("RuntimeError: x"));
+}
+
+TEST_CASE("Fingerprints of collectives: other numbers are another order, other shapes other arguments",
+          "[job_log][program]") {
+  const Diagnosis order =
+      of_lines({"Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=73, OpType=BARRIER)",
+                "but Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=13, OpType=BARRIER)"});
+  CHECK(order.verdict == Verdict::order_mismatch);
+  CHECK(order.ranks == std::vector<int>{0, 1});
+  CHECK(says(order.sentence, "behind by 60"));
+  const std::string of_0 =
+      "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[10])";
+  const Diagnosis shapes = of_lines(
+      {"RuntimeError: Detected mismatch between collectives on ranks. Rank 2 is running collective: "
+       "CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[20]), but " +
+           of_0 + ".",
+       "RuntimeError: Detected mismatch between collectives on ranks. Rank 2 is running collective: "
+       "CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[20]), but Rank 1 is running collective: "
+       "CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[10])."});
+  CHECK(shapes.verdict == Verdict::arg_mismatch);
+  CHECK(shapes.ranks == std::vector<int>{2});
+}
+
+TEST_CASE("Ranks that a barrier or the store waits for are named", "[job_log][program]") {
+  const Diagnosis barrier = of_lines({"[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 30000 ms"});
+  CHECK(barrier.verdict == Verdict::rank_lagging);
+  CHECK(barrier.ranks == std::vector<int>{1, 3});
+  const Diagnosis store = of_lines(
+      {"torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 3/4 clients joined."});
+  CHECK(store.verdict == Verdict::init_not_joined);
+  CHECK(says(store.sentence, "3/4"));
+}
+
+TEST_CASE("A rank that raised and left is what the others time out for", "[job_log][program]") {
+  const Diagnosis named =
+      of_lines({"[rank2]: Traceback (most recent call last):", "[rank2]:   File \"a.py\", line 3, in f",
+                "[rank2]: KeyError: 'x'", watchdog(0, 7), watchdog(1, 7), watchdog(3, 7)});
+  CHECK(named.verdict == Verdict::process_dead);
+  CHECK(named.ranks == std::vector<int>{2});
+  CHECK(says(named.evidence, "KeyError"));
+  // What follows from a timeout is not its cause.
+  const Diagnosis after =
+      of_lines({watchdog(0, 7), watchdog(1, 7), "[rank0]: Traceback (most recent call last):",
+                "[rank0]: RuntimeError: DDP expects same model across all ranks, but Rank 0 has 51 params"});
+  CHECK(after.verdict == Verdict::stuck_inside);
+}
+
+TEST_CASE("The watchdog's own SIGABRT is no cause, a kill is", "[job_log][program]") {
+  CHECK(of_lines({watchdog(1, 7), "ProcessExitedException: process 1 terminated with signal SIGABRT"}).verdict ==
+        Verdict::unknown);
+  const Diagnosis killed = of_lines({"Root Cause (first observed failure):", "[0]:", "  host      : node7",
+                                     "  rank      : 3 (local_rank: 3)", "  exitcode  : -9 (pid: 4242)", watchdog(0, 7),
+                                     watchdog(1, 7), watchdog(2, 7)});
+  CHECK(killed.verdict == Verdict::process_dead);
+  CHECK(killed.ranks == std::vector<int>{3});
+  CHECK(killed.hosts == std::vector<std::string>{"node7"});
+  CHECK(says(killed.next, "oom"));
+  // Where a line tells why, that is the verdict.
+  CHECK(of_lines({"srun: error: node1: task 3: Out Of Memory",
+                  "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0"})
+            .verdict == Verdict::resource);
+}
+
+TEST_CASE("A failure of any kind is never OK, and OK says by what it is earned", "[job_log][program]") {
+  const std::string done =
+      "node1:7:8 [0] NCCL INFO comm 0x5 rank 0 nranks 1 cudaDev 0 busId 1 commId 0x9 - Init COMPLETE";
+  CHECK(of_lines({done}).verdict == Verdict::ok);
+  CHECK(says(of_lines({done}).evidence, "Init COMPLETE"));
+  for (const std::string& bad :
+       {std::string("Traceback (most recent call last):"), std::string("ValueError: no such key"),
+        std::string("node1:7:8 [0] enqueue.cc:1 NCCL WARN something new"),
+        std::string("process 1 exited with exit code 3"), std::string("node1:7:8 [0] NCCL INFO init.cc:82 -> 3"),
+        std::string("ERROR: the trainer failed")}) {
+    INFO(bad);
+    CHECK(of_lines({done, bad}).verdict != Verdict::ok);
+  }
+  CHECK(of_lines({"NCCL version 2.28.9+cuda13.0"}).verdict == Verdict::unknown);
+}
+
+TEST_CASE("Wrapped lines are read whole", "[job_log][program]") {
+  const Diagnosis torch =
+      of_lines({"[E ProcessGroupNCCL.cpp:475] [Rank 1] Watchdog caught collective operation timeout:",
+                "  WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000)",
+                "  ran for 1800745 milliseconds before timing out."});
+  CHECK(says(torch.sentence, "rank 1 timed out in ALLREDUCE SeqNum 1"));
+  const Diagnosis glued =
+      of_lines({"[rank1]:[E1003 18:37:01.8 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective "
+                "operation timeout: WorkNCCL(SeqNum=4, OpTy",
+                "pe=BROADCAST, NumelIn=112, NumelOut=112, Timeout(ms)=18) ran for 19 milliseconds"});
+  CHECK(says(glued.sentence, "BROADCAST SeqNum 4"));
+  const Diagnosis ib = of_lines({"net_ib.cc:2472 NCCL WARN NET/IB: Got completion from peer 192.168.60.20",
+                                 "  with status=12 opcode=0 len=0 vendor err 129 (Recv)", "  localGid  fe80::1",
+                                 "  remoteGid fe80::2   hca mlx5_6"});
+  CHECK(ib.verdict == Verdict::hw_fault);
+  CHECK(says(ib.evidence, "hca mlx5_6"));
+  // GIDs of InfiniBand are link-local by nature.
+  CHECK_FALSE(says(ib.next, "ip -br addr"));
+  CHECK(ib.hosts == std::vector<std::string>{"192.168.60.20"});
+  const Diagnosis roce =
+      of_lines({"NCCL WARN NET/IB: Got completion from peer 192.168.169.2 with "
+                "status=IBV_WC_RETRY_EXC_ERR(12)",
+                "  localGid fe80::1  remoteGids fe80::2  hca roceP2p1s0f0"});
+  CHECK(says(roce.next, "ip -br addr"));
+}
+
+TEST_CASE("Counters that PyTorch did not set are not believed", "[job_log][program]") {
+  const Diagnosis told =
+      of_lines({"[rank7]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 7] Timeout at NCCL work: 1, last enqueued "
+                "NCCL work: 1, last completed NCCL work: 3452013982.",
+                watchdog(7, 1, "BROADCAST")});
+  CHECK(told.verdict == Verdict::unknown);
+}
+
+TEST_CASE("A rank with nothing left to do is late when others wait for a later work", "[job_log][program]") {
+  const auto signal = [](int rank, int enqueued, int completed) {
+    const std::string r = std::to_string(rank);
+    return "[rank" + r + "]:[E418 01:32:50.9 ProcessGroupNCCL.cpp:1890] [PG ID 0 PG GUID 0(default_pg) Rank " + r +
+           "] Received a dump signal due to a collective timeout from  rank 1 and we will try our best to dump the "
+           "debug info. "
+           "Last enqueued NCCL work: " +
+           std::to_string(enqueued) + ", last completed NCCL work: " + std::to_string(completed) +
+           ".This is most likely caused by incorrect usages of collectives";
+  };
+  const Diagnosis told = of_lines({signal(0, 41, 41), signal(1, 42, 41), signal(2, 42, 41)});
+  CHECK(told.verdict == Verdict::rank_lagging);
+  CHECK(told.ranks == std::vector<int>{0});
+}
+
+TEST_CASE("A refusal follows from what ended the process that should listen", "[job_log][program]") {
+  const std::string refused =
+      "n1:7:8 [0] misc/socket.cc:1 NCCL WARN connect to 10.0.0.9<36141> returned Connection refused";
+  const Diagnosis alone = of_lines({refused});
+  CHECK(alone.verdict == Verdict::host_unreachable);
+  CHECK(alone.hosts == std::vector<std::string>{"10.0.0.9"});
+  const Diagnosis both = of_lines({refused,
+                                   "n9:7:8 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-1 "
+                                   "to 9637892 bytes"});
+  CHECK(both.verdict == Verdict::resource);
+  CHECK(both.hosts == std::vector<std::string>{"n9"});
+}
+
+TEST_CASE("nvidia-smi -q tells of a GPU that is broken today, not once", "[job_log][program]") {
+  SmiReader smi;
+  CHECK_FALSE(smi.read("GPU 00000000:3B:00.0"));
+  CHECK_FALSE(smi.read("        Volatile"));
+  CHECK_FALSE(smi.read("            SRAM Uncorrectable            : 0"));
+  CHECK(smi.read("            DRAM Uncorrectable            : 3") ==
+        std::string("GPU 00000000:3B:00.0: DRAM Uncorrectable : 3"));
+  CHECK_FALSE(smi.read("        Aggregate"));
+  CHECK_FALSE(smi.read("            DRAM Uncorrectable            : 3"));
+  CHECK(smi.read("        Remapping Failure Occurred       : Yes"));
+  CHECK(of_lines({"GPU 00000000:3B:00.0", "        Remapping Failure Occurred       : Yes"}).verdict ==
+        Verdict::hw_fault);
+}
