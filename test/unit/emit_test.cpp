@@ -215,8 +215,8 @@ TEST_CASE("A variant's settings become a launch's variables", "[variant_environm
         Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
                     {"OMPI_MCA_coll_tuned_allreduce_algorithm", "5"},
                     {"OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize", "65536"}});
-  CHECK(environment({{"mpich.algorithm", "ring"}}) == Environment{{"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "ring"},
-                                                                  {"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "0"}});
+  CHECK(environment({{"mpich.algorithm", "ring"}}) ==
+        Environment{{"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "ring"}, {"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "0"}});
   CHECK(environment({{"NCCL_ALGO", "Tree"}, {"nccl.ctas", "8"}}) ==
         Environment{{"NCCL_ALGO", "allreduce:tree"}, {"NCCL_MIN_CTAS", "8"}, {"NCCL_MAX_CTAS", "8"}});
   CHECK(environment({{"NCCL_ALGO", "allreduce:tree"}}) == Environment{{"NCCL_ALGO", "allreduce:tree"}});
