@@ -359,7 +359,7 @@ def run(first_seed, count):
             outcome.matrix["|".join(sorted(plant.verdicts)), answer.verdict] += evident
             if answer.verdict == "OK" and "OK" not in plant.verdicts and evident:
                 outcome.false_ok.append((seed, plant.name, answer.claims()[:200]))
-            if blamed and good:
+            if blamed:
                 outcome.wrong_blame.append((seed, plant.name, sorted(blamed), answer.claims()[:200]))
             if evident and not good:
                 outcome.wrong.append((seed, plant.name, answer.verdict, answer.claims()[:200]))
