@@ -66,7 +66,7 @@ expect 0 compare all_reduce -t 2 -g 2 --sizes 1K -d int32 --max-time 2 --vary NC
 expect_text "# n/a PAT/ctas=2, all sizes: NCCL has no PAT kernel for all_reduce"
 expect_text "# cells: 1 compared with the default"
 expect 255 compare all_reduce -g 2 --sizes 1K --vary ompi.algorithm=ring
-expect_text "ompi.algorithm is Open MPI's, and this job measures NCCL"
+expect_text "ompi.algorithm is MPI's, and this job measures NCCL"
 expect 255 compare all_reduce -g 2 --sizes 1K --vary NCCL_BUFFSIZE=4M
 expect_text "once per process"
 
