@@ -120,7 +120,8 @@ std::vector<std::string> signs_of_health(const LogView& view) {
       {"network", "a network was chosen:"},
       {"hca", "a network was set up:"}};
   for (const auto& [key, words] : kFacts) {
-    const auto fact = std::ranges::find_if(view.book.facts, [&](const auto& one) { return one.first.first == key; });
+    const auto fact =
+        std::ranges::find_if(view.book.facts, [wanted = key](const auto& one) { return one.first.first == wanted; });
     if (fact != view.book.facts.end()) signs.push_back(fmt::format("{} {}", words, fact->first.second));
   }
   if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {

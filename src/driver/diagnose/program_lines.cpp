@@ -365,7 +365,7 @@ constexpr std::string_view kNetworking[] = {"socket",         "gloo",      "nccl
 /// What an uncorrectable or failed thing looks like in lists of counters, where it stands beside zeros.
 bool is_counter(std::string_view low) {
   const std::size_t colon = low.find(" : ");
-  return colon != kNotFound && colon < 60 && low.size() - colon < 16;
+  return colon < 60 && low.size() - colon < 16;
 }
 
 /// A failure that NCCL, CUDA, Gloo or a plugin tells, passed on by a program.
