@@ -1,5 +1,6 @@
 """Catches: a job that hangs, a message per rank instead of one, a silent fall-back, a wrong exit code."""
 
+import json
 import os
 import signal
 import subprocess
@@ -104,6 +105,16 @@ class Launch(Case):
         result = self.ok(perf("all_reduce", nranks, "-b", "8", "-e", "8"))
         yields = "library=Open MPI" in result.out or "library=Intel" in result.out
         self.assertIn("yielding when idle" if yields else "milliseconds, not microseconds", result.out)
+
+    def test_a_reader_that_leaves_kills_no_rank(self):
+        # Killed by SIGPIPE it would be one that is gone without a word, to be blamed by the others.
+        result = mpirun(2, ["bash", "-c", 'exec "$0" --backend mpi -b 8 -e 1K -f 2 -J "$1" > >(exec true)',
+                            program("all_reduce"), self.path("kept.json")])
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("the table is incomplete", result.err)
+        self.assertNotIn("PROCESS_DEAD", result.err)
+        with open(self.path("kept.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["results"][-1]["size"], 1024)
 
 
 class Memory(Case):

@@ -6,8 +6,14 @@
 #include "common/mpi/collectively.h"
 #include "common/mpi/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
 #include <iterator>
+#include <thread>
 
 namespace busbar {
 
@@ -70,10 +76,28 @@ void Job::add_remarks(RunInfo& info, const Config& config, std::vector<std::stri
 }
 
 FailJob Job::fail() {
-  return [this](std::exception_ptr failure) {
-    watchdog_.failing();
-    fail_job(failure, world_.rank(), step());
-  };
+  return [this](std::exception_ptr failure) { end(failure); };
+}
+
+void Job::end(std::exception_ptr failure) {
+  ExitCode code = ExitCode::internal;
+  std::string text = "unknown failure";
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    code = e.code();
+    text = e.what();
+  } catch (const std::exception& e) {
+    text = e.what();
+  }
+  fmt::print(stderr, "busbar: error: rank {} on {}, {}: {}\n", world_.rank(), hostname(), step(), text);
+  std::fflush(stderr);
+  // A library's call fails where a peer has died. The launcher ends the job because of that one, the watchers then say
+  // which it was; whoever aborts first would be the one that failed.
+  constexpr std::chrono::seconds kLauncherNotices{2};
+  if (code == ExitCode::backend && world_.size() > 1) std::this_thread::sleep_for(kLauncherNotices);
+  watchdog_.failing();
+  abort_job(code);
 }
 
 void Job::guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work) {

@@ -7,6 +7,7 @@
 #include "common/mpi/comm.h"
 #include "common/watch/watchdog.h"
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,7 +69,9 @@ class Job {
   void add_remarks(RunInfo& info, const Config& config, std::vector<std::string> of_backend,
                    std::vector<std::string> own = {}) const;
 
-  /// For lanes that fail on a thread of their own: prints rank, host and step and ends the whole job.
+  /// Says what failed, with rank, host and step, and ends the whole job, from any thread.
+  [[noreturn]] void end(std::exception_ptr failure);
+  /// end() for lanes that fail on a thread of their own.
   FailJob fail();
   /// Runs what names its own steps: `step` is what is under way meanwhile. Where `work` throws, the backends are
   /// aborted before the exception passes.

@@ -5,14 +5,12 @@
 #include "common/base/timestamp.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
 #include "common/mpi/topology.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
 
 namespace busbar {
@@ -114,22 +112,6 @@ std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Back
   std::vector<Backend::MemoryUse> uses = backend.memory_use();
   for (Backend::MemoryUse& use : uses) use.bytes = world.max(use.bytes);
   return uses;
-}
-
-void fail_job(std::exception_ptr failure, int rank, const std::string& step) {
-  ExitCode code = ExitCode::internal;
-  std::string text = "unknown failure";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& e) {
-    code = e.code();
-    text = e.what();
-  } catch (const std::exception& e) {
-    text = e.what();
-  }
-  fmt::print(stderr, "busbar: error: rank {} on {}, {}: {}\n", rank, hostname(), step, text);
-  std::fflush(stderr);
-  abort_job(code);
 }
 
 }  // namespace busbar

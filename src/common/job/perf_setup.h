@@ -4,7 +4,6 @@
 #include "common/measure/result.h"
 #include "common/mpi/comm.h"
 
-#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +33,5 @@ std::vector<std::string> describe_topology(const Comm& world);
 
 /// The largest of every amount over the processes (-M). Collective.
 std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend);
-
-/// Prints the failure with rank, host and step and ends the whole job, from any thread.
-[[noreturn]] void fail_job(std::exception_ptr failure, int rank, const std::string& step);
 
 }  // namespace busbar

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -139,6 +140,9 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
 }
 
 int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work) {
+  // Where a host dies, MPI of its neighbours writes to connections that nobody reads: they would follow it without a
+  // word, and be blamed. A process alone may end as any program of a pipeline does.
+  if (launch.launched()) std::signal(SIGPIPE, SIG_IGN);
   const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
   Watchdog watchdog(timeout_s, watched_owner(launch, argc, argv), hang_json);
@@ -161,11 +165,8 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
   } catch (const AgreedError& e) {
     if (world.rank() == 0) say(fmt::format("error: {}", e.what()));
     return finish(e.code());
-  } catch (const std::exception& e) {
-    const Error* known = dynamic_cast<const Error*>(&e);
-    say(fmt::format("error: rank {} on {}, {}: {}", world.rank(), hostname(), job.step(), e.what()));
-    watchdog.failing();
-    abort_job(known != nullptr ? known->code() : ExitCode::internal);
+  } catch (const std::exception&) {
+    job.end(std::current_exception());
   }
 }
 
