@@ -1,5 +1,7 @@
 // The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
 #include "common/backends/mpi/ompi_tuned.h"
+#include "common/mpi/launcher.h"
+#include "common/mpi/session.h"
 #include "run_catch.h"
 
 #include <mpi.h>
@@ -40,6 +42,7 @@ class RankPrefix : public std::streambuf {
 
 int main(int argc, char** argv) {
   busbar::prepare_ompi_variation();
+  (void)busbar::repair_reduce(busbar::mpi_library_version());
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   int rank = 0;

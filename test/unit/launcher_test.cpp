@@ -130,6 +130,20 @@ TEST_CASE("A library that nothing makes yield gets no such claim but what it cos
   CHECK(std::getenv(kYield) == nullptr);
 }
 
+TEST_CASE("MPICH 4.0 is kept from its device's reduce, and the user's own choice stands", "[launcher]") {
+  constexpr const char* kVariable = "MPIR_CVAR_REDUCE_DEVICE_COLLECTIVE";
+  unsetenv(kVariable);
+  CHECK(repair_reduce("MPICH 5.0.2").empty());
+  CHECK(repair_reduce(kOpenMpi).empty());
+  CHECK(std::getenv(kVariable) == nullptr);
+  CHECK(repair_reduce("MPICH 4.0.2") ==
+        "MPIR_CVAR_REDUCE_DEVICE_COLLECTIVE=0: MPICH 4.0.2 crashes with 1 in a reduce in place at another root than 0");
+  setenv(kVariable, "1", 1);
+  (void)repair_reduce("MPICH 4.0.2");
+  CHECK(std::string(std::getenv(kVariable)) == "1");
+  unsetenv(kVariable);
+}
+
 TEST_CASE("Intel MPI yields by a variable of its own", "[launcher][cluster]") {
   constexpr const char* kIntel = "Intel(R) MPI Library 2021.18 for Linux* OS";
   const FakeRoot root = two_cores();

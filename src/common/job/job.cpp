@@ -4,6 +4,7 @@
 #include "common/measure/paranoid.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
+#include "common/mpi/launcher.h"
 #include "common/mpi/session.h"
 
 #include <fmt/format.h>
@@ -57,6 +58,7 @@ JobBackend Job::adopt(std::unique_ptr<Backend> backend) const {
 
 std::vector<std::string> Job::remarks(const Config& config) const {
   std::vector<std::string> lines = injector_.remarks();
+  if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
   if (config.paranoid) lines.push_back(paranoid_remark());
   if (std::string watchers = watchdog_.meeting_remark(); !watchers.empty()) lines.push_back(std::move(watchers));
   return lines;

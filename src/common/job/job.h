@@ -62,7 +62,7 @@ class Job {
   /// Takes another communicator in; null stays null.
   JobBackend adopt(std::unique_ptr<Backend> backend) const;
 
-  /// What the header must say of --inject, --paranoid and watchers that cannot meet.
+  /// What the header must say of --inject, MPI's defects, --paranoid and watchers that cannot meet.
   std::vector<std::string> remarks(const Config& config) const;
   /// Adds the header's lines of ours, in their order: of the backend, too few cores, remarks(), `own`, --topology.
   /// Collective.

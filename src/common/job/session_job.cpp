@@ -144,6 +144,7 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
   // word, and be blamed. A process alone may end as any program of a pipeline does.
   if (launch.launched()) std::signal(SIGPIPE, SIG_IGN);
   const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
+  (void)repair_reduce(mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
   Watchdog watchdog(timeout_s, watched_owner(launch, argc, argv), hang_json);
   watchdog.begin(Phase::mpi_init, "MPI_Init");

@@ -153,6 +153,14 @@ std::string repair_oversubscription(const Launch& launch, std::string_view libra
   return crowd + (yields ? ": yielding when idle" : ": NOT yielding when idle, as the environment demands");
 }
 
+std::string repair_reduce(std::string_view library) {
+  if (!library.starts_with("MPICH 4.0")) return {};
+  constexpr const char* kVariable = "MPIR_CVAR_REDUCE_DEVICE_COLLECTIVE";
+  setenv(kVariable, "0", 0);
+  return fmt::format("{}={}: {} crashes with 1 in a reduce in place at another root than 0", kVariable,
+                     std::getenv(kVariable), library);
+}
+
 std::string separate_worlds_warning(const Launch& launch, int world_size) {
   if (launch.nprocs <= 1 || world_size != 1) return {};
   return fmt::format(
