@@ -31,7 +31,9 @@ if ((EUID != 0)); then
   as_root=(sudo)
 fi
 updated=0
-guard=/usr/sbin/policy-rc.d
+# ROOT: another one than /, for the test.
+guard=${ROOT:-}/usr/sbin/policy-rc.d
+guard_note="# Made by busbar's install-deps.sh, which removes it: pid"
 
 missing_of() {  # those of the packages that are not installed
   # dpkg-query fails as soon as one package is unknown to it, and still lists the others.
@@ -58,11 +60,17 @@ install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null
 }
 
+# The guard of this run, or of one that was killed: that of one that lives stays.
 remove_guard() {
-  if [[ -n $guard_is_ours ]]; then
+  local pid
+  pid=$(sed -n "s/^$guard_note //p" "$guard" 2>/dev/null) || return 0
+  if [[ -n $pid && ($pid == "$$" || ! -d /proc/$pid) ]] && may_install; then
     "${as_root[@]}" rm -f "$guard"
   fi
 }
+
+trap remove_guard EXIT
+remove_guard
 
 mapfile -t missing < <(missing_of "${packages[@]}")
 if ((${#missing[@]} > 0)); then
@@ -76,10 +84,7 @@ if ((${#useful[@]} > 0 && ${#missing[@]} > 0)) && ! may_install; then
   echo "Missing, and neither root nor sudo to install them: ${missing[*]}. Tests that need them will be skipped." >&2
 elif ((${#useful[@]} > 0 && ${#missing[@]} > 0)); then
   # The tests run Slurm's daemons themselves: none is to be started by its package.
-  guard_is_ours=""
-  trap remove_guard EXIT
-  if [[ ! -e $guard ]] && printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null 2>&1; then
-    guard_is_ours=1
+  if [[ ! -e $guard ]] && printf '#!/bin/sh\n%s %s\nexit 101\n' "$guard_note" "$$" | "${as_root[@]}" tee "$guard" >/dev/null 2>&1; then
     "${as_root[@]}" chmod 755 "$guard"
   fi
   if ! install_packages "${missing[@]}"; then  # one that is unknown here must not keep the others away
