@@ -242,15 +242,17 @@ PLANTS = [torch_stuck, torch_lagging, torch_one_voice, raised, killed, torchrun_
 
 
 def _interleave(rng, lines):
-    """Each rank's lines stay in order; notes of nobody stay where they are among the others."""
+    """Each rank's lines stay in order; half of the logs lose some of them, as where a collector has a rate limit."""
+    loses = rng.random() < 0.5
     queues = collections.defaultdict(list)
     for line in lines:
         queues[line[0]].append(line)
     result = []
     while queues:
         key = rng.choice(list(queues))
-        result += queues[key][:rng.randrange(1, 5)]
-        del queues[key][:len(result) and 4]
+        taken = rng.randrange(1, 5)
+        result += queues[key][:taken]
+        del queues[key][:4 if loses else taken]
         if not queues[key]:
             del queues[key]
     return result

@@ -158,6 +158,68 @@ TEST_CASE("Logs that begin in the middle are matched by opCount up to 2.26", "[j
   CHECK(says(told.evidence, "opCount"));
 }
 
+TEST_CASE("Calls that opCount passes over on some ranks only are lines that were lost, and nobody is blamed for them",
+          "[job_log]") {
+  const auto told = [](std::string_view version, std::uint64_t deviating_at, bool counts_everywhere = true) {
+    MadeUpJob job(4);
+    job.one_file = true;
+    JobLog log;
+    for (int rank = 0; rank < 4; ++rank) job.say(log, rank, VersionLine{.nccl = version, .cuda = {}});
+    job.init(log);
+    for (int rank = 0; rank < 4; ++rank) {
+      for (std::uint64_t i = 0; i < 9; ++i) {
+        if ((rank == 2 && (i == 2 || i == 3)) || (rank == 3 && i >= 7)) continue;
+        const bool counts = counts_everywhere || rank == 2;
+        job.call(log, rank,
+                 {.count = rank == 1 && i == deviating_at ? 5 : 100 + i, .op_count = counts ? i : std::uint64_t{0}});
+      }
+    }
+    return job.conclude(log);
+  };
+  const Diagnosis lost = told("2.21.5", 99);
+  CHECK(lost.verdict == Verdict::ok);
+  CHECK(says(lost.missing, "opCount passes over 2 calls of rank 2"));
+  // What the others and even the one with the hole tell of the same opCount can be compared.
+  const Diagnosis differs = told("2.21.5", 5);
+  CHECK(differs.verdict == Verdict::arg_mismatch);
+  CHECK(differs.ranks == std::vector<int>{1});
+  CHECK(says(differs.sentence, "call opCount 5 "));
+  CHECK(says(differs.evidence, "lines are missing in the logs"));
+  // From 2.27 on opCount tells of the hole, and not which calls are the same.
+  CHECK(told("2.28.9", 99, false).verdict == Verdict::ok);
+  CHECK(says(told("2.28.9", 99, false).missing, "opCount passes over 2 calls of rank 2"));
+}
+
+TEST_CASE("What opCount passes over on all ranks alike are replays of CUDA graphs", "[job_log]") {
+  MadeUpJob job(3);
+  JobLog log;
+  for (int rank = 0; rank < 3; ++rank) job.say(log, rank, VersionLine{.nccl = "2.21.5", .cuda = {}});
+  job.init(log);
+  for (int rank = 0; rank < 3; ++rank) {
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      job.call(log, rank, {.count = rank == 1 && i == 4 ? 5 : 100 + i, .op_count = i < 3 ? i : i + 1000});
+    }
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.ranks == std::vector<int>{1});
+  CHECK(says(told.sentence, "call #5"));
+  CHECK_FALSE(says(told.missing, "passes over"));
+}
+
+TEST_CASE("A rank that calls without its Init COMPLETE shows that the others' may be missing as well", "[job_log]") {
+  MadeUpJob job(4);
+  job.one_file = true;
+  JobLog log;
+  for (int rank = 0; rank < 4; ++rank) {
+    job.start(log, rank);
+    if (rank < 2) job.complete(log, rank);
+    if (rank < 3) job.call(log, rank, {});
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::ok);
+  CHECK(says(told.missing, "rank 2 (node1, pid 1002) calls, and its Init COMPLETE is not told"));
+}
+
 TEST_CASE("From 2.27 on logs that begin in the middle are matched where they agree", "[job_log]") {
   MadeUpJob job(3);
   JobLog log;

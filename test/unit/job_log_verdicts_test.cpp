@@ -324,6 +324,9 @@ TEST_CASE("PyTorch's watchdog: who lags, what differs, and that all are inside",
   CHECK(says(torch_only(lag).sentence, "rank 3"));
   CHECK(torch_only(mismatch).verdict == Verdict::arg_mismatch);
   CHECK(says(torch_only(mismatch).sentence, "rank 1 called count 512 instead of 1024"));
+  // A line that was cut before the size.
+  inside[2].numel_in = -1;
+  CHECK(torch_only(inside).verdict == Verdict::stuck_inside);
   // Of rank 3 nothing was given.
   lag.pop_back();
   lag.push_back(timed_out(4, 42, "ALLREDUCE", 1024));

@@ -77,19 +77,59 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key) {
                                                         : fmt::format("#{}", key + 1);
 }
 
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reliable_op_count, bool unknown_version) {
+const Call* PlacedCalls::find(std::int64_t key) const {
+  if (key < begin() || key >= end()) return nullptr;
+  if (!holes) return &at(key);
+  std::uint64_t low = calls->window_begin(), high = calls->size();
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (calls->at(middle).op_count <= key ? low : high) = middle;
+  }
+  return calls->at(low).op_count == key ? &calls->at(low) : nullptr;
+}
+
+namespace {
+
+/// By opCount alone: where each call has its own, and only collectives, in which all take part, are counted.
+CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bool unknown_version) {
+  CallAlignment alignment;
+  for (const CommMember& member : comm.members) {
+    const CommInstance& instance = book.instances[member.instance];
+    if (instance.sends + instance.receives > 0 || !instance.calls.increasing()) return {};
+    // From 2.27 on many ranks count nothing, which only a second call shows.
+    if (instance.calls.size() < (unknown_version ? 2 : 1)) continue;
+    alignment.streams.push_back({.member = &member, .calls = &instance.calls, .offset = 0, .holes = true});
+  }
+  if (alignment.streams.size() < 2) return {};
+  alignment.how = CallAlignment::How::op_counts;
+  alignment.certain = false;
+  return alignment;
+}
+
+}  // namespace
+
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, bool reliable_op_count,
+                          bool unknown_version) {
   CallAlignment alignment;
   if (comm.ambiguous) return alignment;
+  // Joined by size and order of creation, which lines that are missing change.
+  if (comm.heuristic && lost.any()) return alignment;
+  const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
+  if (std::ranges::any_of(comm.members, lossy) && (reliable_op_count || unknown_version)) {
+    alignment = align_around_holes(book, comm, unknown_version);
+    if (alignment.how != CallAlignment::How::none) return alignment;
+  }
   bool whole = true, consecutive = true, same_start = true;
   std::uint64_t most = 0;
   for (const CommMember& member : comm.members) most = std::max(most, book.instances[member.instance].calls.size());
   for (const CommMember& member : comm.members) {
+    if (lossy(member)) continue;
     const CommInstance& instance = book.instances[member.instance];
     // A rank that never called is behind all others only where its log would show its calls.
     const bool would_show =
         instance.announced && !instance.ended && (most <= kFewCalls || book.actors[member.actor].last_call_line > 0);
     if (instance.calls.size() == 0 && !would_show) continue;
-    alignment.streams.push_back({&member, &instance.calls, 0});
+    alignment.streams.push_back({.member = &member, .calls = &instance.calls});
     if (instance.calls.size() == 0) continue;
     whole = whole && (instance.announced || instance.calls.first_op_count() == 0);
     consecutive = consecutive && instance.calls.consecutive();
@@ -148,7 +188,9 @@ Divergence divergence_of(const std::vector<Vote>& votes, std::int64_t key) {
 
 /// Before the windows: hashes of everything up to a call, where all logs begin with the communicator.
 std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
-  if (alignment.how == CallAlignment::How::best_shift) return std::nullopt;
+  const auto has_holes = [](const PlacedCalls& placed) { return placed.holes; };
+  if (alignment.how == CallAlignment::How::best_shift || std::ranges::any_of(alignment.streams, has_holes))
+    return std::nullopt;
   std::uint64_t step = 0;
   std::uint64_t most = 0;
   for (const PlacedCalls& placed : alignment.streams) {
@@ -193,10 +235,10 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector
     for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
       const PlacedCalls& placed = alignment.streams[i];
       if (placed.begin() > key) next = std::min(next, placed.begin());
-      if (key < placed.begin() || key >= placed.end()) continue;
-      const Call& call = placed.at(key);
-      auto vote = std::ranges::find_if(votes, [&](const Vote& one) { return one.call.agrees(call); });
-      if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{0, call, {}});
+      const Call* const call = placed.find(key);
+      if (call == nullptr) continue;
+      auto vote = std::ranges::find_if(votes, [&](const Vote& one) { return one.call.agrees(*call); });
+      if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{0, *call, {}});
       vote->voters.push_back(i);
     }
     if (votes.size() > 1) {
@@ -282,11 +324,15 @@ std::optional<Divergence> first_divergence(const CallAlignment& alignment, const
       alignment.streams[*std::ranges::max_element(exact->majority, [&](std::uint32_t a, std::uint32_t b) {
         return alignment.streams[a].end() < alignment.streams[b].end();
       })];
-  exact->order = reordered(deviating, usual, exact->key);
-  if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);
-  exact->differs = difference(deviating.at(exact->key), usual.at(exact->key), words);
-  exact->majority_call = describe_call(usual.at(exact->key), words);
-  exact->deviating_call = describe_call(deviating.at(exact->key), words);
+  if (!deviating.holes && !usual.holes) {
+    exact->order = reordered(deviating, usual, exact->key);
+    if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);
+  }
+  const Call& other = *deviating.find(exact->key);
+  const Call& expected = *usual.find(exact->key);
+  exact->differs = difference(other, expected, words);
+  exact->majority_call = describe_call(expected, words);
+  exact->deviating_call = describe_call(other, words);
   return exact;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/diagnose/lost_lines.h"
 #include "driver/diagnose/rank_map.h"
 
 #include <cstdint>
@@ -14,10 +15,20 @@ struct PlacedCalls {
   const CommMember* member = nullptr;
   const CallStream* calls = nullptr;
   std::int64_t offset = 0;  ///< key of its first call, from 0; never negative
+  bool holes = false;       ///< calls are missing: keys are opCounts, and some between begin() and end() have no call
 
-  std::int64_t begin() const { return offset + static_cast<std::int64_t>(calls->window_begin()); }
-  std::int64_t end() const { return offset + static_cast<std::int64_t>(calls->size()); }
+  std::int64_t begin() const {
+    return holes ? calls->at(calls->window_begin()).op_count
+                 : offset + static_cast<std::int64_t>(calls->window_begin());
+  }
+  std::int64_t end() const {
+    return holes ? calls->at(calls->size() - 1).op_count + std::int64_t{1}
+                 : offset + static_cast<std::int64_t>(calls->size());
+  }
+  /// Only without holes.
   const Call& at(std::int64_t key) const { return calls->at(static_cast<std::uint64_t>(key - offset)); }
+  /// Null where there is none.
+  const Call* find(std::int64_t key) const;
 };
 
 struct CallAlignment {
@@ -32,8 +43,10 @@ struct CallAlignment {
   std::vector<PlacedCalls> streams;
 };
 
-/// `reliable_op_count`: NCCL's version is known and not above 2.26; `unknown_version`: it may be.
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, bool reliable_op_count, bool unknown_version);
+/// `reliable_op_count`: NCCL's version is known and not above 2.26; `unknown_version`: it may be. Calls of ranks whose
+/// logs lack lines are compared by NCCL's count or not at all.
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, bool reliable_op_count,
+                          bool unknown_version);
 
 /// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; where calls are matched by
 /// opCount "opCount 19b", in hexadecimal as the log has it.

@@ -30,11 +30,28 @@ const std::string& Words::text(std::uint8_t id) const {
 
 std::uint64_t Words::hash(std::uint8_t id) const { return id < hashes_.size() ? hashes_[id] : 0; }
 
+void OpCounts::see(std::uint64_t op_count) {
+  if (alike == 0) first = op_count;
+  // A launch has at least one line.
+  if (alike > 0 && op_count > last + alike) passed_over += op_count - last - alike;
+  alike = op_count == last ? alike + 1 : 1;
+  last = op_count;
+}
+
+void OpCounts::append(const OpCounts& later) {
+  if (later.alike == 0) return;
+  see(later.first);
+  last = later.last;
+  alike = later.alike;
+  passed_over += later.passed_over;
+}
+
 void CallStream::add(const Call& call, const Words& words) {
   if (size_ == 0) {
     first_op_count_ = call.op_count;
   } else if (call.op_count != last_op_count_ + 1) {
     consecutive_ = false;
+    increasing_ = increasing_ && call.op_count > last_op_count_;
   }
   last_op_count_ = call.op_count;
   if (ring_.size() < kWindow) {
@@ -66,6 +83,7 @@ void CallStream::append(const CallStream& later, std::uint32_t when_offset, cons
     // The calls between the two windows are not kept: what comes after them can be compared by the window only.
     chained_ = false;
     consecutive_ = consecutive_ && later.consecutive_ && later.first_op_count_ == last_op_count_ + 1;
+    increasing_ = increasing_ && later.increasing_ && later.first_op_count_ > last_op_count_;
     const std::uint64_t base = size_;
     ring_.resize(kWindow);
     size_ += unseen;

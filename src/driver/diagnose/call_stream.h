@@ -37,6 +37,17 @@ struct Call {
   }
 };
 
+/// NCCL's opCount over the lines of a rank on a communicator, Send and Recv among them.
+struct OpCounts {
+  std::uint64_t first = 0, last = 0;
+  std::uint64_t alike = 0;        ///< lines with `last`: the calls of a group have the same
+  std::uint64_t passed_over = 0;  ///< that it counts on without a line: lines are missing, or a CUDA graph was replayed
+
+  void see(std::uint64_t op_count);
+  /// What follows in another log of the same rank.
+  void append(const OpCounts& later);
+};
+
 /// The collective calls of one rank on one communicator, in bounded memory: the last 512 in full, of all before them
 /// hashes at ordinals whose distance doubles as the stream grows, so that two streams can be compared from the start.
 class CallStream {
@@ -55,6 +66,8 @@ class CallStream {
   const Call& at(std::uint64_t ordinal) const { return ring_[ordinal % kWindow]; }
   /// Of every call so far the opCount was one more than that of the call before.
   bool consecutive() const { return consecutive_; }
+  /// Of every call so far the opCount was more than that of the call before.
+  bool increasing() const { return increasing_; }
   std::uint32_t first_op_count() const { return first_op_count_; }
 
   /// The hash of the first `ordinal` calls is checkpoint `ordinal` / checkpoint_step() - 1.
@@ -74,6 +87,7 @@ class CallStream {
   std::uint32_t first_op_count_ = 0;
   std::uint32_t last_op_count_ = 0;
   bool consecutive_ = true;
+  bool increasing_ = true;
   bool chained_ = true;  ///< no call is missing in chain_
 };
 

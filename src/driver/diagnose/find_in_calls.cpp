@@ -33,6 +33,7 @@ std::string_view alignment_note(const CallAlignment& alignment) {
     case CallAlignment::How::ordinals:
       return "calls are counted from the beginning of the communicator";
     case CallAlignment::How::op_counts:
+      if (alignment.streams.front().holes) return "lines are missing in the logs: calls are matched by opCount";
       return "not all logs begin with the communicator: calls are matched by opCount";
     case CallAlignment::How::best_shift:
       return "not all logs begin with the communicator: calls are matched where they agree most, and counted from the "
@@ -185,6 +186,8 @@ bool uniform(const std::string& op) {
 bool find_mismatch(const TorchGroup& timed, Findings& findings) {
   std::map<std::int64_t, std::map<std::pair<std::string, std::int64_t>, std::vector<int>>> calls;
   for (const TorchRank& one : timed) {
+    // A line that was cut tells no size.
+    if (one.state->op.empty() || (uniform(one.state->op) && one.state->numel_in < 0)) continue;
     const std::int64_t numel = uniform(one.state->op) ? one.state->numel_in : -1;
     calls[one.state->timed_out_seq][{one.state->op, numel}].push_back(one.rank);
   }
@@ -371,7 +374,9 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
   if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
     for (int rank = 0; rank < nranks; ++rank) {
       if (spoke.count(rank) > 0) continue;
-      (view.rank_map.actor_of.count(rank) > 0 ? silent_known : silent_absent).push_back(rank);
+      const auto actor = view.rank_map.actor_of.find(rank);
+      const bool whole = actor != view.rank_map.actor_of.end() && !view.lost.of_actor[actor->second];
+      (whole ? silent_known : silent_absent).push_back(rank);
     }
   }
   if (!silent_known.empty()) {

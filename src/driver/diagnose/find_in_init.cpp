@@ -57,6 +57,9 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
     progress.complete_told = progress.complete_told || instance.completed;
     if (instance.started && !complete) progress.pending.push_back(member.actor);
   }
+  // Where others completed, a COMPLETE that is missing with other lines is likelier than a rank that is stuck.
+  if (progress.complete_told)
+    std::erase_if(progress.pending, [&](std::uint32_t actor) { return view.lost.of_actor[actor]; });
   return progress;
 }
 
@@ -131,7 +134,8 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   const std::size_t absent = nranks - progress.started.size();
   // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
   // given.
-  const bool shared = view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
+  const bool shared =
+      !view.lost.any() && view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
   std::vector<int> absent_ranks;
   std::set<int> seen;
   for (const CommMember& member : comm.members) {

@@ -388,6 +388,7 @@ void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls
   if (!later.last_connection.empty()) ours.last_connection = std::move(later.last_connection);
   ours.sends += later.sends;
   ours.receives += later.receives;
+  ours.op_counts.append(later.op_counts);
   ours.calls.append(later.calls, calls_before, words);
 }
 

@@ -48,6 +48,7 @@ struct CommInstance {
   std::string last_connection;  ///< "3 -> 4 via NET/IB"
   CallStream calls;             ///< without Send and Recv, on which ranks need not agree
   std::uint64_t sends = 0, receives = 0;
+  OpCounts op_counts;
 };
 
 /// The source of a line: a device of a process, that is a rank.

@@ -47,6 +47,7 @@ void JobBook::ingest(const CollCall& call, From& from) {
   Actor& actor = actors[instance.actor];
   actor.last_call_file = from.file;
   actor.last_call_line = from.line;
+  instance.op_counts.see(call.op_count);
   if (call.op == "Send") {
     ++instance.sends;
     return;

@@ -39,11 +39,12 @@ OpCountRule op_count_rule(const JobBook& book) {
 }
 
 LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras) {
-  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}, {}, {}};
+  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}, {}, {}, {}};
   view.comms = join_communicators(book, view.rank_map);
+  view.lost = find_lost_lines(book, view.rank_map, view.comms);
   const OpCountRule rule = op_count_rule(book);
   for (const JoinedComm& comm : view.comms) {
-    view.alignments.push_back(align_calls(book, comm, rule.reliable, rule.unknown));
+    view.alignments.push_back(align_calls(book, comm, view.lost, rule.reliable, rule.unknown));
     view.divergences.push_back(first_divergence(view.alignments.back(), book.words));
     view.lags.push_back(find_lag(book, view.alignments.back()));
   }
@@ -212,6 +213,10 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
       view.book.instances, [](const CommInstance& one) { return one.calls.size() + one.sends + one.receives > 0; });
   if (!calls && view.book.nccl_lines > 0) {
     diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
+  }
+  if (view.lost.any()) {
+    diagnosis.missing.push_back(
+        fmt::format("lines in the middle of the logs ({}): what is not told there may have happened", view.lost.sign));
   }
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (!view.comms[i].ambiguous) continue;

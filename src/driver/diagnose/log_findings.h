@@ -20,6 +20,7 @@ struct LogView {
   std::span<const RasEvidence> ras;
   RankMap rank_map;
   std::vector<JoinedComm> comms;
+  LostLines lost;
   // By communicator:
   std::vector<CallAlignment> alignments;
   std::vector<std::optional<Divergence>> divergences;
