@@ -133,8 +133,11 @@ std::string transports(const Diagnosis& diagnosis) {
 std::string warnings(const Diagnosis& diagnosis) {
   std::vector<Cells> rows;
   for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
-    rows.push_back({std::to_string(warning.times), warning.who, warning.victim ? "victim" : "", warning.timestamp,
-                    warning.example});
+    rows.push_back({std::to_string(warning.times), warning.who,
+                    warning.harmless ? "harmless"
+                    : warning.victim ? "victim"
+                                     : "",
+                    warning.timestamp, warning.example});
   }
   return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
 }
@@ -148,8 +151,8 @@ std::string files(const Diagnosis& diagnosis) {
     nccl += file.nccl_lines;
     unknown += file.unknown_lines;
   }
-  return fmt::format("\nRead {}: {} lines, {} of NCCL, {} of them not understood\n",
-                     counted(diagnosis.files.size(), "file"), all, nccl, unknown);
+  return fmt::format("\nRead {}: {}, {} of NCCL, {} of them not understood\n", counted(diagnosis.files.size(), "file"),
+                     counted(all, "line"), nccl, unknown);
 }
 
 /// The files that the claims rest on: others may hold more.
@@ -162,7 +165,7 @@ std::string files_text(const DiagnoseResult& result) {
   if (result.logs) {
     for (const LogFile& file : result.logs->files) {
       const std::string unknown = fmt::format(", {} of them not understood", file.unknown_lines);
-      read.push_back(fmt::format("{}: {} lines, {} of NCCL{}{}", in_quotes(file.path.string()), file.lines,
+      read.push_back(fmt::format("{}: {}, {} of NCCL{}{}", in_quotes(file.path.string()), counted(file.lines, "line"),
                                  file.nccl_lines, file.unknown_lines > 0 ? unknown : "",
                                  file.trouble.empty() ? "" : "; " + file.trouble));
     }

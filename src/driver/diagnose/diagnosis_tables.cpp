@@ -71,6 +71,8 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
     for (int rank = 0; rank < std::min(comm.nranks, kMostRanks) && !comm.ambiguous; ++rank) {
       if (seen.count(rank) == 0) init.not_seen.push_back(rank);
     }
+    // Only that there is one, which a line of its end tells.
+    if (comm.nranks < 0 && seen.empty()) continue;
     init.slow_phases = slow_phases(view, comm);
     diagnosis.communicators.push_back(std::move(init));
   }
@@ -162,11 +164,13 @@ void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
     Diagnosis::WarningGroup group;
     group.shape = record->shape;
     group.example = record->example;
-    group.who = list_actors(view.rank_map, record->actors);
+    const std::string who = voice_of(view, *record);
+    group.who = who.empty() ? "not told" : who;
     group.where = record->where;
     group.timestamp = record->timestamp;
     group.times = record->times;
     group.victim = record->rule->kind == WarningKind::victim;
+    group.harmless = record->rule->kind == WarningKind::harmless;
     diagnosis.warnings.push_back(std::move(group));
   }
 }

@@ -25,6 +25,16 @@ void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Fin
   for (const std::uint32_t actor : actors) add_once(finding.hosts, host_of(view.book, actor));
 }
 
+std::string voice_of(const LogView& view, const WarningRecord& record) {
+  std::vector<std::string> voices;
+  if (!record.actors.empty()) voices.push_back(list_actors(view.rank_map, record.actors));
+  if (!record.ranks.empty()) {
+    voices.push_back(list_ranks(std::vector<int>(record.ranks.begin(), record.ranks.end())));
+  }
+  for (const std::string& host : record.hosts) add_once(voices, host);
+  return joined_words(voices, "; ");
+}
+
 namespace {
 
 Finding finding_of(const LogView& view, const KernelGroup& group) {
@@ -46,18 +56,23 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
       finding.verdict = Verdict::hw_fault;
       finding.sentence = fmt::format("{} of {} reported the fatal SXid {}", device, host, group.number);
       finding.next.emplace_back(
-          "nvidia-smi nvlink -e; systemctl status nvidia-fabricmanager; whether a GPU fell off the "
-          "bus first (dmesg | grep Xid); reset the GPUs and switches together, or reboot");
+          "dmesg | grep Xid on that host: a GPU that fell off the bus before is the cause; else nvidia-smi nvlink -e "
+          "(errors "
+          "that grow: that link) and systemctl status nvidia-fabricmanager; reset the GPUs and switches together, or "
+          "reboot");
       break;
     case KernelEvent::What::aer:
       finding.verdict = Verdict::hw_fault;
       finding.sentence = fmt::format("PCIe error that was not corrected on {} of {}", device, host);
-      finding.next.emplace_back("lspci -vvv of that device (UESta), its slot, riser and firmware");
+      finding.next.emplace_back("lspci -vvv of that device: bits set in UESta mean its slot, riser or firmware");
       break;
     case KernelEvent::What::link_down:
       finding.verdict = Verdict::hw_fault;
       finding.sentence = fmt::format("the network link {} of {} went down", device, host);
-      finding.next.emplace_back("ip -s link; ibstat; cable, transceiver and switch port");
+      finding.next.emplace_back(
+          "ip -s link and ibstat on that host: still down: cable, transceiver or switch port; up again: it flapped, "
+          "which the "
+          "switch's log tells");
       break;
     case KernelEvent::What::out_of_memory:
       finding.verdict = Verdict::resource;
@@ -90,17 +105,6 @@ std::string name_peer(const RankMap& rank_map, const std::string& address) {
   const auto host = rank_map.host_of_address.find(address);
   if (host == rank_map.host_of_address.end() || host->second.empty()) return address;
   return fmt::format("{} ({})", host->second, address);
-}
-
-/// Who said it; empty where nothing tells.
-std::string voice_of(const LogView& view, const WarningRecord& record) {
-  std::vector<std::string> voices;
-  if (!record.actors.empty()) voices.push_back(list_actors(view.rank_map, record.actors));
-  if (!record.ranks.empty()) {
-    voices.push_back(list_ranks(std::vector<int>(record.ranks.begin(), record.ranks.end())));
-  }
-  for (const std::string& host : record.hosts) add_once(voices, host);
-  return joined_words(voices, "; ");
 }
 
 std::string quoted_warning(const LogView& view, const WarningRecord& record) {
@@ -389,14 +393,19 @@ void find_in_ras(const LogView& view, Findings& findings) {
       }
       for (const std::string& host : ras.lost_hosts) add_once(finding.hosts, host);
       blame(view, known, finding);
-      finding.next.emplace_back("dmesg and the launcher's output on the host of that process");
+      finding.next.emplace_back(
+          "dmesg and the launcher's output on the host of that process: killed for memory, an XID or an exit code is "
+          "the cause");
       findings.push_back(std::move(finding));
     } else if (!ras.lagging_ranks.empty()) {
       finding.verdict = Verdict::rank_lagging;
       finding.ranks = ras.lagging_ranks;
       finding.sentence =
           fmt::format("NCCL's RAS says that {} launched fewer operations", list_ranks(ras.lagging_ranks));
-      finding.next.emplace_back("py-spy dump --pid of those ranks: what keeps them from the next call");
+      finding.next.emplace_back(
+          "py-spy dump --pid (or gdb -p) of those ranks: the stack is what keeps them from the next call; no process "
+          "there: it "
+          "died");
       findings.push_back(std::move(finding));
     }
   }
@@ -553,7 +562,10 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
                                list_actors(view.rank_map, silent), silent.size() == 1 ? "its" : "their",
                                silent.size() == 1 ? " ends" : "s end");
   whole_host ? blame_hosts(view, silent, finding) : blame(view, silent, finding);
-  finding.next.emplace_back("dmesg (killed for memory, XID), core dumps and the launcher's output on that host");
+  finding.next.emplace_back(
+      "dmesg (killed for memory, XID), core dumps and the launcher's output on that host: the first by time is the "
+      "cause; "
+      "nothing there: the program itself called exit");
   findings.push_back(std::move(finding));
 }
 

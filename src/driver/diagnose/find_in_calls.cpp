@@ -28,6 +28,12 @@ std::string describe_divergence(const LogView& view, std::size_t comm) {
 
 namespace {
 
+/// For ranks that are late.
+constexpr std::string_view kWhatKeepsThem =
+    "py-spy dump --pid (or gdb -p) of those ranks: the stack (a data loader, a checkpoint, a lock) is what keeps them; "
+    "no "
+    "process there: it died, and dmesg and the launcher's output tell of what";
+
 std::string_view alignment_note(const CallAlignment& alignment) {
   switch (alignment.how) {
     case CallAlignment::How::ordinals:
@@ -81,7 +87,10 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
                                            divergence.shift > 0 ? "what the others called" : "calls of its own"));
   }
   finding.evidence.emplace_back(alignment_note(alignment));
-  finding.next.emplace_back("the code that led to that call: a branch that depends on the rank or its data");
+  finding.next.push_back(fmt::format(
+      "py-spy dump --pid of {} and of one of the others: where their stacks part is the branch that depends on "
+      "the rank or its data",
+      who));
   return finding;
 }
 
@@ -120,7 +129,7 @@ Finding lag_finding(const LogView& view, std::size_t comm) {
                                           view.comms[comm].nranks, view.comms[comm].name));
   }
   finding.evidence.emplace_back(alignment_note(alignment));
-  finding.next.emplace_back("py-spy dump --pid (or gdb -p) of those ranks: what keeps them from the next call");
+  finding.next.emplace_back(kWhatKeepsThem);
   return finding;
 }
 
@@ -208,7 +217,9 @@ bool find_mismatch(const TorchGroup& timed, Findings& findings) {
                                              list_ranks(ranks), call.first, call.second, list_ranks(usual->second),
                                              usual->first.first, usual->first.second));
       finding.next.emplace_back(
-          "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace: where in the program the call was made");
+          "py-spy dump --pid of those ranks and of one of the others: where their stacks part is the branch that "
+          "depends on "
+          "the rank or its data");
       findings.push_back(std::move(finding));
       return true;
     }
@@ -225,7 +236,7 @@ Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting,
                                  list_ranks(waiting));
   finding.evidence.push_back(std::move(evidence));
   if (!waits.example.empty()) finding.evidence.push_back("\"" + waits.example + "\"");
-  finding.next.emplace_back("py-spy dump --pid of those ranks; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace");
+  finding.next.emplace_back(kWhatKeepsThem);
   return finding;
 }
 
@@ -245,9 +256,11 @@ Finding slow(const TorchGroup& timed) {
 /// A timeout whose cause the watchdog's lines do not show.
 Finding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
   Finding finding;
-  finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} timed out in {}; last enqueued {}, last completed {}",
-                                         list_ranks(waiting), call_of(waits), waits.last_enqueued,
-                                         waits.last_completed));
+  std::string state;
+  if (waits.last_enqueued >= 0) state += fmt::format("; last enqueued {}", waits.last_enqueued);
+  if (waits.last_completed >= 0) state += fmt::format(", last completed {}", waits.last_completed);
+  finding.evidence.push_back(
+      fmt::format("PyTorch's watchdog: {} timed out in {}{}", list_ranks(waiting), call_of(waits), state));
   if (!waits.example.empty()) finding.evidence.push_back("\"" + waits.example + "\"");
   return finding;
 }
@@ -257,7 +270,8 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
                            const std::vector<int>& absent) {
   const int group = group_size(waits);
   const std::string others =
-      !absent.empty() ? list_ranks(absent)
+      !absent.empty()                                 ? list_ranks(absent)
+      : group == static_cast<int>(waiting.size()) + 1 ? fmt::format("the other rank of the group of {}", group)
       : group > 1 ? fmt::format("the other {} of the group's {} ranks", group - static_cast<int>(waiting.size()), group)
                   : std::string("the other ranks");
   Finding finding = timed_out(waiting, waits);
@@ -284,7 +298,10 @@ Finding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
   finding.next.emplace_back(
       "dmesg (XID, link down) and ibstat on all hosts, then all_reduce_perf or nccl-tests on the same "
       "hosts: if that hangs too, it is the network or a GPU, else what runs beside the collective");
-  finding.next.emplace_back("echo 'verbose status' | nc localhost 28028 (NCCL's RAS) while it hangs");
+  finding.next.emplace_back(
+      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS) while it hangs: a rank with a lower count is late, a "
+      "DEAD "
+      "process is gone; all equal: the network or a GPU");
   finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
@@ -311,7 +328,7 @@ void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findi
     finding.ranks = idle;
     finding.sentence = fmt::format("{} enqueued nothing after work {}, while {} wait{} in work {}", list_ranks(idle),
                                    idle_at, list_ranks(busy), busy.size() == 1 ? "s" : "", busy_at);
-    finding.next.emplace_back("py-spy dump --pid of those ranks: what keeps them from the next collective");
+    finding.next.emplace_back(kWhatKeepsThem);
   } else {
     finding.sentence = fmt::format(
         "a collective timed out, {}; which, and who is late, is not in {}",
@@ -320,7 +337,8 @@ void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findi
     finding.missing.emplace_back(
         "the watchdog's lines of all ranks (\"Watchdog caught collective operation timeout\")");
     finding.next.emplace_back(
-        "the outputs of all ranks around that time; TORCH_NCCL_TRACE_BUFFER_SIZE=20000 and fr_trace");
+        "the outputs of all ranks around that time: one that says nothing is late or gone; for the next run "
+        "TORCH_NCCL_TRACE_BUFFER_SIZE=20000: its dumps, given to busbar diagnose, tell");
   }
   findings.push_back(std::move(finding));
 }

@@ -33,11 +33,18 @@ std::string_view advice(InitStage stage) {
   switch (stage) {
     case InitStage::none:
     case InitStage::started:
-      return "firewall and NCCL_SOCKET_IFNAME of all hosts: the bootstrap is TCP between all ranks";
+      return "nc -vz ADDRESS PORT from each host to the others (\"Bootstrap : Using\" has the interface): where it "
+             "fails, a "
+             "firewall or NCCL_SOCKET_IFNAME, because the bootstrap is TCP between all ranks; where it works, py-spy "
+             "dump "
+             "--pid of ranks without Init START";
     case InitStage::bootstrap:
-      return "NCCL_DEBUG_SUBSYS=INIT,GRAPH; nvidia-smi topo -m on all hosts";
+      return "nvidia-smi topo -m on all hosts: one that hangs, or differs, is the one; NCCL_DEBUG_SUBSYS=INIT,GRAPH "
+             "tells more";
     default:
-      return "the transport of the last connection: NCCL_DEBUG_SUBSYS=INIT,NET; ib_write_bw between those hosts";
+      return "ib_write_bw (iperf3 without RDMA) between the hosts of the last connection: if it fails too, that "
+             "network; if it "
+             "works, NCCL_DEBUG_SUBSYS=INIT,NET: the transport that is set up there";
   }
 }
 
@@ -167,7 +174,9 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
       finding.sentence +=
           fmt::format(" in {}, which holds the other {}", name_files(view.files), progress.started.size());
     }
-    finding.next.emplace_back("py-spy dump or gdb on those processes: what they do before NCCL");
+    finding.next.emplace_back(
+        "py-spy dump --pid (or gdb -p) on those processes: the stack is what they do before NCCL; no process: it never "
+        "started, or died");
     return finding;
   }
   finding.verdict = Verdict::unknown;

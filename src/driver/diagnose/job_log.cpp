@@ -138,10 +138,13 @@ std::vector<std::string> signs_of_health(const LogView& view) {
 }
 
 /// What makes a job that works slow, which people ask of such a log.
-std::vector<std::string> slowness(const LogView& view) {
-  std::vector<std::string> notes;
+void note_slowness(const LogView& view, Finding& finding) {
   if (view.book.facts.contains({"network", "Socket"})) {
-    notes.emplace_back("the network is Socket: between hosts data go by TCP through the CPU, not by RDMA");
+    finding.evidence.emplace_back("the network is Socket: between hosts data go by TCP through the CPU, not by RDMA");
+    finding.next.emplace_back(
+        "if it is slow: ibv_devinfo -l on a host: devices there mean that NCCL did not take them "
+        "(NCCL_DEBUG_SUBSYS=INIT,NET "
+        "says why; NCCL_IB_DISABLE, NCCL_IB_HCA, the plugin); none: there is only TCP");
   }
   return notes;
 }
@@ -198,7 +201,17 @@ Finding nothing_wrong(const LogView& view) {
                             fmt::format("{} calls on {} agree", calls, counted(compared, "communicator")));
     finding.missing.emplace_back(
         "whether the last calls ended, which NCCL does not log: if the job hangs, it is inside the last call");
-    finding.next.emplace_back("if it hangs: PyTorch's watchdog lines, or echo 'verbose status' | nc localhost 28028");
+    finding.next.emplace_back(
+        "if it hangs: echo 'verbose status' | nc localhost 28028 (NCCL's RAS): a rank with a lower count is late, a "
+        "DEAD "
+        "process is gone; all equal: the network or a GPU");
+  }
+  if (finding.next.empty()) {
+    finding.next.emplace_back(
+        "if it hangs all the same: a run with NCCL_DEBUG_SUBSYS=INIT,COLL on all ranks (busbar diagnose "
+        "--help-capture): the "
+        "calls tell which rank is late; if it is slow: all_reduce_perf on the same hosts: slow there too, the network "
+        "is");
   }
   return finding;
 }
@@ -211,7 +224,9 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   }
   const bool calls = std::ranges::any_of(
       view.book.instances, [](const CommInstance& one) { return one.calls.size() + one.sends + one.receives > 0; });
-  if (!calls && view.book.nccl_lines > 0) {
+  // Of no use where something else is known to be broken.
+  const bool would_tell = diagnosis.verdict > Verdict::config;
+  if (!calls && view.book.nccl_lines > 0 && would_tell) {
     diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
   }
   if (view.lost.any()) {

@@ -63,6 +63,7 @@ struct Diagnosis : Finding {
     std::string timestamp;
     std::uint64_t times = 0;
     bool victim = false;  ///< says only that somebody else went away
+    bool harmless = false;
   };
   std::vector<WarningGroup> warnings;  ///< primary first
 

@@ -84,6 +84,9 @@ void find_in_torch(const LogView& view, Findings& findings);
 /// Errors, tracebacks and unwinding whose cause nothing above explains.
 void find_other_failures(const LogView& view, Findings& findings);
 
+/// Who warned; empty where nothing tells.
+std::string voice_of(const LogView& view, const WarningRecord& record);
+
 /// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where view.divergences[comm] is set.
 std::string describe_divergence(const LogView& view, std::size_t comm);
 

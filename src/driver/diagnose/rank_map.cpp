@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -224,12 +225,13 @@ std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> 
   std::string others;
   std::size_t unnamed = 0;
   std::set<std::uint32_t> told;
+  std::set<std::string> names;  // some lines tell no more of a process than the number of its device
   for (const std::uint32_t voice : actors) {
     const std::uint32_t actor = rank_map.owner_of[voice];
     if (!told.insert(actor).second) continue;
     if (rank_map.rank_of[actor] >= 0) {
       ranks.push_back(rank_map.rank_of[actor]);
-    } else if (++unnamed <= 4) {
+    } else if (names.insert(rank_map.name_of[actor]).second && ++unnamed <= 4) {
       others += (others.empty() ? "" : "; ") + rank_map.name_of[actor];
     }
   }
