@@ -275,3 +275,42 @@ TEST_CASE("nvidia-smi -q tells of a GPU that is broken today, not once", "[job_l
   CHECK(of_lines({"GPU 00000000:3B:00.0", "        Remapping Failure Occurred       : Yes"}).verdict ==
         Verdict::hw_fault);
 }
+
+TEST_CASE("A word of failure is found wherever it stands, and a line that only looks like one is read in vain",
+          "[job_log]") {
+  for (const std::string word : {"error", "Traceback", "killed", "OOM-kill", "bus error", "evicted", "TimedOut"}) {
+    for (std::size_t before = 0; before < 9; ++before) {
+      for (const char filler : {'z', ' ', 'e', 'r'}) {
+        CHECK(may_tell_failure(std::string(before, filler) + word + std::string(3, 'q')));
+      }
+      CHECK(may_tell_failure(std::string(before, 'z') + word));
+    }
+  }
+  CHECK_FALSE(may_tell_failure(""));
+  CHECK_FALSE(may_tell_failure("err"));
+  CHECK_FALSE(may_tell_failure("step 17 loss 2.17 lr 1e-4"));
+  CHECK_FALSE(may_tell_failure("zzerzrozzfaizzlkizzl"));
+}
+
+TEST_CASE("A completion error without a prefix or a block around it is one", "[job_log]") {
+  MadeUpJob job(2);
+  JobLog log;
+  job.say_bare(log, 0, "NET/IB: Got completion from peer 10.0.0.9<4> with status=IBV_WC_RETRY_EXC_ERR(12) hca mlx5_3");
+  CHECK(job.conclude(log).verdict == Verdict::hw_fault);
+}
+
+TEST_CASE("Settings that are hardly what was meant are told under an OK", "[job_log]") {
+  MadeUpJob job(2);
+  JobLog log;
+  job.init(log);
+  job.say(log, 0, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,,NVLS"});
+  job.say(log, 1, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,,NVLS"});
+  job.say(log, 0, ChannelCounts{.coll = 2, .collnet = 0, .nvls = 0, .p2p = 2, .p2p_per_peer = 1});
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::ok);
+  CHECK(says(told.evidence, "NCCL_ALGO=Tree,Ring,,NVLS has an empty element"));
+  CHECK(says(told.evidence, "asks for NVLS, and there are 0 nvls channels"));
+  // It must be the same on all ranks.
+  job.say(log, 1, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,NVLS"});
+  CHECK(job.conclude(log).verdict == Verdict::config);
+}

@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_findings.h"
+#include "driver/diagnose/setting_rules.h"
 
 #include <fmt/format.h>
 
@@ -146,7 +147,35 @@ void note_slowness(const LogView& view, Finding& finding) {
         "(NCCL_DEBUG_SUBSYS=INIT,NET "
         "says why; NCCL_IB_DISABLE, NCCL_IB_HCA, the plugin); none: there is only TCP");
   }
-  return notes;
+  constexpr double kSlowBootstrap_s = 5;
+  const auto slowest = std::ranges::max_element(
+      view.book.actors, [](const Actor& a, const Actor& b) { return a.bootstrap.total < b.bootstrap.total; });
+  if (slowest == view.book.actors.end() || slowest->bootstrap.total < kSlowBootstrap_s) return;
+  finding.evidence.push_back(fmt::format(
+      "the bootstrap took {:.1f} s{}: ranks waited for one that came late, or for its address",
+      slowest->bootstrap.total,
+      slowest->timings.total > 0 ? fmt::format(" of {:.1f} s of initialisation", slowest->timings.total) : ""));
+  finding.next.emplace_back(
+      "if the start is slow: when each rank's process (pod) began: the last is what the others waited for; if all "
+      "began "
+      "at once, how long names take to resolve (getent hosts) on each host");
+}
+
+/// Settings that are no error and hardly what was meant.
+void note_settings(const LogView& view, Finding& finding) {
+  std::set<std::string> notes;
+  for (const Process& process : view.book.processes) {
+    for (const auto& [name, value] : process.env) {
+      if (has_empty_element(name, value))
+        notes.insert(fmt::format("{}={} has an empty element: is a name missing?", name, value));
+      if (asks_for_nvls(name, value) && view.book.facts.contains({"nvls_channels", "0"}))
+        notes.insert(
+            fmt::format("{}={} asks for NVLS, and there are 0 nvls channels: this host or NCCL does not have it "
+                        "(NCCL_DEBUG_SUBSYS=NVLS says why), and other algorithms are taken",
+                        name, value));
+    }
+  }
+  finding.evidence.insert(finding.evidence.end(), notes.begin(), notes.end());
 }
 
 Finding no_sign(const LogView& view) {
@@ -156,6 +185,7 @@ Finding no_sign(const LogView& view) {
       name_files(view.files));
   finding.evidence.push_back(
       fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line")));
+  note_settings(view, finding);
   finding.missing.emplace_back("the rest of the log, and those of the other ranks");
   finding.next.emplace_back(
       "the whole logs of all ranks; where there are none, a run with NCCL_DEBUG=INFO (busbar "
@@ -176,7 +206,8 @@ Finding nothing_wrong(const LogView& view) {
       if (finding.evidence.size() < 4) finding.evidence.push_back("RAS: " + line);
     }
   }
-  for (std::string& note : slowness(view)) finding.evidence.push_back(std::move(note));
+  note_slowness(view, finding);
+  note_settings(view, finding);
   const std::size_t seen = view.rank_map.rank_actors.size();
   const int nranks = view.rank_map.nranks;
   finding.sentence = seen == 0 ? "nothing wrong, in lines that tell no rank"

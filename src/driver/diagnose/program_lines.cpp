@@ -356,8 +356,9 @@ bool is_exception(std::string_view text) {
   return named && (end == text.size() || text[end] == ':' || text[end] == '(');
 }
 
-constexpr std::string_view kFailing[] = {"error", "fail",     "fatal",   "exception", "what():", "abort",
-                                         "errno", "mismatch", "warning", "cannot",    "unable"};
+constexpr std::string_view kFailing[] = {
+    "error",    "fail",    "fatal",  "exception", "what():",        "abort",  "errno",
+    "mismatch", "warning", "cannot", "unable",    "got completion", "got cqe"};
 constexpr std::string_view kNetworking[] = {"socket",         "gloo",      "nccl", "tcpstore",    "c10d",
                                             "proxy call",     "bootstrap", "net/", "connect to ", "connectfullmesh",
                                             "remote process", "peer "};

@@ -72,6 +72,16 @@ std::optional<std::string> wrong_setting(std::string_view name, std::string_view
   return fmt::format("{}={} is outside {}..{} ({})", name, number, range->least, range->most, range->why);
 }
 
+bool has_empty_element(std::string_view name, std::string_view value) {
+  constexpr std::string_view kLists[] = {"NCCL_ALGO", "NCCL_PROTO", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"};
+  if (std::ranges::find(kLists, name) == std::end(kLists) || value.find(',') == kNotFound) return false;
+  return value.starts_with(',') || value.ends_with(',') || value.find(",,") != kNotFound;
+}
+
+bool asks_for_nvls(std::string_view name, std::string_view value) {
+  return name == "NCCL_ALGO" && !value.starts_with('^') && lower_case(value).find("nvls") != std::string::npos;
+}
+
 bool must_agree(std::string_view name) { return contains(kAgree, name); }
 
 std::vector<std::string> taken_by_prefix(std::string_view hca_setting, const std::vector<std::string>& used) {

@@ -7,6 +7,12 @@
 
 namespace busbar {
 
+/// A list with nothing between two commas: a name is missing.
+bool has_empty_element(std::string_view name, std::string_view value);
+
+/// Whether NVLink SHARP is among the algorithms that a setting allows by name.
+bool asks_for_nvls(std::string_view name, std::string_view value);
+
 /// Why a value of an environment variable cannot be right ("NCCL_IB_RETRY_CNT=15 is outside 0..7"); nothing: fine, or
 /// not known. Ranges are those of NCCL's documentation and of the InfiniBand fields that the values go to.
 std::optional<std::string> wrong_setting(std::string_view name, std::string_view value);
