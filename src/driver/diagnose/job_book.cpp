@@ -50,13 +50,19 @@ void JobBook::count(ProgramNote&& note) {
 }
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
-  if (last_process_ != kNone) {
-    const Process& last = processes[last_process_];
-    if (!last.anonymous && origin.pid >= 0 && last.pid == origin.pid && last.host == origin.host) return last_process_;
+  const auto is = [&](std::uint32_t process) {
+    if (process == kNone) return false;
+    const Process& one = processes[process];
+    return !one.anonymous && one.pid == origin.pid && one.host == origin.host;
+  };
+  std::uint32_t& recent = recent_[static_cast<std::uint64_t>(origin.pid) % kRecent];
+  if (origin.pid >= 0) {
+    if (is(last_process_)) return last_process_;
+    if (is(recent)) return last_process_ = recent;
   }
   key_ = process_key(origin, file);
   const auto known = process_of.find(key_);
-  if (known != process_of.end()) return last_process_ = known->second;
+  if (known != process_of.end()) return last_process_ = recent = known->second;
   if (processes.size() == kMaxProcesses) return last_process_ = 0;
   Process process;
   process.anonymous = origin.host.empty() || origin.pid < 0;
@@ -67,7 +73,7 @@ std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, s
   process.first_line = line;
   process.key = key_;
   processes.push_back(std::move(process));
-  last_process_ = static_cast<std::uint32_t>(processes.size() - 1);
+  last_process_ = recent = static_cast<std::uint32_t>(processes.size() - 1);
   process_of.emplace(key_, last_process_);
   return last_process_;
 }
@@ -164,9 +170,10 @@ std::size_t JobBook::bytes_held() const {
 
 // A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
 void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number) {
-  if (last_process_ != kNone && !text.empty() && !processes[last_process_].host.empty()) {
-    const std::string prefix = fmt::format("{}:{}:", processes[last_process_].host, processes[last_process_].pid);
-    if (text.front() == prefix.front() && (text.starts_with(prefix) || prefix.starts_with(text))) {
+  const std::string_view host = last_process_ == kNone ? std::string_view() : processes[last_process_].host;
+  if (!host.empty() && !text.empty() && text.front() == host.front()) {
+    const std::string prefix = fmt::format("{}:{}:", host, processes[last_process_].pid);
+    if (text.starts_with(prefix) || prefix.starts_with(text)) {
       for (const std::uint32_t actor : processes[last_process_].actors) actors[actor].cut = true;
     }
   }

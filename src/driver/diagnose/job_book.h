@@ -103,6 +103,7 @@ struct ProgramNote {
 };
 
 struct JobBook {
+  static constexpr std::size_t kRecent = 256;
   static constexpr std::size_t kMaxProcesses = 1 << 17;
   static constexpr std::size_t kMaxInstances = 1 << 20;
   static constexpr std::size_t kMaxInstancesOfProcess = 4096;
@@ -150,6 +151,7 @@ struct JobBook {
  private:
   std::string key_;  ///< scratch
   std::uint32_t last_process_ = kNone;
+  std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent, kNone);  ///< processes, by their pid
   std::uint32_t last_instance_ = kNone;
 
   struct From {
