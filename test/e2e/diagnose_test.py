@@ -8,6 +8,7 @@ What verdict a log of NCCL deserves is asked by synthetic_logs_test.py and golde
 
 import json
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -123,6 +124,33 @@ class Verdicts(DiagnoseCase):
         self.assertIn("1003", told.out)
         self.assertIn("answer of NCCL's RAS service", told.out)
         self.verdict(self.diagnose(ras), "PROCESS_DEAD", 3)
+
+    def test_an_answer_of_ras_in_the_middle_of_a_log_is_read(self):
+        job = good_job()
+        job[2] += RAS.splitlines() + [destroy(2)]
+        told = self.verdict(self.diagnose(self.job(job)), "PROCESS_DEAD", 3)
+        self.assertIn("1003", told.out)
+
+    def test_dumps_of_pytorchs_flight_recorder_name_the_rank_that_is_late(self):
+        def dump(last):
+            entries = [{"collective_seq_id": seq, "process_group": ["0", "default_pg"], "is_p2p": False,
+                        "profiling_name": "nccl:all_reduce", "input_sizes": [[8]], "output_sizes": [[8]],
+                        "input_dtypes": ["Float"], "state": "completed" if seq <= 40 else "scheduled"}
+                       for seq in range(last - 9, last + 1)]
+            return {"version": "2.10", "entries": entries, "pg_status": {},
+                    "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}}
+        for rank in range(3):
+            self.write(f"fr_trace_{rank}.json", json.dumps(dump(40 if rank == 1 else 41)))
+        folder = self.path(".")
+        told = json.loads(self.diagnose("--json", *(self.path(f"fr_trace_{rank}.json") for rank in range(3))).out)
+        self.assertEqual(told["verdict"], "RANK_LAGGING", told)
+        self.assertEqual(told["ranks"], [1], told)
+        with open(os.path.join(folder, "nccl_trace_rank_0"), "wb") as file:
+            pickle.dump(dump(40), file, protocol=2)
+        told = self.verdict(self.diagnose(self.path("nccl_trace_rank_0")), "UNKNOWN", 6)
+        self.assertIn("json.dumps(pickle.load", told.out)
+        cut = self.write("fr_trace_4.json", json.dumps(dump(40))[:-40])
+        self.assertIn("a dump of PyTorch's Flight Recorder, not whole", self.diagnose(cut).out)
 
     def test_broken_hardware_by_the_kernels_log_goes_before_everything(self):
         folder = self.job(good_job())

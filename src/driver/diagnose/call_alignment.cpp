@@ -73,6 +73,7 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
 }  // namespace
 
 std::string call_number(const CallAlignment& alignment, std::int64_t key) {
+  if (alignment.how == CallAlignment::How::sequence) return fmt::format("SeqNum {}", key);
   return alignment.how == CallAlignment::How::op_counts ? fmt::format("opCount {:x}", key)
                                                         : fmt::format("#{}", key + 1);
 }
@@ -106,12 +107,33 @@ CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bo
   return alignment;
 }
 
+/// By the number that each call was recorded with.
+CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
+  CallAlignment alignment;
+  std::int64_t begin = INT64_MAX;
+  for (const CommMember& member : comm.members) {
+    const CommInstance& instance = book.instances[member.instance];
+    if (instance.calls.size() > 0) begin = std::min<std::int64_t>(begin, instance.calls.first_op_count());
+    const bool straight = instance.calls.consecutive();
+    if (!straight && !instance.calls.increasing()) continue;
+    alignment.streams.push_back(
+        {.member = &member, .calls = &instance.calls, .offset = instance.calls.first_op_count(), .holes = !straight});
+  }
+  if (begin == INT64_MAX) return {};
+  for (PlacedCalls& placed : alignment.streams) {
+    if (placed.calls->size() == 0) placed.offset = begin;
+  }
+  alignment.how = CallAlignment::How::sequence;
+  return alignment;
+}
+
 }  // namespace
 
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, bool reliable_op_count,
                           bool unknown_version) {
   CallAlignment alignment;
   if (comm.ambiguous) return alignment;
+  if (!comm.recorded_as.empty()) return align_recorded(book, comm);
   // Joined by size and order of creation, which lines that are missing change.
   if (comm.heuristic && lost.any()) return alignment;
   const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
@@ -349,6 +371,11 @@ constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream take
 
 }  // namespace
 
+bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key) {
+  const std::int64_t ended_to = book.instances[placed.member->instance].ended_to;
+  return ended_to >= 0 && ended_to <= key && key < placed.end();
+}
+
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment) {
   if (alignment.how == CallAlignment::How::none || !alignment.certain) return std::nullopt;
   CallLag lag;
@@ -370,6 +397,12 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
     if (left || (book.actors[placed.member->actor].cut && placed.end() + 1 == lag.front)) ++cut;
   }
   if (cut == lag.behind.size()) return lag;
+  if (alignment.how == CallAlignment::How::sequence &&
+      !book.instances[alignment.streams.front().member->instance].ends_only) {
+    lag.waited_for = std::ranges::any_of(
+        lag.at_front, [&](std::uint32_t i) { return is_open(book, alignment.streams[i], lag.front - 1); });
+    return lag;
+  }
   lag.waited_for = lag.at_front.size() > lag.behind.size() || lag.front - lag.least > kQueueLength;
   return lag;
 }

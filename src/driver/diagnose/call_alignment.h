@@ -35,6 +35,7 @@ struct CallAlignment {
   enum class How : std::uint8_t {
     ordinals,    ///< all logs begin with the communicator
     op_counts,   ///< NCCL's own count, where it is one (up to 2.26)
+    sequence,    ///< a number that whoever recorded the calls gave them
     best_shift,  ///< logs begin in the middle: where they agree most
     none,        ///< cannot be compared
   };
@@ -48,8 +49,8 @@ struct CallAlignment {
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, bool reliable_op_count,
                           bool unknown_version);
 
-/// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; where calls are matched by
-/// opCount "opCount 19b", in hexadecimal as the log has it.
+/// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; "SeqNum 412" where it was
+/// recorded with the call; where calls are matched by opCount "opCount 19b", in hexadecimal as the log has it.
 std::string call_number(const CallAlignment& alignment, std::int64_t key);
 
 /// The first call in which ranks differ.
@@ -79,9 +80,13 @@ struct CallLag {
 };
 
 /// Empty where all made the same number of calls. A few calls of difference are usual in a job that runs, because hosts
-/// enqueue ahead of the GPUs. Ranks wait where most of them stopped at the same call: in a job that moves they are
-/// spread. A lead of more than a stream's queue holds is not skew either.
+/// enqueue ahead of the GPUs. Ranks wait where their last call is known not to have ended; else where most of them
+/// stopped at the same call: in a job that moves they are spread. A lead of more than a stream's queue holds is not
+/// skew either.
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment);
+
+/// Whether a call was made and is known not to have ended.
+bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key);
 
 /// Calls on several communicators that wait for each other.
 struct DeadlockCycle {

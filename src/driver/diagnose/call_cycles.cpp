@@ -43,7 +43,7 @@ std::map<std::uint32_t, LastCall> last_calls(const StreamsOfActors& streams) {
     for (const auto& [comm, placed] : by_comm) {
       if (placed->calls->size() == 0) continue;
       const std::int64_t key = placed->end() - 1;
-      const std::uint32_t when = placed->at(key).when;
+      const std::uint32_t when = placed->find(key)->when;
       const auto known = last.find(actor);
       if (known == last.end() || known->second.when < when) last[actor] = {{comm, key}, when};
     }
@@ -105,7 +105,7 @@ class WaitGraph {
 std::string call_at(const JobBook& book, const std::vector<JoinedComm>& comms,
                     const std::vector<CallAlignment>& alignments, const PlacedCalls& placed, const Place& place) {
   const auto& [comm, key] = place;
-  return fmt::format("{} {} of {}", book.words.text(placed.at(key).op), call_number(alignments[comm], key),
+  return fmt::format("{} {} of {}", book.words.text(placed.find(key)->op), call_number(alignments[comm], key),
                      comms[comm].name);
 }
 
@@ -114,7 +114,9 @@ std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const P
   std::vector<std::pair<std::uint32_t, Place>> calls;
   const auto gather = [&](const PlacedCalls& placed, std::size_t comm) {
     const std::int64_t from = std::max(placed.begin(), placed.end() - static_cast<std::int64_t>(kTail));
-    for (std::int64_t key = from; key < placed.end(); ++key) calls.push_back({placed.at(key).when, {comm, key}});
+    for (std::int64_t key = from; key < placed.end(); ++key) {
+      if (const Call* const call = placed.find(key)) calls.push_back({call->when, {comm, key}});
+    }
   };
   gather(a, comm_a);
   gather(b, comm_b);
@@ -130,7 +132,7 @@ std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& 
   for (const auto& [actor, by_comm] : streams) {
     std::vector<std::pair<std::uint32_t, std::size_t>> by_time;
     for (const auto& [comm, placed] : by_comm) {
-      if (placed->calls->size() > 0) by_time.push_back({placed->at(placed->end() - 1).when, comm});
+      if (placed->calls->size() > 0) by_time.push_back({placed->find(placed->end() - 1)->when, comm});
     }
     if (by_time.size() < 2 || pairs.size() >= kMaxPairs) continue;
     std::partial_sort(by_time.begin(), by_time.begin() + 2, by_time.end(), std::greater<>());

@@ -56,9 +56,9 @@ std::string diagnose_help() {
          "program\n"
          "(NCCL 2.4 to 2.30; one file per rank or all in one, in folders, with any launcher's decoration, cut or "
          "mixed\n"
-         "up), the output of PyTorch's watchdog, kernel logs, answers of NCCL's RAS service, busbar's flight records "
-         "and\n"
-         "hang-JOBID.json. What a file is, is told by its content. \"-\": a log on standard input.\n\n" +
+         "up), the output of PyTorch's watchdog, dumps of its Flight Recorder as JSON, lines of NCCL's\n"
+         "Inspector, kernel logs, answers of NCCL's RAS service, busbar's flight records and hang-JOBID.json. What a\n"
+         "file is, is told by its content. \"-\": a log on standard input.\n\n" +
          own_options_help(own_options(unused)) +
          "\nExit codes: 0 OK; 3 HW_FAULT, HOST_UNREACHABLE, PROCESS_DEAD, RESOURCE, CONFIG; 4 PROCESS_STOPPED,\n"
          "INIT_NOT_JOINED, INIT_STUCK, ARG_MISMATCH, ORDER_MISMATCH, RANK_LAGGING, STUCK_INSIDE; 7 SLOW_NOT_HUNG;\n"
@@ -99,8 +99,9 @@ std::string capture_help() {
      export TORCH_NCCL_DESYNC_DEBUG=1
      export TORCH_CPP_LOG_LEVEL=INFO
 
-   The buffer (the flight recorder, 2.2 on) costs memory and a little time per call; its dumps are for PyTorch's own
-   fr_trace. DESYNC_DEBUG adds a store access per call of every rank: only while looking for a hang. The watchdog's
+   The buffer (the flight recorder, 2.2 on) costs memory and a little time per call; its dumps, made JSON, are read too
+   (python3 -c 'import json,pickle,sys; print(json.dumps(pickle.load(open(sys.argv[1],"rb"))))' fr_trace_0 >fr_0.json).
+   DESYNC_DEBUG adds a store access per call of every rank: only while looking for a hang. The watchdog's
    lines ("Watchdog caught collective operation timeout", "last enqueued NCCL work") are read from the job's output;
    keep the output of every rank: torchrun --redirects=3 --log-dir /shared/logs, or mpirun --output-filename.
    Shorten the timeout (init_process_group(timeout=...), 10 minutes as a rule) rather than waiting for it.
@@ -194,6 +195,7 @@ int diagnose(int argc, char** argv, bool is_root) {
   if (!inputs.logs.empty() || !inputs.ras.empty() || result.hangs.empty()) {
     ReadLogs logs = read_logs(inputs.logs, options.unknown ? kUnknownLines : 0);
     result.unknown = std::move(logs.unknown);
+    inputs.ras.insert(inputs.ras.end(), logs.ras.begin(), logs.ras.end());
     result.logs = logs.job.conclude(std::move(logs.files), inputs.ras);
   }
   if (!options.json_file.empty()) write_diagnose_json(options.json_file, result);

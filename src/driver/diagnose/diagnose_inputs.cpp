@@ -10,6 +10,9 @@
 #include "common/watch/hang_json.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
+#include "driver/diagnose/call_records.h"
+#include "driver/diagnose/log_line.h"
+#include "driver/diagnose/log_scan.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,6 +30,8 @@
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <variant>
 
 namespace busbar {
 namespace {
@@ -97,7 +102,7 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
   for (const fs::path& path : files) {
     const auto head = path == "-" ? std::nullopt : read_piece(path, kHead);
     const auto other = [&](const char* what) { inputs.others.push_back({path, what, head->size}); };
-    if (!head) {
+    if (!head || looks_like_torch_dump(head->text)) {
       inputs.logs.push_back(path);
     } else if (looks_like_hang(head->text) && head->size <= kMostFileBytes && read_hang(path, inputs)) {
       other("hang report");
@@ -242,8 +247,74 @@ struct Share {
   std::size_t begin = 0;
   std::size_t end = 0;
   JobLog job;
+  std::vector<RasEvidence> ras;
   std::vector<std::string> unknown;
   std::exception_ptr failure;
+};
+
+/// The rank that a dump's file is named after: "nccl_trace_rank_3", "fr_trace_3.json".
+int rank_of_dump(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (const int rank = file_name_rank(name); rank >= 0) return rank;
+  const std::size_t last = name.find_last_of("0123456789");
+  if (last == std::string::npos) return -1;
+  std::size_t first = last;
+  while (first > 0 && is_digit(name[first - 1])) --first;
+  constexpr std::size_t kMostDigits = 7;
+  return last - first < kMostDigits ? std::stoi(name.substr(first, last - first + 1)) : -1;
+}
+
+/// Whether the file is a dump of PyTorch's Flight Recorder; then it is read, or said why not.
+bool read_dump(const fs::path& path, std::size_t index, JobLog& job, LogFile& file) {
+  const auto head = path == "-" ? std::nullopt : read_piece(path, kHead);
+  if (!head || !looks_like_torch_dump(head->text)) return false;
+  file.path = path;
+  file.bytes = head->size;
+  if (head->size > kMostFileBytes) {
+    file.trouble = "a dump of PyTorch's Flight Recorder that is too large";
+    return true;
+  }
+  try {
+    for (TorchDump& dump : read_torch_dumps(read_piece(path, kMostFileBytes).value_or(Piece{}).text, "not whole")) {
+      if (dump.rank < 0) dump.rank = rank_of_dump(path);
+      for (const TorchDump::Group& group : dump.groups) file.lines += group.calls.size();
+      job.add(dump, index);
+    }
+    file.nccl_lines = file.lines;
+  } catch (const Error& error) {
+    file.trouble = std::string("a dump of PyTorch's Flight Recorder, ") + error.what();
+  }
+  return true;
+}
+
+/// Finds answers of NCCL's RAS service among the lines of a log: people redirect them there.
+class RasCollector {
+ public:
+  void add(const LogLine& line, std::vector<RasEvidence>& found) {
+    const auto* other = std::get_if<OtherLine>(&line.fact);
+    if (other == nullptr || other->nccl) {
+      finish(found);
+      return;
+    }
+    const bool begins = other->text == "Job summary" || other->text == "{";
+    if (text_.empty() && !begins) return;
+    constexpr std::size_t kLongest = 1 << 20;
+    if (text_.size() + other->text.size() < kLongest) text_.append(other->text).append(1, '\n');
+    if (other->text == "}") finish(found);
+  }
+
+  void finish(std::vector<RasEvidence>& found) {
+    const std::string answer = std::exchange(text_, {});
+    constexpr std::size_t kMostAnswers = 64;
+    if (answer.empty() || found.size() >= kMostAnswers || !looks_like_ras(answer)) return;
+    RasEvidence evidence = read_ras(answer, before_);
+    if (!evidence.answered) return;
+    found.push_back(std::move(evidence));
+    before_ = answer;
+  }
+
+ private:
+  std::string text_, before_;
 };
 
 /// Parts of about the same size. A file is never divided: its lines mean something only in their order.
@@ -260,7 +331,8 @@ std::vector<Share> share_out(std::span<const fs::path> files, std::size_t thread
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::uint64_t due = all * shares.size() / threads;
-    if (shares.empty() || (shares.size() < threads && before >= due)) shares.push_back({i, i, JobLog(), {}, nullptr});
+    if (shares.empty() || (shares.size() < threads && before >= due))
+      shares.push_back({i, i, JobLog(), {}, {}, nullptr});
     shares.back().end = i + 1;
     before += sizes[i];
   }
@@ -270,13 +342,17 @@ std::vector<Share> share_out(std::span<const fs::path> files, std::size_t thread
 void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFile>& read, std::size_t unknown_lines) {
   try {
     for (std::size_t i = share.begin; i < share.end; ++i) {
+      if (read_dump(files[i], i, share.job, read[i])) continue;
+      RasCollector ras;
       read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
         share.job.add(line, i, number);
+        ras.add(line, share.ras);
         const auto* other = std::get_if<OtherLine>(&line.fact);
         if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
         share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number,
                                             without_controls(std::string(other->text.substr(0, kLongestShown)))));
       });
+      ras.finish(share.ras);
     }
   } catch (...) {
     share.failure = std::current_exception();
@@ -298,6 +374,7 @@ ReadLogs read_logs(std::span<const fs::path> files, std::size_t unknown_lines) {
   for (Share& share : shares) {
     if (share.failure) std::rethrow_exception(share.failure);
     logs.job.merge(std::move(share.job));
+    logs.ras.insert(logs.ras.end(), share.ras.begin(), share.ras.end());
     for (std::string& line : share.unknown) {
       if (logs.unknown.size() < unknown_lines) logs.unknown.push_back(std::move(line));
     }

@@ -43,11 +43,12 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights);
 struct ReadLogs {
   JobLog job;
   std::vector<LogFile> files;        ///< in the order given
+  std::vector<RasEvidence> ras;      ///< answers of NCCL's RAS service in the middle of logs
   std::vector<std::string> unknown;  ///< "FILE:LINE: text" of NCCL's lines that were not understood, the first ones
 };
 
-/// Reads them all, in as many threads as there are cores; what is found does not depend on their number.
-/// `unknown_lines`: how many of those to keep.
+/// Reads them all, logs and dumps of PyTorch's Flight Recorder, in as many threads as there are cores; what is found
+/// does not depend on their number. `unknown_lines`: how many of those to keep.
 ReadLogs read_logs(std::span<const std::filesystem::path> files, std::size_t unknown_lines);
 
 }  // namespace busbar

@@ -41,6 +41,8 @@ std::string_view alignment_note(const CallAlignment& alignment) {
     case CallAlignment::How::op_counts:
       if (alignment.streams.front().holes) return "lines are missing in the logs: calls are matched by opCount";
       return "not all logs begin with the communicator: calls are matched by opCount";
+    case CallAlignment::How::sequence:
+      return "calls are matched by the number that they were recorded with";
     case CallAlignment::How::best_shift:
       return "not all logs begin with the communicator: calls are matched where they agree most, and counted from the "
              "first that is told";
@@ -94,9 +96,34 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
   return finding;
 }
 
+/// Whoever waits in a call of another communicator is late here because of that: not the one to ask, where somebody
+/// else is behind too.
+void leave_out_victims(const LogView& view, std::size_t comm, CallLag& lag) {
+  std::set<std::uint32_t> waiting;
+  for (std::size_t other = 0; other < view.comms.size(); ++other) {
+    if (other == comm || !view.lags[other] || !view.lags[other]->waited_for) continue;
+    const CallLag& there = *view.lags[other];
+    for (const std::uint32_t stream : there.at_front) {
+      const PlacedCalls& placed = view.alignments[other].streams[stream];
+      if (is_open(view.book, placed, there.front - 1)) waiting.insert(placed.member->actor);
+    }
+  }
+  std::vector<std::uint32_t> others = lag.behind;
+  std::erase_if(others, [&](std::uint32_t stream) {
+    return waiting.contains(view.alignments[comm].streams[stream].member->actor);
+  });
+  if (others.empty() || others.size() == lag.behind.size()) return;
+  lag.behind = std::move(others);
+  lag.least = INT64_MAX;
+  for (const std::uint32_t stream : lag.behind) {
+    lag.least = std::min(lag.least, view.alignments[comm].streams[stream].end());
+  }
+}
+
 Finding lag_finding(const LogView& view, std::size_t comm) {
-  const CallLag& lag = *view.lags[comm];
+  CallLag lag = *view.lags[comm];
   const CallAlignment& alignment = view.alignments[comm];
+  leave_out_victims(view, comm, lag);
   std::vector<std::uint32_t> last;
   for (const std::uint32_t stream : lag.behind) {
     if (alignment.streams[stream].end() == lag.least) last.push_back(stream);
@@ -111,15 +138,21 @@ Finding lag_finding(const LogView& view, std::size_t comm) {
   const bool called = slowest.calls->size() > 0;
   const std::string front_number = call_number(alignment, lag.front - 1);
   const std::string last_number = call_number(alignment, lag.least - 1);
-  finding.sentence =
-      fmt::format("{} never made call {} of {} ({}), in which {} wait{}; {}", list_actors(view.rank_map, behind),
-                  front_number, view.comms[comm].name, describe_call(front.at(lag.front - 1), view.book.words),
-                  list_actors(view.rank_map, actors_of(alignment, lag.at_front)), lag.at_front.size() == 1 ? "s" : "",
-                  called ? "last call " + last_number : "no call at all before");
+  const CommInstance& instance = view.book.instances[slowest.member->instance];
+  const std::string who = list_actors(view.rank_map, behind);
+  const std::string others = list_actors(view.rank_map, actors_of(alignment, lag.at_front));
+  const std::string call = fmt::format("call {} of {} ({})", front_number, view.comms[comm].name,
+                                       describe_call(*front.find(lag.front - 1), view.book.words));
+  const std::string so_far = called ? "last call " + last_number : "no call at all before";
+  finding.sentence = instance.ends_only
+                         ? fmt::format("{} did not come out of {}, which {} completed; {}", who, call, others, so_far)
+                         : fmt::format("{} never made {}, in which {} wait{}; {}", who, call, others,
+                                       lag.at_front.size() == 1 ? "s" : "", so_far);
   if (called) {
-    finding.evidence.push_back(fmt::format("last call of {}: {} {}",
+    finding.evidence.push_back(fmt::format("last call of {}: {} {}{}",
                                            list_actors(view.rank_map, actors_of(alignment, last)), last_number,
-                                           describe_call(slowest.at(lag.least - 1), view.book.words)));
+                                           describe_call(*slowest.find(lag.least - 1), view.book.words),
+                                           instance.last_site.empty() ? "" : ", made in " + instance.last_site));
   }
   finding.evidence.push_back(
       fmt::format("{} of {} ranks seen reached call {}", lag.at_front.size(), alignment.streams.size(), front_number));
@@ -131,6 +164,43 @@ Finding lag_finding(const LogView& view, std::size_t comm) {
   finding.evidence.emplace_back(alignment_note(alignment));
   finding.next.emplace_back(kWhatKeepsThem);
   return finding;
+}
+
+/// All ranks seen made the same last call, which is known not to have ended on some.
+void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
+  const CallAlignment& alignment = view.alignments[comm];
+  std::vector<std::uint32_t> inside, out;
+  for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
+    const PlacedCalls& placed = alignment.streams[i];
+    (is_open(view.book, placed, placed.end() - 1) ? inside : out).push_back(i);
+  }
+  if (inside.empty()) return;
+  const PlacedCalls& example = alignment.streams[inside.front()];
+  const std::string call =
+      fmt::format("{} of {} ({})", call_number(alignment, example.end() - 1), view.comms[comm].name,
+                  describe_call(*example.find(example.end() - 1), view.book.words));
+  const std::string who = list_actors(view.rank_map, actors_of(alignment, inside));
+  const std::string& site = view.book.instances[example.member->instance].last_site;
+  Finding finding;
+  if (!site.empty()) finding.evidence.push_back("made in " + site);
+  const int absent = view.comms[comm].nranks - static_cast<int>(alignment.streams.size());
+  if (absent > 0) {
+    finding.sentence = fmt::format("{} wait{} in {}; of the other {} of its {} ranks no dump is given", who,
+                                   inside.size() == 1 ? "s" : "", call, absent, view.comms[comm].nranks);
+    finding.missing.emplace_back("the dumps of the other ranks: whether they came to that call");
+    finding.next.emplace_back(
+        "their dumps; a rank that has none, or none of that call, is late or gone (py-spy dump "
+        "--pid, dmesg there)");
+  } else {
+    finding.verdict = Verdict::stuck_inside;
+    finding.sentence = out.empty() ? fmt::format("all ranks ({}) entered {} and none came out", who, call)
+                                   : fmt::format("all ranks entered {}; {} did not come out, {} did", call, who,
+                                                 list_actors(view.rank_map, actors_of(alignment, out)));
+    finding.next.emplace_back(
+        "another dump a minute later: where it is the same, dmesg (XID, link down) and ibstat on all hosts, and "
+        "all_reduce_perf on them: if that hangs too, it is the network or a GPU");
+  }
+  findings.push_back(std::move(finding));
 }
 
 }  // namespace
@@ -153,6 +223,7 @@ void find_in_calls(const LogView& view, Findings& findings) {
     if (!view.divergences[comm] && view.lags[comm] && view.lags[comm]->waited_for) {
       findings.push_back(lag_finding(view, comm));
     }
+    if (!view.divergences[comm] && !view.lags[comm]) find_open_call(view, comm, findings);
   }
 }
 
@@ -287,8 +358,9 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
                   "dump --pid, dmesg there); if all do, it is the network",
                   others));
   finding.next.emplace_back(
-      "TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run: fr_trace then names who is "
-      "late");
+      "TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run: the dumps of all ranks, given "
+      "to "
+      "busbar diagnose, name who is late");
   return finding;
 }
 

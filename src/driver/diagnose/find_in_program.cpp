@@ -91,10 +91,8 @@ void find_fingerprints(const LogView& view, Findings& findings) {
   }
   finding.evidence = quotes(view, What::fingerprint, 3);
   finding.next.emplace_back(
-      "the branch of the program that only some ranks take before that collective (a condition on rank, data or "
-      "cache): "
-      "py-spy dump --pid of both, or TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and fr_trace, which tells where each was "
-      "called");
+      "py-spy dump --pid of both ranks: where their stacks part is the branch of the program that only some ranks take "
+      "(a condition on rank, data or cache)");
   findings.push_back(std::move(finding));
 }
 

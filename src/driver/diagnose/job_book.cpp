@@ -188,6 +188,10 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
     warnings.add({.file = {}, .function = {}, .text = *trouble}, {}, {}, file, number);
     return;
   }
+  if (const auto call = read_inspector_line(text)) {
+    note_inspector(*call, file, number);
+    return;
+  }
   const bool in_error = error_line_ > 0 && number == error_line_ + 1 && file == error_file_;
   if (in_error || may_tell_failure(text)) note_program(text, file, number);
 }
@@ -352,6 +356,7 @@ void merge_process(Process& ours, Process& later) {
 }
 
 void merge_actor(Actor& ours, const Actor& later) {
+  fill_if_unset(ours.job_rank, later.job_rank, -1);
   if (ours.hint_rank < 0) {
     ours.hint_rank = later.hint_rank;
     ours.hint_nranks = later.hint_nranks;
@@ -385,6 +390,10 @@ void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls
   fill_if_unset(ours.parent_instance, later.parent_instance, kNone);
   fill_if_unset(ours.color, later.color, std::int64_t{-1});
   fill_if_unset(ours.function, later.function, std::string());
+  fill_if_unset(ours.recorded_as, later.recorded_as, std::string());
+  fill_if_unset(ours.last_site, later.last_site, std::string());
+  ours.ends_only = ours.ends_only || later.ends_only;
+  ours.ended_to = std::max(ours.ended_to, later.ended_to);
   if (ours.calls.size() + ours.sends + ours.receives == 0) ours.announced = ours.announced || later.announced;
   ours.started = ours.started || later.started;
   ours.completed = ours.completed || later.completed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/diagnose/call_records.h"
 #include "driver/diagnose/call_stream.h"
 #include "driver/diagnose/log_fact.h"
 #include "driver/diagnose/nccl_warnings.h"
@@ -49,6 +50,11 @@ struct CommInstance {
   CallStream calls;             ///< without Send and Recv, on which ranks need not agree
   std::uint64_t sends = 0, receives = 0;
   OpCounts op_counts;
+  // Of calls that others recorded, where op_count is a number on which all ranks agree:
+  std::string recorded_as;     ///< "process group 0 (default_pg)"; empty: they are lines of NCCL
+  bool ends_only = false;      ///< only calls that ended are recorded
+  std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: not told
+  std::string last_site;       ///< where the program made the last one
 };
 
 /// The source of a line: a device of a process, that is a rank.
@@ -57,6 +63,7 @@ struct Actor {
   int dev = -1;
   std::uint32_t instance = kNone;        ///< the communicator that its lines without a pointer are about
   int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer
+  int job_rank = -1;                     ///< where it is told, rather than that in the largest communicator
   std::size_t last_call_file = 0;
   std::uint64_t last_call_line = 0;  ///< 0: no call
   InitTimings timings;
@@ -144,6 +151,7 @@ struct JobBook {
   std::size_t bytes_held() const;
 
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
+  void add(const TorchDump& dump, std::size_t file);
   /// To be called after the last line: a warning may have gone on.
   void flush();
   void merge(JobBook&& other);
@@ -181,6 +189,7 @@ struct JobBook {
   ProgramEvent elastic_;  ///< host and rank of the block that torchrun writes of a failure
   bool hold(const LogLine& line, const From& from);
   bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
+  void note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number);
   void note_peers(WarningKind kind, std::string_view text);
   void note_elastic(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);

@@ -73,6 +73,8 @@ JobLog::~JobLog() = default;
 
 void JobLog::add(const LogLine& line, std::size_t file, std::uint64_t number) { book_->add(line, file, number); }
 
+void JobLog::add(const TorchDump& dump, std::size_t file) { book_->add(dump, file); }
+
 void JobLog::merge(JobLog&& other) { book_->merge(std::move(*other.book_)); }
 
 std::size_t JobLog::bytes_held() const { return book_->bytes_held(); }
@@ -218,7 +220,7 @@ Finding nothing_wrong(const LogView& view) {
   std::uint64_t calls = 0;
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     const CallAlignment& alignment = view.alignments[i];
-    if (alignment.how == CallAlignment::How::none) continue;
+    if (alignment.streams.size() < 2) continue;
     ++compared;
     for (const PlacedCalls& placed : alignment.streams) calls += placed.calls->size();
     if (!view.lags[i]) continue;

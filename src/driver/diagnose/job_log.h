@@ -19,6 +19,7 @@
 namespace busbar {
 
 struct JobBook;
+struct TorchDump;
 
 /// What is concluded from the logs of a job: everything that is printed, as plain values.
 struct Diagnosis : Finding {
@@ -82,6 +83,8 @@ class JobLog {
 
   /// `file`: index of the file; lines of a file come in order.
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
+  /// A file that is a dump of PyTorch's Flight Recorder.
+  void add(const TorchDump& dump, std::size_t file);
   void merge(JobLog&& other);
 
   /// The conclusion; `files`: everything that was read; `ras`: answers of the RAS service that were among them.

@@ -1,6 +1,7 @@
 #include "driver/diagnose/log_files.h"
 
 #include "common/base/error.h"
+#include "driver/diagnose/call_records.h"
 #include "driver/diagnose/log_line.h"
 #include "driver/diagnose/log_scan.h"
 
@@ -118,10 +119,15 @@ std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) 
   return "";
 }
 
+constexpr std::size_t kPickleHead = 16 << 10;
+
 /// Empty where it is text, perhaps with some dirt in it. Programs that die leave NULs and halves of letters in their
 /// logs, and a log that was truncated under its writer begins with a hole; a core file or an image has control
 /// characters everywhere (noise has 9 in 100).
 std::string why_not_text(std::string_view beginning) {
+  if (const std::string_view command = how_to_unpickle(beginning.substr(0, kPickleHead)); !command.empty()) {
+    return fmt::format("a pickled dump of PyTorch's Flight Recorder: make JSON of it first: {}", command);
+  }
   if (beginning.starts_with("\x1f\x8b") || beginning.starts_with("\x28\xb5\x2f\xfd") ||
       beginning.starts_with("\xfd\x37zXZ") || beginning.starts_with("BZh")) {
     return "compressed: unpack it first";

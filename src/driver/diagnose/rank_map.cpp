@@ -96,6 +96,10 @@ class RankGuess {
 std::vector<int> ranks_by_communicators(const JobBook& book) {
   std::vector<int> ranks(book.actors.size(), -1);
   std::vector<int> sizes(book.actors.size(), -1);
+  for (std::size_t actor = 0; actor < book.actors.size(); ++actor) {
+    ranks[actor] = book.actors[actor].job_rank;
+    if (ranks[actor] >= 0) sizes[actor] = std::numeric_limits<int>::max();
+  }
   for (const CommInstance& instance : book.instances) {
     if (instance.rank < 0 || instance.actor == kNone || instance.nranks <= sizes[instance.actor]) continue;
     sizes[instance.actor] = instance.nranks;
@@ -344,6 +348,10 @@ void name_comm(JoinedComm& comm, std::size_t number) {
   const std::string size = comm.nranks < 0    ? std::string("size not told")
                            : comm.nranks == 1 ? std::string("1 rank")
                                               : fmt::format("{} ranks", comm.nranks);
+  if (!comm.recorded_as.empty()) {
+    comm.name = fmt::format("{} ({})", comm.recorded_as, size);
+    return;
+  }
   comm.name = comm.id.empty() ? fmt::format("communicator {} ({}{})", number, size, comm.child ? ", child" : "")
                               : fmt::format("communicator {} ({}{})", comm.id, size, comm.child ? ", child" : "");
 }
@@ -360,7 +368,9 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& r
     const auto [known, added] = place.emplace(keys.key(index), comms.size());
     if (added) comms.emplace_back();
     JoinedComm& comm = comms[known->second];
-    if (instance.comm_id != 0) {
+    if (!instance.recorded_as.empty()) {
+      comm.recorded_as = instance.recorded_as;
+    } else if (instance.comm_id != 0) {
       comm.id = fmt::format("0x{:x}", instance.comm_id);
     } else if (instance.parent == 0) {
       comm.heuristic = true;

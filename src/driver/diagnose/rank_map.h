@@ -48,9 +48,10 @@ struct CommMember {
 
 /// A communicator over all ranks whose logs were given.
 struct JoinedComm {
-  std::string name;        ///< "communicator 0x3470ca318760efc8 (2 ranks)"
-  std::string id;          ///< commId; empty: joined otherwise
-  bool heuristic = false;  ///< by size and order of creation
+  std::string name;         ///< "communicator 0x3470ca318760efc8 (2 ranks)"
+  std::string id;           ///< commId; empty: joined otherwise
+  std::string recorded_as;  ///< see CommInstance
+  bool heuristic = false;   ///< by size and order of creation
   bool child = false;
   bool ambiguous = false;  ///< several communicators that cannot be distinguished
   int nranks = -1;

@@ -1,0 +1,258 @@
+#include "driver/diagnose/call_records.h"
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/record/json_values.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostRanks = 1 << 20;
+constexpr std::size_t kLongestName = 200;
+
+const Json& member_of(const Json& json, const char* key) {
+  static const Json nothing;
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() ? *found : nothing;
+}
+
+/// Numbers are texts in some parts of these documents.
+std::optional<std::int64_t> whole(const Json& json) {
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (!json.is_string()) return std::nullopt;
+  const std::string& text = json.get_ref<const std::string&>();
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+int rank_in(const Json& json) {
+  const auto value = whole(json);
+  return value && *value >= 0 && *value < static_cast<std::int64_t>(kMostRanks) ? static_cast<int>(*value) : -1;
+}
+
+std::string text_in(const Json& json) {
+  return json.is_string() ? printable(json.get_ref<const std::string&>().substr(0, kLongestName)) : std::string();
+}
+
+/// "[0, 1, 2]", a text, or a list.
+std::vector<int> group_ranks(const Json& json) {
+  std::vector<int> ranks;
+  if (json.is_array()) {
+    for (const Json& one : json) {
+      if (rank_in(one) >= 0 && ranks.size() < kMostRanks) ranks.push_back(rank_in(one));
+    }
+  } else if (json.is_string()) {
+    const std::string& text = json.get_ref<const std::string&>();
+    for (const char* at = text.data(); at < text.data() + text.size();) {
+      int rank = 0;
+      const auto [end, error] = std::from_chars(at, text.data() + text.size(), rank);
+      if (error == std::errc{} && rank >= 0 && ranks.size() < kMostRanks) ranks.push_back(rank);
+      at = error == std::errc{} ? end : at + 1;
+    }
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+/// Elements of all tensors of a list of shapes.
+std::uint64_t elements(const Json& shapes) {
+  std::uint64_t all = 0;
+  if (!shapes.is_array()) return 0;
+  for (const Json& shape : shapes) {
+    std::uint64_t product = 1;
+    if (!shape.is_array()) continue;
+    for (const Json& extent : shape)
+      product *= static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(extent).value_or(0)));
+    all += product;
+  }
+  return all;
+}
+
+/// What all ranks have the same of: ranks may give or take different parts.
+std::uint64_t common_count(const Json& entry, const std::string& op) {
+  if (op.find("all_to_all") != std::string::npos || op.find("alltoall") != std::string::npos) return 0;
+  const bool output =
+      op.find("all_gather") != std::string::npos || op.find("allgather") != std::string::npos || op == "scatter";
+  return elements(member_of(entry, output ? "output_sizes" : "input_sizes"));
+}
+
+/// The innermost frame that is not PyTorch's own.
+std::string site_of(const Json& frames) {
+  if (!frames.is_array()) return {};
+  for (const Json& frame : frames) {
+    const Json& named = member_of(frame, "filename");
+    const std::string file = named.is_string() ? named.get<std::string>() : std::string();
+    if (file.empty() || file.find("/torch/") != std::string::npos) continue;
+    return fmt::format("{}, {}:{}", text_in(member_of(frame, "name")), printable(file.substr(file.rfind('/') + 1)),
+                       whole(member_of(frame, "line")).value_or(0));
+  }
+  return {};
+}
+
+class DumpReader {
+ public:
+  explicit DumpReader(const Json& json) : json_(json) {}
+
+  TorchDump read() {
+    dump_.rank = rank_in(member_of(json_, "rank"));
+    read_groups();
+    const Json& entries = member_of(json_, "entries");
+    if (entries.is_array()) {
+      for (const Json& entry : entries) read_entry(entry);
+    }
+    read_status();
+    return std::move(dump_);
+  }
+
+ private:
+  TorchDump::Group& group(const std::string& name) {
+    const auto [known, added] = places_.emplace(name, dump_.groups.size());
+    if (added) dump_.groups.emplace_back().name = name;
+    return dump_.groups[known->second];
+  }
+
+  void read_groups() {
+    const Json& config = member_of(json_, "pg_config");
+    if (!config.is_object()) return;
+    for (const auto& [key, value] : config.items()) {
+      TorchDump::Group& known = group(printable(key.substr(0, kLongestName)));
+      known.description = text_in(member_of(value, "desc"));
+      known.ranks = group_ranks(member_of(value, "ranks"));
+    }
+  }
+
+  void read_entry(const Json& entry) {
+    // ["0", "default_pg"]; a name alone in the oldest format.
+    const Json& named = member_of(entry, "process_group");
+    const std::string name = text_in(named.is_array() && !named.empty() ? named.front() : named);
+    TorchDump::Group& its = group(name);
+    if (its.description.empty() && named.is_array() && named.size() > 1) its.description = text_in(named[1]);
+    std::string op = text_in(member_of(entry, "profiling_name"));
+    op.erase(0, op.find(':') == std::string::npos ? 0 : op.find(':') + 1);
+    const Json& p2p = member_of(entry, "is_p2p");
+    if ((p2p.is_boolean() && p2p.get<bool>()) || op.starts_with("send") || op.starts_with("recv")) {
+      ++(op.starts_with("recv") ? its.receives : its.sends);
+      return;
+    }
+    const auto seq = whole(member_of(entry, "collective_seq_id").is_null() ? member_of(entry, "seq_id")
+                                                                           : member_of(entry, "collective_seq_id"));
+    if (!seq || *seq < 0 || *seq > UINT32_MAX) return;
+    TorchDump::Call call;
+    call.seq = *seq;
+    call.count = common_count(entry, op);
+    const Json& dtypes = member_of(entry, "input_dtypes");
+    if (dtypes.is_array() && !dtypes.empty()) call.dtype = text_in(dtypes.front());
+    call.ended = text_in(member_of(entry, "state")) == "completed";
+    call.op = std::move(op);
+    its.site = site_of(member_of(entry, "frames"));
+    ++entries_;
+    // The operations of a coalesced group, and the group, have one number.
+    if (!its.calls.empty() && its.calls.back().seq == call.seq) {
+      its.calls.back().ended = its.calls.back().ended && call.ended;
+      if (call.op != "coalesced") its.calls.back().count += call.count;
+      return;
+    }
+    its.calls.push_back(std::move(call));
+    its.order.push_back(entries_);
+  }
+
+  /// Without entries, what the status says of the first group; others cannot be told by it, because its ids are the
+  /// process's own.
+  void read_status() {
+    const Json& status = member_of(member_of(json_, "pg_status"), "0");
+    const auto enqueued = whole(member_of(status, "last_enqueued_collective"));
+    if (entries_ > 0 || !enqueued || *enqueued < 0 || *enqueued > UINT32_MAX) return;
+    for (TorchDump::Group& its : dump_.groups) {
+      if (its.description != "default_pg") continue;
+      const auto completed = whole(member_of(status, "last_completed_collective"));
+      its.calls.push_back({*enqueued, "collective", 0, "", completed.value_or(-1) >= *enqueued});
+      its.order.push_back(1);
+      return;
+    }
+  }
+
+  const Json& json_;
+  TorchDump dump_;
+  std::map<std::string, std::size_t> places_;
+  std::uint32_t entries_ = 0;
+};
+
+bool is_dump(const Json& json) {
+  return !member_of(json, "pg_config").is_null() || !member_of(json, "entries").is_null();
+}
+
+bool starts_as(std::string_view head, char first) {
+  const std::size_t at = head.find_first_not_of(" \t\r\n");
+  return at != std::string_view::npos && head[at] == first;
+}
+
+}  // namespace
+
+bool looks_like_torch_dump(std::string_view head) {
+  const auto has = [&](std::string_view words) { return head.find(words) != std::string_view::npos; };
+  if (!starts_as(head, '{') && !starts_as(head, '[')) return false;
+  return (has("\"profiling_name\"") && has("_seq_id\"")) || (has("\"pg_config\"") && has("\"ranks\""));
+}
+
+std::string_view how_to_unpickle(std::string_view head) {
+  const bool pickled = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+  if (!pickled || (head.find("pg_config") == head.npos && head.find("profiling_name") == head.npos)) return {};
+  return "python3 -c 'import json,pickle,sys; print(json.dumps(pickle.load(open(sys.argv[1],\"rb\"))))' FILE "
+         ">FILE.json";
+}
+
+std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string& name) {
+  const Json json = parse_json(text, name);
+  std::vector<TorchDump> dumps;
+  if (is_dump(json)) {
+    dumps.push_back(DumpReader(json).read());
+  } else if (json.is_array() || json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      if (!is_dump(value)) continue;
+      dumps.push_back(DumpReader(value).read());
+      // "3" or "rank_3"
+      const std::size_t digits = key.find_first_of("0123456789");
+      if (json.is_object() && dumps.back().rank < 0 && digits != std::string::npos)
+        dumps.back().rank = rank_in(Json(key.substr(digits)));
+    }
+  }
+  return dumps;
+}
+
+std::optional<InspectorCall> read_inspector_line(std::string_view line) {
+  constexpr std::size_t kLongest = 1 << 16;
+  if (line.size() > kLongest || !starts_as(line, '{') || line.find("\"coll_sn\"") == line.npos) return std::nullopt;
+  try {
+    const Json json = parse_json(line, "a line of NCCL's Inspector");
+    const Json& header = member_of(json, "header");
+    const Json& metadata = member_of(json, "metadata");
+    const Json& perf = member_of(json, "coll_perf");
+    InspectorCall call;
+    call.comm = text_in(member_of(header, "id"));
+    call.rank = rank_in(member_of(header, "rank"));
+    call.nranks = rank_in(member_of(header, "n_ranks"));
+    call.host = text_in(member_of(metadata, "hostname"));
+    call.pid = std::max<std::int64_t>(-1, whole(member_of(metadata, "pid")).value_or(-1));
+    call.op = text_in(member_of(perf, "coll"));
+    call.seq = whole(member_of(perf, "coll_sn")).value_or(-1);
+    call.nbytes = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(0, whole(member_of(perf, "coll_msg_size_bytes")).value_or(0)));
+    const bool good =
+        !call.comm.empty() && !call.op.empty() && call.rank >= 0 && call.seq >= 0 && call.seq < UINT32_MAX;
+    return good ? std::optional(std::move(call)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace busbar

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+// Calls that others recorded as JSON: the dumps of PyTorch's Flight Recorder, and the lines of NCCL's Inspector.
+
+/// What a dump of PyTorch's Flight Recorder (formats 2.0 to 2.10, as JSON) says of one rank.
+struct TorchDump {
+  struct Call {
+    std::int64_t seq = 0;  ///< collective_seq_id: the same call has the same on all ranks of its group
+    std::string op;        ///< "all_reduce"
+    std::uint64_t count = 0;
+    std::string dtype;
+    bool ended = false;
+  };
+  struct Group {
+    std::string name, description;  ///< "0", "default_pg"
+    std::vector<int> ranks;
+    std::vector<Call> calls;           ///< collectives, in their order
+    std::vector<std::uint32_t> order;  ///< of each call among all of the rank
+    std::string site;                  ///< where the program made the last: "step, train.py:77"; empty: not told
+    std::uint64_t sends = 0, receives = 0;
+  };
+  int rank = -1;  ///< -1: the file's name must tell
+  std::vector<Group> groups;
+};
+
+/// Whether a file that begins so is such a dump.
+bool looks_like_torch_dump(std::string_view head);
+
+/// A command that makes JSON of a dump that is pickled, as PyTorch writes it by itself; empty where it is none.
+std::string_view how_to_unpickle(std::string_view head);
+
+/// The dump, or those of several ranks: in a list, or by rank. What has another type than expected is passed over.
+/// Throws Error where it is not JSON; `name` begins the complaint.
+std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string& name);
+
+/// A line of NCCL's Inspector (2.28 on): a collective that ended.
+struct InspectorCall {
+  std::string comm;  ///< "0x7f8c496ae9f661"
+  int rank = -1, nranks = -1;
+  std::string host;
+  std::int64_t pid = -1;
+  std::string op;        ///< "AllReduce"
+  std::int64_t seq = 0;  ///< coll_sn: of this kind of collective on this communicator
+  std::uint64_t nbytes = 0;
+};
+
+std::optional<InspectorCall> read_inspector_line(std::string_view line);
+
+}  // namespace busbar
