@@ -1,6 +1,6 @@
-// Catches: bytes from a stranger or a broken watcher that bring anything but a busbar::Error or a refusal; a request
-// that is believed without the token; a message that is read though encode() would write it otherwise; evidence that
-// does not survive the way; an address that the host does not have.
+// Catches: bytes from a stranger or a broken watcher that bring anything but a busbar::Error or a refusal; a message
+// that is read though encode() would write it otherwise; evidence that does not survive the way; an address that the
+// host does not have.
 
 #include "common/base/error.h"
 #include "common/watch/peer_address.h"
@@ -17,12 +17,11 @@ namespace {
 const std::string kToken = "00112233445566778899aabbccddeeff";
 
 std::string try_request(std::string_view input) {
-  const PeerInput request = parse_request(input, kToken);
-  const bool has_token = input.size() >= kRequestHeader && input.substr(12, kTokenLength) == kToken;
-  if (request.trusted && !has_token) return "trusted without the token";
+  const PeerInput request = parse_request(input);
   if (request.expected > kRequestHeader + kMaxRequest) return "a request of more than may come";
   if (request.state != PeerInput::State::whole) return {};
-  return request_bytes(request.kind, kToken, request.payload) == input ? "" : "a request that is written otherwise";
+  return request_bytes(request.kind, request.proof, request.payload) == input ? ""
+                                                                              : "a request that is written otherwise";
 }
 
 std::string try_reply(std::string_view input) {

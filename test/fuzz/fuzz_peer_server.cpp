@@ -1,5 +1,5 @@
 // The bugs this would catch: a client that blocks a watcher, ends it, makes it grow, or has something handled without
-// the token, whatever it sends in whatever pieces and however it leaves.
+// the token or a second time, whatever it sends in whatever pieces and however it leaves.
 //
 // fuzz_peer_server [seed [rounds]]: deterministic by seed in what is sent, not in how the threads meet.
 
@@ -40,14 +40,13 @@ std::string noise(Random& random, std::size_t most) {
   return text;
 }
 
-const std::string kNonce(kNonceLength, '0');
-
 /// A request with the token's proof in one of three, damaged in half of the cases, or noise.
 std::string some_bytes(Random& random, const std::string& token, const PeerAddress& to) {
   if (below(random, 4) == 0) return noise(random, 3000);
   const std::string wrong(kTokenLength, 'f');
   const PeerKind kind = below(random, 2) == 0 ? PeerKind::echo : PeerKind::message;
-  std::string bytes = proven_request(below(random, 3) == 0 ? token : wrong, asked_address(to.ip, to.port), kNonce, kind,
+  const std::string nonce = fmt::format("{:016x}{:016x}", random(), random());
+  std::string bytes = proven_request(below(random, 3) == 0 ? token : wrong, asked_address(to.ip, to.port), nonce, kind,
                                      noise(random, below(random, 10) == 0 ? kMaxRequest : 200));
   if (below(random, 2) == 0) bytes[below(random, bytes.size())] = static_cast<char>(random());
   if (below(random, 4) == 0) bytes.resize(below(random, bytes.size()));
@@ -59,9 +58,12 @@ std::string some_bytes(Random& random, const std::string& token, const PeerAddre
 bool may_be_handled(std::string_view bytes, const std::string& token, const PeerAddress& to) {
   const PeerGreeting hello = parse_hello(bytes);
   if (!hello.whole) return false;
-  const PeerProofs proofs = peer_proofs(token, hello.text, asked_address(to.ip, to.port));
-  const PeerInput input = parse_request(bytes.substr(kHelloLength, kRequestHeader), proofs.client);
-  return input.trusted && input.kind == PeerKind::message;
+  bytes.remove_prefix(kHelloLength);
+  // What follows it may come too late to make it bad.
+  const PeerInput input = parse_request(bytes.substr(0, parse_request(bytes.substr(0, kRequestHeader)).expected));
+  return input.state == PeerInput::State::whole && input.kind == PeerKind::message &&
+         input.proof ==
+             request_proof(token, hello.text, asked_address(to.ip, to.port), PeerKind::message, input.payload);
 }
 
 /// Sends in pieces without waiting for anything, and leaves in one of the ways that there are, or stays.
@@ -120,9 +122,12 @@ int main(int argc, char** argv) {
   std::deque<Socket> staying;
   std::uint64_t allowed = 0;
   long most = 0;
+  std::string bytes;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    const std::string bytes = some_bytes(random, token, address);
-    allowed += may_be_handled(bytes, token, address) ? 1 : 0;
+    if (bytes.empty() || below(random, 10) != 0) {  // else they are said again
+      bytes = some_bytes(random, token, address);
+      allowed += may_be_handled(bytes, token, address) ? 1 : 0;
+    }
     staying.push_back(misbehave(random, address, bytes));
     while (staying.size() > 200) staying.pop_front();
     if (round % 100 != 0) continue;

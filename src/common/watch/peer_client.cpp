@@ -58,7 +58,7 @@ struct Exchange {
   Socket socket;
   Clock::time_point begun;
   std::string out;
-  std::string proof;  ///< that must come back
+  std::string nonce, asked;  ///< what the reply must be proven for
   std::size_t sent = 0;
   std::string in;
   bool cut = false;  ///< ended by the other side after it was connected
@@ -161,7 +161,8 @@ bool Asking::start(std::size_t peer) {
                         .socket = std::move(socket),
                         .begun = Clock::now(),
                         .out = proven_request(question_.token, asked, nonce, question_.kind, question_.payload),
-                        .proof = peer_proofs(question_.token, nonce, asked).server,
+                        .nonce = nonce,
+                        .asked = asked,
                         .in = {}});
   return true;
 }
@@ -228,10 +229,14 @@ bool Asking::receive(Exchange& exchange) {
   }
   exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
   const PeerGreeting answer = parse_answer(exchange.in);
-  const bool proven = answer.whole && equal_in_constant_time(answer.text, exchange.proof);
   PeerInput input;
-  if (proven) input = parse_reply(std::string_view(exchange.in).substr(kAnswerLength));
-  if (answer.bad || (answer.whole && !proven)) input.state = PeerInput::State::bad;
+  if (answer.bad) input.state = PeerInput::State::bad;
+  if (answer.whole) input = parse_reply(std::string_view(exchange.in).substr(kAnswerLength));
+  if (input.state == PeerInput::State::whole &&
+      !equal_in_constant_time(answer.text,
+                              reply_proof(question_.token, exchange.nonce, exchange.asked, input.payload))) {
+    input.state = PeerInput::State::bad;
+  }
   if (input.state == PeerInput::State::whole) {
     reply = {Result::ok, std::string(input.payload)};
   } else if (n == 0) {

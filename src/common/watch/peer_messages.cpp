@@ -3,7 +3,6 @@
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/watch/evidence_fields.h"
-#include "common/watch/peer_proof.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +19,7 @@ using State = PeerInput::State;
 
 constexpr std::string_view kRequestMagic("BBPQ\x01", 5);  // with the version
 constexpr std::string_view kReplyMagic = "BBPR";
-constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kTokenAt = 12, kReplyLengthAt = 4;
+constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kProofAt = 12, kReplyLengthAt = 4;
 
 std::string length_bytes(std::size_t length) {
   std::string bytes;
@@ -57,17 +56,17 @@ PeerInput with_payload(PeerInput input, std::string_view received, std::size_t h
 
 }  // namespace
 
-PeerInput parse_request(std::string_view received, std::string_view token) {
+PeerInput parse_request(std::string_view received) {
   if (!begins_alike(received, kRequestMagic)) return bad();
   if (received.size() < kRequestHeader) return {};
   const auto kind = static_cast<unsigned char>(received[kKindAt]);
   const std::size_t length = length_at(received, kRequestLengthAt);
   if (kind > static_cast<unsigned char>(PeerKind::echo) || received[kKindAt + 1] != 0 || received[kKindAt + 2] != 0 ||
-      length > kMaxRequest || !equal_in_constant_time(received.substr(kTokenAt, kTokenLength), token)) {
+      length > kMaxRequest) {
     return bad();
   }
   PeerInput input;
-  input.trusted = true;
+  input.proof = received.substr(kProofAt, kTokenLength);
   input.kind = static_cast<PeerKind>(kind);
   return with_payload(input, received, kRequestHeader, length);
 }
@@ -79,16 +78,16 @@ PeerInput parse_reply(std::string_view received) {
   return length > kMaxReply ? bad() : with_payload({}, received, kReplyHeader, length);
 }
 
-std::string request_bytes(PeerKind kind, std::string_view token, std::string_view payload) {
-  if (token.size() != kTokenLength || payload.size() > kMaxRequest) {
+std::string request_bytes(PeerKind kind, std::string_view proof, std::string_view payload) {
+  if (proof.size() != kTokenLength || payload.size() > kMaxRequest) {
     throw Error(ExitCode::internal, fmt::format("a request to a watcher with a token of {} characters and {} bytes",
-                                                token.size(), payload.size()));
+                                                proof.size(), payload.size()));
   }
   std::string bytes(kRequestMagic);
   bytes += static_cast<char>(kind);
   bytes.append(2, '\0');
   bytes += length_bytes(payload.size());
-  bytes += token;
+  bytes += proof;
   bytes += payload;
   return bytes;
 }

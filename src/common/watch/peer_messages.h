@@ -9,9 +9,9 @@
 
 namespace busbar {
 
-// The bytes with which watchers talk to each other while the main threads may be stuck in MPI: over TCP, bounded. Once
-// each side has proven to the other that it knows the job's token (peer_proof.h), a connection carries one request and
-// one reply:
+// The bytes with which watchers talk to each other while the main threads may be stuck in MPI: over TCP, bounded. A
+// connection carries one request and one reply, each with a proof that who says it knows the job's token
+// (peer_proof.h):
 //   request: "BBPQ" version kind 0 0 length(4, big end first) proof(32) payload
 //   reply:   "BBPR" length(4) payload
 // The client closes when it has the reply.
@@ -28,10 +28,9 @@ inline constexpr std::size_t kLargeEcho = 32 * 1024;
 // What watchers ask each other.
 inline constexpr std::string_view kAskEvidence = "evidence";  ///< the host as encode() writes it; begins a closer look
 inline constexpr std::string_view kPing = "ping";
-inline constexpr std::string_view kAlarm = "alarm";  ///< somebody's limit is over: collect
-inline constexpr std::string_view kTold = "told";    ///< what there is to say of the job's end has been said
-inline constexpr std::string_view kForget =
-    "forget";  ///< the job ends because of an error that was told: keep no record
+inline constexpr std::string_view kAlarm = "alarm";    ///< somebody's limit is over: collect
+inline constexpr std::string_view kTold = "told";      ///< what there is to say of the job's end has been said
+inline constexpr std::string_view kForget = "forget";  ///< the same, and nobody needs a record of it
 inline constexpr std::string_view kStopAndKeep = "stop-and-keep";  ///< the same, leaving the flight record
 inline constexpr std::string_view kStop = "stop";                  ///< leave with exit code 4
 
@@ -52,18 +51,18 @@ struct PeerInput {
     bad,  ///< whatever follows, this is nothing for us
   };
   State state = State::incomplete;
-  bool trusted = false;      ///< the whole header is there, with the right token
   std::size_t expected = 0;  ///< bytes of the message with its header; 0: not known yet
   PeerKind kind = PeerKind::message;
-  std::string_view payload;  ///< where whole; into `received`
+  std::string_view proof;  ///< of a request: where whole; into `received`, as the next
+  std::string_view payload;
 };
 
-/// Bad as soon as the first wrong byte is there. The token is compared in a time that does not tell where it differs.
-PeerInput parse_request(std::string_view received, std::string_view token);
+/// Bad as soon as the first wrong byte is there. Whether the proof is right is for the caller to see.
+PeerInput parse_request(std::string_view received);
 PeerInput parse_reply(std::string_view received);
 
-/// Throws Error(internal) where the token has not kTokenLength characters or the payload exceeds kMaxRequest.
-std::string request_bytes(PeerKind kind, std::string_view token, std::string_view payload);
+/// Throws Error(internal) where the proof has not kTokenLength characters or the payload exceeds kMaxRequest.
+std::string request_bytes(PeerKind kind, std::string_view proof, std::string_view payload);
 /// Empty where the payload exceeds kMaxReply.
 std::string reply_bytes(std::string_view payload);
 

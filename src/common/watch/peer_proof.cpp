@@ -13,11 +13,11 @@
 namespace busbar {
 namespace {
 
-constexpr std::string_view kHello("BBPH\x02", 5);  // with the version
+constexpr std::string_view kHello("BBPH\x03", 5);  // with the version
 constexpr std::string_view kAnswer = "BBPC";
 
-std::string proof(std::string_view token, std::string_view who, std::string_view nonce, std::string_view to) {
-  const std::string text = fmt::format("{} {} {}", who, nonce, to);
+std::string proof(std::string_view token, std::string text, std::string_view payload) {
+  text += payload;
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
   if (HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
@@ -38,8 +38,13 @@ PeerGreeting parse(std::string_view received, std::string_view magic, std::size_
 
 }  // namespace
 
-PeerProofs peer_proofs(std::string_view token, std::string_view nonce, std::string_view to) {
-  return {proof(token, "client", nonce, to), proof(token, "server", nonce, to)};
+std::string request_proof(std::string_view token, std::string_view nonce, std::string_view to, PeerKind kind,
+                          std::string_view payload) {
+  return proof(token, fmt::format("client {} {} {}\n", nonce, to, static_cast<int>(kind)), payload);
+}
+
+std::string reply_proof(std::string_view token, std::string_view nonce, std::string_view to, std::string_view payload) {
+  return proof(token, fmt::format("server {} {}\n", nonce, to), payload);
 }
 
 std::string asked_address(std::string_view ip, std::uint16_t port) { return fmt::format("{} {}", ip, port); }
@@ -49,7 +54,7 @@ std::string answer_bytes(std::string_view proof) { return std::string(kAnswer) +
 
 std::string proven_request(std::string_view token, std::string_view to, std::string_view nonce, PeerKind kind,
                            std::string_view payload) {
-  return hello_bytes(nonce) + request_bytes(kind, peer_proofs(token, nonce, to).client, payload);
+  return hello_bytes(nonce) + request_bytes(kind, request_proof(token, nonce, to, kind, payload), payload);
 }
 
 PeerGreeting parse_hello(std::string_view received) { return parse(received, kHello, kHelloLength); }

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -138,18 +139,28 @@ bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   connection.in.append(chunk.data(), static_cast<std::size_t>(got));
   const PeerGreeting hello = parse_hello(connection.in);
   if (!hello.whole) return !hello.bad;
-  const PeerProofs proofs = peer_proofs(token_, hello.text, connection.asked);
-  const PeerInput request = parse_request(std::string_view(connection.in).substr(kHelloLength), proofs.client);
-  connection.trusted = request.trusted;
+  const PeerInput request = parse_request(std::string_view(connection.in).substr(kHelloLength));
   if (request.state != PeerInput::State::whole) return request.state == PeerInput::State::incomplete;
-  return answer(connection, request, answer_bytes(proofs.server), handle);
+  const std::string proof = request_proof(token_, hello.text, connection.asked, request.kind, request.payload);
+  connection.trusted = equal_in_constant_time(request.proof, proof) && is_new(hello.text);
+  return connection.trusted && answer(connection, request, std::string(hello.text), handle);
 }
 
-bool PeerConnections::answer(Connection& connection, const PeerInput& request, std::string proof,
+/// Whether it was not heard before; after that it was. Only who knows the token can have some remembered. At least the
+/// last 65,536 are: the words that change anything end the process that hears them, and no more follow.
+bool PeerConnections::is_new(std::string_view nonce) {
+  constexpr std::size_t kRemembered = 1 << 16;
+  const std::size_t key = std::hash<std::string_view>()(nonce);
+  if (heard_before_.contains(key) || !heard_.insert(key).second) return false;
+  if (heard_.size() == kRemembered) heard_before_ = std::exchange(heard_, {});
+  return true;
+}
+
+bool PeerConnections::answer(Connection& connection, const PeerInput& request, const std::string& nonce,
                              const Handle& handle) {
   const auto reply = [&](std::string_view payload) {
     const std::string bytes = reply_bytes(payload);
-    return bytes.empty() ? bytes : proof + bytes;
+    return bytes.empty() ? bytes : answer_bytes(reply_proof(token_, nonce, connection.asked, payload)) + bytes;
   };
   try {
     if (request.kind == PeerKind::message) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ class PeerConnections {
     std::string in;     ///< a request that grows
     std::string out;    ///< the reply; empty while the request is not whole
     std::size_t sent = 0;
-    bool trusted = false;
+    bool trusted = false;      ///< has sent a whole request with its proof
     bool half_closed = false;  ///< the client sends no more
   };
 
@@ -60,7 +61,8 @@ class PeerConnections {
   void accept_new();
   bool go_on(Connection& connection, const Handle& handle);
   bool receive(Connection& connection, const Handle& handle);
-  bool answer(Connection& connection, const PeerInput& request, std::string proof, const Handle& handle);
+  bool is_new(std::string_view nonce);
+  bool answer(Connection& connection, const PeerInput& request, const std::string& nonce, const Handle& handle);
   void drop(Connection& connection);
 
   Socket listener_;
@@ -68,8 +70,9 @@ class PeerConnections {
   std::function<bool()> segments_shrank_;
   std::function<Clock::time_point()> now_;
   std::vector<Connection> connections_;
-  std::size_t polled_ = 0;            ///< of connections_, in the order of the events
-  Clock::time_point accept_again_{};  ///< not before: no descriptors were left
+  std::unordered_set<std::size_t> heard_, heard_before_;  ///< nonces
+  std::size_t polled_ = 0;                                ///< of connections_, in the order of the events
+  Clock::time_point accept_again_{};                      ///< not before: no descriptors were left
 };
 
 /// Listens on `ip` from listen() to destruction, in one thread of its own that also ticks. Requests without the token's
