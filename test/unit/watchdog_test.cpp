@@ -1,5 +1,6 @@
 // Would catch: a watchdog whose threads and the main thread disturb each other (what `make test-tsan` sees), answers
-// that are not those of the process, and one that is destroyed while it is about to end the process.
+// that are not those of the process, and one that is destroyed while it is about to end the process; one that a system
+// without threads silences, that waits for a file before it speaks, or ends a job that somebody debugs.
 
 #include "common/watch/watchdog.h"
 
@@ -10,22 +11,32 @@
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/peer_server.h"
+#include "fake_root.h"
 #include "null_backend.h"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace busbar;
@@ -33,18 +44,105 @@ using namespace busbar;
 namespace {
 
 constexpr std::chrono::milliseconds kAmple{20'000};
+constexpr double kBrief = 0.2;  // [s] a limit that passes
 const std::string kToken = "00112233445566778899aabbccddeeff";
+const CalledOperation kCall{0, "all_reduce", 8, "float", "sum", -1, 32, false};
+
+/// A process of its own, which is ended where it does not end.
+class Child {
+ public:
+  template <class Work>
+  explicit Child(const Work& work) {
+    std::array<int, 2> ends{};
+    REQUIRE(pipe(ends.data()) == 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      alarm(60);
+      dup2(ends[1], STDERR_FILENO);
+      int code = 2;
+      try {
+        code = work();
+      } catch (...) {  // told by the code
+      }
+      _exit(code);
+    }
+    close(ends[1]);
+    stderr_ = ends[0];
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    close(stderr_);
+  }
+
+  pid_t pid() const { return pid_; }
+  /// What it has said on stderr so far, once that holds `text` or it has ended.
+  const std::string& hear(std::string_view text) {
+    std::array<char, 4096> chunk{};
+    for (ssize_t n = 1; n > 0 && said_.find(text) == std::string::npos;) {
+      n = read(stderr_, chunk.data(), chunk.size());
+      if (n > 0) said_.append(chunk.data(), static_cast<std::size_t>(n));
+    }
+    return said_;
+  }
+  const std::string& hear_all() { return hear(std::string_view("\0", 1)); }
+  /// Whether it says something, or ends, within that time.
+  bool speaks_within(std::chrono::milliseconds time) const {
+    pollfd one{stderr_, POLLIN, 0};
+    return poll(&one, 1, static_cast<int>(time.count())) != 0;
+  }
+  /// Waits for its end; minus the signal that ended it.
+  int code() {
+    int status = 0;
+    REQUIRE(waitpid(std::exchange(pid_, 0), &status, 0) > 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int stderr_ = -1;
+  std::string said_;
+};
+
+/// An address space with room for so many bytes more.
+void limit_memory(rlim_t more) {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit little{pages * 4096 + more, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &little);
+}
+
+std::size_t times(std::string_view text, std::string_view part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
 
 /// A job of this process alone.
 class Alone {
  public:
-  Alone() : watchdog_(0, {.rank = 0, .nprocs = 1, .local_size = 1, .host = "here", .command = "test"}, nullptr) {
+  explicit Alone(double timeout_s = 0, Watchdog::Json json = nullptr)
+      : watchdog_(timeout_s, {.rank = 0, .nprocs = 1, .local_size = 1, .host = "here", .command = "test"},
+                  std::move(json)) {
     address_ = watchdog_.listen(0, true, kToken);
-    watchdog_.connect("watchdog-test-" + std::to_string(getpid()), {address_});
+    watchdog_.connect(name_of(getpid()), {address_});
   }
   Watchdog& watchdog() { return watchdog_; }
-  std::string ask(std::string_view what) const {
-    return ask_peers(std::span(&address_, 1), kToken, what, kAmple).at(0).text;
+  const PeerAddress& address() const { return address_; }
+  static std::string name_of(pid_t process) { return "watchdog-test-" + std::to_string(process); }
+  std::string ask(std::string_view what) const { return ask_at(address_, what); }
+  static std::string ask_at(const PeerAddress& address, std::string_view what) {
+    return ask_peers(std::span(&address, 1), kToken, what, kAmple).at(0).text;
+  }
+  /// Does nothing any more, in a step whose limit will pass.
+  [[noreturn]] void hang() {
+    watchdog_.begin(Phase::timed_loop, "a step", kCall, 10, 1);
+    pause();
+    _exit(3);  // not in practice: no signal is handled
   }
 
  private:
@@ -64,12 +162,11 @@ TEST_CASE("a watchdog tells of the process while that works", "[watchdog]") {
     for (int i = 0; i < 30; ++i) told.push_back(decode_host(job.ask(kAskEvidence)));
     over = true;
   });
-  const CalledOperation call{0, "all_reduce", 8, "float", "sum", -1, 32, false};
   const std::vector<Buffers> buffers(1);
   std::uint64_t made = 0;
   // Until all was asked, and no longer than until one ought to have asked.
   for (int step = 0; step < 1'000'000 && !over; ++step) {
-    job.watchdog().begin(Phase::timed_loop, "a step", call, 10, 1);
+    job.watchdog().begin(Phase::timed_loop, "a step", kCall, 10, 1);
     for (int i = 0; i < 10; ++i, ++made) backend.launch(0, {}, buffers);
     job.watchdog().rest();
     std::this_thread::yield();
@@ -102,19 +199,89 @@ TEST_CASE("backends come and go while a watchdog is asked", "[watchdog]") {
 }
 
 TEST_CASE("a process that is told to leave leaves with 4, also where its work is over first", "[watchdog]") {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);  // should it stay
-    {
-      const Alone job;
-      if (job.ask(kStop) != "leaving") _exit(1);
-    }
-    _exit(0);
+  Child child([] {
+    const Alone job;
+    return job.ask(kStop) == "leaving" ? 0 : 1;
+  });
+  CHECK(child.code() == static_cast<int>(ExitCode::timeout));
+}
+
+TEST_CASE("a process that is told to leave while its watchdog is destroyed leaves with 4, or had left", "[watchdog]") {
+  for (int round = 0; round < 10; ++round) {
+    Child child([] {
+      auto job = std::make_unique<Alone>();
+      std::thread tells([address = job->address()] { (void)Alone::ask_at(address, kStop); });
+      job.reset();
+      tells.join();
+      return 0;
+    });
+    const int code = child.code();
+    CHECK((code == 0 || code == static_cast<int>(ExitCode::timeout)));
   }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == static_cast<int>(ExitCode::timeout));
+}
+
+TEST_CASE("who looks at stderr reads of a hang before any file is made of it", "[watchdog]") {
+  const TempDir folder;
+  Child child([&]() -> int {
+    if (chdir(folder.path().c_str()) != 0) return 1;
+    Alone job(kBrief, [](const HangEvidence&, const HangFinding&) -> std::string {
+      return write(STDERR_FILENO, "[a file is made]\n", 17) == 17 ? "{}" : "";
+    });
+    job.hang();
+  });
+  const std::string said = child.hear_all();
+  CHECK(child.code() == static_cast<int>(ExitCode::timeout));
+  CHECK(said.starts_with("busbar: "));
+  const std::size_t where = said.find("busbar: all of it: ");
+  CHECK(said.find("[a file") < where);
+  CHECK(where != std::string::npos);
+}
+
+TEST_CASE("a hang is told and ended on a system that has no thread left", "[watchdog]") {
+  Child child([]() -> int {
+    // Room for the two threads that a watchdog starts with, and no third stack.
+    constexpr std::size_t kStack = 256U << 20;
+    pthread_attr_t large;
+    pthread_attr_init(&large);
+    if (pthread_attr_setstacksize(&large, kStack) != 0 || pthread_setattr_default_np(&large) != 0) return 1;
+    limit_memory(2 * kStack + kStack / 2);
+    Alone job(kBrief);
+    try {
+      std::thread([] { pause(); }).detach();
+      return 3;
+    } catch (const std::system_error&) {
+    }
+    job.hang();
+  });
+  const std::string said = child.hear_all();
+  CHECK(child.code() == static_cast<int>(ExitCode::timeout));
+  CHECK(said.starts_with("busbar: "));
+}
+
+TEST_CASE("a job of which somebody debugs a rank is told once, and waited for while that lasts", "[watchdog]") {
+  std::array<int, 2> go{};
+  REQUIRE(pipe(go.data()) == 0);
+  Child child([&]() -> int {
+    Alone job(kBrief);
+    char byte = 0;
+    if (read(go[0], &byte, 1) != 1) return 1;
+    job.hang();
+  });
+  if (ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr) != 0) {
+    WARN("no process may be traced here");
+    return;
+  }
+  REQUIRE(write(go[1], "x", 1) == 1);
+  CHECK_THAT(child.hear("\n"), Catch::Contains("is held by a debugger (pid " + std::to_string(getpid()) + ")"));
+  // Longer than a look takes; nothing comes, however long.
+  CHECK_FALSE(child.speaks_within(std::chrono::seconds(5)));
+  REQUIRE(ptrace(PTRACE_INTERRUPT, child.pid(), nullptr, nullptr) == 0);
+  REQUIRE(waitpid(child.pid(), nullptr, 0) == child.pid());
+  REQUIRE(ptrace(PTRACE_DETACH, child.pid(), nullptr, nullptr) == 0);
+  const std::string said = child.hear_all();
+  CHECK(child.code() == static_cast<int>(ExitCode::timeout));
+  CHECK(times(said, "is held by a debugger") == 1);
+  for (const int end : go) close(end);
 }
 
 TEST_CASE("an observer may be told to look by one thread while another tells it too", "[watchdog]") {
@@ -134,60 +301,50 @@ TEST_CASE("an observer may be told to look by one thread while another tells it 
 }
 
 TEST_CASE("a job for whose watchdog the system has no thread left runs without one", "[watchdog]") {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    // A little more memory than it has, and no stack for another thread.
-    rlim_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlimit little{pages * 4096 + (3U << 20), RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &little);
+  Child child([] {
+    limit_memory(3U << 20);
     try {  // those of threads that are over are used again
       for (int i = 0; i < 100000; ++i) std::thread([] { pause(); }).detach();
     } catch (const std::system_error&) {
     }
-    try {
-      Watchdog watchdog(0, {.rank = 0, .nprocs = 1, .local_size = 1, .host = "here", .command = "test"}, nullptr);
-      const PeerAddress own = watchdog.listen(0, true, kToken);
-      watchdog.connect("watchdog-test-alone", {own});
-      watchdog.begin(Phase::initialization, "a step");
-      _exit(own.ip.empty() && !watchdog.warning().empty() ? 0 : 1);
-    } catch (...) {
-      _exit(2);
-    }
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+    Alone job;
+    job.watchdog().begin(Phase::initialization, "a step");
+    return job.address().ip.empty() && !job.watchdog().warning().empty() ? 0 : 1;
+  });
+  CHECK(child.code() == 0);
 }
 
 TEST_CASE("a wrong interface is a warning, and the watchers use another", "[watchdog]") {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
+  Child child([] {
     setenv("NCCL_SOCKET_IFNAME", "=no-such-interface", 1);
-    try {
-      Watchdog watchdog(0, {.rank = 0, .nprocs = 2, .local_size = 1, .host = "here", .command = "test"}, nullptr);
-      (void)watchdog.listen(0, false, kToken);
-      _exit(watchdog.warning().find("NCCL_SOCKET_IFNAME=") == std::string::npos ? 1 : 0);
-    } catch (...) {
-      _exit(2);
-    }
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+    Watchdog watchdog(0, {.rank = 0, .nprocs = 2, .local_size = 1, .host = "here", .command = "test"}, nullptr);
+    (void)watchdog.listen(0, false, kToken);
+    return watchdog.warning().find("NCCL_SOCKET_IFNAME=") == std::string::npos ? 1 : 0;
+  });
+  CHECK(child.code() == 0);
 }
 
 TEST_CASE("a card whose counters never answer does not stop the watcher's heart", "[watchdog]") {
-  // What a look finds may come never: the observer is told to look, asked and destroyed meanwhile.
-  JobView view;
-  view.jobid = "no-such-job";
-  view.host = "here";
-  HostObserver observer;
-  observer.look_early();
-  observer.look_early();
-  CHECK(observer.evidence(view).host == "here");
+  Child child([] {
+    // A file that whoever opens it waits for; it is told to look, asked and destroyed meanwhile.
+    FakeRoot root;
+    root.file("proc/net/dev", "");
+    if (mkfifo((root.path() / "proc/net/snmp").c_str(), 0600) != 0) return 1;
+    JobView view;
+    view.jobid = "no-such-job";
+    view.host = "here";
+    HostObserver observer(root.path());
+    std::atomic<int> beats = 0;
+    const PeerServer server({.handle = {},
+                             .tick =
+                                 [&] {
+                                   observer.look_early();
+                                   observer.look_closely(view);
+                                   ++beats;
+                                 },
+                             .period = std::chrono::milliseconds(1)});
+    while (beats < 3) std::this_thread::yield();
+    return observer.evidence(view).host == "here" ? 0 : 3;
+  });
+  CHECK(child.code() == 0);
 }

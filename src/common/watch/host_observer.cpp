@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -51,10 +52,13 @@ std::vector<RankEvidence> read_local_ranks(const JobView& view) {
 struct HostObserver::Seen {
   using Clock = std::chrono::steady_clock;
 
+  explicit Seen(std::filesystem::path the_root) : root(std::move(the_root)) {}
+
   void note_network();
   void note_counters();
   void look(const JobView& view);
 
+  const std::filesystem::path root;
   std::mutex mutex;
   Clock::time_point noted{};  ///< since when the network is observed
   std::uint64_t noted_bytes = 0;
@@ -68,7 +72,7 @@ struct HostObserver::Seen {
   bool looking = false;   ///< a thread is at the closer look
 };
 
-HostObserver::HostObserver() : seen_(std::make_shared<Seen>()) {}
+HostObserver::HostObserver(const std::filesystem::path& root) : seen_(std::make_shared<Seen>(root)) {}
 
 namespace {
 
@@ -99,7 +103,7 @@ void HostObserver::look_early() {
 void HostObserver::Seen::note_counters() {
   std::map<std::string, std::uint64_t> counters;
   try {
-    counters = error_counters();
+    counters = error_counters(root);
   } catch (const std::exception&) {
     counters.clear();
   }
@@ -151,7 +155,7 @@ void HostObserver::Seen::look(const JobView& view) {
     const std::lock_guard lock(mutex);
     probes = std::move(probed);
   }
-  std::vector<Trouble> found = host_troubles(before);
+  std::vector<Trouble> found = host_troubles(before, root);
   {
     const std::lock_guard lock(mutex);
     troubles = std::move(found);

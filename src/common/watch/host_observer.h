@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -22,7 +23,8 @@ std::vector<RankEvidence> read_local_ranks(const JobView& view);
 /// answer: such a thread is left behind. What was found can be read at any time.
 class HostObserver {
  public:
-  HostObserver();
+  /// `root`: where the files of /proc and /sys that it reads begin.
+  explicit HostObserver(const std::filesystem::path& root = "/");
   HostObserver(const HostObserver&) = delete;
   HostObserver& operator=(const HostObserver&) = delete;
   ~HostObserver() = default;
