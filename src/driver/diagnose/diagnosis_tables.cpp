@@ -67,8 +67,8 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
       if (instance.started) init.started.push_back(member.rank);
       if (instance.completed || instance.used) init.completed.push_back(member.rank);
     }
-    constexpr int kMostRanks = 1 << 20;  // a number that a broken line invents
-    for (int rank = 0; rank < std::min(comm.nranks, kMostRanks) && !comm.ambiguous; ++rank) {
+    constexpr int kMost = 1 << 20;  // a number that a broken line invents
+    for (int rank = 0; rank < std::min(comm.nranks, kMost) && !comm.ambiguous; ++rank) {
       if (seen.count(rank) == 0) init.not_seen.push_back(rank);
     }
     // Only that there is one, which a line of its end tells.
