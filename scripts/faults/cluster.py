@@ -11,7 +11,7 @@ import time
 VCLUSTER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vcluster", "vcluster")
 RUN = "/run/vcluster"
 PATIENCE_S = 5  # for a launcher whose ranks are all gone
-DAEMONS = {"mpirun": "orted", "salloc": "orted", "srun": "slurmstepd"}
+DAEMONS = {"mpirun": "orted", "salloc": "orted", "srun": "slurmstepd", "hydra": "hydra_pmi_proxy"}
 PROGRAM = "all_reduce_perf"
 
 
@@ -46,7 +46,7 @@ class Cluster:
         self.program = program  # what the ranks are called
         self.hosts = [f"node{i}" for i in range(nhosts)]
         vcluster("up", nhosts, rate)
-        if launcher != "mpirun":
+        if launcher in ("salloc", "srun"):
             vcluster("slurm", "start")
 
     def pids(self, host, name=""):
@@ -59,9 +59,13 @@ class Cluster:
         """The process of a rank, two of which are on each host."""
         for pid in self.ranks(f"node{rank // 2}"):
             with open(f"/proc/{pid}/environ", "rb") as file:
-                if re.search(rb"(^|\0)(OMPI_COMM_WORLD_RANK|SLURM_PROCID|PMIX_RANK)=%d\0" % rank, file.read()):
+                if re.search(rb"(^|\0)(OMPI_COMM_WORLD_RANK|SLURM_PROCID|PMIX_RANK|PMI_RANK)=%d\0" % rank, file.read()):
                     return pid
         raise RuntimeError(f"rank {rank} is not there")
+
+    def mpirun(self):
+        """The processes that a user or a scheduler ends."""
+        return self.pids("node0", "mpiexec.mpich" if self.launcher == "hydra" else "mpirun")
 
     def daemon(self, host):
         return self.pids(host, DAEMONS[self.launcher])
@@ -99,6 +103,7 @@ class Job:
     def __init__(self, cluster, program, options, folder, env=None):
         nhosts = len(cluster.hosts)
         launch = {"mpirun": ["mpirun", "-np", 2 * nhosts],
+                  "hydra": ["hydra", "-n", 2 * nhosts],
                   "salloc": ["salloc", "-Q", "-N", nhosts, "-n", 2 * nhosts, "--ntasks-per-node=2", "mpirun"],
                   "srun": ["srun", "--mpi=pmix", "-N", nhosts, "-n", 2 * nhosts, "--ntasks-per-node=2"]}
         command = [VCLUSTER, *map(str, launch[cluster.launcher]), program, "--backend", "mpi", *options]

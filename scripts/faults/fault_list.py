@@ -87,7 +87,7 @@ def stop_and_terminate(rank):
     def inject(cluster):
         kill(cluster.rank(rank), signal.SIGSTOP)
         time.sleep(2)
-        for pid in cluster.pids("node0", "mpirun"):
+        for pid in cluster.mpirun():
             kill(pid, signal.SIGTERM)
     return inject
 
@@ -147,7 +147,7 @@ def stop_all(seconds):
 
 
 def terminate(cluster):
-    for pid in cluster.pids("node0", "mpirun"):
+    for pid in cluster.mpirun():
         kill(pid, signal.SIGTERM)
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from cluster import RUN, VCLUSTER, Cluster, Job, until, vcluster
+from cluster import DAEMONS, RUN, VCLUSTER, Cluster, Job, until, vcluster
 from fault_list import BY_NAME
 
 FOLDER = f"{RUN}/job"
@@ -131,7 +131,7 @@ def judge(fault, result):
     if result["code"] is None:
         if not fault.launcher_waits:
             wrong.append("the launcher did not end")
-    elif result["launcher"] == "srun":  # it makes codes of its own
+    elif result["launcher"] in ("srun", "hydra"):  # they make codes of their own
         if (result["code"] == 0) != (0 in fault.codes):
             wrong.append(f"exit code {result['code']}")
     elif result["code"] not in fault.codes:
@@ -205,7 +205,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
     parser.add_argument("fault", choices=BY_NAME)
-    parser.add_argument("launcher", choices=("mpirun", "salloc", "srun"))
+    parser.add_argument("launcher", choices=tuple(DAEMONS))
     parser.add_argument("--busy", type=int, default=0, help="loops that contend for the CPU meanwhile")
     arguments = parser.parse_args()
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(arguments.busy)]

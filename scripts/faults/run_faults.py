@@ -20,8 +20,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SKIPPED = 77
 LIMIT_S = 300
 MARK = "<!-- by scripts/faults/run_faults.py -->"
-# srun's own start of MPI is flaky where salloc's is not: it shows that the exit codes and the end are right.
-UNDER_SRUN = ("healthy", "stop", "kill", "link_down")
+# srun's own start of MPI is flaky where salloc's is not: it shows that the exit codes and the end are right. MPICH's
+# Hydra shows what concerns a launcher.
+ONLY = {"srun": ("healthy", "stop", "kill", "link_down"),
+        "hydra": ("healthy", "link_down", "power_cut", "stop", "stop_term", "stop_0", "stop_init", "stop_host",
+                  "freeze_host", "kill", "kill_0", "kill_host_ranks", "kill_daemon", "too_late")}
 
 
 def run(build, fault, launcher, busy=0):
@@ -86,7 +89,7 @@ def machine():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default="build", help="folder of the executables (build)")
-    parser.add_argument("--launchers", default="mpirun,salloc,srun")
+    parser.add_argument("--launchers", default="mpirun,salloc,srun", help="%(default)s; or hydra, of a build with MPICH")
     parser.add_argument("--only", default="", help="faults, with commas between; there are: " + " ".join(BY_NAME) +
                         "; with --acceptance: " + " ".join(run_acceptance.BY_NAME))
     parser.add_argument("--acceptance", action="store_true", help="`busbar accept`: its faults, and 20 healthy runs")
@@ -151,7 +154,7 @@ def run_all(arguments):
     names = arguments.only.split(",") if arguments.only else [fault.name for fault in FAULTS]
     for name in names:
         for launcher in arguments.launchers.split(","):
-            if launcher in BY_NAME[name].launchers and (launcher != "srun" or name in UNDER_SRUN):
+            if launcher in (*BY_NAME[name].launchers, "hydra") and name in ONLY.get(launcher, BY_NAME):
                 runs += [(name, launcher, 0)] * arguments.repeat
     results = []
     done = read_lines([arguments.details]) if arguments.resume and os.path.exists(arguments.details or "") else []
