@@ -367,3 +367,20 @@ TEST_CASE("Facts are told once per thing", "[job_log]") {
   // Ring 0 1 2 3 over two hosts: node0-node0, node0-node1, node1-node1, node1-node0.
   CHECK(told.transports.size() == 4);
 }
+
+TEST_CASE("A bootstrap that waited for a late rank is told under an OK", "[job_log]") {
+  MadeUpJob job(4);
+  JobLog log;
+  job.init(log);
+  CHECK_FALSE(says(job.conclude(log).evidence, "bootstrap took"));
+  InitTimings timings;
+  timings.rank = 0;
+  timings.nranks = 4;
+  timings.total = 8.31;
+  timings.bootstrap = 8.13;
+  job.say(log, 0, timings);
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::ok);
+  CHECK(says(told.evidence, "the bootstrap took 8.1 s of 8.3 s of initialisation"));
+  CHECK(says(told.next, "when each rank's process (pod) began"));
+}

@@ -150,13 +150,17 @@ void note_slowness(const LogView& view, Finding& finding) {
         "says why; NCCL_IB_DISABLE, NCCL_IB_HCA, the plugin); none: there is only TCP");
   }
   constexpr double kSlowBootstrap_s = 5;
-  const auto slowest = std::ranges::max_element(
-      view.book.actors, [](const Actor& a, const Actor& b) { return a.bootstrap.total < b.bootstrap.total; });
-  if (slowest == view.book.actors.end() || slowest->bootstrap.total < kSlowBootstrap_s) return;
-  finding.evidence.push_back(fmt::format(
-      "the bootstrap took {:.1f} s{}: ranks waited for one that came late, or for its address",
-      slowest->bootstrap.total,
-      slowest->timings.total > 0 ? fmt::format(" of {:.1f} s of initialisation", slowest->timings.total) : ""));
+  double slowest_s = 0, total_s = 0;
+  for (const Actor& actor : view.book.actors) {
+    const double bootstrap_s = std::max(actor.bootstrap.total, actor.timings.bootstrap);
+    if (bootstrap_s <= slowest_s) continue;
+    slowest_s = bootstrap_s;
+    total_s = actor.timings.total;
+  }
+  if (slowest_s < kSlowBootstrap_s) return;
+  finding.evidence.push_back(
+      fmt::format("the bootstrap took {:.1f} s{}: ranks waited for one that came late, or for its address", slowest_s,
+                  total_s > 0 ? fmt::format(" of {:.1f} s of initialisation", total_s) : ""));
   finding.next.emplace_back(
       "if the start is slow: when each rank's process (pod) began: the last is what the others waited for; if all "
       "began "
