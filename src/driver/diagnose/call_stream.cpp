@@ -13,7 +13,10 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 std::uint8_t Words::id(std::string_view word) {
   for (std::size_t i = 0; i < texts_.size(); ++i) {
-    if (texts_[i] == word) return static_cast<std::uint8_t>(i);
+    // Most differ in length or first letter, which needs no call.
+    const std::string& known = texts_[i];
+    if (known.size() != word.size() || (!word.empty() && known.front() != word.front())) continue;
+    if (known == word) return static_cast<std::uint8_t>(i);
   }
   if (texts_.size() == kOther) return kOther;
   std::uint64_t hash = 0xcbf29ce484222325ULL;

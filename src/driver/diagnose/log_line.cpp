@@ -140,7 +140,7 @@ Mark find_mark(std::string_view line) {
     if (hit == nullptr) break;
     const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - line.data());
     end = at;
-    if (at < 3 || std::memcmp(line.data() + at - 3, "NCC", 3) != 0) continue;
+    if (at < 3 || !same_letters<3>(line.data() + at - 3, "NCC")) continue;
     if (at > 3 && is_name(line[at - 4])) continue;
     const LogLevel level = level_after(line.substr(at + 1));
     if (level == LogLevel::none) continue;

@@ -78,6 +78,30 @@ std::size_t read_digits(std::string_view text, std::uint64_t& value) {
   return at;
 }
 
+/// Compares in a few loads what a call of memcmp would compare: its length is known here.
+template <std::size_t kLength>
+[[gnu::always_inline]] inline bool same_letters(const char* one, const char* other) {
+  const auto differ = [&]<class Word>(std::size_t at, Word) {
+    Word a = 0, b = 0;
+    std::memcpy(&a, one + at, sizeof a);
+    std::memcpy(&b, other + at, sizeof b);
+    return a != b;
+  };
+  if constexpr (kLength >= 8) {
+    for (std::size_t at = 0; at + 8 < kLength; at += 8) {
+      if (differ(at, std::uint64_t{})) return false;
+    }
+    return !differ(kLength - 8, std::uint64_t{});
+  } else if constexpr (kLength >= 4) {
+    return !differ(0, std::uint32_t{}) && !differ(kLength - 4, std::uint32_t{});
+  } else {
+    for (std::size_t at = 0; at < kLength; ++at) {
+      if (one[at] != other[at]) return false;
+    }
+    return true;
+  }
+}
+
 /// What is left of a text. Each function takes what it is named after from the front, or returns false (an empty text)
 /// and leaves everything as it was.
 struct LogScan {
@@ -87,7 +111,7 @@ struct LogScan {
   template <std::size_t kSize>
   [[gnu::always_inline]] bool take(const char (&words)[kSize]) {
     constexpr std::size_t kLength = kSize - 1;
-    if (rest.size() < kLength || std::memcmp(rest.data(), words, kLength) != 0) return false;
+    if (rest.size() < kLength || !same_letters<kLength>(rest.data(), words)) return false;
     rest.remove_prefix(kLength);
     return true;
   }
@@ -152,14 +176,14 @@ bool whole_number(std::string_view word, Integer& value) {
 
 /// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False where the word is not a pointer.
 inline bool pointer_of(std::string_view word, std::uint64_t& value) {
-  if (word == "(nil)" || word.starts_with("0x...")) {
+  const bool digits = word.size() > 2 && word[0] == '0' && word[1] == 'x';
+  if (!digits || word[2] == '.') {
+    if (word != "(nil)" && !word.starts_with("0x...")) return false;
     value = 0;
     return true;
   }
   std::uint64_t found = 0;
-  if (!word.starts_with("0x") || read_digits<16>(word.substr(2), found) != word.size() - 2 || word.size() < 3) {
-    return false;
-  }
+  if (read_digits<16>(word.substr(2), found) != word.size() - 2) return false;
   value = found;
   return true;
 }

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <bitset>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 namespace busbar {
@@ -161,36 +163,57 @@ std::bitset<1U << kAlarmBits> alarm_slots() {
   return slots;
 }
 
-constexpr std::size_t kPairs = 1 << 10;
-constexpr std::size_t pair_at(const char* at) {
-  return (static_cast<unsigned char>(at[0]) & 31U) << 5U | (static_cast<unsigned char>(at[1]) & 31U);
+/// The lower 5 bits of three letters, mixed: a word of four has one such three at an even place, wherever it stands.
+constexpr unsigned kThreeBits = 15;
+constexpr std::uint32_t three_slot(std::uint32_t letters) {
+  return ((letters & 0x1f1f1fU) * 0x9e3779b1U) >> (32 - kThreeBits);
 }
 
-/// How far the next word can begin behind a place at which the third and fourth letter are this pair (Wu and Manber,
-/// "A fast algorithm for multi-pattern searching", 1994): most letters need not be looked at.
-constexpr std::array<std::uint8_t, kPairs> skips() {
-  std::array<std::uint8_t, kPairs> skip{};
-  skip.fill(3);
-  for (const std::string_view word : kAlarming) {
-    for (std::uint8_t place = 0; place < 3; ++place) {
-      std::uint8_t& known = skip[pair_at(word.data() + place)];
-      known = std::min<std::uint8_t>(known, 2 - place);
+class ThreeLetters {
+ public:
+  ThreeLetters() {
+    for (const std::string_view word : kAlarming) {
+      for (const std::uint32_t slot : {three_slot(letters_of(word.data())), three_slot(letters_of(word.data()) >> 8U)})
+        bits_[slot / 64] |= std::uint64_t{1} << slot % 64;
     }
   }
-  return skip;
-}
+  /// 1: some word may have them.
+  unsigned test(const char* at) const {
+    std::uint32_t letters = 0;
+    std::memcpy(&letters, at, sizeof letters);
+    const std::uint32_t slot = three_slot(letters);
+    return static_cast<unsigned>(bits_[slot / 64] >> slot % 64) & 1U;
+  }
+
+ private:
+  std::array<std::uint64_t, (1U << kThreeBits) / 64> bits_{};
+};
 
 }  // namespace
 
 bool may_tell_failure(std::string_view line) {
   static const auto kSlots = alarm_slots();
-  static constexpr auto kSkips = skips();
-  for (std::size_t at = 0; at + 4 <= line.size();) {
-    const std::uint8_t skip = kSkips[pair_at(line.data() + at + 2)];
-    if (skip == 0 && kSlots.test(alarm_slot(letters_of(line.data() + at)))) return true;
-    at += std::max<std::size_t>(skip, 1);
+  static const ThreeLetters kThrees;
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::size_t kPlaces = 8, kBlock = 2 * kPlaces + 2;
+  const char* const begin = line.data();
+  const auto alarms = [&](std::size_t at) { return kSlots.test(alarm_slot(letters_of(begin + at))); };
+  if (line.size() < kBlock) {
+    for (std::size_t at = 0; at + 4 <= line.size(); ++at) {
+      if (alarms(at)) return true;
+    }
+    return false;
   }
-  return false;
+  for (std::size_t block = 0;; block = std::min(block + 2 * kPlaces, line.size() - kBlock)) {
+    // Without a branch between the places: none waits for what was found at the one before.
+    unsigned found = 0;
+    for (std::size_t i = 0; i < kPlaces; ++i) found |= kThrees.test(begin + block + 2 * i) << i;
+    for (; found != 0; found &= found - 1) {
+      const std::size_t at = block + 2 * static_cast<std::size_t>(std::countr_zero(found));
+      if (alarms(at) || (at > 0 && alarms(at - 1))) return true;
+    }
+    if (block + kBlock == line.size()) return false;
+  }
 }
 
 namespace {
