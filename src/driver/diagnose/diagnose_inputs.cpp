@@ -304,6 +304,7 @@ class RasCollector {
   }
 
   void finish(std::vector<RasEvidence>& found) {
+    if (text_.empty()) return;
     const std::string answer = std::exchange(text_, {});
     constexpr std::size_t kMostAnswers = 64;
     if (answer.empty() || found.size() >= kMostAnswers || !looks_like_ras(answer)) return;

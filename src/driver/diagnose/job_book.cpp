@@ -178,19 +178,28 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
     }
   }
   const std::string_view begin = without_blanks(text.substr(0, 200));
-  if (begin.starts_with("host ") || begin.starts_with("rank ") || begin.starts_with("Root Cause")) note_elastic(begin);
-  if (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK")) {
+  const char first = begin.empty() ? '\0' : begin.front();
+  // By the first letter: most lines have another, and there are very many.
+  if ((first == 'h' || first == 'r' || first == 'R') &&
+      (begin.starts_with("host ") || begin.starts_with("rank ") || begin.starts_with("Root Cause")))
+    note_elastic(begin);
+  if (first == '#' &&
+      (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK"))) {
     ++understood;
     note("benchmark", begin);
   }
-  if (const auto trouble = smi_.read(text)) {
+  // nvidia-smi -q: "GPU 0..." and lines that are indented.
+  const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
+  if (trouble) {
     ++understood;
     warnings.add({.file = {}, .function = {}, .text = *trouble}, {}, {}, file, number);
     return;
   }
-  if (const auto call = read_inspector_line(text)) {
-    note_inspector(*call, file, number);
-    return;
+  if (first == '{') {
+    if (const auto call = read_inspector_line(text)) {
+      note_inspector(*call, file, number);
+      return;
+    }
   }
   const bool in_error = error_line_ > 0 && number == error_line_ + 1 && file == error_file_;
   if (in_error || may_tell_failure(text)) note_program(text, file, number);

@@ -317,10 +317,11 @@ bool is_chatter(std::string_view text) {
 
 /// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {
-  if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
+  if (!line.empty() && line.front() == '{' && line.starts_with("{\"log\":\""))
+    line = line.substr(0, line.find("\\n\",\""));
   for (;;) {
     while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
-    if (!line.ends_with("\x1b[0m")) return line;
+    if (line.empty() || line.back() != 'm' || !line.ends_with("\x1b[0m")) return line;
     line.remove_suffix(4);
   }
 }
@@ -350,7 +351,8 @@ std::size_t find_orphan(std::string_view line) {
 bool parse_bare_message(std::string_view text, LogFact& fact) {
   constexpr std::string_view kBegins[] = {"Channel ", "Connected all ", "comm 0x", "ncclComm", "Init timings"};
   for (const std::string_view begin : kBegins) {
-    if (text.starts_with(begin)) return parse_transport(text, fact) || parse_init(text, fact);
+    if (!text.empty() && text.front() == begin.front() && text.starts_with(begin))
+      return parse_transport(text, fact) || parse_init(text, fact);
   }
   return false;
 }
@@ -359,7 +361,8 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
 bool may_be_torch(std::string_view line) { return find_word(line, "NCCL", 3) != kNotFound; }
 
 bool may_be_kernel(std::string_view line) {
-  return line.starts_with('[') || line.starts_with('<') || line.starts_with("kern") ||
+  const char first = line.empty() ? '\0' : line.front();
+  return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) ||
          find_word(line, " kernel:", 1) != kNotFound || find_word(line, "NVRM", 1) != kNotFound ||
          find_word(line, "SXid", 1) != kNotFound;
 }
