@@ -732,6 +732,40 @@ TEST_CASE("of records after a launcher's two signals, who did not live to note t
   check(job, Verdict::process_dead, {1, 5}, {"node0", "node2"});
 }
 
+TEST_CASE("records of a job that was ended while it moved blame nobody, and nobody looks for its processes",
+          "[judge][files]") {
+  HangEvidence job = stuck_job(8, 4);
+  job.occasion = Occasion::files;
+  for_all_ranks(job, [](RankEvidence& r) {
+    kill_rank(r, 3180);
+    r.flight.ending = Ending::signalled;
+    r.flight.idle_s = 3181;
+  });
+  check(job, Verdict::unknown, {}, {});
+  CHECK(judge(job).sentence ==
+        "the job was ended from outside (SIGTERM) during all_reduce #412, 64 MiB float sum, timed loop; all ranks were "
+        "moving");
+  CHECK(judge(job).next == std::vector<std::string>{"the launcher's and the scheduler's output say who ended it"});
+  // One that was killed before it could note the signal is no culprit; who ended after an error is.
+  rank_of(job, 5).flight.ending = Ending::none;
+  rank_of(job, 5).flight.heartbeat_age_s = 3180.4;
+  check(job, Verdict::unknown, {}, {});
+  rank_of(job, 6).flight.ending = Ending::failed;
+  check(job, Verdict::process_dead, {6}, {"node1"});
+  // All killed at once: somebody was the last in what moved.
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.ending = Ending::none; });
+  rank_of(job, 5).flight.heartbeat_age_s = 3180;
+  rank_of(job, 5).flight.entered = 411;
+  check(job, Verdict::unknown, {}, {});
+  CHECK_THAT(judge(job).sentence, Contains("from outside (SIGKILL)"));
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.ending = Ending::signalled; });
+  // It had stood still when it was ended: who was behind is told, and not that gdb should look at what is gone.
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 3280; });
+  rank_of(job, 5).flight.entered = 400;
+  check(job, Verdict::rank_lagging, {5}, {"node1"});
+  for (const std::string& command : judge(job).next) CHECK_THAT(command, !Contains("gdb") && !Contains("ps -o"));
+}
+
 TEST_CASE("a dead rank is found in records from the future", "[judge][files]") {
   HangEvidence job = stuck_job(8, 2);  // read on a host whose clock is behind
   job.occasion = Occasion::files;

@@ -113,9 +113,17 @@ std::string during(const FlightState& f) {
   return std::string(name(f.phase));
 }
 
-/// Ended from outside while it moved, there is nothing to explain; by a process of its own, there is.
+/// Ended from outside while it moved, there is nothing to explain; by a process of its own, there is. Records tell
+/// later what they held when they were written last.
 std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
-  if (scene.evidence->occasion != HangEvidence::Occasion::terminated || died_of_mismatch(scene)) return std::nullopt;
+  const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
+  const auto any = [&](auto is) { return std::any_of(scene.ranks.begin(), scene.ranks.end(), is); };
+  const bool signalled = any([](const SeenRank& seen) { return seen.flight->ending == Ending::signalled; });
+  const bool killed = later && !scene.ranks.empty() && !any([](const SeenRank& seen) {
+                        return seen.condition != Condition::ended || seen.flight->ending != Ending::none;
+                      });
+  const bool ended = later ? signalled || killed : scene.evidence->occasion == HangEvidence::Occasion::terminated;
+  if (!ended || died_of_mismatch(scene)) return std::nullopt;
   constexpr double kMoving = 10;
   std::size_t moving = 0, running = 0;
   Seen first;
@@ -123,14 +131,14 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
     if (seen.flight->ending == Ending::good) continue;
     if (seen.flight->ending == Ending::signalled) first.push_back(&seen);
     ++running;
-    if (seen.flight->idle_s < kMoving) ++moving;
+    if (later ? moved_at_its_end(*seen.flight) : seen.flight->idle_s < kMoving) ++moving;
   }
   if (running > 0 && moving == 0) return std::nullopt;
   Ruling ruling;
   const std::string step = scene.ranks.empty() ? "an unknown step" : during(*scene.ranks.front().flight);
   const std::string_view heard = scene.unheard.empty() ? "" : " heard from";
   ruling.sentence =
-      fmt::format("the job was ended from outside (SIGTERM) during {}; {}", step,
+      fmt::format("the job was ended from outside ({}) during {}; {}", killed ? "SIGKILL" : "SIGTERM", step,
                   running == 0        ? "no rank left a record"
                   : moving == running ? fmt::format("all ranks{} were moving", heard)
                                       : fmt::format("{} of {} ranks{} were moving", moving, running, heard));

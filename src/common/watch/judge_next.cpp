@@ -25,15 +25,21 @@ std::string on(const Scene& scene, const std::string& host, const std::string& c
 struct Target {
   std::string host;
   std::int64_t pid = 0;  ///< 0: none in particular
+  bool gone = false;     ///< so that only what it left can be looked at
 };
 
 /// The first to blame, else the lowest rank there is.
 Target target_of(const Scene& scene, const Ruling& ruling) {
+  const auto of = [&](const SeenRank& seen) {
+    const bool files = scene.evidence->occasion == HangEvidence::Occasion::files;
+    const bool gone = seen.process.life == ProcessState::Life::gone || (files && seen.flight->ending != Ending::none);
+    return Target{seen.host->host, seen.flight->pid, gone};
+  };
   for (int rank : ruling.ranks) {
-    if (const SeenRank* seen = scene.find(rank)) return {seen->host->host, seen->flight->pid};
+    if (const SeenRank* seen = scene.find(rank)) return of(*seen);
   }
-  if (!ruling.hosts.empty()) return {*ruling.hosts.begin(), 0};
-  if (!scene.ranks.empty()) return {scene.ranks.front().host->host, scene.ranks.front().flight->pid};
+  if (!ruling.hosts.empty()) return {*ruling.hosts.begin()};
+  if (!scene.ranks.empty()) return of(scene.ranks.front());
   return {};
 }
 
@@ -80,7 +86,7 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
   const auto there = [&](const std::string& command) {
     if (!target.host.empty()) next.push_back(on(scene, target.host, command));
   };
-  const bool process = target.pid > 0;
+  const bool known = target.pid > 0, process = known && !target.gone;
   switch (ruling.verdict) {
     case Verdict::hw_fault:
       there("dmesg -T | grep -iE \"xid|aer|mlx5|link\" | tail");
@@ -97,7 +103,7 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
       break;
     case Verdict::process_dead:
       there("dmesg -T | tail -50");
-      if (process) there(fmt::format("coredumpctl list {}", target.pid));
+      if (known) there(fmt::format("coredumpctl list {}", target.pid));
       break;
     case Verdict::process_stopped:
       if (process) {
@@ -137,7 +143,7 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
       there("top -b -n 1 | head -20; dmesg -T | tail");
       break;
     case Verdict::unknown:
-      if (scene.evidence->occasion == HangEvidence::Occasion::terminated) {
+      if (scene.evidence->occasion == HangEvidence::Occasion::terminated || (known && target.gone)) {
         next.emplace_back("the launcher's and the scheduler's output say who ended it");
         break;
       }

@@ -113,16 +113,19 @@ std::optional<double> silent_before_neighbours(const SeenRank& silent, const std
   return silent.flight->heartbeat_age_s - *newest;
 }
 
-/// A launcher kills those at once that do not end on its first signal: beside ranks that had long been silent, one that
-/// was not is such a one.
+/// A launcher kills those at once that do not end on its first signal: beside ranks that had long been silent, or in a
+/// job that had moved until then, one that was not silent before its neighbours is such a one.
 void forgive_killed_late(std::vector<SeenRank>& ranks) {
   const auto is_lost = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
   const bool any_before = std::any_of(ranks.begin(), ranks.end(), [&](const SeenRank& seen) {
     return is_lost(seen) && silent_before_neighbours(seen, ranks).value_or(0) > kMissed;
   });
-  if (!any_before) return;
+  const bool moved =
+      std::all_of(ranks.begin(), ranks.end(), [](const SeenRank& seen) { return moved_at_its_end(*seen.flight); });
+  if (!any_before && !moved) return;
   for (SeenRank& seen : ranks) {
-    if (is_lost(seen) && silent_before_neighbours(seen, ranks).value_or(HUGE_VAL) <= kMissed)
+    if (is_lost(seen) && seen.flight->ending == Ending::none &&
+        silent_before_neighbours(seen, ranks).value_or(HUGE_VAL) <= kMissed)
       seen.condition = Condition::ended;
   }
 }
@@ -230,6 +233,12 @@ std::string part_of_step(const FlightState& f) {
 }
 
 }  // namespace
+
+bool moved_at_its_end(const FlightState& flight) {
+  constexpr double kMoving = 10;
+  const double still_s = flight.idle_s - flight.heartbeat_age_s;
+  return still_s >= 0 && still_s < kMoving;
+}
 
 bool inside(const FlightState& flight) { return flight.call && flight.entered > flight.step_first; }
 

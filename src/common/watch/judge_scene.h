@@ -110,6 +110,8 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
 /// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
 std::string mtu_words(const Scene& scene);
 
+/// Of a record that was read later: whether it still advanced when it was written last.
+bool moved_at_its_end(const FlightState& flight);
 /// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
 bool inside(const FlightState& flight);
 /// The last operation that it surely left.
