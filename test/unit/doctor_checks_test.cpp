@@ -92,6 +92,15 @@ TEST_CASE("segments that jobs left behind are found, those in use are not", "[do
   const std::string mapped = "file /proc/77/maps 7f0000-7f9000 rw-s 0 00:19 5 /dev/shm/nccl-aaaaaa\n";
   CHECK_THAT(row_of(rows_of("dgx_h100", left + mapped), "host.stale_segments").value, Contains("1 nccl-* (1 empty)"));
 
+  const std::string records =
+      "status /dev/shm/busbar.0.77.node1.0 0 8192 1763692800.0\nstatus /dev/shm/busbar.0.77.node1.1 0 8192 "
+      "1763692800.0\n"
+      "status /dev/shm/busbar.0.78.node1.0 0 8192 1763699940.0\n"
+      "file /proc/77/maps 7f0000-7f9000 rw-s 0 00:19 5 /dev/shm/busbar.0.77.node1.1\n";
+  const DoctorRow of_ours = row_of(rows_of("dgx_h100", records), "host.stale_segments");
+  CHECK(of_ours.outcome == Outcome::pass);
+  CHECK(of_ours.value == "1 flight record of busbar's jobs that are gone: busbar diagnose --flight /dev/shm");
+
   const std::string small = "mount /dev/shm 12000000 2000000\n";
   CHECK(row_of(rows_of("dgx_h100", left + small), "host.stale_segments").outcome == Outcome::fail);
 }

@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
@@ -112,11 +113,11 @@ struct Segment {
   Probe::Status status;
 };
 
-std::vector<Segment> old_segments(const Probe& probe) {
+std::vector<Segment> old_segments(const Probe& probe, std::string_view prefix) {
   constexpr double kYoung = 600;  // [s]
   std::vector<Segment> found;
   for (const std::string& name : probe.list(kShm)) {
-    if (!name.starts_with("nccl-")) continue;
+    if (!name.starts_with(prefix)) continue;
     const std::string path = fmt::format("{}/{}", kShm, name);
     const auto status = probe.status(path);
     if (status && probe.now_s - status->modified_s > kYoung) found.push_back({path, *status});
@@ -124,26 +125,35 @@ std::vector<Segment> old_segments(const Probe& probe) {
   return found;
 }
 
-/// Paths of `segments` that some process has mapped, as far as its maps can be read.
-std::set<std::string> mapped_of(const Probe& probe, const std::vector<Segment>& segments) {
+/// Takes out of `segments` what some process has mapped, as far as its maps can be read.
+void leave_out_mapped(const Probe& probe, std::vector<Segment>& segments) {
+  if (segments.empty()) return;
   std::set<std::string> mapped;
   for (const std::string& pid : probe.list("/proc")) {
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string maps = probe.read(fmt::format("/proc/{}/maps", pid)).value_or("");
-    if (maps.find("/dev/shm/nccl-") == std::string::npos) continue;
+    if (maps.find(kShm) == std::string::npos) continue;
     for (const Segment& segment : segments) {
       if (maps.find(segment.path) != std::string::npos) mapped.insert(segment.path);
     }
   }
-  return mapped;
+  std::erase_if(segments, [&](const Segment& s) { return mapped.contains(s.path); });
+}
+
+/// What jobs of busbar left that could not end in order. It harms nobody, and the next run removes it after a day.
+std::string flight_words(const Probe& probe) {
+  std::vector<Segment> records = old_segments(probe, "busbar.");
+  leave_out_mapped(probe, records);
+  return records.empty() ? "none"
+                         : fmt::format("{} of busbar's jobs that are gone: busbar diagnose --flight {}",
+                                       counted(records.size(), "flight record"), kShm);
 }
 
 void check_left_behind(const Probe& probe, Rows& rows) {
   const CheckRows check(rows, "host.stale_segments");
-  std::vector<Segment> old = old_segments(probe);
-  const std::set<std::string> mapped = old.empty() ? std::set<std::string>() : mapped_of(probe, old);
-  std::erase_if(old, [&](const Segment& s) { return mapped.contains(s.path); });
-  if (old.empty()) return check.ok("none");
+  std::vector<Segment> old = old_segments(probe, "nccl-");
+  leave_out_mapped(probe, old);
+  if (old.empty()) return check.ok(flight_words(probe));
   std::uint64_t nbytes = 0;
   double oldest_s = 0;
   std::size_t empty = 0;
