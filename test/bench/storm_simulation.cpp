@@ -186,7 +186,7 @@ bool end_job(const JobView& view) {
   if (view.host_index() != 0 && another_host_speaks(view)) return false;
   HostObserver own;
   (void)collect(view, own, true, {});
-  tell_others(view, kTold);
+  tell_others(view, kForget);
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/watch/collector.h"
+#include "common/watch/flight_record.h"
 #include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
@@ -282,6 +283,32 @@ TEST_CASE("a job of which somebody debugs a rank is told once, and waited for wh
   CHECK(child.code() == static_cast<int>(ExitCode::timeout));
   CHECK(times(said, "is held by a debugger") == 1);
   for (const int end : go) close(end);
+}
+
+TEST_CASE("a job that is ended from outside while it moves says one line and leaves no record", "[watchdog]") {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    std::array<int, 2> begun{};
+    REQUIRE(pipe(begun.data()) == 0);
+    Child child([&]() -> int {
+      std::signal(number, SIG_DFL);
+      if (number == SIGTERM) std::signal(SIGINT, SIG_IGN);  // as nohup does with others
+      Alone job(60);
+      if (write(begun[1], "x", 1) != 1) return 1;
+      job.hang();
+    });
+    char byte = 0;
+    REQUIRE(read(begun[0], &byte, 1) == 1);
+    for (const int end : begun) close(end);
+    const std::string job = Alone::name_of(child.pid());
+    REQUIRE(read_flights(flight_folders(), job).size() == 1);
+    if (number == SIGTERM) kill(child.pid(), SIGINT);
+    kill(child.pid(), number);
+    const std::string said = child.hear_all();
+    CHECK(child.code() == -number);
+    CHECK(said.starts_with("busbar: terminated: UNKNOWN: the job was ended from outside"));
+    CHECK(times(said, "\n") == 1);
+    CHECK(read_flights(flight_folders(), job).empty());
+  }
 }
 
 TEST_CASE("an observer may be told to look by one thread while another tells it too", "[watchdog]") {

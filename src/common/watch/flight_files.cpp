@@ -103,6 +103,12 @@ std::string fit_for_file_name(std::string_view text, std::size_t length) {
   return fit;
 }
 
+std::string flight_file_prefix(std::string_view jobid, std::string_view host) {
+  constexpr std::size_t kLength = 100;
+  return "busbar." + std::to_string(getuid()) + "." + fit_for_file_name(jobid, kLength) + "." +
+         fit_for_file_name(host, kLength) + ".";
+}
+
 std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix) {
   std::vector<std::filesystem::path> files;
   std::error_code error;

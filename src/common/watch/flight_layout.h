@@ -200,6 +200,9 @@ FlightPlace make_flight_place(std::span<const std::filesystem::path> folders, co
 /// Unmaps it, and removes the file where `remove` says so and this is the process that made it.
 void release_flight_place(void* memory, std::size_t nbytes, const std::filesystem::path& path, bool remove) noexcept;
 
+/// "busbar.UID.JOBID.HOST.", and a record's rank follows.
+std::string flight_file_prefix(std::string_view jobid, std::string_view host);
+
 /// Files in a folder whose names begin so; a folder that cannot be read has none.
 std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix);
 

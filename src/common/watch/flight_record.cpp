@@ -3,7 +3,6 @@
 #include "common/watch/flight_layout.h"
 #include "common/watch/local_evidence.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,8 +79,7 @@ FlightStep last_step(const FlightLayout& layout) noexcept {
 }  // namespace
 
 FlightRecord::FlightRecord(const FlightOwner& owner, const std::filesystem::path& folder) {
-  const std::string name = fmt::format("busbar.{}.{}.{}.{}", getuid(), fit_for_file_name(owner.jobid, 100),
-                                       fit_for_file_name(owner.host, 100), owner.rank);
+  const std::string name = flight_file_prefix(owner.jobid, owner.host) + std::to_string(owner.rank);
   const std::array<std::filesystem::path, 2> folders{folder, temporary_folder()};
   FlightPlace place = make_flight_place(folders, name, sizeof(FlightLayout));
   layout_ = static_cast<FlightLayout*>(place.memory);

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/watch/local_evidence.h"
 #include "common/watch/meeting.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/watchdog_impl.h"
@@ -18,10 +19,17 @@
 namespace busbar {
 namespace {
 
-sigset_t sigterm_only() {
+/// With which a launcher, a scheduler or a terminal ends the job: whoever started it without a launcher presses Ctrl-C.
+/// What is ignored (nohup) stays so, and a debugger needs its own Ctrl-C.
+sigset_t ending_signals(const FlightRecord& own) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
+  for (const int number : {SIGINT, SIGHUP}) {
+    struct sigaction now {};
+    const bool plain = sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_DFL;
+    if (plain && process_state(own.state()).tracer == 0) sigaddset(&set, number);
+  }
   return set;
 }
 
@@ -48,16 +56,16 @@ Watchdog::Impl::Impl(double timeout, const Owner& owner, Json the_json)
   record = make_record(job.jobid, job, command);
   (void)remove_old_flights(flight_folders());
   // Blocked before any other thread begins, so that one of them alone takes it.
-  const sigset_t set = sigterm_only();
-  pthread_sigmask(SIG_BLOCK, &set, &mask_before);
+  signals = ending_signals(*record);
+  pthread_sigmask(SIG_BLOCK, &signals, &mask_before);
   try {
-    sigterm_thread = std::thread([this] { wait_for_sigterm(); });
+    signal_thread = std::thread([this] { wait_for_signal(); });
     server = std::make_unique<PeerServer>(PeerServer::Hooks{
         .handle = [this](std::string_view request) { return handle(request); }, .tick = [this] { tick(); }});
   } catch (const std::exception& error) {
     // An aid: a system that has no thread for it may have those that the job needs.
     warning = fmt::format("this process has no watchdog: {}", error.what());
-    if (!sigterm_thread.joinable()) pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+    if (!signal_thread.joinable()) pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
   }
 }
 
@@ -70,9 +78,9 @@ Watchdog::Impl::~Impl() {
   if (leaver.joinable()) leaver.join();  // does not come back: the process ends with the code that all others end with
   wake_collector.notify_one();
   if (collector.joinable()) collector.join();
-  if (sigterm_thread.joinable()) {
-    pthread_kill(sigterm_thread.native_handle(), SIGTERM);
-    sigterm_thread.join();
+  if (signal_thread.joinable()) {
+    pthread_kill(signal_thread.native_handle(), SIGTERM);
+    signal_thread.join();
   }
   record->end(Ending::good);
   record.reset();

@@ -68,7 +68,8 @@ void say_within(double seconds, const std::string& text) {
 
 /// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too.
 void remove_records(const JobView& view, bool of_lively) {
-  const std::string prefix = fmt::format("busbar.{}.", getuid());
+  // There may be many of other jobs, and little time.
+  const std::string prefix = flight_file_prefix(view.jobid, view.host);
   for (const std::filesystem::path& folder : flight_folders()) {
     for (const std::filesystem::path& file : files_named(folder, prefix)) {
       const std::optional<FlightState> flight = read_flight(file);
@@ -316,12 +317,9 @@ void Watchdog::Impl::leave() {
   _exit(static_cast<int>(ExitCode::timeout));
 }
 
-void Watchdog::Impl::wait_for_sigterm() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
+void Watchdog::Impl::wait_for_signal() {
   int number = 0;
-  while (sigwait(&set, &number) != 0) {
+  while (sigwait(&signals, &number) != 0) {
   }
   if (stopping) return;
   // leave() ends the process within two seconds, with its own code. Else the record says at once why it ends: a
@@ -338,13 +336,13 @@ void Watchdog::Impl::wait_for_sigterm() {
   own->keep();
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
   const JobView now = view();
-  if (forgotten) remove_records(now, forget && is_one_of_many(now));
+  if (forgotten) remove_records(now, forget);
   // By the signal's own default, so that whoever waits sees it.
-  std::signal(SIGTERM, SIG_DFL);
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  kill(getpid(), SIGTERM);
+  std::signal(number, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  kill(getpid(), number);
   // As the first process of a container it is spared what it does not handle.
-  _exit(128 + SIGTERM);
+  _exit(128 + number);
 }
 
 /// A launcher that ends the job gives about a second before SIGKILL.
@@ -388,9 +386,12 @@ void Watchdog::Impl::terminated() {
     return;
   }
   const std::string text = hang_report(evidence, finding);
+  // Nothing is left to explain, and no record may look as if there were: a launcher kills soon who has not tidied up.
+  forget = true;
+  remove_records(now, true);
   // The first host says it for those, too, that nobody could meet.
   if (now.unmet.empty() || now.host_index() == 0) say_within(1, text.substr(0, text.find('\n') + 1));
-  tell_others(now, kTold);
+  tell_others(now, kForget);
 }
 
 }  // namespace busbar

@@ -48,7 +48,7 @@ struct Watchdog::Impl {
               std::string_view tell);
 
   // The end.
-  void wait_for_sigterm();
+  void wait_for_signal();
   void terminated();
   [[noreturn]] void leave();
 
@@ -61,6 +61,7 @@ struct Watchdog::Impl {
   Json json;
   std::string command;
   std::atomic<double> timeout_s;
+  sigset_t signals{};  ///< that end the job
   sigset_t mask_before{};
   std::string warning;     ///< of the main thread, as the next
   std::string listens_at;  ///< its address
@@ -82,7 +83,7 @@ struct Watchdog::Impl {
   std::atomic<bool> investigating{false};
   std::atomic<Clock::time_point> last_moved{Clock::time_point{}};  ///< when this watcher last found the job to move
   std::atomic<bool> told{false};    ///< another process has said what there is to say of the job's end
-  std::atomic<bool> forget{false};  ///< the job ends because of an error that was told
+  std::atomic<bool> forget{false};  ///< and nobody needs a record of it
   std::atomic<bool> keep_records{false};
   std::atomic<bool> ending{false};  ///< the verdict is spoken: a launcher's SIGTERM only hastens what is under way
   std::atomic<bool> leaving{false};
@@ -91,7 +92,7 @@ struct Watchdog::Impl {
   std::mutex collector_mutex;
   std::condition_variable wake_collector;  ///< `investigating` or `stopping` was set
   std::thread collector;
-  std::thread sigterm_thread;
+  std::thread signal_thread;
   std::thread leaver;                  ///< of the server's thread: ends the process because another one told it to
   std::unique_ptr<PeerServer> server;  ///< last: its thread uses everything above
 };
