@@ -1,62 +1,58 @@
 #include "common/base/text.h"
 
-#include <cstddef>
-
 namespace busbar {
-namespace {
 
-/// Length of the character at the start of `text`; 0 where its first byte starts none (RFC 3629: no overlong forms, no
-/// surrogates, nothing above U+10FFFF).
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool second = follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF);
-    return second && follows(2) ? 3 : 0;
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t nbytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < nbytes) return {};
+  char32_t code = lead & (0xFFU >> (nbytes + 1));
+  for (std::size_t i = 1; i < nbytes; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return {};
+    code = (code << 6U) | (byte(i) & 0x3FU);
   }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool second = follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
-    return second && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
+  const char32_t least = nbytes == 4 ? 0x10000 : nbytes == 3 ? 0x800 : 0x80;
+  if (code < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {};
+  return {code, nbytes};
 }
 
-}  // namespace
+bool is_misleading(char32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
 
 std::string valid_utf8(std::string_view text) {
   std::string valid;
   valid.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    if (length == 0) {
-      valid += "\xEF\xBF\xBD";
-      text.remove_prefix(1);
-    } else {
-      valid += text.substr(0, length);
-      text.remove_prefix(length);
-    }
+    const Character c = first_character(text);
+    valid += c.code == kNoCharacter && c.nbytes == 1 ? "\xEF\xBF\xBD" : text.substr(0, c.nbytes);
+    text.remove_prefix(c.nbytes);
   }
   return valid;
 }
 
-std::string without_controls(std::string text, bool keeps_newlines) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && !(keeps_newlines && c == '\n')) || byte == 0x7f) c = '?';
+std::string without_controls(std::string_view text, bool keeps_newlines) {
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    const bool is_newline = keeps_newlines && c.code == '\n';
+    const bool is_bad = is_misleading(c.code) || (c.code == kNoCharacter && c.nbytes == 1);
+    clean += is_bad && !is_newline ? "?" : text.substr(0, c.nbytes);
+    text.remove_prefix(c.nbytes);
   }
-  return text;
+  return clean;
 }
 
 std::string printable(std::string_view text) {
   static constexpr std::size_t kMaxShown = 60;
-  std::string result;
-  for (unsigned char c : text.substr(0, kMaxShown)) result += c < 32 || c == 127 ? '?' : static_cast<char>(c);
-  return text.size() > kMaxShown ? result + "..." : result;
+  if (text.size() <= kMaxShown) return without_controls(text);
+  std::size_t shown = 0;
+  for (std::size_t next = 0; next <= kMaxShown; next += first_character(text.substr(next)).nbytes) shown = next;
+  return without_controls(text.substr(0, shown)) + "...";
 }
 
 std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +58,21 @@ inline std::string joined_words(const std::vector<std::string>& words, std::stri
   return text;
 }
 
-/// Foreign text for messages: one line, unprintable bytes as '?', cut after 60 bytes.
+inline constexpr char32_t kNoCharacter = 0xFFFD;
+
+struct Character {
+  char32_t code = kNoCharacter;
+  std::size_t nbytes = 1;  ///< that it takes in the text
+};
+
+/// The first character of a text that is not empty (RFC 3629); what is none is one byte of kNoCharacter.
+Character first_character(std::string_view text);
+
+/// What steers a terminal (C0, C1) or makes a reader see another text than is there (marks of the writing's direction,
+/// ends of lines that are none).
+bool is_misleading(char32_t code);
+
+/// Foreign text for messages: one line, what is misleading or no UTF-8 as '?', cut after 60 bytes.
 std::string printable(std::string_view text);
 
 /// printable() in quotes.
@@ -67,7 +82,7 @@ std::string in_quotes(std::string_view text);
 /// outside, and XML, Prometheus and SQLite readers refuse a file for one such byte.
 std::string valid_utf8(std::string_view text);
 
-/// The text with '?' for what steers a terminal: nothing in a foreign text may.
-std::string without_controls(std::string text, bool keeps_newlines = false);
+/// The text with '?' for what is misleading or no UTF-8, whole: nothing in a foreign text may steer a terminal.
+std::string without_controls(std::string_view text, bool keeps_newlines = false);
 
 }  // namespace busbar

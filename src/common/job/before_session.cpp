@@ -1,24 +1,12 @@
 #include "common/job/before_session.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/mpi/child.h"
 
-#include <fmt/format.h>
-
-#include <csignal>
-#include <cstdio>
 #include <cstring>
 
 namespace busbar {
-namespace {
-
-void say_error(const char* what) {
-  fmt::print(stderr, "busbar: error: {}\n", what);
-  std::fflush(stderr);
-}
-
-}  // namespace
-
 int run_before_session(const Launch& launch, const std::function<int()>& work) {
   // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
   const bool is_root = launch.rank <= 0;
@@ -28,10 +16,10 @@ int run_before_session(const Launch& launch, const std::function<int()>& work) {
     // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
     // message.
     if (!is_root) return static_cast<int>(ExitCode::good);
-    say_error(e.what());
+    say("error: {}", e.what());
     return static_cast<int>(e.code());
   } catch (const std::exception& e) {
-    say_error(e.what());
+    say("error: {}", e.what());
     return static_cast<int>(ExitCode::internal);
   }
 }
@@ -43,7 +31,7 @@ int run_with_children(const Launch& launch, const std::function<int()>& work) {
       return work();
     } catch (const Interrupted& e) {
       interrupted = e.signal();
-      fmt::print(stderr, "busbar: interrupted (SIG{}): {}\n", sigabbrev_np(e.signal()), e.what());
+      say("interrupted (SIG{}): {}", sigabbrev_np(e.signal()), e.what());
       return 0;
     }
   });

@@ -1,5 +1,6 @@
 #include "common/job/job.h"
 
+#include "common/base/say.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/stat_runner.h"
@@ -7,11 +8,8 @@
 #include "common/mpi/launcher.h"
 #include "common/mpi/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <iterator>
 #include <thread>
@@ -92,8 +90,7 @@ void Job::end(std::exception_ptr failure) {
   } catch (const std::exception& e) {
     text = e.what();
   }
-  fmt::print(stderr, "busbar: error: rank {} on {}, {}: {}\n", world_.rank(), hostname(), step(), text);
-  std::fflush(stderr);
+  say("error: rank {} on {}, {}: {}", world_.rank(), hostname(), step(), text);
   // A library's call fails where a peer has died. The launcher ends the job because of that one, the watchers then say
   // which it was; whoever aborts first would be the one that failed.
   constexpr std::chrono::seconds kLauncherNotices{2};

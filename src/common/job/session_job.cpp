@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
+#include "common/base/say.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/comm.h"
 #include "common/mpi/gather_records.h"
@@ -64,11 +65,6 @@ Watchdog::Owner watched_owner(const Launch& launch, int argc, char** argv) {
   return owner;
 }
 
-void say(const std::string& text) {
-  fmt::print(stderr, "busbar: {}\n", text);
-  std::fflush(stderr);
-}
-
 /// Whether this is the first of the processes of which `it` is true. Collective.
 bool is_first(const Comm& world, bool it) {
   const std::int64_t first = world.min(std::int64_t{it ? world.rank() : world.size()});
@@ -113,7 +109,7 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const PeerAddress own = watchdog.listen(world.rank(), one_host, token);
   std::size_t unmet = introduce(world, watchdog, jobid, own);
   if (const std::string& warning = watchdog.warning(); is_first(world, !warning.empty())) {
-    say(fmt::format("warning: {}: {}", hostname(), warning));
+    say("warning: {}: {}", hostname(), warning);
   }
   if (unmet == 0) return;
   // A rail that leads nowhere, or a firewall on one network: perhaps not on the next.
@@ -160,11 +156,11 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
     connect_watchers(world, watchdog);
     if (world.rank() == 0) {
       const std::string warning = separate_worlds_warning(launch, world.size());
-      if (!warning.empty()) say("warning: " + warning);
+      if (!warning.empty()) say("warning: {}", warning);
     }
     return finish(work(job));
   } catch (const AgreedError& e) {
-    if (world.rank() == 0) say(fmt::format("error: {}", e.what()));
+    if (world.rank() == 0) say("error: {}", e.what());
     return finish(e.code());
   } catch (const std::exception&) {
     job.end(std::current_exception());

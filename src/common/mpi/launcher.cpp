@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 
@@ -248,7 +249,7 @@ void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char*
   std::error_code unknown;
   if (const fs::path self = fs::read_symlink("/proc/self/exe", unknown); !unknown) args[0] = self;
   std::vector<std::string> command = mpirun_command(mpirun, library, nranks, geteuid() == 0, args);
-  fmt::print(stderr, "busbar: no launcher, so starting {} ranks: {}\n", nranks, fmt::join(command, " "));
+  say("no launcher, so starting {} ranks: {}", nranks, fmt::join(command, " "));
   std::fflush(stderr);
 
   setenv(kGuard, "1", 1);

@@ -1,6 +1,7 @@
 #include "common/output/table.h"
 
 #include "common/backends/backend_traits.h"
+#include "common/base/text.h"
 #include "common/output/format.h"
 #include "common/output/iteration_stats.h"
 
@@ -180,7 +181,9 @@ std::string table_footer(const RunInfo& info, const Summary& summary) {
   return text;
 }
 
-bool write_stdout(std::string_view text) {
+bool write_stdout(std::string_view text) { return write_document(without_controls(text, true)); }
+
+bool write_document(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
 }
 

@@ -49,7 +49,10 @@ std::string table_row(const Config& config, const Collective& collective, const 
 /// The lines after the last row.
 std::string table_footer(const RunInfo& info, const Summary& summary);
 
-/// Writes `text` to stdout at once; false when stdout does not take it (disk full, closed).
+/// Writes `text` to stdout at once, without what steers a terminal; false when stdout does not take it (disk full,
+/// closed).
 bool write_stdout(std::string_view text);
+/// The same of a file that goes to stdout, as it is.
+bool write_document(std::string_view text);
 
 }  // namespace busbar

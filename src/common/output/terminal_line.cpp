@@ -1,5 +1,6 @@
 #include "common/output/terminal_line.h"
 
+#include "common/base/text.h"
 #include "common/output/progress.h"
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ TerminalLine::TerminalLine() : enabled_(stderr_is_terminal()) {}
 void TerminalLine::show(const std::string& text) {
   constexpr std::size_t kMaxLine = 119;
   if (!enabled_) return;
-  const std::string line = text.substr(0, kMaxLine);
+  const std::string line = without_controls(text.substr(0, kMaxLine));
   erase();
   fmt::print(stderr, "{}", line);
   std::fflush(stderr);

@@ -17,19 +17,10 @@ namespace {
 constexpr std::size_t kMostLines = 20;  ///< of a block
 constexpr std::size_t kMostList = 100;  ///< characters of a list of ranks
 
-/// Foreign text must not move the cursor or colour the terminal.
-std::string tame(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte == 127) c = '?';
-  }
-  return text;
-}
-
 class Lines {
  public:
   void add(std::size_t indent, const std::string& text) {
-    text_ += fmt::format("busbar: {}{}\n", std::string(indent, ' '), tame(text));
+    text_ += fmt::format("busbar: {}{}\n", std::string(indent, ' '), without_controls(text));
   }
   /// A titled block, cut where it is long; nothing where it is empty.
   void block(std::string_view title, const std::vector<std::string>& lines) {

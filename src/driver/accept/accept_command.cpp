@@ -9,6 +9,7 @@
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
+#include "common/output/table.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/command/subcommand.h"
@@ -197,7 +198,7 @@ int run(const Launch& launch, int argc, char** argv) {
   if (const auto code = help_or_version(launch, arguments.action, accept_help)) return *code;
   if (options.dry_run) {
     const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
-    if (is_root) fmt::print("{}", accept_dry_run(plan, !options.launch.empty()));
+    if (is_root) write_stdout(accept_dry_run(plan, !options.launch.empty()));
     return code_of(ExitCode::good);
   }
   if (launch.launched() && !options.launch.empty()) {

@@ -369,7 +369,7 @@ std::string write_new_file(const std::string& path, std::string_view option, con
   return unknown ? file.path : absolute.string();
 }
 
-void say(const std::string& text) {
+void announce(const std::string& text) {
   if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
@@ -418,11 +418,11 @@ Emitted emitted(Emitted::Kind kind, const std::string& path, std::span<const Com
 void emit_ompi_rules(const std::string& path, std::span<const Comparison> comparisons, std::vector<Emitted>& files) {
   constexpr std::string_view kOption = "--emit-ompi-rules";
   const std::vector<OmpiRule> rules = ompi_rules(comparisons);
-  if (rules.empty()) return say(nothing_gained(kOption, path));
+  if (rules.empty()) return announce(nothing_gained(kOption, path));
   const std::string written = write_new_file(path, kOption, ompi_rules_text(rules));
   const auto forced =
       static_cast<std::size_t>(std::ranges::count_if(rules, [](const OmpiRule& r) { return r.algorithm != 0; }));
-  say(
+  announce(
       fmt::format("#\n# wrote {}: {} for {} ranks\n# use it: mpirun --mca coll_tuned_use_dynamic_rules 1 --mca "
                   "coll_tuned_dynamic_rules_filename {} ...\n",
                   written, counted(forced, "rule"), comparisons.front().nranks, written));
@@ -434,24 +434,25 @@ void emit_tuner(const std::string& path, std::span<const Comparison> comparisons
   const TunerTable table = tuner_rules(comparisons);
   std::string left_out;
   for (const std::string& what : table.left_out) left_out += remark_lines("not in the table: " + what);
-  if (table.rules.empty()) return say(nothing_gained(kOption, path) + left_out);
+  if (table.rules.empty()) return announce(nothing_gained(kOption, path) + left_out);
   const std::string written = write_new_file(path, kOption, tuner_csv(table.rules));
   const auto variables = environment_of_file(Emitted::Kind::tuner, written);
   std::string use;
   for (const auto& [name, value] : variables) use += fmt::format("{}={} ", name, value);
-  say(fmt::format("#\n# wrote {}: {}\n{}# use it: {}mpirun ... (with -x for each where the launcher needs it)\n",
-                  written, counted(table.rules.size(), "line"), left_out, use));
+  announce(fmt::format("#\n# wrote {}: {}\n{}# use it: {}mpirun ... (with -x for each where the launcher needs it)\n",
+                       written, counted(table.rules.size(), "line"), left_out, use));
   files.push_back(emitted(Emitted::Kind::tuner, written, comparisons));
 }
 
 void emit_environment(const std::string& path, std::span<const Comparison> comparisons, std::vector<Emitted>& files) {
   const BestSetting best = best_setting(comparisons);
-  if (path == "-") return say("#\n" + best.text);
+  if (path == "-") return announce("#\n" + best.text);
   const std::string written = write_new_file(path, "--emit-env", best.text);
   if (!best.changes_anything) {
-    return say(fmt::format("#\n# wrote {}: nothing to set, the library's own choice is best\n", written));
+    return announce(fmt::format("#\n# wrote {}: nothing to set, the library's own choice is best\n", written));
   }
-  say(fmt::format("#\n# wrote {}\n# use it: . {} before mpirun (which passes OMPI_MCA_* on; others need -x NAME)\n",
+  announce(
+      fmt::format("#\n# wrote {}\n# use it: . {} before mpirun (which passes OMPI_MCA_* on; others need -x NAME)\n",
                   written, written));
   Emitted result = emitted(Emitted::Kind::environment, written, comparisons);
   result.environment = best.environment;

@@ -163,7 +163,7 @@ ExitCode as_exit_code(int code) {
 /// Foreign text on one line.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest = 300;
-  return without_controls(std::string(text.substr(0, kLongest)));
+  return without_controls(text.substr(0, kLongest));
 }
 
 struct LaunchEnd {

@@ -351,7 +351,7 @@ void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFi
         const auto* other = std::get_if<OtherLine>(&line.fact);
         if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
         share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number,
-                                            without_controls(std::string(other->text.substr(0, kLongestShown)))));
+                                            without_controls(other->text.substr(0, kLongestShown))));
       });
       ras.finish(share.ras);
     }

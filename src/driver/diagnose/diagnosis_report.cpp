@@ -192,7 +192,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += files(diagnosis);
   text += lines("Missing evidence", diagnosis.missing);
   text += lines("Next", diagnosis.next);
-  return without_controls(std::move(text), true);
+  return without_controls(text, true);
 }
 
 const JudgedHang* decisive_hang(const DiagnoseResult& result) {

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
+#include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/job/before_session.h"
@@ -170,7 +171,7 @@ std::vector<NodeReport> merged_files(const std::vector<std::string>& files) {
         nodes.push_back(std::move(node));
         continue;
       }
-      fmt::print(stderr, "busbar: {} is in several reports; the newest counts\n", printable(node.host));
+      say("{} is in several reports; the newest counts", printable(node.host));
       if (node.time_s > nodes[found->second].time_s) nodes[found->second] = std::move(node);
     }
   }
@@ -202,7 +203,7 @@ int run_doctor(int argc, char** argv) {
   if (code != 0 || !needs_ranks) return code;
   const int failed = become_ranks_program(argc, argv);  // comes back only where MPI does not start
   if (launch.rank <= 0) {
-    fmt::print(stderr, "busbar: without MPI: busbar doctor --local -J NODE.json on each node, then --merge *.json\n");
+    say("without MPI: busbar doctor --local -J NODE.json on each node, then --merge *.json");
   }
   return failed;
 }

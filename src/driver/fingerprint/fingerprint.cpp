@@ -13,6 +13,7 @@
 #include "common/mpi/launcher.h"
 #include "common/mpi/session.h"
 #include "common/output/report_file.h"
+#include "common/output/table.h"
 #include "common/record/envelope.h"
 #include "common/record/json_values.h"
 #include "driver/command/subcommand.h"
@@ -296,7 +297,7 @@ int look(const Arguments& a) {
   write_json(json, results);  // so that an interrupt leaves a whole file
   for (const std::uint64_t nbytes : sizes) {
     results.push_back(look_at(fingerprinter, a, case_of(a, nbytes), rules));
-    fmt::print("{}", fingerprint_text(results.back()));
+    write_stdout(fingerprint_text(results.back()));
     std::fflush(stdout);
     write_json(json, results);
   }

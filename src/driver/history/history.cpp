@@ -1,13 +1,13 @@
 #include "driver/history/history.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 namespace busbar {
@@ -277,11 +277,7 @@ bool add_to_history(const std::string& path, const HistoryRun& run) {
     History(path, History::Mode::add).add(run);
     return true;
   } catch (const Error& e) {
-    // Not fmt::print, which throws where stderr is a file on the same full disk.
-    std::fputs(
-        fmt::format("busbar: warning: --history {}; the run is not in the history, its result stands\n", e.what())
-            .c_str(),
-        stderr);
+    say("warning: --history {}; the run is not in the history, its result stands", e.what());
     return false;
   }
 }

@@ -35,14 +35,6 @@ std::string whose(const Cell& c) {
   return text;
 }
 
-/// As printable(), but whole: a command or a reason is worth its length.
-std::string one_line(const std::string& text) {
-  std::string line = valid_utf8(text);
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-  return line;
-}
-
 std::string microseconds(double time_s) { return fit_number(1e6 * time_s, 11); }
 
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
@@ -199,8 +191,9 @@ std::string show_text(const HistoryRun& run) {
   text += fmt::format("# busbar {}, {}\n", printable(run.version), setup(run));
   std::vector<std::string> hosts;
   for (const std::string& host : run.hosts) hosts.push_back(printable(host));
-  text += fmt::format("# hosts: {}\n# command: {}\n", fmt::join(hosts, " "), one_line(run.command));
-  for (const std::string& variable : run.environment) text += fmt::format("# variable: {}\n", one_line(variable));
+  text += fmt::format("# hosts: {}\n# command: {}\n", fmt::join(hosts, " "), without_controls(run.command));
+  for (const std::string& variable : run.environment)
+    text += fmt::format("# variable: {}\n", without_controls(variable));
   if (!run.cells.empty()) {
     text += fmt::format("#\n{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}\n", cell_titles(), "median us", "from", "to",
                         "busbw", "#wrong", "algorithm");
@@ -216,7 +209,7 @@ std::string show_text(const HistoryRun& run) {
   if (!run.criteria.empty()) text += fmt::format("#\n# criteria: {}\n", outcome_counts(run.criteria));
   for (const CriterionResult& c : worst_first(run.criteria)) {
     text += fmt::format("{:>12}  {} {} {}: {}\n", name(c.outcome), name(c.stage), printable(c.scope),
-                        printable(criterion_name(c)), one_line(criterion_words(c)));
+                        printable(criterion_name(c)), without_controls(criterion_words(c)));
   }
   return text;
 }

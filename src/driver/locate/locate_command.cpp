@@ -4,6 +4,7 @@
 #include "common/base/launch_uuid.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/say.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
@@ -195,7 +196,7 @@ class Reports {
     const std::string& asked = info_.config.output_file;
     if (!asked.empty()) {
       json_path_ = create_new_file(asked, "-J").path;
-      if (json_path_ != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, json_path_);
+      if (json_path_ != asked) say("{} exists; writing {}", asked, json_path_);
       write_json(begun, std::nullopt);
     }
     files_.open(output_, result, "locate");
@@ -205,7 +206,7 @@ class Reports {
     if (stderr_is_terminal()) {
       line_.show(text);
     } else {
-      fmt::print(stderr, "busbar: {}\n", text);
+      say("{}", text);
     }
   }
 
@@ -228,7 +229,7 @@ class Reports {
   bool write_json(const LocateRun& run, std::optional<ExitCode> code) {
     if (json_path_.empty()) return true;
     const int error = replace_file(json_path_, locate_json(info_, run, code));
-    if (error != 0) fmt::print(stderr, "{}", write_warning(json_path_, error));
+    if (error != 0) write_stderr(write_warning(json_path_, error));
     return error == 0;
   }
 
@@ -268,7 +269,7 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
   if (config.dry_run) {
     const LocateUnits units = agree_on_units(world, run.options.unit);
     if (run.options.search.rails < 0) run.options.search.rails = units.rails();
-    if (job.is_root()) fmt::print("{}", dry_run_text(run, units));
+    if (job.is_root()) write_stdout(dry_run_text(run, units));
     return ExitCode::good;
   }
   Reports reports(info, arguments.output);

@@ -1,5 +1,7 @@
 #include "driver/report/html_text.h"
 
+#include "common/base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,34 +11,6 @@
 
 namespace busbar {
 namespace {
-
-struct Character {
-  char32_t code = 0xFFFD;
-  std::size_t nbytes = 1;  ///< that it takes in the text
-};
-
-/// The first character of the text (RFC 3629); what is none is one replaced byte.
-Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t nbytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < nbytes) return {};
-  char32_t code = lead & (0xFFU >> (nbytes + 1));
-  for (std::size_t i = 1; i < nbytes; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80) return {};
-    code = (code << 6U) | (byte(i) & 0x3FU);
-  }
-  const char32_t least = nbytes == 4 ? 0x10000 : nbytes == 3 ? 0x800 : 0x80;
-  if (code < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {};
-  return {code, nbytes};
-}
-
-/// Characters that make a reader see another text than is there.
-bool misleading(char32_t code) {
-  return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7F && code < 0xA0) ||
-         (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F;
-}
 
 /// Longer cells may be broken into lines.
 constexpr std::size_t kShortCell = 22;
@@ -93,7 +67,7 @@ std::string html_text(std::string_view text, std::size_t most) {
         result += "&#39;";
         break;
       default:
-        if (c.code == 0xFFFD || misleading(c.code))
+        if (c.code == kNoCharacter || (is_misleading(c.code) && c.code != '\n' && c.code != '\t'))
           result += "\uFFFD";
         else
           result += text.substr(i, c.nbytes);

@@ -72,10 +72,10 @@ ReportOptions read_options(int argc, char** argv) {
 
 void write_report(const std::string& path, const std::string& text) {
   if (path == "-") {
-    if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
+    if (!write_document(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
     return;
   }
-  fmt::print("wrote {}\n", write_new_file(path, "--output", text));
+  write_stdout(fmt::format("wrote {}\n", write_new_file(path, "--output", text)));
 }
 
 int report(int argc, char** argv, bool is_root) {

@@ -1,6 +1,7 @@
 #include "driver/verdict/output_options.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/output/report_file.h"
 #include "driver/history/history.h"
@@ -8,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -35,7 +35,7 @@ constexpr std::size_t kRoom = 256 * 1024;
 /// Creates the file or throws; says where it is, if not where it was asked for.
 OutputFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {
   OutputFile file{create_new_file(asked, option).path, option, std::move(text)};
-  if (file.path != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, file.path);
+  if (file.path != asked) say("{} exists; writing {}", asked, file.path);
   int error = replace_file(file.path, std::string(kRoom, ' '));
   if (error == 0) error = replace_file(file.path, file.text(begun));
   if (error == 0) return file;
@@ -111,8 +111,7 @@ bool OutputFiles::write(const AcceptResult& result) {
   bool good = true;
   const auto complain = [&](const std::string& option, const std::string& path, const std::string& why) {
     good = false;
-    // Not fmt::print, which throws where stderr is a file on the same full disk.
-    std::fputs(fmt::format("busbar: warning: {} {}: {}; the verdict stands\n", option, path, why).c_str(), stderr);
+    say("warning: {} {}: {}; the verdict stands", option, path, why);
   };
   for (const OutputFile& file : open_->files) {
     const int error = replace_file(file.path, file.text(result));

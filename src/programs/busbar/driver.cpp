@@ -1,6 +1,7 @@
 #include "programs/busbar/driver.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/mpi/launcher.h"
@@ -47,9 +48,9 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
   std::vector<std::string> names;
   for (const Subcommand& s : subcommands) names.emplace_back(s.name);
   const std::string nearest = nearest_choice(word, names);
-  fmt::print(stderr, "busbar: error: {}{}\n\n{}",
-             word.empty() ? "which subcommand?" : fmt::format("unknown subcommand {}", in_quotes(word)),
-             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest), driver_help());
+  say("error: {}{}", word.empty() ? "which subcommand?" : fmt::format("unknown subcommand {}", in_quotes(word)),
+      nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  write_stderr("\n" + driver_help());
   return code_of(ExitCode::bad_config);
 }
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace busbar {
+
+/// Every message of ours: foreign text in it steers no terminal. Does not throw where stderr is a file on a full disk.
+void write_stderr(std::string_view text);
+
+/// "busbar: ...\n" on stderr.
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  write_stderr("busbar: " + fmt::format(format, std::forward<Args>(args)...) + "\n");
+}
+
+}  // namespace busbar
