@@ -1,14 +1,10 @@
 #include "common/output/csv_report.h"
 
-#include "common/base/error.h"
 #include "common/output/format.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 namespace busbar {
@@ -66,25 +62,6 @@ std::string csv_lines(const Config& config, const Collective& collective, const 
         csv_field(row.timestamp), csv_field(row.note), stat_fields(half->stats), algorithm_fields(row.algorithm));
   }
   return text;
-}
-
-CsvFile::CsvFile(const std::string& path) : file_(create_new_file(path, "--csv")) {
-  if (write(csv_header())) return;
-  const int error = errno;
-  ::unlink(file_.path.c_str());
-  throw Error(ExitCode::bad_config,
-              fmt::format("--csv {}: cannot write '{}': {}", path, file_.path, std::strerror(error)));
-}
-
-bool CsvFile::write(const std::string& text) {
-  std::FILE* stream = file_.stream.get();
-  return std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0;
-}
-
-void CsvFile::add(const Config& config, const Collective& collective, const Row& row) {
-  if (write(csv_lines(config, collective, row)) || warned_) return;
-  warned_ = true;
-  std::fputs(write_warning(file_.path, errno).c_str(), stderr);
 }
 
 }  // namespace busbar

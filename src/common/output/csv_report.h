@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/measure/result.h"
-#include "common/output/report_file.h"
+#include "common/output/appended_file.h"
 
 #include <optional>
 #include <string>
@@ -22,23 +22,14 @@ std::string csv_field(std::string_view text);
 /// Seconds as microseconds, to the picosecond: the digits behind are noise of the conversion. Empty for none.
 std::string csv_microseconds(std::optional<double> time_s);
 
-/// A CSV file that has every finished row. Rank 0 only. A disk that fills up is reported once on stderr, and the run
-/// goes on.
-class CsvFile {
+/// A CSV file that has every finished row.
+class CsvFile : public AppendedFile {
  public:
-  /// Creates the file (or `path.0`, ...) with its header. Throws Error(bad_config) if that is not possible.
-  explicit CsvFile(const std::string& path);
+  explicit CsvFile(const std::string& path) : AppendedFile(path, "--csv", csv_header()) {}
 
-  void add(const Config& config, const Collective& collective, const Row& row);
-
-  /// The file that was created.
-  const std::string& path() const { return file_.path; }
-
- private:
-  bool write(const std::string& text);
-
-  NewFile file_;
-  bool warned_ = false;
+  void add(const Config& config, const Collective& collective, const Row& row) {
+    append(csv_lines(config, collective, row));
+  }
 };
 
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #include "common/output/json_file.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/output/report_file.h"
 
 #include <fmt/format.h>
@@ -78,7 +79,7 @@ int JsonFile::rewrite() {
 void JsonFile::note(int error) {
   if (error == 0 || warned_) return;
   warned_ = true;
-  std::fputs(write_warning(path_, error).c_str(), stderr);
+  write_stderr(write_warning(path_, error));
 }
 
 }  // namespace busbar

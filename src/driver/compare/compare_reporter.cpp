@@ -1,5 +1,6 @@
 #include "driver/compare/compare_reporter.h"
 
+#include "common/base/say.h"
 #include "common/output/csv_report.h"
 #include "common/output/format.h"
 #include "common/output/json_report.h"
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
 #include <cstdio>
 
 namespace busbar {
@@ -207,7 +207,7 @@ CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta
 void CompareReporter::begin(const std::string& header) {
   if (!is_root_) return;
   const auto tell_other_name = [](const std::string& asked, const std::string& got) {
-    if (got != asked) fmt::print(stderr, "busbar: {} exists; writing {}\n", asked, got);
+    if (got != asked) say("{} exists; writing {}", asked, got);
   };
   const Config& config = info_.config;
   if (!config.history.empty()) {
@@ -222,9 +222,8 @@ void CompareReporter::begin(const std::string& header) {
     write_json(std::nullopt);
   }
   if (!config.csv.empty()) {
-    csv_ = create_new_file(config.csv, "--csv");
-    tell_other_name(config.csv, csv_->path);
-    write_csv(compare_csv_header());
+    csv_.emplace(config.csv, "--csv", compare_csv_header());
+    tell_other_name(config.csv, csv_->path());
   }
   to_stdout(header.empty() ? compare_header(info_, delta_) : header);
 }
@@ -237,7 +236,7 @@ void CompareReporter::add(const Comparison& comparison) {
   comparisons_.push_back(comparison);
   if (!is_root_) return;
   line_.erase();
-  write_csv(compare_csv_lines(comparison));  // files first, as Reporter::row
+  if (csv_) csv_->append(compare_csv_lines(comparison));  // files first, as Reporter::row
   write_json(std::nullopt);
   to_stdout(comparison_text(comparison));
 }
@@ -256,24 +255,14 @@ void CompareReporter::end(ExitCode code) {
 void CompareReporter::to_stdout(const std::string& text) {
   if (write_stdout(text) || !table_complete_) return;
   table_complete_ = false;
-  fmt::print(stderr, "busbar: warning: stdout takes no more output; the table is incomplete, JSON and CSV go on\n");
+  say("warning: stdout takes no more output; the table is incomplete, JSON and CSV go on");
 }
 
 void CompareReporter::write_json(std::optional<ExitCode> code) {
   if (json_path_.empty()) return;
   const int error = replace_file(json_path_, comparisons_json(info_, delta_, comparisons_, code));
-  if (error == 0 || warned_) return;
-  warned_ = true;
-  fmt::print(stderr, "{}", write_warning(json_path_, error));
-}
-
-void CompareReporter::write_csv(const std::string& text) {
-  if (!csv_) return;
-  std::FILE* const stream = csv_->stream.get();
-  if (std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0) return;
-  if (warned_) return;
-  warned_ = true;
-  fmt::print(stderr, "{}", write_warning(csv_->path, errno));
+  if (error != 0 && json_complete_) write_stderr(write_warning(json_path_, error));
+  json_complete_ = error == 0;
 }
 
 }  // namespace busbar

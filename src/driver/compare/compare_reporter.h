@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/measure/result.h"
+#include "common/output/appended_file.h"
 #include "common/output/report_file.h"
 #include "common/output/terminal_line.h"
 #include "common/record/history_run.h"
@@ -49,7 +50,6 @@ class CompareReporter {
  private:
   void to_stdout(const std::string& text);
   void write_json(std::optional<ExitCode> code);
-  void write_csv(const std::string& text);
 
   bool is_root_;
   const RunInfo& info_;
@@ -57,10 +57,10 @@ class CompareReporter {
   TerminalLine line_;
   std::vector<Comparison> comparisons_;
   std::string json_path_;  // empty: none
-  std::optional<NewFile> csv_;
+  std::optional<AppendedFile> csv_;
   std::optional<HistoryRun> history_;  // --history
   bool table_complete_ = true;
-  bool warned_ = false;
+  bool json_complete_ = true;
 };
 
 /// Adds a comparison's cells, a variant each: `scope` is its label.
