@@ -215,7 +215,7 @@ class ByLaunches(Accept):
             said = running.communicate()[1]
         self.assertEqual(running.returncode, -number, said)
         before = done_so_far(results)
-        self.assertRegex(said, rf"busbar: interrupted \({name}\): {len(before)} of \d+ steps are in {results}; --resume")
+        self.assertRegex(said, rf"busbar: interrupted \({name}\): kept {len(before)} of \d+ steps in {results}; --resume")
         self.assertTrue(before, said)
         self.assertLess(len(before), 3, "it was over before the signal")
         for file, word in ((f"{name}.html", "</html>"), (f"{name}.xml", "</testsuites>")):

@@ -133,6 +133,13 @@ TEST_CASE("SIGTERM while a child runs kills it, unwinds us and ends us by SIGTER
   close(ends[0]);
 }
 
+TEST_CASE("A signal that nohup made us ignore interrupts nothing", "[child][cluster]") {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  ChildOptions options;
+  CHECK(shell("kill -HUP $PPID; exit 3", options).exit_code == 3);
+  std::signal(SIGHUP, before);
+}
+
 TEST_CASE("A rank's launch is not told that it is a rank", "[child][cluster]") {
   const std::vector<const char*> ours{"PATH=/bin",
                                       "OMPI_COMM_WORLD_RANK=1",

@@ -4,8 +4,6 @@
 #include "common/base/say.h"
 #include "common/mpi/child.h"
 
-#include <cstring>
-
 namespace busbar {
 int run_before_session(const Launch& launch, const std::function<int()>& work) {
   // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
@@ -31,7 +29,7 @@ int run_with_children(const Launch& launch, const std::function<int()>& work) {
       return work();
     } catch (const Interrupted& e) {
       interrupted = e.signal();
-      say("interrupted (SIG{}): {}", sigabbrev_np(e.signal()), e.what());
+      write_stderr(interrupted_line(e.signal(), e.what()));
       return 0;
     }
   });

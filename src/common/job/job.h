@@ -77,6 +77,11 @@ class Job {
   /// aborted before the exception passes.
   void guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work);
 
+  /// For what writes results: what of them is kept, should the job be interrupted.
+  std::function<void(std::string)> tell_kept() const {
+    return [this](std::string what) { watchdog_.set_kept(std::move(what)); };
+  }
+
   /// The exit code of all: process 0 alone writes, and where its output is not complete, a good code is none.
   /// Nothing that could hang is under way afterwards. Collective.
   ExitCode agreed_code(ExitCode code, bool complete) const;

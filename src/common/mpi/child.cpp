@@ -58,13 +58,6 @@ Pipe make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-sigset_t interrupts() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, s);
-  return set;
-}
-
 /// Turns the signals that would end us into readable events while it lives; no handler, so no global.
 class ReadableInterrupts {
  public:
@@ -180,6 +173,21 @@ Time after(double seconds) {
 }
 
 }  // namespace
+
+std::string interrupted_line(int signal, const std::string& kept) {
+  return fmt::format("busbar: interrupted (SIG{}): {}\n", sigabbrev_np(signal), kept);
+}
+
+// A blocked signal comes although it is ignored: whoever waits for it must leave it out.
+sigset_t interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction how {};
+    if (sigaction(s, nullptr, &how) != 0 || how.sa_handler != SIG_IGN) sigaddset(&set, s);
+  }
+  return set;
+}
 
 InterruptsHeld::InterruptsHeld() {
   const sigset_t set = interrupts();

@@ -32,17 +32,25 @@ struct ChildResult {
   bool good() const { return exit_code == 0 && !timed_out; }
 };
 
+inline constexpr const char* kNothingKept = "nothing was kept; start again";
+
 /// SIGINT, SIGTERM or SIGHUP reached us while a child ran; the child is dead. Let it unwind, so that temporary files
 /// go, then end with end_by_signal(). what(): what of the work is on disk and how to go on.
 class Interrupted : public std::runtime_error {
  public:
-  explicit Interrupted(int signal, const std::string& kept = "nothing was kept")
+  explicit Interrupted(int signal, const std::string& kept = kNothingKept)
       : std::runtime_error(kept), signal_(signal) {}
   int signal() const { return signal_; }
 
  private:
   int signal_;
 };
+
+/// "busbar: interrupted (SIGTERM): KEPT\n", the one wording of all commands.
+std::string interrupted_line(int signal, const std::string& kept);
+
+/// SIGINT, SIGTERM and SIGHUP, without those that this process ignores: what nohup, or a shell's `&`, asked for holds.
+sigset_t interrupts();
 
 /// While it lives SIGINT, SIGTERM and SIGHUP wait for the next run_child, or for its end: nothing between two children
 /// is left half done. Only for the main thread.

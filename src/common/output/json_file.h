@@ -27,6 +27,8 @@ class JsonFile {
 
   /// The file that was created.
   const std::string& path() const { return path_; }
+  /// Whether every row is in the file.
+  bool complete() const { return !pending_; }
 
  private:
   int write_rows();

@@ -1,6 +1,8 @@
 #include "common/output/report_file.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
+#include "common/base/text.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -94,7 +96,7 @@ int replace_file_durably(const std::string& path, std::string_view text) { retur
 
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
   const std::string name = create_new_file(path, option).path;
-  if (name != path) fmt::print(stderr, "busbar: {} exists; writing {}\n", path, name);
+  if (name != path) say("{} exists; writing {}", path, name);
   const int error = replace_file(name, text);
   if (error == 0) return name;
   ::unlink(name.c_str());
@@ -118,6 +120,11 @@ int try_writing_beside(const std::string& path, std::string_view text) {
   const int error = write_beside(path, text, fresh);
   if (error == 0) ::unlink(fresh.c_str());
   return error;
+}
+
+std::string kept_text(std::string_view what, const std::vector<std::string>& files) {
+  if (files.empty()) return fmt::format("{} shown, none kept: -J FILE or --csv FILE keeps them", what);
+  return fmt::format("kept {} in {}", what, joined_words(files, ", "));
 }
 
 std::string write_warning(const std::string& path, int error) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace busbar {
 
@@ -39,6 +41,13 @@ int replace_shared_file(const std::string& path, std::string_view text);
 
 /// Whether `text` could be written where `path` is, which stays as it is: 0 or errno.
 int try_writing_beside(const std::string& path, std::string_view text);
+
+/// Is told what of a run is in files, whenever that changes: for who interrupts it.
+using TellKept = std::function<void(std::string)>;
+
+/// "kept 14 of 30 rows in r.json, r.csv". `what`: "14 of 30 rows".
+std::string kept_text(std::string_view what, const std::vector<std::string>& files);
+inline constexpr std::string_view kStartAgain = "; start again for the others";
 
 /// What a person reads when a result file cannot be written any more.
 std::string write_warning(const std::string& path, int error);

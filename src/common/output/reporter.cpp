@@ -1,6 +1,8 @@
 #include "common/output/reporter.h"
 
 #include "common/backends/backend_traits.h"
+#include "common/base/say.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
@@ -8,21 +10,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
+#include <utility>
 
 namespace busbar {
 namespace {
 
-void to_stderr(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
-}
-
 /// An earlier result stays: where this one went instead.
 template <class File>
 void say_where(const File& file, const std::string& asked) {
-  if (file && file->path() != asked) to_stderr(fmt::format("busbar: {} exists; writing {}\n", asked, file->path()));
+  if (file && file->path() != asked) say("{} exists; writing {}", asked, file->path());
 }
 
 /// Each reason once, with what it concerns: `-d all -o all` would otherwise repeat it for every dtype and root.
@@ -39,8 +38,8 @@ std::string skip_text(const Plan& plan) {
 
 }  // namespace
 
-Reporter::Reporter(bool is_root, const RunInfo& info, const Plan& plan)
-    : is_root_(is_root), info_(info), plan_(plan), notes_(info.config, plan) {}
+Reporter::Reporter(bool is_root, const RunInfo& info, const Plan& plan, TellKept tell_kept)
+    : is_root_(is_root), info_(info), plan_(plan), tell_kept_(std::move(tell_kept)), notes_(info.config, plan) {}
 
 void Reporter::begin() {
   if (!is_root_) return;
@@ -56,17 +55,33 @@ void Reporter::begin() {
   say_where(csv_, config.csv);
   say_where(samples_, config.samples_file);
   progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
-  to_stderr(skip_text(plan_));
+  write_stderr(skip_text(plan_));
   if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) {
-    to_stderr(fmt::format("busbar: {}\n", *warning));
+    say("{}", *warning);
   }
+  tell_kept();
   to_table(table_header(info_));
+}
+
+void Reporter::tell_kept() {
+  if (!tell_kept_) return;
+  std::vector<std::string> files;
+  const auto add = [&](const auto& file) {
+    if (file && file->complete()) files.push_back(file->path());
+  };
+  add(json_);
+  add(csv_);
+  add(samples_);
+  const std::size_t all = plan_.cases.size() * static_cast<std::size_t>(std::max(0, info_.config.run_cycles));
+  // -N 0 has no others.
+  tell_kept_(all > 0 ? kept_text(fmt::format("{} of {}", rows_, counted(all, "row")), files).append(kStartAgain)
+                     : kept_text(counted(rows_, "row"), files));
 }
 
 void Reporter::to_table(const std::string& text) {
   if (write_stdout(text) || !table_complete_) return;
   table_complete_ = false;
-  to_stderr("busbar: warning: stdout takes no more output; the table is incomplete, JSON and CSV go on\n");
+  say("warning: stdout takes no more output; the table is incomplete, JSON and CSV go on");
 }
 
 void Reporter::begin_row(const Case& row_case) {
@@ -80,8 +95,10 @@ void Reporter::row(const Row& row) {
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
   if (json_) json_->add(row);
   if (samples_) samples_->flush();
+  ++rows_;
+  tell_kept();
   to_table(table_row(info_.config, *plan_.collective, row));
-  if (!row.wrong.empty()) to_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
+  if (!row.wrong.empty()) write_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
   if (history_) add_row(*history_, info_.config, *plan_.collective, row);
   notes_.add(row);
   progress_->end_row(row.row_case);

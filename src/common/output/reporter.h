@@ -19,7 +19,8 @@ namespace busbar {
 /// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
 class Reporter {
  public:
-  Reporter(bool is_root, const RunInfo& info, const Plan& plan);
+  /// `tell_kept` may be empty.
+  Reporter(bool is_root, const RunInfo& info, const Plan& plan, TellKept tell_kept);
 
   /// Opens the files and prints what comes before the first row. Throws Error(bad_config) if a file cannot be created.
   void begin();
@@ -41,11 +42,14 @@ class Reporter {
 
  private:
   void to_table(const std::string& text);
+  void tell_kept();
 
   bool is_root_;
   bool table_complete_ = true;
   const RunInfo& info_;
   const Plan& plan_;
+  TellKept tell_kept_;
+  std::size_t rows_ = 0;
   std::unique_ptr<JsonFile> json_;
   std::unique_ptr<CsvFile> csv_;
   std::unique_ptr<SamplesFile> samples_;

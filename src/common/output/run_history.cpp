@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/program_beside.h"
+#include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/mpi/child.h"
 #include "common/output/format.h"
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -73,8 +75,9 @@ void run_history_command(std::vector<std::string> words, const std::string& path
     throw Error(ExitCode::not_possible,
                 fmt::format("--history needs the program {}, which is neither beside this one nor in PATH", argv[0]));
   } catch (const Interrupted& e) {
-    std::raise(e.signal());  // to whoever handles it in this job
-    throw;
+    // To whoever handles it in this job, which ends the process.
+    ::kill(::getpid(), e.signal());
+    for (;;) ::pause();
   }
   if (child.good()) return;
   const ExitCode code = child.exit_code > 0 ? static_cast<ExitCode>(child.exit_code) : ExitCode::internal;
@@ -132,9 +135,7 @@ void add_to_history_by_busbar(const std::string& path, const HistoryRun& run) {
     }
     run_history_command({"add", file}, path);
   } catch (const std::exception& e) {
-    // Not fmt::print, which throws where stderr is a file on the same full disk.
-    std::fputs(fmt::format("busbar: warning: {}; the run is not in the history, its result stands\n", e.what()).c_str(),
-               stderr);
+    say("warning: {}; the run is not in the history, its result stands", e.what());
   }
   if (descriptor >= 0) std::remove(file.c_str());
 }

@@ -242,6 +242,11 @@ void Watchdog::failing() {
   }
 }
 
+void Watchdog::set_kept(std::string what) {
+  const std::lock_guard lock(impl_->kept_mutex);
+  impl_->kept = std::move(what);
+}
+
 void Watchdog::Impl::postpone(double seconds) {
   next_look = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }

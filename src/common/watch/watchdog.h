@@ -18,7 +18,8 @@ namespace busbar {
 /// CUDA, beats, serves other processes' watchers and sees to the limits; where a step's limit passes without any
 /// progress, the lowest living rank of the lowest living host collects what all hosts know, prints one report, writes
 /// it as JSON and ends all processes with exit code 4. A job that still moves is reported as slow once, and ended only
-/// at slow_limit_s. On SIGTERM the report comes at once if a rank is dead or stopped.
+/// at slow_limit_s. On SIGTERM, SIGINT or SIGHUP the report comes at once if a rank is dead or stopped, and one line
+/// says what of the work is kept.
 class Watchdog {
  public:
   /// A finding as JSON text (common/watch/hang_json.h, which the watchdog does not know).
@@ -72,6 +73,9 @@ class Watchdog {
   /// Nothing is under way but what process 0 writes: the others, who are at their next step by then, wait for it for
   /// minutes, as in Phase::output.
   void rest();
+
+  /// What of the work is on disk and how to go on, for who interrupts the job; empty: the result is told.
+  void set_kept(std::string what);
 
   /// This process is about to end the job because of an error of its own: nobody needs to ask why it is gone.
   void failing();

@@ -1,4 +1,5 @@
 #include "common/machine/answer_within.h"
+#include "common/mpi/child.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/hang_file.h"
@@ -329,7 +330,7 @@ void Watchdog::Impl::wait_for_signal() {
   } else {
     current_record()->end(Ending::signalled);
   }
-  terminated();
+  terminated(number);
   const std::shared_ptr<FlightRecord> own = current_record();
   const bool forgotten = forget || is_at_its_end(own->state());
   own->end(Ending::signalled);
@@ -346,11 +347,15 @@ void Watchdog::Impl::wait_for_signal() {
 }
 
 /// A launcher that ends the job gives about a second before SIGKILL.
-void Watchdog::Impl::terminated() {
+void Watchdog::Impl::terminated(int signal) {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
   const FlightState me = current_record()->state();
-  if ((is_at_its_end(me) && me.step_age_s < kQuiet) || was_tidied_up(*current_record())) return;
+  const bool is_told = [this] {
+    const std::lock_guard lock(kept_mutex);
+    return kept.empty();
+  }();
+  if ((is_told && is_at_its_end(me) && me.step_age_s < kQuiet) || was_tidied_up(*current_record())) return;
   // Over its limit: by a host that has somebody to name, which these do not know.
   const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
   if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
@@ -380,17 +385,21 @@ void Watchdog::Impl::terminated() {
   }
   // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
+  // And never let go: no row is shown any more that the line does not count.
+  kept_mutex.lock();
+  if (!is_told && kept.empty()) return;  // it has come to its end meanwhile
+  const std::string line = interrupted_line(signal, kept.empty() ? kNothingKept : kept);
   // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
   if (!is_plain) {
     report(now, evidence, finding, speaks_for_job(now, evidence) || now.unmet.empty(), kTold);
+    if (!kept.empty()) say_within(1, line);
     return;
   }
-  const std::string text = hang_report(evidence, finding);
   // Nothing is left to explain, and no record may look as if there were: a launcher kills soon who has not tidied up.
   forget = true;
   remove_records(now, true);
   // The first host says it for those, too, that nobody could meet.
-  if (now.unmet.empty() || now.host_index() == 0) say_within(1, text.substr(0, text.find('\n') + 1));
+  if (now.unmet.empty() || now.host_index() == 0) say_within(1, line);
   tell_others(now, kForget);
 }
 

@@ -49,7 +49,7 @@ struct Watchdog::Impl {
 
   // The end.
   void wait_for_signal();
-  void terminated();
+  void terminated(int signal);
   [[noreturn]] void leave();
 
   PeerAddress listen_at(const std::string& ip);
@@ -71,6 +71,9 @@ struct Watchdog::Impl {
   JobView job;
   std::list<Backend*> backends;
   std::vector<RasEvidence> ras;
+
+  std::mutex kept_mutex;  ///< over what is kept of the work, should it be interrupted
+  std::string kept;
 
   HostObserver observer;
   RasObserver ras_observer;

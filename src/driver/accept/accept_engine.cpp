@@ -3,9 +3,11 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
+#include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/mpi/child.h"
 #include "common/output/report_file.h"
+#include "common/output/table.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
 #include "common/record/envelope.h"
@@ -36,9 +38,7 @@
 namespace busbar {
 namespace {
 
-void warn(const std::string& path, int error) {
-  fmt::print(stderr, "busbar: warning: {}\n", write_warning(path, error));
-}
+void warn(const std::string& path, int error) { write_stderr(write_warning(path, error)); }
 
 /// 0, 7 or 8; a warning is 7 with --strict.
 ExitCode exit_code_of(Outcome outcome, bool strict) {
@@ -118,7 +118,7 @@ class AcceptStore {
     if (!resumed_) return std::nullopt;
     const std::string text = read_file(path_, "the results to go on with");
     if (text.empty()) {
-      fmt::print(stderr, "busbar: {} is empty: its run ended before its first result, so all is measured\n", path_);
+      say("{} is empty: its run ended before its first result, so all is measured", path_);
       return std::nullopt;
     }
     AcceptResult result = read_accept_json(text, path_);
@@ -140,12 +140,16 @@ class AcceptStore {
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result) {
     const int error = replace_file_durably(path_, accept_json(result));
-    if (error == 0 || warned_) return;
+    saved_ = error == 0;
+    if (saved_ || warned_) return;
     warned_ = true;
     warn(path_, error);
   }
 
-  /// The same, but at most a twentieth of the time: hours of repetitions make a file that takes seconds to write.
+  bool is_saved() const { return saved_; }
+
+  /// The same as save(), but at most a twentieth of the time: hours of repetitions make a file that takes seconds to
+  /// write.
   void save_at_times(const AcceptResult& result) {
     constexpr int kTimes = 20;
     const auto begin = std::chrono::steady_clock::now();
@@ -165,6 +169,7 @@ class AcceptStore {
   std::string path_;
   bool resumed_;
   std::optional<ResultsLock> lock_;
+  bool saved_ = true;
   bool warned_ = false;
   std::chrono::steady_clock::time_point next_save_{};
 };
@@ -204,8 +209,7 @@ class AcceptEnd {
 
   /// Prints the verdict, writes the files, and says which exit code they make.
   ExitCode finish(const AcceptResult& result, const std::string& results_file) {
-    fmt::print("{}", accept_text(result));
-    complete_ = std::fflush(stdout) == 0;
+    complete_ = write_stdout(accept_text(result));
     write_report(result);
     complete_ = files_.write(result) && complete_;
     const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
@@ -215,10 +219,9 @@ class AcceptEnd {
       complete_ = complete_ && error == 0;
     } else if (!baseline_file_.empty()) {
       std::remove(baseline_file_.c_str());
-      fmt::print(stderr, "busbar: no baseline is saved from a run that ended {}\n", name(result.outcome));
+      say("no baseline is saved from a run that ended {}", name(result.outcome));
     }
-    fmt::print(stderr, "busbar: results: {}{}{}\n", results_file,
-               report_file_.empty() ? "" : ", report: ", report_file_);
+    say("results: {}{}{}", results_file, report_file_.empty() ? "" : ", report: ", report_file_);
     const ExitCode code = exit_code_of(result.outcome, options_.strict);
     return complete_ || code != ExitCode::good ? code : ExitCode::internal;
   }
@@ -293,8 +296,8 @@ class Acceptance {
   /// 0: no bound.
   double left_s() const { return limit_s_ > 0 ? runner_.agree(std::max(0.1, limit_s_ - elapsed_s())) : 0; }
 
-  void say(const std::string& text) const {
-    if (store_) fmt::print(stderr, "busbar: {}\n", text);
+  void tell(const std::string& text) const {
+    if (store_) say("{}", text);
   }
 
   /// Writes what was measured until an interrupt, which reaches only a process that launches. Says what that is.
@@ -303,7 +306,11 @@ class Acceptance {
     store_->save(result_);
     end_->judge(result_);
     end_->write_report(result_);
-    return fmt::format("{} of {} steps are in {}; --resume {} goes on", result_.done.size(),
+    return kept();
+  }
+
+  std::string kept() const {
+    return fmt::format("kept {} of {} steps in {}; --resume {} goes on", result_.done.size(),
                        steps_of(result_.plan).size(), store_->path(), store_->path());
   }
 
@@ -317,7 +324,8 @@ class Acceptance {
       earlier_s_ = result_.elapsed_s;
       runner_.begin(result_, store_->path(), resumed);
       store_->begin(result_);
-      say(fmt::format("results: {0} (--resume {0} goes on after an interruption)", store_->path()));
+      runner_.keep(kept());
+      tell(fmt::format("results: {0} (--resume {0} goes on after an interruption)", store_->path()));
     });
   }
 
@@ -351,6 +359,7 @@ class Acceptance {
       } else {
         store_->save_at_times(result_);
       }
+      if (end_ && store_->is_saved()) runner_.keep(kept());
     }
     return pending;
   }
@@ -382,7 +391,7 @@ class Acceptance {
       look = result_.outcome == Outcome::fail && result_.plan.locate_on_fail && !result_.located;
     });
     if (agree(look) && runner_.can_locate(result_)) {
-      say("a criterion failed: looking for the culprit");
+      tell("a criterion failed: looking for the culprit");
       // However much of max-time is left: without it nobody knows what to replace.
       runner_.locate(result_);
       runner_.on_root([&] { end_->judge(result_); });

@@ -28,6 +28,9 @@ class StepRunner {
   /// What is under way from now on, for the message of a failure and for the watchdog.
   virtual void enter(const std::string& /*step*/) {}
 
+  /// What of the work is on disk from now on, for who interrupts it. On the process that writes.
+  virtual void keep(std::string /*what*/) {}
+
   /// Says what runs and where; finds all that can be wrong before anything is measured.
   virtual void open(AcceptResult& /*result*/) {}
   /// On the process that writes alone, once its files are open: what an interrupted run left beside `results_file`.

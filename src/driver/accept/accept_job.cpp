@@ -2,6 +2,7 @@
 #include "common/backends/open_backend.h"
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
+#include "common/base/say.h"
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/core_time.h"
@@ -29,7 +30,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
@@ -309,6 +309,8 @@ class RankSteps : public StepRunner {
   void on_root(const std::function<void()>& work) const override { on_process0(world_, work); }
   void enter(const std::string& step) override { job_.begin(Phase::finishing, step); }
 
+  void keep(std::string what) override { job_.watchdog().set_kept(std::move(what)); }
+
   void open(AcceptResult& result) override {
     if (!job_.oversubscribed().empty()) result.remarks.push_back(job_.oversubscribed());
     Config config = result.plan.cells.empty() ? Config{} : result.plan.cells.front().config;
@@ -382,7 +384,7 @@ class RankSteps : public StepRunner {
   }
 
   void tell(const std::string& text) const {
-    if (job_.is_root() && !is_part()) fmt::print(stderr, "busbar: {}\n", text);
+    if (job_.is_root() && !is_part()) say("{}", text);
   }
 
   const AcceptOptions& options_;
@@ -424,6 +426,7 @@ ExitCode run_accept_job(std::span<char*> args, const AcceptOptions& options, Job
   if (!options.part.empty()) return run_acceptance_part(args, options, std::move(plan), ranks);
   const ExitCode code = run_acceptance(args, options, std::move(plan), ranks);
   job.watchdog().rest();
+  job.watchdog().set_kept({});
   return code;
 }
 

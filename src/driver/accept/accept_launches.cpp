@@ -2,6 +2,7 @@
 #include "common/base/lists.h"
 #include "common/base/program_beside.h"
 #include "common/base/read_file.h"
+#include "common/base/say.h"
 #include "common/base/units.h"
 #include "common/mpi/child.h"
 #include "common/output/report_file.h"
@@ -20,7 +21,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -260,8 +260,6 @@ double launch_timeout_s(const AcceptPlan& plan, double measuring_s) {
   return plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + 5 * measuring_s;
 }
 
-void say(const std::string& text) { fmt::print(stderr, "busbar: {}\n", text); }
-
 /// Steps by launches that one process starts, which decides and writes alone.
 class LaunchedSteps : public StepRunner {
  public:
@@ -324,9 +322,9 @@ class LaunchedSteps : public StepRunner {
 
   /// Whether the next launches are without the hosts that the failure blames.
   bool leave_out(AcceptResult& result, const StageFailure& failure) {
-    say(fmt::format("{}: {}", failure.verdict, failure.text));
+    say("{}: {}", failure.verdict, failure.text);
     if (!launcher_->exclude(failure.hosts)) return false;
-    say(fmt::format("going on without {}", fmt::join(failure.hosts, ", ")));
+    say("going on without {}", fmt::join(failure.hosts, ", "));
     result.excluded_hosts.assign(launcher_->excluded().begin(), launcher_->excluded().end());
     return true;
   }
@@ -344,8 +342,8 @@ class LaunchedSteps : public StepRunner {
       measuring_s += estimate_step_s(result.plan, step);
     }
     work.timeout_s = launch_timeout_s(result.plan, measuring_s);
-    say(fmt::format("{}{}: about {}", fmt::join(work.ids, ", "),
-                    repetition > 0 ? fmt::format(", repetition {}", repetition) : "", format_duration(measuring_s)));
+    say("{}{}: about {}", fmt::join(work.ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
+        format_duration(measuring_s));
     LaunchedPart launched;
     try {
       launched = launcher_->run(work);

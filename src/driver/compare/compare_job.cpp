@@ -3,6 +3,7 @@
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
+#include "common/output/table.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
@@ -218,11 +219,11 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   std::size_t largest = 0;
   for (const Target& target : targets) largest = std::max(largest, largest_message(target.plan));
 
-  CompareReporter reporter(job.is_root(), info, options.delta);
+  CompareReporter reporter(job.is_root(), info, options.delta, job.tell_kept());
   on_process0(world, [&] { reporter.begin(); });
   if (config.dry_run) {
     for (const Target& target : targets) {
-      if (job.is_root()) fmt::print("{}", dry_run_lines(target, settings.where));
+      if (job.is_root()) write_stdout(dry_run_lines(target, settings.where));
     }
     return ExitCode::good;
   }

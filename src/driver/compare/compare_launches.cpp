@@ -3,9 +3,11 @@
 #include "common/base/launch_uuid.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
+#include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
+#include "common/mpi/child.h"
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
 #include "driver/compare/compare.h"
@@ -100,10 +102,9 @@ std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Confi
     cells = std::max(cells, planned_cells(configured.config, *collective) * (series.variants.size() - 1));
   }
   if (launches_for(cells) > options.launches) {
-    fmt::print(stderr,
-               "busbar: note: {} launches of each variant are few for {} cells: a single difference among them cannot "
-               "pass the correction for their number; --launches {} can\n",
-               options.launches, cells, launches_for(cells));
+    say("note: {} launches of each variant are few for {} cells: a single difference among them cannot pass the "
+        "correction for their number; --launches {} can",
+        options.launches, cells, launches_for(cells));
   }
   const std::uint64_t seed = draw_seed(configured.config.seed);
   for (LaunchSeries& series : all) {
@@ -178,26 +179,33 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
     planned += of_series;
     total_s += of_series * (series.measure_s + kLaunchOverhead);
   }
-  fmt::print(stderr, "busbar: {} launches, about {}\n", planned, format_duration(total_s));
+  say("{} launches, about {}", planned, format_duration(total_s));
   if (config.dry_run) return show_commands(all);
   const double bound_s = is_set(configured, "max-time") ? config.max_time_s : 3 * total_s;
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bound_s));
+  const InterruptsHeld held;  // one between two launches must find the folder
   const LaunchFolder folder;
   std::optional<RunInfo> info;
   std::optional<CompareReporter> reporter;
   TerminalLine line;
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
-    const SeriesResult result = run_series(series, folder, [&](const std::string& text) { line.show(text); });
+    SeriesResult result;
+    try {
+      result = run_series(series, folder, [&](const std::string& text) { line.show(text); });
+    } catch (const Interrupted& e) {
+      if (!reporter) throw;
+      throw Interrupted(e.signal(), reporter->kept());
+    }
     line.erase();
     std::vector<Comparison> tables =
         compare_runs(*series.collective, result.variants, options.delta, config.placement == Placements::in);
     if (!reporter) {
       const RunFile& first = result.variants.front().runs.front();
       info = describe_launches(args, first, series, config);
-      reporter.emplace(true, *info, options.delta);
+      reporter.emplace(true, *info, options.delta, nullptr);
       reporter->begin(header(first, series, options.delta));
     }
     for (Comparison& c : tables) {

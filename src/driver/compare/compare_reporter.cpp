@@ -1,6 +1,7 @@
 #include "driver/compare/compare_reporter.h"
 
 #include "common/base/say.h"
+#include "common/base/text.h"
 #include "common/output/csv_report.h"
 #include "common/output/format.h"
 #include "common/output/json_report.h"
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -201,8 +203,8 @@ void add_comparison(HistoryRun& run, const Comparison& comparison) {
   }
 }
 
-CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta)
-    : is_root_(is_root), info_(info), delta_(delta) {}
+CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta, TellKept tell_kept)
+    : is_root_(is_root), info_(info), delta_(delta), tell_kept_(std::move(tell_kept)) {}
 
 void CompareReporter::begin(const std::string& header) {
   if (!is_root_) return;
@@ -238,7 +240,15 @@ void CompareReporter::add(const Comparison& comparison) {
   line_.erase();
   if (csv_) csv_->append(compare_csv_lines(comparison));  // files first, as Reporter::row
   write_json(std::nullopt);
+  if (tell_kept_) tell_kept_(kept());
   to_stdout(comparison_text(comparison));
+}
+
+std::string CompareReporter::kept() const {
+  std::vector<std::string> files;
+  if (!json_path_.empty() && json_complete_) files.push_back(json_path_);
+  if (csv_ && csv_->complete()) files.push_back(csv_->path());
+  return kept_text(counted(comparisons_.size(), "table"), files).append(kStartAgain);
 }
 
 void CompareReporter::end(ExitCode code) {

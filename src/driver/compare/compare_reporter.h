@@ -30,8 +30,8 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
 /// terminal. Exists on every process and says something on process 0 only.
 class CompareReporter {
  public:
-  /// The files' names are those of info.config.
-  CompareReporter(bool is_root, const RunInfo& info, double delta);
+  /// The files' names are those of info.config. `tell_kept` may be empty.
+  CompareReporter(bool is_root, const RunInfo& info, double delta, TellKept tell_kept);
 
   /// Opens the files and prints what comes before the first table: `header`, or compare_header() where that is empty.
   /// Throws Error(bad_config) if a file cannot be created.
@@ -40,6 +40,9 @@ class CompareReporter {
   void progress(const std::string& text);
   void add(const Comparison& comparison);
   void end(ExitCode code);
+
+  /// What is in files, for who interrupts the run.
+  std::string kept() const;
 
   /// What was added; on every process.
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
@@ -54,6 +57,7 @@ class CompareReporter {
   bool is_root_;
   const RunInfo& info_;
   double delta_;
+  TellKept tell_kept_;
   TerminalLine line_;
   std::vector<Comparison> comparisons_;
   std::string json_path_;  // empty: none

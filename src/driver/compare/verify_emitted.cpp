@@ -1,7 +1,9 @@
 #include "driver/compare/verify_emitted.h"
 
 #include "common/backends/backend.h"
+#include "common/base/say.h"
 #include "common/base/units.h"
+#include "common/mpi/child.h"
 #include "common/mpi/launcher.h"
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
@@ -240,7 +242,7 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
     total_s += 2 * all.back().launches * (all.back().measure_s + kLaunchOverhead);
   }
   if (all.empty()) return ExitCode::good;
-  fmt::print(stderr, "busbar: verifying {}: about {}\n", file.path, format_duration(total_s));
+  say("verifying {}: about {}", file.path, format_duration(total_s));
   print(fmt::format("#\n# Verification of {}: {} launches with it and {} without, in turn, seed {}; 95 % intervals\n",
                     file.path, all.front().launches, all.front().launches, seed));
   print(prove(file, settings, seen));
@@ -285,11 +287,16 @@ std::vector<std::pair<std::string, std::string>> read_user_environment() {
 
 ExitCode verify_emitted(std::span<const Emitted> files, const VerifySettings& settings) {
   if (detect_launch().launched()) release_binding();
+  const InterruptsHeld held;
   const LaunchFolder folder;
   ExitCode worst = ExitCode::good;
   for (const Emitted& file : files) {
-    const ExitCode code = verify_file(file, settings, folder);
-    if (code == ExitCode::wrong_data || worst == ExitCode::good) worst = code;
+    try {
+      const ExitCode code = verify_file(file, settings, folder);
+      if (code == ExitCode::wrong_data || worst == ExitCode::good) worst = code;
+    } catch (const Interrupted& e) {
+      throw Interrupted(e.signal(), fmt::format("kept {0}; --verify-file {0} verifies it", file.path));
+    }
   }
   return worst;
 }

@@ -13,6 +13,7 @@
 #include "common/mpi/collectively.h"
 #include "common/mpi/session.h"
 #include "common/output/reporter.h"
+#include "common/output/table.h"
 
 #include <fmt/format.h>
 
@@ -107,11 +108,11 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   if (config.stat) describe_sampling(info, world, config, backend);
   if (config.dry_run) {
     const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, backend.traits().assumed_busbw);
-    if (job.is_root()) fmt::print("{}", text);
+    if (job.is_root()) write_stdout(text);
     return ExitCode::good;
   }
 
-  Reporter reporter(job.is_root(), info, plan);
+  Reporter reporter(job.is_root(), info, plan, job.tell_kept());
   if (job.is_root()) job.watchdog().begin(Phase::output, "opening the results");
   on_process0(world, [&] { reporter.begin(); });
   job.begin(Phase::allocating, "allocating buffers");
