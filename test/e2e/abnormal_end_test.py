@@ -180,6 +180,49 @@ class AbnormalEnd(Case):
                 self.assertIn(result.code, suite.HANG_CODES, str(result)[-3000:])
                 self.assertGreaterEqual(len(self.check_files(result)), op // 4 - 1)
 
+    def test_what_no_run_will_write_again_goes_with_the_next(self):
+        self.end_after(999, lambda pid: os.kill(pid, signal.SIGKILL), self.command("left", MANY, 1))
+        left = self.json + ".tmp"
+        with open(left, "a", encoding="utf-8"):
+            os.utime(left, (0, 0))  # however young it is
+        self.ok(suite.execute(self.command("left", ("-b", "8", "-e", "8"), 1), cwd=self.folder.name))
+        self.assertFalse(os.path.exists(left))
+        self.assertEqual(len(read(self.json + ".0")["results"]), 1)
+
+
+class StalledDisk(Case):
+    def shown(self):
+        with open(self.path("out"), encoding="utf-8") as file:
+            return [line.split() for line in file.read().split("\n")[:-1] if line.strip()[:1].isdigit()]
+
+    def said(self):
+        with open(self.path("err"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_rows_follow_when_the_file_system_answers_again_and_nobody_is_ended_for_it(self):
+        results, table, stall = self.path("r.json"), self.path("r.csv"), self.path("stall")
+        command = [suite.MPIRUN, "-n", "2", suite.program("all_reduce"), "--backend", "mpi", *MANY, "-T", "1", "-J", results,
+                   "--csv", table]
+        environment = dict(os.environ, BUSBAR_STALLED_DISK=stall,
+                           LD_PRELOAD=os.path.join(suite.BUILD, "test", "stalled_disk.so"))
+        with open(self.path("out"), "w", encoding="utf-8") as out, open(self.path("err"), "w", encoding="utf-8") as err, \
+                subprocess.Popen(command, cwd=self.folder.name, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=err, start_new_session=True) as running:
+            wait_for(lambda: running.poll() is not None or len(self.shown()) > 20)
+            self.write("stall", "")
+            # At the limit of the others' step; its own is one of minutes.
+            wait_for(lambda: running.poll() is not None or "has been writing results for" in self.said())
+            before = len(self.shown())
+            os.remove(stall)
+            wait_for(lambda: running.poll() is not None or len(self.shown()) > before + 20)
+            self.assertIsNone(running.poll(), self.said())
+            os.killpg(running.pid, signal.SIGTERM)
+            running.wait(60)
+        self.assertNotIn("hang:", self.said())
+        rows = self.shown()
+        self.assertGreaterEqual(len(read(results)["results"]), len(rows))
+        self.assertGreaterEqual(len(lines_of(table)) - 1, 2 * len(rows))
+
 
 class OfEveryCommand(Case):
     """One line says what is kept, and how to go on."""

@@ -1,6 +1,7 @@
 #include "common/output/growing_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,9 @@ int GrowingFile::open_copies() {
     ::close(shown);
     return error;
   }
+  // So that another run does not take the copy for one that a killed run left; where that cannot be, it looks at the
+  // file's age alone.
+  for (const int fd : {shown, hidden}) (void)::flock(fd, LOCK_EX | LOCK_NB);
   shown_.fd = shown;
   hidden_.fd = hidden;
   return 0;

@@ -6,12 +6,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 
@@ -66,6 +68,22 @@ int replace(const std::string& path, std::string_view text, bool durably) {
   return error;
 }
 
+/// Removes what a run that was killed left beside its results. One that lives has its second copy locked
+/// (GrowingFile), and puts any other in its place at once.
+void remove_leftovers(const std::string& path) {
+  constexpr std::time_t kAtOnce = 10;  // [s]
+  for (const char* end : {".tmp", ".tmp.old"}) {
+    const std::string left = path + end;
+    const int fd = ::open(left.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    struct stat info {};
+    const bool is_old = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+                        std::time(nullptr) - info.st_mtime > kAtOnce;
+    if (is_old && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(left.c_str());
+    ::close(fd);
+  }
+}
+
 }  // namespace
 
 NewFile create_new_file(const std::string& path, std::string_view option) {
@@ -83,6 +101,7 @@ NewFile create_new_file(const std::string& path, std::string_view option) {
                                                     "exists and that rank 0 may write",
                                                     option, path, name, std::strerror(errno)));
     }
+    remove_leftovers(name);
     name = fmt::format("{}.{}", path, next);
   }
   throw Error(ExitCode::bad_config, fmt::format("{} {}: this file and {} with numbers behind it exist already; remove "

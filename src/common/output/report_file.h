@@ -20,7 +20,8 @@ struct NewFile {
 };
 
 /// Creates `path` or, where that exists, `path.0`, `path.1`, ...: an earlier result is never overwritten, and two runs
-/// that start at once never share a file. Throws Error(bad_config) naming `option`.
+/// that start at once never share a file. What a killed run left beside it (FILE.tmp) goes. Throws Error(bad_config)
+/// naming `option`.
 NewFile create_new_file(const std::string& path, std::string_view option);
 
 /// Writes `text` into a file that create_new_file creates, says on stderr where it is if not where it was asked for,
