@@ -125,6 +125,17 @@ TEST_CASE("settings that one job cannot vary are refused with the way out", "[co
              Contains("sets minCTAs and maxCTAs"));
 }
 
+TEST_CASE("launches vary what nobody's traits name beside an algorithm, and the labels tell them apart",
+          "[compare][variants]") {
+  const std::vector<Varied> varied{parse_vary("ompi.algorithm=ring"), parse_vary("UCX_TLS=tcp,sm"),
+                                   parse_vary("OMPI_MCA_btl_vader_eager_limit=8K")};
+  const auto list = make_variants(varied, kAllReduce, traits_of("mpi"));
+  CHECK(labels(list) == Labels{"default", "ring/UCX_TLS=tcp/OMPI_MCA_btl_vader_eager_limit=8K",
+                               "ring/UCX_TLS=sm/OMPI_MCA_btl_vader_eager_limit=8K"});
+  const std::vector<Varied> of_nccl{parse_vary("ompi.algorithm=ring"), parse_vary("NCCL_ALGO=Ring")};
+  CHECK_THAT(complaint([&] { make_variants(of_nccl, kAllReduce, traits_of("mpi")); }), Contains("NCCL_ALGO is NCCL's"));
+}
+
 TEST_CASE("a library's settings are refused for the other", "[compare][variants]") {
   CHECK_THAT(complaint([] { variants({"NCCL_ALGO=Ring"}, kAllReduce, "mpi"); }), Contains("vary ompi.algorithm"));
   CHECK_THAT(complaint([] { variants({"ompi.algorithm=ring"}, kAllReduce, "nccl"); }), Contains("vary NCCL_ALGO"));

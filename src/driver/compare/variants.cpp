@@ -83,13 +83,12 @@ void check_name(const std::string& name) {
 
 void check_backend(std::string_view name, const BackendTraits& backend) {
   const BackendTraits* owner = owner_of_setting(name);
-  if (owner == &backend) return;
+  // What nobody owns (UCX_TLS) only launches vary, as check_name has it: whoever reads it.
+  if (owner == nullptr || owner == &backend) return;
   // Host memory is everywhere; another library may need hardware that is not here.
-  const bool possible = owner != nullptr && owner->memory == MemoryKind::host;
-  throw_bad_config(fmt::format("{} is {}'s, and this job measures {}: vary {}{}", name,
-                               owner != nullptr ? owner->title : "another library", backend.measures,
-                               backend.usual_settings,
-                               possible ? fmt::format(", or add --backend {}", owner->name) : std::string()));
+  throw_bad_config(fmt::format(
+      "{} is {}'s, and this job measures {}: vary {}{}", name, owner->title, backend.measures, backend.usual_settings,
+      owner->memory == MemoryKind::host ? fmt::format(", or add --backend {}", owner->name) : ""));
 }
 
 /// A value's name as the library spells it; `all` and the like are lists.
@@ -135,6 +134,9 @@ void complete_ompi(Variant& variant, const Collective& collective) {
   const OmpiChoice choice = ompi_choice(variant, collective);
   // On purpose: two communicators with the same settings show what a difference is worth.
   variant.label = choice.algorithm == 0 ? "default again" : describe(collective.id, choice);
+  for (const auto& [name, value] : variant.settings) {
+    if (name != kOmpiAlgorithm && name != kOmpiSegment) variant.label += "/" + value_label(name, value);
+  }
 }
 
 }  // namespace
