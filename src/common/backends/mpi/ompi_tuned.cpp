@@ -61,9 +61,9 @@ void read_rules_file(TunedState& state) {
   state.rules = std::move(parsed.rules);
 }
 
-/// A choice as words: forced or from a file; "unknown" where Open MPI runs another one than it was told.
+/// A choice as words: forced or from a file; kUnknownAlgorithm where Open MPI runs another one than it was told.
 std::string shown(const OmpiCollective& known, const OmpiChoice& choice, const Problem& problem) {
-  return why_not(known, choice, problem) ? "unknown" : describe(known.id, choice);
+  return why_not(known, choice, problem) ? std::string(kUnknownAlgorithm) : describe(known.id, choice);
 }
 
 /// The number of an algorithm: from our table, else from the library's own names, which may be newer.
@@ -134,8 +134,8 @@ TunedState read_tuned_state() {
 std::string shown_algorithm(const TunedState& state, const Operation& op) {
   const OmpiCollective* known = ompi_collective(op.collective->id);
   if (known == nullptr) return "-";
-  if (!state.known || !state.overtaken_by.empty()) return "unknown";
-  if (!state.dynamic || op.problem.nranks < 2) return "default";
+  if (!state.known || !state.overtaken_by.empty()) return std::string(kUnknownAlgorithm);
+  if (!state.dynamic || op.problem.nranks < 2) return std::string(kDefaultAlgorithm);
   const auto forced = state.forced.find(known->id);
   const OmpiChoice choice = forced == state.forced.end() ? OmpiChoice{} : forced->second;
   const std::uint64_t bytes = ompi_rule_bytes(known->id, op.problem);
@@ -145,7 +145,7 @@ std::string shown_algorithm(const TunedState& state, const Operation& op) {
     const OmpiChoice by_rule{rule->algorithm, static_cast<std::uint64_t>(std::max(0, rule->segment_bytes))};
     return "rule:" + shown(*known, by_rule, op.problem);
   }
-  return choice.algorithm == 0 ? "default" : shown(*known, choice, op.problem);
+  return choice.algorithm == 0 ? std::string(kDefaultAlgorithm) : shown(*known, choice, op.problem);
 }
 
 void prepare_ompi_variation() {
