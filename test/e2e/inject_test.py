@@ -85,6 +85,20 @@ class Process(Case):
                 self.assertEqual((told["verdict"], told["ranks"]), ("ARG_MISMATCH", [1]))
                 os.remove(path)
 
+    def test_a_fault_that_nobody_can_see_is_said_so_with_one_that_can_be_seen(self):
+        # In place, operation 3 is timed and 4 checked.
+        for kind in ("drop", "flip", "double", "shift"):
+            with self.subTest(kind):
+                result = self.ok(inject(f"rank=1,op=3,kind={kind}"))
+                self.assertIn("nobody sees what was broken: operation 3 of rank 1 is not checked; try op=4", result.err)
+                result = inject(f"rank=1,op=4,kind={kind}")
+                self.assertEqual(result.code, 7, str(result))
+                self.assertNotIn("nobody sees", result.err)
+        # 4 bytes are no element of each of 4 ranks.
+        result = self.ok(perf("all_gather", 4, "-b", "4", "-e", "4", "-w", "0", "-n", "1", "-c", "1", "--inject",
+                              "rank=1,op=2,kind=flip"))
+        self.assertIn("operation 2 of rank 1 has no data there", result.err)
+
     def test_a_fault_that_never_came_is_said_so(self):
         result = self.ok(inject("rank=1,op=1000,kind=kill"))
         self.assertIn("nothing was broken: rank 1 made 4 operations, op=1000 never came", result.err)

@@ -2,6 +2,7 @@
 
 #include "common/backends/wrapped_backend.h"
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/measure/verify.h"
 #include "kernels/number.h"
 
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -97,15 +97,31 @@ struct Injector::Fault {
   std::atomic<bool> done{false};
   std::atomic<bool> armed{false};            ///< this process drives the rank
   std::atomic<std::uint64_t> operations{0};  ///< that the process had made at the end
+  std::atomic<bool> is_seen{false};          ///< the operation's data were checked
+  std::atomic<bool> is_empty{false};         ///< it has no data to break
+  std::atomic<std::uint64_t> next_seen{0};   ///< the first one behind it whose data were checked; 0: none
 
   Fault(const Injection& i, std::function<void(double)> w) : injection(i), wait(std::move(w)) {}
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;
   /// An alarm that stayed silent because nothing happened is not proof.
   ~Fault() {
-    if (!armed || done || std::uncaught_exceptions() > 0) return;
-    fmt::print(stderr, "busbar: warning: --inject: nothing was broken: rank {} made {} operations, op={} never came\n",
-               injection.rank, operations.load(), injection.operation);
+    if (!armed || std::uncaught_exceptions() > 0) return;
+    const std::uint64_t op = injection.operation;
+    if (!done) {
+      say("warning: --inject: nothing was broken: rank {} made {} operations, op={} never came", injection.rank,
+          operations.load(), op);
+    } else if (changes_data(injection.kind) && (is_empty || !is_seen)) {
+      say("warning: --inject: nobody sees what was broken: operation {} of rank {} {}{}", op, injection.rank,
+          is_empty ? "has no data there" : "is not checked",
+          next_seen > 0 ? fmt::format("; try op={}", next_seen.load()) : "");
+    }
+  }
+
+  void checked(std::uint64_t operation) {
+    if (operation == injection.operation) is_seen = true;
+    std::uint64_t none = 0;
+    if (operation > injection.operation) next_seen.compare_exchange_strong(none, operation);
   }
 };
 
@@ -159,6 +175,11 @@ class InjectedBackend final : public WrappedBackend {
     inner().fill_neutral(local, pattern, count, dst);
   }
 
+  CheckResult check(int local, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override {
+    if (local == local_) fault_->checked(entered(lane()));
+    return inner().check(local, pattern, blocks, recv);
+  }
+
   void group_begin(int lane) override {
     if (lane == this->lane()) in_group_ = true;
     inner().group_begin(lane);
@@ -207,6 +228,9 @@ class InjectedBackend final : public WrappedBackend {
   void enqueue_spoilt(int lane, const Operation& op, std::span<const Buffers> buffers) {
     const DataFault fault = data_fault(injection_.kind);
     const Buffers& mine = buffers[static_cast<std::size_t>(local_ - lane * per_lane_)];
+    const Extents extents = local_extents(inner(), op, local_ranks()[static_cast<std::size_t>(local_)]);
+    const bool is_contribution = fault == DataFault::drop || fault == DataFault::doubled;
+    fault_->is_empty = (is_contribution ? extents.send : extents.recv) == 0;
     // Earlier operations may still read what is spoilt now. Inside a group nothing is launched that one could wait for.
     if (!in_group_) inner().synchronize(lane);
     spoil_contribution(fault, inner(), pattern_, op, mine, local_);
