@@ -92,6 +92,28 @@ class InOneJob(Accept):
                 result = self.fails(self.accept(option, "/nowhere/at/all"), 255)
                 self.assertEqual(result.out, "")
 
+    def test_results_that_nobody_asked_for_refuse_no_run(self):
+        # Nobody can make a file in /proc, not even root.
+        plan = self.write("plan.yaml", PLAN)
+        for words in ([suite.MPIRUN, "-n", "2", BUSBAR, "accept", plan, "--backend", "mpi"],
+                      [BUSBAR, "accept", plan, "--backend", "mpi", "--launch", LAUNCH, "--ranks", "2"]):
+            with self.subTest(words):
+                result = self.ok(execute(words, cwd="/proc"))
+                self.assertTrue(result.out.startswith("PASS"), str(result))
+                warnings = [line for line in result.errors() if "warning" in line]
+                self.assertEqual(len(warnings), 1, str(result))
+                self.assertIn("busbar-accept.json", warnings[0])
+                self.assertIn("keeps no results", warnings[0])
+                self.fails(execute([*words, "-J", "r.json"], cwd="/proc"), 255, "-J r.json")
+
+    def test_a_plan_says_that_it_keeps_no_results(self):
+        plan = PLAN.replace("stages: [per", "keep-results: false\nstages: [per", 1)
+        self.ok(self.accept(plan=plan))
+        self.ok(self.launch(plan=plan))
+        self.assertEqual(os.listdir(self.folder.name), ["plan.yaml"])
+        self.ok(self.accept("-J", self.path("r.json"), plan=plan))
+        self.assertEqual(measured(read(self.path("r.json"))), ALL_CELLS)
+
     def test_a_plan_that_expects_gpus_fails_on_host_memory(self):
         result = self.accept(plan=PLAN.replace("stages: [per", "expect: {gpus: required}\nstages: [per", 1))
         self.assertEqual(result.code, 7, str(result))

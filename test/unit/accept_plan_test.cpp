@@ -46,6 +46,7 @@ TEST_CASE("a plan says what is expected, where it runs and what is asked of each
       "max-time: 20min\n"
       "stage_timeout: 300\n"
       "locate-on-fail: false\n"
+      "keep-results: false\n"
       "defaults:\n"
       "  rel-ci: 2%\n"
       "  sizes: [1K, 1M]\n"
@@ -73,11 +74,12 @@ TEST_CASE("a plan says what is expected, where it runs and what is asked of each
   CHECK(plan.max_time_s == 1200);
   CHECK(plan.stage_timeout_s == 300);
   CHECK_FALSE(plan.locate_on_fail);
+  CHECK_FALSE(plan.keeps_results);
   REQUIRE(plan.cells.size() == 3);
 
   const PlanCell& big = plan.cells[0];
   CHECK(big.name == "big");
-  CHECK(big.line == 13);
+  CHECK(big.line == 14);
   CHECK(big.memory == CellMemory::gpu);
   CHECK(big.stages == std::vector{Stage::per_host, Stage::whole});
   CHECK(big.config.sizes.empty());  // its own range, not the defaults' list

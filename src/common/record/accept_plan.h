@@ -65,6 +65,7 @@ struct AcceptPlan {
   double repeat_for_s = 0;     ///< > 0: burn-in: the cells again and again for so long
   double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
   bool locate_on_fail = true;
+  bool keeps_results = true;  ///< busbar-accept.json where no -J names a file
 
   const std::string& title_or_file() const { return title.empty() ? file : title; }
 };

@@ -4,6 +4,7 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/mpi/child.h"
 #include "common/output/report_file.h"
@@ -93,24 +94,33 @@ class ResultsLock {
 /// alone.
 class AcceptStore {
  public:
-  /// Creates the file `path` (or path.0, ...), or goes on with `resume` where that is not empty; checks that it can be
-  /// written. Throws Error(bad_config).
-  AcceptStore(const std::string& path, const std::string& resume) : path_(resume), resumed_(!resume.empty()) {
-    if (!resumed_) {
-      path_ = create_new_file(path, "-J").path;
-    } else if (::access(path_.c_str(), W_OK) != 0) {
-      throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
+  /// Creates the file that -J names (or FILE.0, ...), else busbar-accept.json where the plan wants results, or goes on
+  /// with that of --resume. Throws Error(bad_config) where a file that was asked for cannot be written.
+  AcceptStore(const AcceptOptions& options, bool wanted)
+      : path_(options.resume), resumed_(!options.resume.empty()), asked_(resumed_ || !options.results.empty()) {
+    if (resumed_) {
+      if (::access(path_.c_str(), W_OK) != 0) {
+        throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
+      }
+    } else if (asked_ || wanted) {
+      try {
+        path_ = create_new_file(asked_ ? options.results : "busbar-accept.json", "-J").path;
+      } catch (const Error& e) {
+        go_without(e.what());
+      }
     }
-    lock_.emplace(path_);
+    if (is_kept()) lock_.emplace(path_);
   }
 
   /// Where a launch leaves what it measured for the busbar that launched it; replaces what is there.
   struct Part {
     std::string path;
   };
-  explicit AcceptStore(Part part) : path_(std::move(part.path)), resumed_(false) {}
+  explicit AcceptStore(Part part) : path_(std::move(part.path)), resumed_(false), asked_(true) {}
 
   const std::string& path() const { return path_; }
+  /// Whether there is a file at all.
+  bool is_kept() const { return !path_.empty(); }
 
   /// What an earlier run wrote to the file; nothing where it is new. Throws Error(bad_config) where it is of another
   /// plan.
@@ -139,6 +149,7 @@ class AcceptStore {
 
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result) {
+    if (!is_kept()) return;
     const int error = replace_file_durably(path_, accept_json(result));
     saved_ = error == 0;
     if (saved_ || warned_) return;
@@ -161,13 +172,25 @@ class AcceptStore {
 
   /// The same for the first time: throws Error(bad_config) where it cannot be written.
   void begin(const AcceptResult& result) {
+    if (!is_kept()) return;
     const int error = replace_file(path_, accept_json(result));
-    if (error != 0) throw_bad_config(write_warning(path_, error));
+    if (error == 0) return;
+    if (!resumed_) std::remove(path_.c_str());
+    go_without(fmt::format("cannot write '{}': {}", path_, std::strerror(error)));
   }
 
  private:
+  /// Results that nobody asked for are no reason to measure nothing.
+  void go_without(const std::string& why) {
+    if (asked_) throw_bad_config(why);
+    say("warning: {}; the run goes on and keeps no results", why);
+    lock_.reset();
+    path_.clear();
+  }
+
   std::string path_;
   bool resumed_;
+  bool asked_;
   std::optional<ResultsLock> lock_;
   bool saved_ = true;
   bool warned_ = false;
@@ -221,7 +244,10 @@ class AcceptEnd {
       std::remove(baseline_file_.c_str());
       say("no baseline is saved from a run that ended {}", name(result.outcome));
     }
-    say("results: {}{}{}", results_file, report_file_.empty() ? "" : ", report: ", report_file_);
+    std::vector<std::string> written;
+    if (!results_file.empty()) written.push_back("results: " + results_file);
+    if (!report_file_.empty()) written.push_back("report: " + report_file_);
+    if (!written.empty()) say("{}", joined_words(written, ", "));
     const ExitCode code = exit_code_of(result.outcome, options_.strict);
     return complete_ || code != ExitCode::good ? code : ExitCode::internal;
   }
@@ -310,6 +336,7 @@ class Acceptance {
   }
 
   std::string kept() const {
+    if (!store_->is_kept()) return kNothingKept;
     return fmt::format("kept {} of {} steps in {}; --resume {} goes on", result_.done.size(),
                        steps_of(result_.plan).size(), store_->path(), store_->path());
   }
@@ -317,7 +344,7 @@ class Acceptance {
   void open_files() {
     runner_.on_root([&] {
       end_.emplace(options_, result_);
-      store_.emplace(options_.results.empty() ? "busbar-accept.json" : options_.results, options_.resume);
+      store_.emplace(options_, result_.plan.keeps_results);
       std::optional<AcceptResult> earlier = store_->earlier(result_.plan);
       const bool resumed = earlier.has_value();
       if (resumed) take_over(result_, std::move(*earlier));
@@ -325,7 +352,9 @@ class Acceptance {
       runner_.begin(result_, store_->path(), resumed);
       store_->begin(result_);
       runner_.keep(kept());
-      tell(fmt::format("results: {0} (--resume {0} goes on after an interruption)", store_->path()));
+      if (store_->is_kept()) {
+        tell(fmt::format("results: {0} (--resume {0} goes on after an interruption)", store_->path()));
+      }
     });
   }
 

@@ -270,7 +270,8 @@ class LaunchedSteps : public StepRunner {
 
   void begin(AcceptResult& result, const std::string& results_file, bool resumed) override {
     if (resumed) take_over_part(result, results_file + ".part");
-    launcher_.emplace(options_, results_file);
+    if (results_file.empty()) folder_.emplace();
+    launcher_.emplace(options_, folder_ ? folder_->file("results") : results_file);
     launcher_->exclude(result.excluded_hosts);
     launcher_->learn(result.hosts);
   }
@@ -377,7 +378,8 @@ class LaunchedSteps : public StepRunner {
   }
 
   const AcceptOptions& options_;
-  InterruptsHeld held_;  // an interrupt between two launches must find the results written
+  InterruptsHeld held_;                 // an interrupt between two launches must find the results written
+  std::optional<LaunchFolder> folder_;  ///< for what launches leave, where there is no file to leave it beside
   std::optional<AcceptLauncher> launcher_;
   bool looked_ = false;        ///< for hosts that do not start
   bool started_once_ = false;  ///< some launch measured something

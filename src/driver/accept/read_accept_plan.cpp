@@ -182,6 +182,8 @@ void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan)
                    plan.stage_timeout_s = read_seconds(place, at, value, key);
                  } else if (name == "locate-on-fail") {
                    plan.locate_on_fail = read_switch(place, at, value, key);
+                 } else if (name == "keep-results") {
+                   plan.keeps_results = read_switch(place, at, value, key);
                  } else if (name == "defaults") {
                    defaults = read_plan_cell(place, at, value, {}, true);
                  } else if (name == "cells") {
@@ -191,7 +193,7 @@ void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan)
                  } else {
                    place.fail_unknown(at, "key", key,
                                       {"schema", "title", "expect", "stages", "max-time", "repeat-for", "stage-timeout",
-                                       "locate-on-fail", "defaults", "cells"});
+                                       "locate-on-fail", "keep-results", "defaults", "cells"});
                  }
                });
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
