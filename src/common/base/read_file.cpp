@@ -3,33 +3,39 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
+#include <cerrno>
+#include <cstring>
 
 namespace busbar {
 
 std::string read_file(const std::string& path, const std::string& what, std::uint64_t most_bytes) {
-  const auto check_size = [&](std::uint64_t nbytes) {
-    if (nbytes <= most_bytes) return;
-    throw Error(ExitCode::bad_config,
-                fmt::format("cannot read {} '{}': it has more than {}", what, path, format_bytes(most_bytes)));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const auto fail = [&](const std::string& why) {
+    if (fd >= 0) ::close(fd);
+    throw_bad_config(fmt::format("cannot read {} '{}': {}", what, path, why));
   };
-  std::error_code unknown;  // of a pipe
-  const std::uintmax_t nbytes = std::filesystem::file_size(path, unknown);
-  if (!unknown) check_size(nbytes);
-  std::ifstream in(path, std::ios::binary);
+  const auto check_size = [&](std::uint64_t nbytes) {
+    if (nbytes > most_bytes) fail("it has more than " + format_bytes(most_bytes));
+  };
+  struct stat info {};
+  if (fd < 0 || ::fstat(fd, &info) != 0) fail(std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) fail("it is a directory; name a file");
+  if (S_ISREG(info.st_mode)) check_size(static_cast<std::uint64_t>(info.st_size));
   std::string text;
   std::array<char, 1 << 16> piece;
-  while (in) {
-    in.read(piece.data(), piece.size());
-    text.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+  for (ssize_t got = 1; got != 0;) {
+    got = ::read(fd, piece.data(), piece.size());
+    if (got < 0 && errno != EINTR) fail(std::strerror(errno));
+    if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
     check_size(text.size());
   }
-  if (!in.eof() || in.bad()) throw Error(ExitCode::bad_config, fmt::format("cannot read {} '{}'", what, path));
+  ::close(fd);
   return text;
 }
 

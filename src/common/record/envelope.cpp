@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -175,6 +176,12 @@ std::string document_of(const Json& json) {
   return document.empty() ? older_document_of(json) : document;
 }
 
+std::string who_reads(std::string_view document) {
+  constexpr std::array<std::string_view, 5> kOfReport{"accept", "compare", "doctor", "locate", "merge"};
+  if (document == "hang") return "; `busbar diagnose` reads it";
+  return contains(kOfReport, document) ? "; `busbar report` reads it" : "";
+}
+
 int schema_of(const Json& json) {
   if (!json.is_object()) return 0;
   const auto found = json.find(json.contains("schema") ? "schema" : "schema_version");
@@ -188,8 +195,9 @@ Json read_document(std::string_view text, const std::string& name, std::string_v
   const std::string found = document_of(json);
   if (found != document) {
     throw_bad_config(
-        fmt::format("{}: {}, not what busbar writes as `{}`", name,
-                    found.empty() ? "this is not a document of busbar" : fmt::format("this is `{}`", found), document));
+        fmt::format("{}: {}, not what busbar writes as `{}`{}", name,
+                    found.empty() ? "this is not a document of busbar" : fmt::format("this is `{}`", found), document,
+                    who_reads(found)));
   }
   const int schema = schema_of(json);
   if (schema_of_file != nullptr) *schema_of_file = schema;

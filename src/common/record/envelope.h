@@ -29,6 +29,9 @@ std::vector<std::string> own_command();
 /// Which document of ours it is, of this schema or an older one; empty: none.
 std::string document_of(const Json& json);
 
+/// "; `busbar diagnose` reads it", for who gave a document of ours to another command; empty where none does.
+std::string who_reads(std::string_view document);
+
 /// The schema of a document of ours; 0: it has none that could be one.
 int schema_of(const Json& json);
 

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/record/envelope.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>
@@ -149,6 +150,10 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
 
 RunFile read_run(std::string_view text, const std::string& name) {
   const Json document = parse_json(text, name);
+  if (const std::string other = document_of(document); !other.empty()) {
+    throw_bad_config(
+        fmt::format("{}: this is `{}`, not what a benchmark's -J writes{}", name, other, who_reads(other)));
+  }
   RunFile run;
   run.name = name;
   const JsonPlace file(document, "", run.name);

@@ -43,13 +43,16 @@ Kind kind_of(const ResultFile& file) {
     fail_unknown(error.what());
   }
   const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
-  if (!document.is_object()) fail_unknown(it("is no JSON object"));
+  if (!document.is_object()) fail_unknown(it("is not a JSON object"));
   const std::string what = document_of(document);
   if (what == "accept") return Kind::accept;
   if (what == "merge") return Kind::merge;
   if (what == "compare") return Kind::compare;
   if (what == "locate") return Kind::locate;
   if (what == "doctor") return Kind::doctor;
+  if (!who_reads(what).empty()) {
+    throw_bad_config(fmt::format("{}: this is `{}`, no result{}", file.name, what, who_reads(what)));
+  }
   if (document.contains("results") && document.contains("busbar")) return Kind::run;
   if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
   fail_unknown(it("is JSON of another kind"));
