@@ -299,6 +299,25 @@ class Inputs(DiagnoseCase):
         os.chmod(os.path.join(folder, "rank1.log"), 0)
         self.assertIn("Permission denied", self.diagnose(folder).out)
 
+    def test_what_is_not_read_is_said_before_everything_but_the_verdict(self):
+        folder = self.job(good_job())
+        for name in ("rank1.log", "rank2.log"):
+            open(os.path.join(folder, name), "w", encoding="utf-8").close()
+        lines = self.diagnose(folder).out.splitlines()
+        self.assertTrue(lines[0].startswith("VERDICT: "), lines)
+        for line, name in zip(lines[1:], ("rank1.log", "rank2.log")):
+            self.assertTrue(line.startswith("  not read: ") and line.endswith(f"{name}': empty"), lines[:4])
+
+    def test_results_of_other_commands_are_for_report(self):
+        folder = os.path.join(suite.ROOT, "test", "frozen")
+        for name in ("schema_1/run_plain.json", "schema_1/compare.json", "schema_2/run_plain.json",
+                     "schema_2/accept_good.json", "schema_2/locate_slow.json", "schema_2/doctor_merged.json"):
+            with self.subTest(name):
+                self.fails(self.diagnose(os.path.join(folder, name)), 255, "`busbar report` reads")
+        # Beside logs they are no logs.
+        logs = self.job(good_job())
+        self.ok(self.diagnose(logs, os.path.join(folder, "schema_2/run_plain.json")))
+
 
 if __name__ == "__main__":
     if sys.platform != "linux":

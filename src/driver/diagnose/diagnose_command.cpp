@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace busbar {
@@ -188,6 +189,12 @@ int diagnose(int argc, char** argv, bool is_root) {
     return static_cast<int>(ExitCode::good);
   }
   DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));
+  const auto is_result = [](const DiagnoseInputs::OtherFile& file) { return file.what == kResultFile; };
+  const bool is_wrong_file = !inputs.others.empty() && std::ranges::all_of(inputs.others, is_result);
+  if (is_wrong_file && inputs.logs.empty() && options.flight_folder.empty()) {
+    throw_bad_config(fmt::format("{} holds {}; give diagnose logs, hang-*.json or flight records",
+                                 in_quotes(inputs.others.front().path.string()), kResultFile));
+  }
   DiagnoseResult result;
   result.hangs = judge_hangs(options, inputs);
   result.others = std::move(inputs.others);

@@ -77,6 +77,13 @@ bool looks_like_hang(const std::string& head) {
   return has(head, "\"document\":\"hang\"") || has(head, "\"kind\":\"hang\"");
 }
 
+/// Of our other commands, or a benchmark's -J.
+bool looks_like_result(const std::string& head) {
+  if (head.find_first_not_of(" \t\r\n") != head.find('{')) return false;
+  return (has(head, "\"document\"") && has(head, "\"schema\"")) || has(head, "\"suite\": \"busbar\"") ||
+         (has(head, "\"nccl_version\"") && has(head, "\"minimum_bytes\""));
+}
+
 /// Text or JSON of the RAS service; a log that quotes it stays a log.
 bool looks_like_ras(const std::string& head) {
   if (has(head, "NCCL INFO") || has(head, "NCCL WARN")) return false;
@@ -106,6 +113,8 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
       inputs.logs.push_back(path);
     } else if (looks_like_hang(head->text) && head->size <= kMostFileBytes && read_hang(path, inputs)) {
       other("hang report");
+    } else if (!looks_like_hang(head->text) && looks_like_result(head->text)) {
+      other(kResultFile);
     } else if (head->size <= kMostFileBytes && looks_like_ras(head->text)) {
       std::string answer = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
       RasEvidence evidence = read_ras(answer, ras_before);

@@ -13,11 +13,14 @@
 
 namespace busbar {
 
+/// What a benchmark, accept, compare and the like wrote, in which nothing is to diagnose.
+inline constexpr const char* kResultFile = "results, which `busbar report` reads";
+
 /// What the paths of `busbar diagnose` hold, judged by content.
 struct DiagnoseInputs {
   struct OtherFile {
     std::filesystem::path path;
-    std::string what;  ///< "hang report", "answer of NCCL's RAS service", "flight record"
+    std::string what;  ///< "hang report", "answer of NCCL's RAS service", "flight record", kResultFile
     std::uint64_t bytes = 0;
   };
   std::vector<std::filesystem::path> logs;  ///< all files that are nothing else

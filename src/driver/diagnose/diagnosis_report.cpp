@@ -142,6 +142,19 @@ std::string warnings(const Diagnosis& diagnosis) {
   return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
 }
 
+/// Right behind the verdict, because nothing in them could change it.
+std::string unread(const Diagnosis& diagnosis) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  std::size_t found = 0;
+  for (const LogFile& file : diagnosis.files) {
+    if (file.trouble.empty() || ++found > kMost) continue;
+    text += fmt::format("  not read: {}: {}\n", in_quotes(file.path.string()), file.trouble);
+  }
+  if (found > kMost) text += fmt::format("  ... and {} more that are not read\n", found - kMost);
+  return text;
+}
+
 /// files_text() lists the files by name, with those that are not logs.
 std::string files(const Diagnosis& diagnosis) {
   if (diagnosis.files.empty()) return "";
@@ -180,6 +193,7 @@ std::string files_text(const DiagnoseResult& result) {
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   std::string text = fmt::format("VERDICT: {}: {}\n", name(diagnosis.verdict), diagnosis.sentence);
+  text += unread(diagnosis);
   for (const std::string& evidence : diagnosis.evidence) text += fmt::format("  {}\n", evidence);
   text += lines("First differing calls", diagnosis.divergences);
   text += communicators(diagnosis);

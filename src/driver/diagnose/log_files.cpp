@@ -214,6 +214,7 @@ LogFile read_log_file(const fs::path& path,
   file.bytes = reader.bytes();
   file.cut_lines = reader.cut_lines();
   if (reader.error() != 0) file.trouble = std::strerror(reader.error());
+  if (file.trouble.empty() && file.bytes == 0) file.trouble = "empty";
   return file;
 }
 

@@ -85,7 +85,7 @@ struct LogFile {
   std::uint64_t lines = 0;
   std::uint64_t nccl_lines = 0;
   std::uint64_t unknown_lines = 0;  ///< of NCCL, but not understood
-  std::string trouble;              ///< "binary", "Permission denied"; empty: read whole
+  std::string trouble;              ///< "binary", "empty", "Permission denied"; no text: read whole
   std::uint64_t cut_lines = 0;      ///< longer than 64 KiB: what is behind was not looked at
 };
 
