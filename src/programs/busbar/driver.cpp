@@ -36,7 +36,8 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
     if (is_root) fmt::print("{}", driver_help());
     return code_of(ExitCode::good);
   }
-  if (word == "--version") {
+  // Whatever else is asked: a subcommand that examines machines must not begin to.
+  if (std::any_of(argv, argv + argc, [](const char* asked) { return std::string_view(asked) == "--version"; })) {
     if (is_root) fmt::print("busbar {}\n", BUSBAR_VERSION);
     return code_of(ExitCode::good);
   }
