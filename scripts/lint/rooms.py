@@ -26,6 +26,8 @@ GUARDED = {
     r"\b(nlohmann::)?([Jj]son|ordered_json|basic_json(<.*?>)?)::(parse|accept|sax_parse|from_[a-z]+)\b|\b_json\b":
         "src/common/record/json_values.cpp",
     r"\bYAML::(Load|LoadFile|LoadAll|LoadAllFromFile|Parser)\b": "src/common/base/yaml_node.cpp",
+    # Foreign text in a message must not steer a terminal.
+    r"fmt::print\(stderr, \"busbar|\bfputs\((fmt::format|write_warning)": "src/common/base/say.cpp",
 }
 PURE = "collectives"  # the standard library only
 MAINS = "programs"    # the files of src/programs itself may include any room
@@ -93,6 +95,7 @@ def self_check(rooms):
     assert fires("src/driver/merge/x.cpp", "  const Json document = Json::parse(text, nullptr, false);")
     assert fires("src/common/record/x.cpp", "return nlohmann::ordered_json::accept(text);")
     assert fires("src/driver/accept/x.cpp", "  YAML::Parser parser(stream);")
+    assert fires("src/driver/accept/x.cpp", 'fmt::print(stderr, "busbar: {}\\n", text);')
     assert not fires("src/common/record/json_values.cpp", "return Json::parse(text, see);")
     assert not fires("src/common/mpi/x.cpp", '#include <mpi.h>\n#include "common/base/error.h"\n#include <span>')
     assert not fires("src/driver/accept/x.cpp", '#include "driver/locate/x.h"\n#include "kernels/host.h"')
