@@ -249,7 +249,7 @@ class OfEveryCommand(Case):
             with self.subTest(name):
                 results, table = self.path(f"{name}.json"), self.path(f"{name}.csv")
                 said = self.interrupt(
-                    ["compare", "all_reduce,broadcast,all_gather,alltoall", "--backend", "mpi", "-b", "8", "-e", "16",
+                    ["compare", "all_reduce,broadcast,alltoall", "--backend", "mpi", "-b", "1K", "-e", "2K", "-f", "2",
                      "--vary", "ompi.algorithm=1", "--cell-time", "1", "-J", results, "--csv", table],
                     lambda: is_filled(results) and read(results)["comparisons"], number)
                 kept = len(read(results)["comparisons"])
