@@ -107,6 +107,18 @@ TEST_CASE("A rank that most others wait for lags; a rank ahead of one other does
   CHECK(told(2, 0, 2).verdict == Verdict::ok);  // enqueued ahead
 }
 
+TEST_CASE("Who ended the communicator in good order waits for nobody in it", "[job_log]") {
+  const auto told = [](bool all) {
+    return after_common_calls(4, 5, [=](MadeUpJob& job, JobLog& log, int rank) {
+      if (rank == 2) return;
+      job.call(log, rank, {.count = 50});
+      if (all || rank == 0) job.end(log, rank);
+    });
+  };
+  CHECK(told(true).verdict == Verdict::ok);
+  CHECK(told(false).verdict == Verdict::rank_lagging);
+}
+
 TEST_CASE("A log that begins in the middle of a host's name has no further process", "[job_log]") {
   const auto ranks_seen = [](std::string_view host, int pid) {
     MadeUpJob job(4);

@@ -27,6 +27,13 @@ Seen read(std::string_view line) {
 
 }  // namespace
 
+TEST_CASE("an operation whose name may have been cut is none", "[diagnose][torch]") {
+  const std::string begin = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLRED";
+  CHECK(read(begin).work.seq == 7);
+  CHECK(read(begin).work.op.empty());
+  CHECK(read(begin + "UCE,").work.op == "ALLREDUCE");
+}
+
 TEST_CASE("a timeout is read in every version's words", "[diagnose][torch]") {
   SECTION("1.9: a shape and no sequence number") {
     const Seen seen = read(

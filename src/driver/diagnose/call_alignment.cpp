@@ -386,17 +386,21 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
     lag.least = std::min(lag.least, placed.end());
   }
   if (lag.front == lag.least) return std::nullopt;
-  std::size_t cut = 0;
+  std::size_t cut = 0, ended = 0;
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
     const bool at_front = placed.end() == lag.front;
     (at_front ? lag.at_front : lag.behind).push_back(i);
-    if (at_front) continue;
     const bool left = book.instances[placed.member->instance].ended && !book.instances[placed.member->instance].aborted;
+    if (at_front) {
+      ended += left ? 1 : 0;
+      continue;
+    }
     // The call that is missing may be the line that was cut.
     if (left || (book.actors[placed.member->actor].cut && placed.end() + 1 == lag.front)) ++cut;
   }
-  if (cut == lag.behind.size()) return lag;
+  // Who destroyed the communicator in good order waits for nobody: what the others lack are lines.
+  if (cut == lag.behind.size() || ended == lag.at_front.size()) return lag;
   if (alignment.how == CallAlignment::How::sequence &&
       !book.instances[alignment.streams.front().member->instance].ends_only) {
     lag.waited_for = std::ranges::any_of(

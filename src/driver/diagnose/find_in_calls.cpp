@@ -486,7 +486,10 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
 
 void find_in_torch(const LogView& view, Findings& findings) {
   std::map<std::string, TorchGroup> groups;
-  for (const auto& [key, state] : view.book.torch.states()) groups[key.first].push_back({key.second, &state});
+  for (const auto& [key, state] : view.book.torch.states()) {
+    // A line that was cut in front tells no rank.
+    if (key.second >= 0) groups[key.first].push_back({key.second, &state});
+  }
   // Some lines do not name the group: where there is only one, they are about that.
   if (groups.size() == 2 && groups.count("") == 1) {
     std::map<int, TorchState> merged;

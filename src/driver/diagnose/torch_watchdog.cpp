@@ -67,7 +67,9 @@ void read_timeout(std::string_view text, TorchWork& work) {
   const std::size_t op = fields.find("OpType=");
   if (op != kNotFound) {
     const std::string_view rest = fields.substr(op + 7);
-    work.op = rest.substr(0, rest.find_first_of(",) "));
+    // Where nothing follows, the line was cut, perhaps in the middle of the name.
+    const std::size_t end = rest.find_first_of(",) ");
+    if (end != kNotFound) work.op = rest.substr(0, end);
   }
   work.numel_in = number_behind(fields, "NumelIn=");
   work.numel_out = number_behind(fields, "NumelOut=");
