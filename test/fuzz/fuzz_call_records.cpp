@@ -26,22 +26,23 @@ std::vector<std::string> fuzz_seeds() {
 }
 
 std::string fuzz_one(std::string_view input) {
-  JobLog log;
+  JobLog dumps, lines;
   looks_like_torch_dump(input);
   how_to_unpickle(input);
   try {
     for (TorchDump& dump : read_torch_dumps(input, "input")) {
-      log.add(dump, 0);
+      dumps.add(dump, 0);
       // Another rank with the same calls: what is hostile must be compared as well.
       ++dump.rank;
-      log.add(dump, 1);
+      dumps.add(dump, 1);
     }
   } catch (const Error&) {
   }
   LogLine line;
   line.fact = OtherLine{.nccl = false, .text = input};
-  log.add(line, 0, 1);
-  const Diagnosis diagnosis = log.conclude({}, {});
+  lines.add(line, 0, 1);
+  lines.conclude({}, {});
+  const Diagnosis diagnosis = dumps.conclude({}, {});
   for (const int rank : diagnosis.ranks) {
     if (rank < 0) return "a negative rank is blamed";
   }
