@@ -2,6 +2,7 @@
 
 import functools
 import glob
+import json
 import os
 
 import log_layouts
@@ -87,6 +88,28 @@ def other_evidence():
     ]
 
 
+def records():
+    """Calls that others recorded as JSON: dumps of PyTorch's Flight Recorder, lines of NCCL's Inspector."""
+    def dump(last, done):
+        entries = [{"collective_seq_id": seq, "process_group": ["0", "default_pg"], "profiling_name": "nccl:all_reduce",
+                    "input_sizes": [[8, seq]], "output_sizes": [[8, seq]], "input_dtypes": ["Float"], "is_p2p": False,
+                    "state": "completed" if seq <= done else "scheduled",
+                    "frames": [{"name": "step", "filename": "/job/train.py", "line": 77}]} for seq in range(last - 4, last + 1)]
+        return json.dumps({"version": "2.10", "entries": entries, "pg_status": {},
+                           "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}})
+    inspector = [json.dumps({
+        "header": {"id": "0x7f8c496ae9f661", "rank": rank, "n_ranks": 3, "nnodes": 1},
+        "metadata": {"inspector_output_format_version": "v4.0", "hostname": "node0", "pid": 700 + rank},
+        "coll_perf": {"coll": "AllReduce", "coll_sn": sn, "coll_msg_size_bytes": 4096, "coll_exec_time_us": 9}})
+                 for rank in range(3) for sn in range(7 if rank == 2 else 9)]
+    return Case("diagnose_records",
+                ["busbar diagnose late", "busbar diagnose late/fr_trace_0.json late/fr_trace_2.json", "busbar diagnose inside",
+                 "busbar diagnose inspector.log", "busbar diagnose late/fr_trace_1.json inspector.log --json"],
+                files={"inspector.log": "\n".join(inspector) + "\n",
+                       **{f"late/fr_trace_{rank}.json": dump(40 if rank == 1 else 41, 40) for rank in range(3)},
+                       **{f"inside/nccl_trace_rank_{rank}.json": dump(41, 40) for rank in range(3)}})
+
+
 def recorded_hangs():
     for folder in frozen.recordings():
         schema, links = os.path.basename(folder), {"in": folder}
@@ -108,4 +131,4 @@ def recorded_hangs():
 
 
 def cases(_scratch):
-    return [*planted(), *other_evidence(), *recorded_hangs()]
+    return [*planted(), *other_evidence(), records(), *recorded_hangs()]

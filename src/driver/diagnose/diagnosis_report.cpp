@@ -92,8 +92,9 @@ std::string communicators(const Diagnosis& diagnosis) {
 std::string calls(const Diagnosis& diagnosis) {
   std::vector<Cells> rows;
   for (const Diagnosis::Lag& lag : diagnosis.lags) {
-    rows.push_back(
-        {lag.who, lag.communicator, std::to_string(lag.ordinal), fmt::format("{:x}", lag.op_count), lag.last});
+    rows.push_back({lag.who, lag.communicator, std::to_string(lag.ordinal),
+                    lag.recorded ? fmt::format("SeqNum {}", lag.op_count) : fmt::format("{:x}", lag.op_count),
+                    lag.last});
   }
   return table("Last calls (the most behind first)", {"who", "communicator", "calls", "opCount", "last call"}, rows);
 }

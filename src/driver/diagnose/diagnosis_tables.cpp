@@ -91,6 +91,7 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
       lag.ordinal = instance.calls.size();
       const Call& last = instance.calls.at(instance.calls.size() - 1);
       lag.op_count = last.op_count;
+      lag.recorded = !instance.recorded_as.empty();
       lag.last = describe_call(last, view.book.words);
       std::int64_t behind = 0;
       for (const PlacedCalls& placed : view.alignments[i].streams) {

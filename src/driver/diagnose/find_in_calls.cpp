@@ -162,7 +162,11 @@ Finding lag_finding(const LogView& view, std::size_t comm) {
                                           view.comms[comm].nranks, view.comms[comm].name));
   }
   finding.evidence.emplace_back(alignment_note(alignment));
-  finding.next.emplace_back(kWhatKeepsThem);
+  finding.next.emplace_back(
+      instance.ends_only
+          ? "the Inspector's later lines of those ranks: if there are any, they only wrote later; if not, py-spy dump "
+            "--pid there: inside the collective it is the network or a GPU (dmesg), elsewhere that is what keeps them"
+          : kWhatKeepsThem);
   return finding;
 }
 
@@ -185,8 +189,8 @@ void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
   if (!site.empty()) finding.evidence.push_back("made in " + site);
   const int absent = view.comms[comm].nranks - static_cast<int>(alignment.streams.size());
   if (absent > 0) {
-    finding.sentence = fmt::format("{} wait{} in {}; of the other {} of its {} ranks no dump is given", who,
-                                   inside.size() == 1 ? "s" : "", call, absent, view.comms[comm].nranks);
+    finding.sentence = fmt::format("{} wait{} in {}; of {} other rank{} no dump is given", who,
+                                   inside.size() == 1 ? "s" : "", call, absent, absent == 1 ? "" : "s");
     finding.missing.emplace_back("the dumps of the other ranks: whether they came to that call");
     finding.next.emplace_back(
         "their dumps; a rank that has none, or none of that call, is late or gone (py-spy dump "
