@@ -87,8 +87,8 @@ experiments: deps build-all  ## Measure the statistics on this machine, half an 
 faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 20 minutes (ARGS='--only stop'; --acceptance)
 	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
 
-soak: test-deps all  ## No false alarm in 20 runs on busy cores, each fault three times, all made-up logs: an hour
-	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 20 --repeat 3 $(ARGS)
+soak: test-deps all  ## No false alarm in 50 runs on busy cores, each fault three times, all made-up logs: two hours
+	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 50 --repeat 3 $(ARGS)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' BUSBAR_BUILD='$(BUILDDIR)' python3 test/e2e/synthetic_logs_test.py --full
 
 test-deps lint-deps bundle-deps:
