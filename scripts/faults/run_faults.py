@@ -8,6 +8,7 @@ Ends with 0 where all came out as it must, with 1 where something did not, with 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -44,21 +45,30 @@ def run(build, fault, launcher, busy=0):
                 "output": done.stderr[-4000:].splitlines()}
 
 
-def seconds(value):
-    return "" if value is None else f"{value:.1f}"
-
-
-def row(result):
-    what = BY_NAME[result["fault"]].what + (", all cores busy" if result.get("busy") else "")
+def cells(result):
+    """Of one run: what of the table is a word."""
     if "verdict" not in result:
-        return [what, result["launcher"], "", "", "", "", "", "", "**no:** " + result["wrong"][0][:80]]
+        return ["", "", "", ""]
     if result["by"] == "error":
         result = dict(result, verdict="(refused before the call)", ranks=[5])
     blamed = [f"rank {rank}" for rank in result["ranks"]] + result["hosts"]
-    return [what, result["launcher"] + (" (retried)" if result["retries"] else ""), result["verdict"] or "none",
-            ", ".join(blamed), result["by"] or "", seconds(result["report_s"]), seconds(result["end_s"]),
-            "" if result["code"] is None else str(result["code"]),
-            "yes" if not result["wrong"] else "**no:** " + "; ".join(result["wrong"])]
+    return [result["verdict"] or "none", ", ".join(blamed), result["by"] or "",
+            "" if result["code"] is None else str(result["code"])]
+
+
+def row(results):
+    """Of all runs of one fault under one launcher."""
+    first = results[0]
+    what = BY_NAME[first["fault"]].what + (", all cores busy" if first.get("busy") else "")
+    launcher = first["launcher"] + (" (retried)" if any(result.get("retries") for result in results) else "")
+    verdict, named, by, code = [" or ".join(dict.fromkeys(filter(None, words))) for words in zip(*map(cells, results))]
+    times = [sorted(result[key] for result in results if result.get(key) is not None) for key in ("report_s", "end_s")]
+    report_s, end_s = [f"{statistics.median(some):.1f}" if some else "" for some in times]
+    wrong = [result["wrong"] for result in results if result["wrong"]]
+    right = "yes" if len(results) == 1 else f"{len(results) - len(wrong)} of {len(results)}"
+    if wrong:
+        right = f"**{'no' if len(results) == 1 else right}:** " + "; ".join(text[:80] for text in sum(wrong, []))
+    return [what, launcher, verdict, named, by, report_s, end_s, code, right]
 
 
 HEADER = ["fault", "launcher", "verdict", "named", "by", "report [s]", "end [s]", "exit code", "as it must be"]
@@ -66,7 +76,10 @@ HEADER = ["fault", "launcher", "verdict", "named", "by", "report [s]", "end [s]"
 
 def table(results):
     lines = ["| " + " | ".join(HEADER) + " |", "|" + " --- |" * len(HEADER)]
-    lines += ["| " + " | ".join(row(result)) + " |" for result in results]
+    alike = {}
+    for result in results:
+        alike.setdefault((result["fault"], result["launcher"], result.get("busy", 0)), []).append(result)
+    lines += ["| " + " | ".join(row(some)) + " |" for some in alike.values()]
     return "\n".join(lines)
 
 
@@ -169,7 +182,7 @@ def run_all(arguments):
             print(f"{name} under {launcher}: {result['skipped']}", file=sys.stderr)
             continue
         results.append(result)
-        print(" | ".join(row(result)), file=sys.stderr, flush=True)
+        print(" | ".join(row([result])), file=sys.stderr, flush=True)
         if arguments.details:
             with open(arguments.details, "a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
