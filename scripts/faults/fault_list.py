@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 
-from cluster import kill, until, vcluster
+from cluster import RUN, kill, until, vcluster
 
 LIMIT_S = 6  # -T of the jobs
 ENDLESS = ("-b", "1M", "-e", "1M", "-n", "100", "-N", "0")
@@ -136,6 +136,11 @@ def isolated_second_nic(cluster):
         vcluster("nic_block", host, "eth1")
 
 
+def ipv6_only(cluster):
+    for host in cluster.hosts:
+        vcluster("ipv6", host)
+
+
 def stop_all(seconds):
     """As a scheduler suspends a job; its daemons go on."""
     def inject(cluster):
@@ -154,6 +159,8 @@ def terminate(cluster):
 # What stands between the launcher and the program: a shell's words; "$@" is the program.
 OWN_PIDS = 'exec unshare --pid --fork --kill-child --mount-proc "$@"'
 OWN_SHM = """exec unshare --mount sh -c 'mount -t tmpfs shm /dev/shm && exec "$@"' sh "$@\""""
+SHORT_NAME = """exec unshare --uts sh -c 'on=$(hostname); case $on in node[12]) hostname node1.rack${on#node};; esac
+exec "$@"' sh "$@\""""
 INTO_PIPE = '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || exec >pipe; exec "$@"'
 
 
@@ -263,5 +270,17 @@ FAULTS = [
     Fault("container_per_rank_own_shm", "a /dev/shm per rank, a rank stopped", stop(5), wrap=OWN_SHM,
           env={"OMPI_MCA_btl": "self,tcp"}, verdicts=("HOST_UNREACHABLE", "PROCESS_STOPPED"), ranks=(5,),
           blamed_hosts=("node2#2",)),
+    Fault("ipv6_only", "no host has an IPv4 address, a rank stopped", stop(5), before=ipv6_only,
+          env={"OMPI_MCA_btl_tcp_disable_family": "4", "OMPI_MCA_oob_tcp_disable_ipv4_family": "1",
+               "OMPI_MCA_oob_tcp_disable_ipv6_family": "0"},
+          launchers=("mpirun",), verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
+    # Open MPI itself crashes where its daemons have one short name.
+    Fault("same_short_hostname", "two hosts are called node1, of two racks, a rank of one stopped", stop(5),
+          wrap=SHORT_NAME, verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=("node1.rack2",)),
+    Fault("cwd_hangs_during_report", "the file system of the report does not answer, a rank stopped", stop(5),
+          env={"LD_PRELOAD": f"{RUN}/mute.so"}, verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
 ]
+AT_16_HOSTS = ("healthy", "stop", "kill", "link_down", "too_late")
+FAULTS += [dataclasses.replace(fault, name=f"{fault.name}_16", what=f"{fault.what}, 16 hosts", hosts=16, rate="200mbit",
+                               wait_s=2 * fault.wait_s) for fault in FAULTS if fault.name in AT_16_HOSTS]
 BY_NAME = {fault.name: fault for fault in FAULTS}

@@ -3,6 +3,7 @@ one line of JSON. Started by run_faults.py."""
 
 import argparse
 import glob
+import itertools
 import json
 import os
 import re
@@ -36,7 +37,8 @@ def spoken(job):
         found = REPORT.match(line)
         if found:
             lines = [text for _, text in ours[i:]]
-            blame = lines[lines.index("busbar:   to blame:"):] if "busbar:   to blame:" in lines else []
+            blame = lines[lines.index("busbar:   to blame:") + 1:] if "busbar:   to blame:" in lines else []
+            blame = itertools.takewhile(lambda text: text.startswith("busbar:     "), blame)
             named = [BLAMED.match(text) for text in blame]
             return {"when": when, "verdict": found[1], "lines": lines,
                     "ranks": sorted({int(name[1]) for name in named if name}),
