@@ -15,7 +15,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostRanks = 1 << 20;
+constexpr std::size_t kMostOfGroup = 1 << 20;
 constexpr std::size_t kLongestName = 200;
 
 const Json& member_of(const Json& json, const char* key) {
@@ -37,7 +37,7 @@ std::optional<std::int64_t> whole(const Json& json) {
 
 int rank_in(const Json& json) {
   const auto value = whole(json);
-  return value && *value >= 0 && *value < static_cast<std::int64_t>(kMostRanks) ? static_cast<int>(*value) : -1;
+  return value && *value >= 0 && *value < static_cast<std::int64_t>(kMostOfGroup) ? static_cast<int>(*value) : -1;
 }
 
 std::string text_in(const Json& json) {
@@ -49,14 +49,14 @@ std::vector<int> group_ranks(const Json& json) {
   std::vector<int> ranks;
   if (json.is_array()) {
     for (const Json& one : json) {
-      if (rank_in(one) >= 0 && ranks.size() < kMostRanks) ranks.push_back(rank_in(one));
+      if (rank_in(one) >= 0 && ranks.size() < kMostOfGroup) ranks.push_back(rank_in(one));
     }
   } else if (json.is_string()) {
     const std::string& text = json.get_ref<const std::string&>();
     for (const char* at = text.data(); at < text.data() + text.size();) {
       int rank = 0;
       const auto [end, error] = std::from_chars(at, text.data() + text.size(), rank);
-      if (error == std::errc{} && rank >= 0 && ranks.size() < kMostRanks) ranks.push_back(rank);
+      if (error == std::errc{} && rank >= 0 && ranks.size() < kMostOfGroup) ranks.push_back(rank);
       at = error == std::errc{} ? end : at + 1;
     }
   }

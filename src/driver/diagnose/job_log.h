@@ -43,8 +43,8 @@ struct Diagnosis : Finding {
     std::string communicator;
     std::uint64_t ordinal = 0;  ///< calls seen
     std::uint64_t op_count = 0;
-    bool recorded = false;  ///< that is the number that it was recorded with: PyTorch's SeqNum
     std::string last;       ///< "AllReduce count 1024 datatype 7 op 0"
+    bool recorded = false;  ///< op_count is the number that it was recorded with: PyTorch's SeqNum
   };
   std::vector<Lag> lags;                 ///< last call of each rank, the most behind first
   std::vector<std::string> divergences;  ///< first differing call per communicator, in words, and deadlock cycles
