@@ -70,6 +70,13 @@ def wait_for(what):
         time.sleep(0.01)
 
 
+def wait_for_ranks(result):
+    """Those whose launcher was killed end by themselves, and write until then."""
+    pids = [int(pid) for pid in re.findall(r"^#  Rank .* Pid +(\d+) on", result.out, re.MULTILINE)]
+    assert pids, str(result)
+    wait_for(lambda: all(is_gone(pid) for pid in pids))
+
+
 class AbnormalEnd(Case):
     def command(self, name, options, nranks):
         self.json, self.csv, self.samples = (self.path(f"{name}.{kind}") for kind in ("json", "csv", "samples"))
@@ -154,8 +161,7 @@ class AbnormalEnd(Case):
                 with self.subTest(way, number=number, nrows=nrows):
                     result = self.end_after(nrows, kill, self.command(f"{way}{number}", MANY, nranks))
                     self.assertNotEqual(result.code, 0, str(result)[-2000:])
-                    # Ranks whose launcher was killed end by themselves.
-                    wait_for(lambda: all(is_gone(rank["pid"]) for rank in read(self.json)["config"]["devices"]))
+                    wait_for_ranks(result)
                     self.assertTrue(self.check_files(result), str(result)[-2000:])
                     if named:
                         self.check_words(result, named)
@@ -164,7 +170,7 @@ class AbnormalEnd(Case):
         for way, nranks, kill, _ in self.ways():
             with self.subTest(way):
                 result = self.end_after(1, kill, self.command(way, STAT, nranks))
-                wait_for(lambda: all(is_gone(rank["pid"]) for rank in read(self.json)["config"]["devices"]))
+                wait_for_ranks(result)
                 # A rank whose launcher was killed may come to its end first.
                 self.check_samples(self.check_files(result, may_finish=True))
 
@@ -224,6 +230,10 @@ class StalledDisk(Case):
         self.assertGreaterEqual(len(lines_of(table)) - 1, 2 * len(rows))
 
 
+# So that much is left to do when the first table is there.
+ALL_WITH_ALGORITHMS = "all_reduce,broadcast,alltoall,all_gather,reduce_scatter,reduce,gather,scatter"
+
+
 class OfEveryCommand(Case):
     """One line says what is kept, and how to go on."""
 
@@ -249,7 +259,7 @@ class OfEveryCommand(Case):
             with self.subTest(name):
                 results, table = self.path(f"{name}.json"), self.path(f"{name}.csv")
                 said = self.interrupt(
-                    ["compare", "all_reduce,broadcast,alltoall", "--backend", "mpi", "-b", "1K", "-e", "2K", "-f", "2",
+                    ["compare", ALL_WITH_ALGORITHMS, "--backend", "mpi", "-b", "1K", "-e", "64K", "-f", "2",
                      "--vary", "ompi.algorithm=1", "--cell-time", "1", "-J", results, "--csv", table],
                     lambda: is_filled(results) and read(results)["comparisons"], number)
                 kept = len(read(results)["comparisons"])

@@ -40,8 +40,9 @@ int slurm_tasks_on_node(std::string_view text, int index);
 std::string repair_oversubscription(const Launch& launch, std::string_view library,
                                     const std::filesystem::path& root = "/");
 
-/// Lets MPICH 4.0 take its own algorithm of MPI_Reduce, unless the user has decided that: its device's crashes in place at
-/// another root than 0 (docs/mpi_libraries.md). Call before MPI_Init. Returns the sentence for the header, or nothing.
+/// Lets MPICH 4.0 take its own algorithm of MPI_Reduce, unless the user has decided that: its device's crashes in place
+/// at another root than 0 (docs/mpi_libraries.md). Call before MPI_Init. Returns the sentence for the header, or
+/// nothing.
 std::string repair_reduce(std::string_view library);
 
 /// The warning that the launcher started several processes that do not see each other, or empty. For the process that
