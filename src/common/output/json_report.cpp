@@ -22,10 +22,8 @@ namespace {
 // Enough for anyone to visit the cells in the same order again.
 constexpr const char* kOrder =
     "each pass visits the cells that are not done, shuffled anew from their order in the pass before (at first: "
-    "cells): "
-    "for i from the last down to 1 elements i and j are swapped, j drawn from 0..i by one std::mt19937_64(seed) for "
-    "the "
-    "whole run, modulo i + 1, values of the last incomplete stretch rejected";
+    "cells): for i from the last down to 1 elements i and j are swapped, j drawn from 0..i by one "
+    "std::mt19937_64(seed) for the whole run, modulo i + 1, values of the last incomplete stretch rejected";
 
 Json ranks_json(const CellStats& cell) {
   const bool arrivals = cell.skew_median_s.has_value();

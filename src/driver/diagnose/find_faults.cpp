@@ -57,9 +57,8 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
       finding.sentence = fmt::format("{} of {} reported the fatal SXid {}", device, host, group.number);
       finding.next.emplace_back(
           "dmesg | grep Xid on that host: a GPU that fell off the bus before is the cause; else nvidia-smi nvlink -e "
-          "(errors "
-          "that grow: that link) and systemctl status nvidia-fabricmanager; reset the GPUs and switches together, or "
-          "reboot");
+          "(errors that grow: that link) and systemctl status nvidia-fabricmanager; reset the GPUs and switches "
+          "together, or reboot");
       break;
     case KernelEvent::What::aer:
       finding.verdict = Verdict::hw_fault;
@@ -71,8 +70,7 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
       finding.sentence = fmt::format("the network link {} of {} went down", device, host);
       finding.next.emplace_back(
           "ip -s link and ibstat on that host: still down: cable, transceiver or switch port; up again: it flapped, "
-          "which the "
-          "switch's log tells");
+          "which the switch's log tells");
       break;
     case KernelEvent::What::out_of_memory:
       finding.verdict = Verdict::resource;
@@ -404,8 +402,7 @@ void find_in_ras(const LogView& view, Findings& findings) {
           fmt::format("NCCL's RAS says that {} launched fewer operations", list_ranks(ras.lagging_ranks));
       finding.next.emplace_back(
           "py-spy dump --pid (or gdb -p) of those ranks: the stack is what keeps them from the next call; no process "
-          "there: it "
-          "died");
+          "there: it died");
       findings.push_back(std::move(finding));
     }
   }
@@ -564,8 +561,7 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
   whole_host ? blame_hosts(view, silent, finding) : blame(view, silent, finding);
   finding.next.emplace_back(
       "dmesg (killed for memory, XID), core dumps and the launcher's output on that host: the first by time is the "
-      "cause; "
-      "nothing there: the program itself called exit");
+      "cause; nothing there: the program itself called exit");
   findings.push_back(std::move(finding));
 }
 

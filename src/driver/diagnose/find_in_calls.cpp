@@ -30,9 +30,8 @@ namespace {
 
 /// For ranks that are late.
 constexpr std::string_view kWhatKeepsThem =
-    "py-spy dump --pid (or gdb -p) of those ranks: the stack (a data loader, a checkpoint, a lock) is what keeps them; "
-    "no "
-    "process there: it died, and dmesg and the launcher's output tell of what";
+    "py-spy dump --pid (or gdb -p) of those ranks: the stack (a data loader, a checkpoint, a lock) is what keeps "
+    "them; no process there: it died, and dmesg and the launcher's output tell of what";
 
 std::string_view alignment_note(const CallAlignment& alignment) {
   switch (alignment.how) {
@@ -293,8 +292,7 @@ bool find_mismatch(const TorchGroup& timed, Findings& findings) {
                                              usual->first.first, usual->first.second));
       finding.next.emplace_back(
           "py-spy dump --pid of those ranks and of one of the others: where their stacks part is the branch that "
-          "depends on "
-          "the rank or its data");
+          "depends on the rank or its data");
       findings.push_back(std::move(finding));
       return true;
     }
@@ -362,9 +360,8 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
                   "dump --pid, dmesg there); if all do, it is the network",
                   others));
   finding.next.emplace_back(
-      "TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run: the dumps of all ranks, given "
-      "to "
-      "busbar diagnose, name who is late");
+      "TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run: the dumps of all ranks, "
+      "given to busbar diagnose, name who is late");
   return finding;
 }
 
@@ -376,8 +373,7 @@ Finding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
       "hosts: if that hangs too, it is the network or a GPU, else what runs beside the collective");
   finding.next.emplace_back(
       "echo 'verbose status' | nc localhost 28028 (NCCL's RAS) while it hangs: a rank with a lower count is late, a "
-      "DEAD "
-      "process is gone; all equal: the network or a GPU");
+      "DEAD process is gone; all equal: the network or a GPU");
   finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }

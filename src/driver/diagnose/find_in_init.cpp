@@ -34,10 +34,8 @@ std::string_view advice(InitStage stage) {
     case InitStage::none:
     case InitStage::started:
       return "nc -vz ADDRESS PORT from each host to the others (\"Bootstrap : Using\" has the interface): where it "
-             "fails, a "
-             "firewall or NCCL_SOCKET_IFNAME, because the bootstrap is TCP between all ranks; where it works, py-spy "
-             "dump "
-             "--pid of ranks without Init START";
+             "fails, a firewall or NCCL_SOCKET_IFNAME, because the bootstrap is TCP between all ranks; where it "
+             "works, py-spy dump --pid of ranks without Init START";
     case InitStage::bootstrap:
       return "nvidia-smi topo -m on all hosts: one that hangs, or differs, is the one; NCCL_DEBUG_SUBSYS=INIT,GRAPH "
              "tells more";

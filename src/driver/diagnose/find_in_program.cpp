@@ -369,8 +369,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
   finding.missing.emplace_back("the lines before the first error, of all ranks; NCCL_DEBUG=INFO in all of them");
   finding.next.emplace_back(
       "the first error by time over all ranks' outputs is the cause, or next to it; if none says what it means, run "
-      "again "
-      "with NCCL_DEBUG=INFO (busbar diagnose --help-capture)");
+      "again with NCCL_DEBUG=INFO (busbar diagnose --help-capture)");
   findings.push_back(std::move(finding));
 }
 

@@ -163,8 +163,7 @@ void note_slowness(const LogView& view, Finding& finding) {
                   total_s > 0 ? fmt::format(" of {:.1f} s of initialisation", total_s) : ""));
   finding.next.emplace_back(
       "if the start is slow: when each rank's process (pod) began: the last is what the others waited for; if all "
-      "began "
-      "at once, how long names take to resolve (getent hosts) on each host");
+      "began at once, how long names take to resolve (getent hosts) on each host");
 }
 
 /// Settings that are no error and hardly what was meant.
@@ -240,8 +239,7 @@ Finding nothing_wrong(const LogView& view) {
         "whether the last calls ended, which NCCL does not log: if the job hangs, it is inside the last call");
     finding.next.emplace_back(
         "if it hangs: echo 'verbose status' | nc localhost 28028 (NCCL's RAS): a rank with a lower count is late, a "
-        "DEAD "
-        "process is gone; all equal: the network or a GPU");
+        "DEAD process is gone; all equal: the network or a GPU");
   }
   if (finding.next.empty()) {
     finding.next.emplace_back(
