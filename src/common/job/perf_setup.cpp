@@ -5,6 +5,7 @@
 #include "common/base/timestamp.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/gather_records.h"
+#include "common/mpi/session.h"
 #include "common/mpi/topology.h"
 
 #include <fmt/format.h>

@@ -149,7 +149,7 @@ void note_slowness(const LogView& view, Finding& finding) {
         "(NCCL_DEBUG_SUBSYS=INIT,NET "
         "says why; NCCL_IB_DISABLE, NCCL_IB_HCA, the plugin); none: there is only TCP");
   }
-  constexpr double kSlowBootstrap_s = 5;
+  constexpr double kSlowBootstrap = 5;  // [s]
   double slowest_s = 0, total_s = 0;
   for (const Actor& actor : view.book.actors) {
     const double bootstrap_s = std::max(actor.bootstrap.total, actor.timings.bootstrap);
@@ -157,7 +157,7 @@ void note_slowness(const LogView& view, Finding& finding) {
     slowest_s = bootstrap_s;
     total_s = actor.timings.total;
   }
-  if (slowest_s < kSlowBootstrap_s) return;
+  if (slowest_s < kSlowBootstrap) return;
   finding.evidence.push_back(
       fmt::format("the bootstrap took {:.1f} s{}: ranks waited for one that came late, or for its address", slowest_s,
                   total_s > 0 ? fmt::format(" of {:.1f} s of initialisation", total_s) : ""));
