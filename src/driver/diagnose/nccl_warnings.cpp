@@ -72,6 +72,13 @@ constexpr std::string_view kSizes =
     "NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE and versions of all hosts: what differs is the cause; if nothing does, the "
     "calls do: NCCL_DEBUG_SUBSYS=COLL on all ranks";
 constexpr std::string_view kEcc = "uncorrectable memory error of a GPU (ECC)";
+constexpr std::string_view kNoSuchInterface = "NCCL_SOCKET_IFNAME names no interface of that host";
+constexpr std::string_view kInterfaces =
+    "ip -br addr on that host: NCCL_SOCKET_IFNAME must name one of that list that is UP, or be unset";
+constexpr std::string_view kLockedMemory = "memory cannot be registered: locked memory is limited";
+constexpr std::string_view kNotReady = "InfiniBand completion error 13: the peer was not ready after all retries";
+constexpr std::string_view kNoAnswer = "a host does not answer";
+constexpr std::string_view kProtection = "InfiniBand completion error 4: local protection error";
 constexpr std::string_view kGone = "a peer went away";
 
 // Texts are those of NCCL 2.3 to 2.30, RCCL, their plugins, CUDA, PyTorch and Gloo. Special ones first.
@@ -114,13 +121,11 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {hardware, "completion", "error 12", kRetry, kPath},
     {hardware, "completion", "status=12", kRetry, kPath},
     {hardware, "retry_exc_err", "", kRetry, kPath},
-    {hardware, "completion", "error 13", "InfiniBand completion error 13: the peer was not ready after all retries",
-     kPath},
-    {hardware, "completion", "status=13", "InfiniBand completion error 13: the peer was not ready after all retries",
-     kPath},
-    {hardware, "completion", "error 4,", "InfiniBand completion error 4: local protection error", kRegistered},
-    {hardware, "completion", "status=4 ", "InfiniBand completion error 4: local protection error", kRegistered},
-    {hardware, "loc_prot_err", "", "InfiniBand completion error 4: local protection error", kRegistered},
+    {hardware, "completion", "error 13", kNotReady, kPath},
+    {hardware, "completion", "status=13", kNotReady, kPath},
+    {hardware, "completion", "error 4,", kProtection, kRegistered},
+    {hardware, "completion", "status=4 ", kProtection, kRegistered},
+    {hardware, "loc_prot_err", "", kProtection, kRegistered},
     {hardware, "got completion", "", "InfiniBand completion error", kPort},
     {hardware, "got cqe with error", "", "InfiniBand completion error", kPort},
     {hardware, "async fatal event", "", "fatal event of an InfiniBand device", kPort},
@@ -147,11 +152,11 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {resource, "insufficient shared memory", "", kDevShm, kShm},
     {resource, "out of shared memory", "", kDevShm, kShm},
     {resource, "no space left on device", "", "/dev/shm or a disk is full", kShm},
-    {resource, "ibv_reg_", "cannot allocate memory", "memory cannot be registered: locked memory is limited", kMemlock},
+    {resource, "ibv_reg_", "cannot allocate memory", kLockedMemory, kMemlock},
     {resource, "ibv_create", "cannot allocate memory", "queues cannot be created: locked memory is limited", kMemlock},
-    {resource, "register", "cannot allocate memory", "memory cannot be registered: locked memory is limited", kMemlock},
-    {resource, "register", "rc: -12", "memory cannot be registered: locked memory is limited", kMemlock},
-    {resource, "fi_mr_reg", "-12", "memory cannot be registered: locked memory is limited", kMemlock},
+    {resource, "register", "cannot allocate memory", kLockedMemory, kMemlock},
+    {resource, "register", "rc: -12", kLockedMemory, kMemlock},
+    {resource, "fi_mr_reg", "-12", kLockedMemory, kMemlock},
     {resource, "memlock", "", "locked memory is limited", kMemlock},
     {resource, "too many open files", "", "file descriptors are used up",
      "ulimit -n inside the job, on all hosts: less than 65536 is too few (a mesh of N ranks needs N per process); if "
@@ -172,12 +177,12 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {unreachable, "host is unreachable", "", "a host cannot be reached", kRoute},
     {unreachable, "network is unreachable", "", "a network cannot be reached", kRoute},
     {refused, "connection refused", "", "a host refuses connections", kRefused},
-    {unreachable, "connection timed out", "", "a host does not answer", kRoute},
-    {unreachable, "connect", "software caused connection abort", "a host does not answer", kRoute},
-    {unreachable, "exceeded error retry count", "", "a host does not answer", kRoute},
-    {unreachable, "exceeded retries", "", "a host does not answer", kRoute},
-    {unreachable, "connect", "timed out", "a host does not answer", kRoute},
-    {unreachable, "connect timeout", "", "a host does not answer", kRoute},
+    {unreachable, "connection timed out", "", kNoAnswer, kRoute},
+    {unreachable, "connect", "software caused connection abort", kNoAnswer, kRoute},
+    {unreachable, "exceeded error retry count", "", kNoAnswer, kRoute},
+    {unreachable, "exceeded retries", "", kNoAnswer, kRoute},
+    {unreachable, "connect", "timed out", kNoAnswer, kRoute},
+    {unreachable, "connect timeout", "", kNoAnswer, kRoute},
     {unreachable, "client socket has timed out", "", "the store of rank 0 does not answer",
      "nc -vz MASTER_ADDR MASTER_PORT from that host: if it fails, whether rank 0 started at all, and its firewall; if "
      "it works, rank 0 was late: a longer timeout"},
@@ -199,10 +204,8 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {config, "duplicate gpu", "", "two ranks use the same GPU",
      "CUDA_VISIBLE_DEVICES and the device of each rank on that host: ranks that chose the same must choose by their "
      "local rank (torch.cuda.set_device); if none did, there are more ranks than GPUs"},
-    {config, "no socket interface found", "", "NCCL_SOCKET_IFNAME names no interface of that host",
-     "ip -br addr on that host: NCCL_SOCKET_IFNAME must name one of that list that is UP, or be unset"},
-    {config, "no interface found", "", "NCCL_SOCKET_IFNAME names no interface of that host",
-     "ip -br addr on that host: NCCL_SOCKET_IFNAME must name one of that list that is UP, or be unset"},
+    {config, "no socket interface found", "", kNoSuchInterface, kInterfaces},
+    {config, "no interface found", "", kNoSuchInterface, kInterfaces},
     {config, "no usable listening interface", "", "no network interface can be used", kInterface},
     {config, "mixed local net device counts", "", "hosts have different numbers of network devices",
      "ibv_devinfo -l on all hosts: the one that lists fewer has lost a device (dmesg, lspci there); find it instead "
