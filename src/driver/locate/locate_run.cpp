@@ -251,6 +251,8 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
   return finding;
 }
 
+// Progress in lines fills no pipe: an ending launcher reads nothing for a second, and a last word waits behind them.
+constexpr std::chrono::milliseconds kTellEvery{500};
 constexpr std::uint64_t kMostBytes = 64 << 20;
 constexpr double kHostMessage = 25e-3;              // [s]: long against a meeting of two hosts, short enough for dozens
 constexpr std::size_t kKeptMeasurements = 1 << 20;  // of --full over thousands of hosts the matrix is enough
@@ -323,11 +325,16 @@ class SearchJob {
     result.round = std::move(round);
     result.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
     job_.watchdog().begin(Phase::agreeing, "choosing the next round");
-    if (tell_ && world_.rank() == 0) {
-      tell_(fmt::format("round {} of about {}, {}: {}", number, std::max(number, planned), kind_word(result.round.kind),
-                        round_words(result)));
-    }
+    if (tell_ && world_.rank() == 0) told(result, number, planned);
     return result;
+  }
+
+  void told(const MeasuredRound& result, int number, int planned) {
+    const Clock::time_point now = Clock::now();
+    if (now < next_told_) return;
+    next_told_ = now + kTellEvery;
+    const std::string of = number <= planned ? fmt::format(" of about {}", planned) : "";
+    tell_(fmt::format("round {}{}, {}: {}", number, of, kind_word(result.round.kind), round_words(result)));
   }
 
   void keep(MeasuredRound measured) {
@@ -345,6 +352,7 @@ class SearchJob {
   const LocateUnits& units_;
   LocateRun& run_;
   const TellLocate& tell_;
+  Clock::time_point next_told_;
   std::size_t kept_ = 0;
 };
 
