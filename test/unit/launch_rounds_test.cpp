@@ -3,6 +3,8 @@
 
 #include "driver/compare/launch_rounds.h"
 
+#include "driver/launch/launch_template.h"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/watch/hang_json.h"
-#include "driver/compare/launch_rounds.h"
+#include "driver/launch/launched_run.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -12,8 +12,8 @@
 #include "driver/accept/accept_engine.h"
 #include "driver/accept/accept_failure.h"
 #include "driver/accept/accept_steps.h"
-#include "driver/compare/launch_rounds.h"
 #include "driver/launch/launch_template.h"
+#include "driver/launch/launched_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

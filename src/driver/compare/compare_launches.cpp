@@ -19,6 +19,7 @@
 #include "driver/compare/verify_emitted.h"
 #include "driver/history/history.h"
 #include "driver/launch/launch_template.h"
+#include "driver/launch/launched_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,8 +4,6 @@
 #include "collectives/op.h"
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
-#include "common/base/read_file.h"
-#include "common/base/text.h"
 #include "common/measure/plan.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
@@ -15,13 +13,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <numeric>
 #include <set>
 #include <string_view>
-#include <system_error>
 
 namespace busbar {
 namespace {
@@ -148,81 +142,16 @@ int launches_for(std::size_t cells) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::size_t kKeptOutput = 1 << 20;
 constexpr int kMostSeed = 1'000'000'000;
 
-ExitCode as_exit_code(int code) {
-  constexpr std::array kKnown{ExitCode::cuda,        ExitCode::backend,    ExitCode::timeout,   ExitCode::not_possible,
-                              ExitCode::invalid_use, ExitCode::wrong_data, ExitCode::bad_config};
-  const auto* found = std::ranges::find_if(kKnown, [&](ExitCode known) { return static_cast<int>(known) == code; });
-  return found == kKnown.end() ? ExitCode::backend : *found;
-}
-
-/// Foreign text on one line.
-std::string one_line(std::string_view text) {
-  constexpr std::size_t kLongest = 300;
-  return without_controls(text.substr(0, kLongest));
-}
-
-struct LaunchEnd {
-  std::optional<RunFile> run;
-  std::string why_not;
-  ExitCode code = ExitCode::good;
-};
-
-LaunchEnd launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
-                      int number) {
+LaunchedRun launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
+                        int number) {
   const std::string results = folder.file(fmt::format("launch{}.json", number));
-  const std::vector<std::string> command = launch_words(series, variant, results, number);
-  const ChildResult child = run_child(
-      command, {.environment = launch_environment(), .timeout_s = series.timeout_s, .output_limit = kKeptOutput});
-  // Wrong data is a result, and in the file.
-  const bool ended = child.exit_code == 0 || child.exit_code == static_cast<int>(ExitCode::wrong_data);
-  if (child.timed_out || !ended) {
-    const std::string words = last_words(child.err);
-    return {{},
-            fmt::format("{}{}{}", describe_end(child, series.timeout_s), words.empty() ? "" : ": ", words),
-            child.timed_out ? ExitCode::timeout : as_exit_code(child.exit_code)};
-  }
-  std::error_code unknown;
-  if (!fs::exists(results, unknown)) {
-    return {{},
-            "it ended well but left no results here: does its rank 0 run on another host? Start in a directory that "
-            "all hosts share",
-            ExitCode::not_possible};
-  }
-  try {
-    RunFile run = read_run(read_file(results, "a launch's results"), fmt::format("launch {}", number));
-    if (!run.exit_code) return {{}, "its results are unfinished", ExitCode::backend};
-    return {std::move(run), {}, ExitCode::good};
-  } catch (const Error& e) {
-    return {{}, e.what(), ExitCode::internal};
-  }
+  return launch_run(launch_words(series, variant, results, number), results, fmt::format("launch {}", number),
+                    series.timeout_s);
 }
 
 }  // namespace
-
-LaunchFolder::LaunchFolder() {
-  std::error_code unknown;
-  std::string why;
-  for (const fs::path& parent : {fs::current_path(unknown), fs::temp_directory_path(unknown)}) {
-    std::string name = (parent / "busbar_launches_XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) {
-      path_ = name;
-      return;
-    }
-    why = std::error_code(errno, std::generic_category()).message();
-  }
-  throw Error(ExitCode::not_possible,
-              fmt::format("no folder for the launches' results can be made here or in /tmp: {}", why));
-}
-
-LaunchFolder::~LaunchFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
                         const std::function<void(const std::string&)>& tell) {
@@ -243,7 +172,7 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
       VariantRuns& of = result.variants[v];
       ++number;
       tell(fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
-      LaunchEnd outcome = launch_once(series, series.variants[v], folder, number);
+      LaunchedRun outcome = launch_once(series, series.variants[v], folder, number);
       if (outcome.run) {
         of.runs.push_back(std::move(*outcome.run));
         continue;
@@ -275,31 +204,8 @@ std::vector<std::string> launch_words(const LaunchSeries& series, const Launched
   return launch_command(series.launch, series.nranks, command);
 }
 
-std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment) {
-  if (environment.empty()) return {};
-  std::vector<std::string> words{"env"};
-  for (const auto& [name, value] : environment) words.push_back(fmt::format("{}={}", name, value));
-  return words;
-}
-
 std::string benchmark_program(const Collective& collective) {
   return program_beside(fmt::format("{}_perf", collective.name)).string();
-}
-
-std::string last_words(std::string_view text) {
-  constexpr std::string_view kError = "busbar: error: ";
-  constexpr std::size_t kLines = 2;
-  std::vector<std::string> lines;
-  std::string error;
-  for (const std::string_view line : split_text(text, '\n')) {
-    if (line.starts_with(kError)) error = line.substr(kError.size());
-    // Launchers frame what they say.
-    if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) lines.emplace_back(line);
-  }
-  if (!error.empty()) return one_line(error);
-  if (lines.size() > kLines) lines.erase(lines.begin(), lines.end() - kLines);
-  for (std::string& line : lines) line = one_line(line);
-  return fmt::format("{}", fmt::join(lines, " / "));
 }
 
 std::size_t planned_cells(const Config& config, const Collective& collective) {

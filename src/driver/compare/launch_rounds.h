@@ -1,18 +1,16 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/mpi/child.h"
 #include "common/record/read_run.h"
 #include "driver/compare/comparison.h"
+#include "driver/launch/launched_run.h"
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -34,22 +32,6 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
 /// Launches of each variant that `cells` comparisons need so that Holm's adjustment can still let a difference pass:
 /// the least p of Mann and Whitney, 2 / (2n over n), times the cells is at most 0.02. At least 6.
 int launches_for(std::size_t cells);
-
-/// A folder for the launches' result files, which process 0 of a launch writes and we read: in the current directory,
-/// because hosts of a cluster share that rather than /tmp. Gone with this object.
-class LaunchFolder {
- public:
-  LaunchFolder();
-  LaunchFolder(const LaunchFolder&) = delete;
-  LaunchFolder& operator=(const LaunchFolder&) = delete;
-  ~LaunchFolder();
-
-  std::string file(std::string_view name) const { return (path_ / name).string(); }
-
- private:
-  InterruptsHeld held_;  // an interrupt between two launches must not leave the folder behind
-  std::filesystem::path path_;
-};
 
 /// A variant, and the words that stand before the program in its launches ("env", "NAME=VALUE").
 struct LaunchedVariant {
@@ -87,14 +69,8 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
 std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
                                       const std::string& results, int number);
 
-/// "env NAME=VALUE ...", or nothing for no settings.
-std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment);
-
 /// The benchmark's executable, beside this one.
 std::string benchmark_program(const Collective& collective);
-
-/// What a failed program said last: its own error, or its last lines, on one line.
-std::string last_words(std::string_view text);
 
 /// Cells that a launch measures, as far as is known before.
 std::size_t planned_cells(const Config& config, const Collective& collective);

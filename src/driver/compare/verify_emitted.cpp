@@ -10,6 +10,8 @@
 #include "driver/compare/comparison.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/fingerprint/fingerprint_run.h"
+#include "driver/launch/launch_template.h"
+#include "driver/launch/launched_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -117,6 +117,13 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
   return result;
 }
 
+std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment) {
+  if (environment.empty()) return {};
+  std::vector<std::string> words{"env"};
+  for (const auto& [name, value] : environment) words.push_back(fmt::format("{}={}", name, value));
+  return words;
+}
+
 std::vector<std::pair<std::string, std::string>> launch_environment() {
   std::vector<std::pair<std::string, std::string>> settings;
   const auto set = [&](const char* name, const char* value) {

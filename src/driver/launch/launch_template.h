@@ -26,6 +26,9 @@ std::string join_for_shell(const std::vector<std::string>& command);
 std::vector<std::string> launch_command(std::string_view launch_template, std::optional<int> nranks,
                                         const std::vector<std::string>& command);
 
+/// "env NAME=VALUE ...", or nothing for no settings.
+std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment);
+
 /// What lets Open MPI's mpirun start as root (where we are) and more ranks than cores, for the child's environment;
 /// what the user has set stays.
 std::vector<std::pair<std::string, std::string>> launch_environment();

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "common/base/error.h"
+#include "common/mpi/child.h"
+#include "common/record/read_run.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+/// A folder for the launches' result files, which process 0 of a launch writes and we read: in the current directory,
+/// because hosts of a cluster share that rather than /tmp. Gone with this object.
+class LaunchFolder {
+ public:
+  LaunchFolder();
+  LaunchFolder(const LaunchFolder&) = delete;
+  LaunchFolder& operator=(const LaunchFolder&) = delete;
+  ~LaunchFolder();
+
+  std::string file(std::string_view name) const { return (path_ / name).string(); }
+
+ private:
+  InterruptsHeld held_;  // an interrupt between two launches must not leave the folder behind
+  std::filesystem::path path_;
+};
+
+/// What a launch of a benchmark measured, or why it measured nothing.
+struct LaunchedRun {
+  std::optional<RunFile> run;
+  std::string why_not;
+  ExitCode code = ExitCode::good;  ///< where there is no run
+};
+
+/// Runs the command, which writes `results` (-J), and reads that as `name`. Wrong data is a result. Throws Interrupted.
+LaunchedRun launch_run(const std::vector<std::string>& command, const std::string& results, const std::string& name,
+                       double timeout_s);
+
+/// What a failed program said last: its own error, or its last lines, on one line.
+std::string last_words(std::string_view text);
+
+}  // namespace busbar
