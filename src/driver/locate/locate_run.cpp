@@ -325,11 +325,11 @@ class SearchJob {
     result.round = std::move(round);
     result.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
     job_.watchdog().begin(Phase::agreeing, "choosing the next round");
-    if (tell_ && world_.rank() == 0) told(result, number, planned);
+    if (tell_ && world_.rank() == 0) tell_round(result, number, planned);
     return result;
   }
 
-  void told(const MeasuredRound& result, int number, int planned) {
+  void tell_round(const MeasuredRound& result, int number, int planned) {
     const Clock::time_point now = Clock::now();
     if (now < next_told_) return;
     next_told_ = now + kTellEvery;

@@ -51,7 +51,7 @@ Kind kind_of(const ResultFile& file) {
   if (what == "locate") return Kind::locate;
   if (what == "doctor") return Kind::doctor;
   if (!who_reads(what).empty()) {
-    throw_bad_config(fmt::format("{}: this is `{}`, no result{}", file.name, what, who_reads(what)));
+    throw_bad_config(fmt::format("{}: this is `{}`, not a result{}", file.name, what, who_reads(what)));
   }
   if (document.contains("results") && document.contains("busbar")) return Kind::run;
   if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
