@@ -62,7 +62,8 @@ std::string a_result() {
     m.ranks = {{0, "n0", 1e-3, 0, 0.1}, {1, "n1", 1e-3, 1e-4, 0.8}, {2, "n1", 1e-3, 1e-5, 0.1}};
     result.cells.push_back(m);
   }
-  AcceptResult::Located& located = result.located.emplace();
+  // clang 14 does not believe that the nested type can be made from nothing.
+  AcceptResult::Located& located = result.located.emplace(AcceptResult::Located{});
   located.unit = UnitKind::host;
   located.units = {"n0", "n1"};
   located.matrix = {{0, 1, 1e9, 1, false}};
