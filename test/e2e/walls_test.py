@@ -40,7 +40,7 @@ class Walls(suite.Case):
             with self.subTest(room=os.path.basename(path)):
                 self.assertEqual(sorted(own & benchmark)[:3], [])
                 # And the test sees them where they are; merging and history need no ranks.
-                if not re.search("_(merge|history|diagnose|report|command)", path):
+                if not re.search("_(merge|repeat|history|diagnose|report|command)", path):
                     self.assertTrue(own & ranks)
 
     def test_a_benchmark_holds_no_record_that_only_busbar_writes(self):

@@ -44,7 +44,7 @@ inline std::string fake_row(const FakeRun& run, const FakeCell& cell) {
   const std::string stats =
       cell.stats ? fmt::format(R"(,"stats":{{"median_us":{},"interval_us":null,"stop":"ci","epoch_medians_us":[{}]}})",
                                cell.median_us, fmt::join(cell.epochs_us, ","))
-                 : "";
+                 : fmt::format(R"(,"time_us":{})", cell.median_us);
   const std::string shown =
       cell.algorithm.empty()
           ? ""

@@ -3,6 +3,7 @@
 #include "driver/doctor/doctor_command.h"
 #include "driver/history/history_command.h"
 #include "driver/merge/merge.h"
+#include "driver/repeat/repeat.h"
 #include "driver/report/report_command.h"
 
 #include <array>
@@ -21,6 +22,7 @@ std::span<const Subcommand> all_subcommands() {
       Subcommand{"locate", "the slow node, link, direction or rank, by name and with counts", nullptr},
       Subcommand{"merge", "launches of one benchmark as one result, with the interval that only launches give",
                  &run_merge},
+      Subcommand{"repeat", "one number for a paper or a ticket: a benchmark launched several times", &run_repeat},
       Subcommand{"report", "result files as one HTML file with charts, for a browser", &run_report},
   };
   return kSubcommands;

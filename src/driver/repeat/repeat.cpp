@@ -1,0 +1,299 @@
+#include "driver/repeat/repeat.h"
+
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/options.h"
+#include "common/base/read_file.h"
+#include "common/base/say.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+#include "common/job/before_session.h"
+#include "common/mpi/child.h"
+#include "common/mpi/launcher.h"
+#include "common/output/report_file.h"
+#include "common/output/table.h"
+#include "driver/command/subcommand.h"
+#include "driver/launch/launch_template.h"
+#include "driver/launch/launched_run.h"
+#include "driver/repeat/repeated_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+struct RepeatOptions {
+  std::vector<std::string> command;
+  std::string output_file, keep;
+  int launches = 10;
+  double spaced_s = 0;
+  double timeout_s = 3600;
+  double rel_ci = 0;  ///< 0: all launches
+  bool help = false;
+};
+
+std::vector<OwnOption> own_options(RepeatOptions& o) {
+  using Text = std::string_view;
+  return {
+      {"launches", "N", "-n N: launches at most; 10 as a rule", [&](Text t) { o.launches = parse_int(t, 2, 1000); }},
+      {"spaced", "TIME", "from one start to the next at least so long, as 60s: launches in a row share what drifts",
+       [&](Text t) { o.spaced_s = parse_duration(t); }},
+      {"rel-ci", "X%", "stop after 6, 8 or 10 launches where every row's interval is +-X % or narrower",
+       [&](Text t) { o.rel_ci = parse_fraction(t); }},
+      {"keep", "DIR", "leave each launch's -J in DIR; the same command with the same DIR goes on where it was ended",
+       [&](Text t) { o.keep = t; }},
+      {"launch-timeout", "TIME", "a launch that takes longer is ended, and the series with it; 1h as a rule",
+       [&](Text t) { o.timeout_s = parse_duration(t); }}};
+}
+
+std::string repeat_help() {
+  RepeatOptions unused;
+  return "usage: busbar repeat [-n N] [options] -- mpirun ... all_reduce_perf ...\n\n"
+         "One number for a paper or a ticket: launches the command again and again, each with a -J of its own, and\n"
+         "prints every row once, with the interval that only launches can give, which launch was odd, and why.\n"
+         "\"{json}\" in the command is replaced by the name of that file; without it \"-J FILE\" is added at the "
+         "end.\n\n" +
+         own_options_help(own_options(unused)) +
+         "  -J, --output_file FILE.json         also write the result as JSON; an existing file is kept, FILE.json.0 "
+         "is "
+         "written\n"
+         "\nExit codes: 0; 7: wrong data in a launch; that of a launch that failed.\n";
+}
+
+RepeatOptions read_options(int argc, char** argv) {
+  RepeatOptions options;
+  const auto dashes = std::find_if(argv, argv + argc, [](const char* word) { return std::strcmp(word, "--") == 0; });
+  std::vector<std::string> words(argv, dashes);
+  if (dashes != argv + argc) options.command.assign(dashes + 1, argv + argc);
+  for (std::string& word : words) {
+    if (word.starts_with("-n") && !word.starts_with("-n-"))
+      word.replace(0, 2, word.size() > 2 ? "--launches=" : "--launches");
+  }
+  std::vector<const char*> raw;
+  for (const std::string& word : words) raw.push_back(word.c_str());
+  SplitArguments split = split_arguments(static_cast<int>(raw.size()), raw.data(), own_options(options));
+  options.help = split.help;
+  if (options.help) return options;
+  options.output_file = only_output_file(split.rest, "repeat");
+  if (!split.words.empty() || options.command.empty()) {
+    throw_bad_config(
+        "what to repeat stands behind --: busbar repeat -n 10 -- mpirun -n 16 all_reduce_perf -b 1M -e 8G");
+  }
+  const auto own_file = [](const std::string& word) {
+    return word == "-J" || word == "--output_file" || word.starts_with("--output_file=");
+  };
+  const bool placed = std::any_of(options.command.begin(), options.command.end(),
+                                  [](const std::string& word) { return word.find("{json}") != std::string::npos; });
+  if (!placed && std::any_of(options.command.begin(), options.command.end(), own_file)) {
+    throw_bad_config(
+        "each launch gets a -J of its own: leave it out of the command (--keep DIR keeps those files, -J FILE before "
+        "-- the result)");
+  }
+  return options;
+}
+
+/// The command of a launch that writes `results`.
+std::vector<std::string> words_with(std::vector<std::string> command, const std::string& results) {
+  constexpr std::string_view kPlace = "{json}";
+  bool placed = false;
+  for (std::string& word : command) {
+    for (std::size_t at = word.find(kPlace); at != std::string::npos; at = word.find(kPlace, at + results.size())) {
+      word.replace(at, kPlace.size(), results);
+      placed = true;
+    }
+  }
+  if (!placed) command.insert(command.end(), {"-J", results});
+  return command;
+}
+
+/// Throws Interrupted. Interrupts must be held.
+void wait_until(Clock::time_point when) {
+  const sigset_t set = interrupts();
+  for (auto left = when - Clock::now(); left > Clock::duration::zero(); left = when - Clock::now()) {
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec limit{.tv_sec = whole.count(), .tv_nsec = std::chrono::nanoseconds(left - whole).count()};
+    const int signal = sigtimedwait(&set, nullptr, &limit);
+    if (signal > 0) throw Interrupted(signal);
+  }
+}
+
+/// A series of launches while it runs.
+class Series {
+ public:
+  explicit Series(const RepeatOptions& options)
+      : options_(options), looks_(looks_of(options.launches, options.rel_ci > 0)), level_(level_of(looks_.size())) {
+    open_folder();
+    if (!options.output_file.empty()) {
+      json_ = create_new_file(options.output_file, "-J").path;
+      if (json_ != options.output_file) say("{} exists; writing {}", options.output_file, json_);
+    }
+  }
+
+  int run() {
+    LaunchedRun failed;
+    try {
+      for (int number = 1; number <= options_.launches && !is_narrow(); ++number) {
+        LaunchedRun outcome = launch(number);
+        if (!outcome.run) {
+          failed = std::move(outcome);
+          failed.why_not = fmt::format("launch {}: {}", number, failed.why_not);
+          break;
+        }
+        runs_.push_back(std::move(*outcome.run));
+        write_json("more launches were to follow");
+      }
+    } catch (const Interrupted& e) {
+      take_interrupted();
+      const bool complete = show("it was interrupted");
+      throw Interrupted(e.signal(), complete ? kept() : kNothingKept);
+    }
+    const bool narrow = is_narrow();
+    const bool complete = show(!failed.why_not.empty() ? failed.why_not
+                               : narrow ? fmt::format("every row is within +-{:g} %", 100 * options_.rel_ci)
+                                        : "as many as -n asks for");
+    if (!failed.why_not.empty()) throw Error(failed.code, failed.why_not);
+    if (options_.rel_ci > 0 && !narrow) {
+      say("note: not every row is within +-{:g} %; -n with more launches, or more time between them (--spaced)",
+          100 * options_.rel_ci);
+    }
+    if (!complete) return static_cast<int>(ExitCode::internal);
+    return static_cast<int>(is_wrong_ ? ExitCode::wrong_data : ExitCode::good);
+  }
+
+ private:
+  void open_folder() {
+    if (options_.keep.empty()) {
+      folder_.emplace();
+      return;
+    }
+    // What is there must be of the same command: else two things would count as one.
+    const std::string command = join_for_shell(options_.command) + "\n";
+    const std::string note = options_.keep + "/command.txt";
+    std::error_code error;
+    fs::create_directories(options_.keep, error);
+    if (error) throw_bad_config(fmt::format("--keep {}: {}", options_.keep, error.message()));
+    if (fs::exists(note, error)) {
+      const std::string earlier = read_file(note, "the command of --keep");
+      if (earlier == command) return;
+      throw_bad_config(fmt::format("--keep {}: holds launches of another command: {}", options_.keep,
+                                   without_controls(earlier.substr(0, earlier.find('\n')))));
+    }
+    const int failed = replace_file(note, command);
+    if (failed != 0) throw_bad_config(fmt::format("--keep {}: {}", options_.keep, std::strerror(failed)));
+  }
+
+  std::string file_of(int number) const {
+    const std::string name = fmt::format("launch{:03}.json", number);
+    return folder_ ? folder_->file(name) : options_.keep + "/" + name;
+  }
+
+  static std::optional<RunFile> finished(const std::string& results) {
+    RunFile run = read_run(read_file(results, "a launch's results"), results);
+    return run.exit_code ? std::optional(std::move(run)) : std::nullopt;
+  }
+
+  /// The launch that was interrupted may have written all it had.
+  void take_interrupted() {
+    try {
+      std::optional<RunFile> run = finished(file_of(static_cast<int>(runs_.size()) + 1));
+      if (run) runs_.push_back(std::move(*run));
+    } catch (const Error&) {  // not there, or not whole
+    }
+  }
+
+  LaunchedRun launch(int number) {
+    const std::string results = file_of(number);
+    std::error_code unknown;
+    if (!folder_ && fs::exists(results, unknown)) {
+      if (std::optional<RunFile> run = finished(results)) return {std::move(*run), {}, ExitCode::good};
+      fs::remove(results, unknown);  // it was ended in the middle
+    }
+    wait_until(next_start_);
+    next_start_ =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.spaced_s));
+    say("launch {} of at most {}", number, options_.launches);
+    return launch_run(words_with(options_.command, results), results, fmt::format("launch {}", number),
+                      options_.timeout_s);
+  }
+
+  bool is_narrow() const {
+    return options_.rel_ci > 0 && contains(looks_, static_cast<int>(runs_.size())) &&
+           repeat_runs(runs_, level_).within(options_.rel_ci);
+  }
+
+  RepeatedRuns result(const std::string& why) const {
+    RepeatedRuns repeated = repeat_runs(runs_, level_);
+    repeated.looks = looks_.size();
+    repeated.command = join_for_shell(options_.command);
+    repeated.stopped = fmt::format("after {} launches of at most {}: {}", runs_.size(), options_.launches, why);
+    return repeated;
+  }
+
+  void write_json(const std::string& why) {
+    if (json_.empty() || runs_.size() < 2) return;
+    const int error = replace_file(json_, repeated_json(result(why)));
+    json_complete_ = error == 0;
+    if (error != 0) write_stderr(write_warning(json_, error));
+  }
+
+  /// False where the output is not complete.
+  bool show(const std::string& why) {
+    if (runs_.size() < 2) return true;
+    const RepeatedRuns repeated = result(why);
+    is_wrong_ = std::any_of(repeated.merged.cells.begin(), repeated.merged.cells.end(),
+                            [](const MergedCell& cell) { return cell.wrong > 0; });
+    write_json(why);
+    return write_stdout(repeated_text(repeated)) && json_complete_;
+  }
+
+  std::string kept() const {
+    const std::string what = fmt::format("{} of {} launches", runs_.size(), options_.launches);
+    if (!options_.keep.empty()) return kept_text(what, {options_.keep}) + "; the same command goes on";
+    if (json_.empty() || runs_.size() < 2) return fmt::format("{}; --keep DIR keeps launches", kNothingKept);
+    return kept_text(what, {json_}) + "; start again for the others";
+  }
+
+  const RepeatOptions& options_;
+  const InterruptsHeld held_;  // one between two launches must find the folder
+  std::optional<LaunchFolder> folder_;
+  std::vector<int> looks_;
+  double level_;
+  std::string json_;
+  bool json_complete_ = true;
+  bool is_wrong_ = false;
+  std::vector<RunFile> runs_;
+  Clock::time_point next_start_;
+};
+
+int repeat(const Launch& launch, int argc, char** argv) {
+  const RepeatOptions options = read_options(argc, argv);
+  if (options.help) {
+    if (launch.rank <= 0) fmt::print("{}", repeat_help());
+    return static_cast<int>(ExitCode::good);
+  }
+  if (launch.launched()) throw_bad_config("repeat launches by itself: start it once, without mpirun or srun");
+  return Series(options).run();
+}
+
+}  // namespace
+
+int run_repeat(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_with_children(launch, [&] { return repeat(launch, argc, argv); });
+}
+
+}  // namespace busbar
