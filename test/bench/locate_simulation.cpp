@@ -46,11 +46,11 @@ struct Tally {
   int most = 0;     ///< the most of all
 };
 
-void count(Tally& tally, const LocateVerdict& finding, const Truth& truth, int n) {
+void count(Tally& tally, const LocateVerdict& verdict, const Truth& truth, int n) {
   std::set<std::vector<int>> named;
   std::set<int> units;
   bool kind = true;
-  for (const Culprit& culprit : finding.culprits) {
+  for (const Culprit& culprit : verdict.culprits) {
     std::vector<int> its = culprit.units;
     std::sort(its.begin(), its.end());
     named.insert(its);
@@ -61,14 +61,14 @@ void count(Tally& tally, const LocateVerdict& finding, const Truth& truth, int n
   for (const std::vector<int>& culprit : truth.culprits) guilty.insert(culprit.begin(), culprit.end());
   ++tally.trials;
   tally.exact += kind && named == truth.culprits;
-  tally.inconclusive += finding.outcome == Outcome::inconclusive;
+  tally.inconclusive += verdict.outcome == Outcome::inconclusive;
   tally.faulty += static_cast<long>(truth.culprits.size());
   tally.healthy += n - static_cast<long>(guilty.size());
   for (const std::vector<int>& culprit : truth.culprits) tally.missed += named.count(culprit) == 0;
   for (const int unit : units) tally.blamed += guilty.count(unit) == 0;
-  tally.rounds += finding.rounds;
-  tally.tests = std::max(tally.tests, finding.rounds - finding.calibration_rounds - finding.alone_rounds);
-  tally.most = std::max(tally.most, finding.rounds);
+  tally.rounds += verdict.rounds;
+  tally.tests = std::max(tally.tests, verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds);
+  tally.most = std::max(tally.most, verdict.rounds);
 }
 
 using Plant = std::function<Truth(SimulatedCluster&)>;

@@ -19,10 +19,10 @@ extern const long kFuzzRounds = 2500;
 namespace {
 
 std::string check_nodes(const std::vector<NodeReport>& nodes) {
-  const DoctorVerdict finding = join_nodes(nodes);
-  if (finding.nodes != nodes.size()) return "another number of nodes";
-  if (!is_plain(doctor_text(finding)) || !is_plain(doctor_rows_text(nodes))) return "a control letter";
-  const std::string text = doctor_json(nodes, finding);
+  const DoctorVerdict verdict = join_nodes(nodes);
+  if (verdict.nodes != nodes.size()) return "another number of nodes";
+  if (!is_plain(doctor_text(verdict)) || !is_plain(doctor_rows_text(nodes))) return "a control letter";
+  const std::string text = doctor_json(nodes, verdict);
   const std::vector<NodeReport> back = read_doctor_json(text, "again.json");
   if (doctor_json(back, join_nodes(back)) != text) return "it reads otherwise what it wrote";
   DoctorDifference difference;

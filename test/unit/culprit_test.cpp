@@ -84,16 +84,16 @@ TEST_CASE("A pair, a path, two that cannot be told apart, contention and a group
 }
 
 TEST_CASE("The headline is the verdict with the worst culprit, the reason, or what was held", "[locate]") {
-  LocateVerdict finding;
-  finding.threshold = 0.9;
-  finding.rounds = 8;
-  finding.noise = 0.012;
-  CHECK(headline(finding, kNames) == "PASS: all 4 within 0.90 of the median (8 rounds, noise 1.2 %)");
-  finding.outcome = Outcome::inconclusive;
-  finding.reason = "the same pair varies by 12 %";
-  CHECK(headline(finding, kNames) == "INCONCLUSIVE: the same pair varies by 12 %");
-  finding.outcome = Outcome::fail;
-  finding.culprits = {slow_node(), slow_node()};
-  CHECK(headline(finding, kNames) ==
+  LocateVerdict verdict;
+  verdict.threshold = 0.9;
+  verdict.rounds = 8;
+  verdict.noise = 0.012;
+  CHECK(headline(verdict, kNames) == "PASS: all 4 within 0.90 of the median (8 rounds, noise 1.2 %)");
+  verdict.outcome = Outcome::inconclusive;
+  verdict.reason = "the same pair varies by 12 %";
+  CHECK(headline(verdict, kNames) == "INCONCLUSIVE: the same pair varies by 12 %");
+  verdict.outcome = Outcome::fail;
+  verdict.culprits = {slow_node(), slow_node()};
+  CHECK(headline(verdict, kNames) ==
         "FAIL: node3: 4 of 4 partners slow (0.11 +- 0.01 of the median), 3 of 3 confirmations (and 1 more)");
 }

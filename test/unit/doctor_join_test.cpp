@@ -38,13 +38,13 @@ std::vector<NodeReport> sixty_four() {
 }  // namespace
 
 TEST_CASE("the odd one among many is named", "[doctor]") {
-  const DoctorVerdict finding = join_nodes(sixty_four());
-  REQUIRE(finding.unequal.size() == 1);
-  CHECK(finding.outcome == Outcome::fail);
-  CHECK(finding.unequal[0].values.at(0).value == "2.28.9");
-  CHECK(finding.unequal[0].values.at(0).places.size() == 63);
-  CHECK(finding.unequal[0].values.at(1).places == Names{"node17"});
-  const std::string text = doctor_text(finding);
+  const DoctorVerdict verdict = join_nodes(sixty_four());
+  REQUIRE(verdict.unequal.size() == 1);
+  CHECK(verdict.outcome == Outcome::fail);
+  CHECK(verdict.unequal[0].values.at(0).value == "2.28.9");
+  CHECK(verdict.unequal[0].values.at(0).places.size() == 63);
+  CHECK(verdict.unequal[0].values.at(1).places == Names{"node17"});
+  const std::string text = doctor_text(verdict);
   CHECK(text.starts_with("doctor: FAIL: 64 nodes; 1 FAIL, 0 WARN, 0 SKIP, 64 OK\n"));
   CHECK_THAT(text, Contains("  FAIL version.libnccl: 2.28.9 on 63 nodes, 2.27.3 on node17\n"
                             "       do: install the same version on every node\n"));
@@ -58,10 +58,10 @@ TEST_CASE("of two that differ neither is blamed", "[doctor]") {
 TEST_CASE("what a node lacks is told, unless it could not look", "[doctor]") {
   const DoctorRow rate = equal_row("rdma.rate", "mlx5_0", "400", Outcome::fail, "cable");
   const std::vector<NodeReport> lacking{node("a", {rate}), node("b", {rate}), node("c", {})};
-  const DoctorVerdict finding = join_nodes(lacking);
-  REQUIRE(finding.unequal.size() == 1);
-  CHECK(finding.unequal[0].outcome == Outcome::warn);
-  CHECK(finding.unequal[0].values.at(1).value == "none");
+  const DoctorVerdict verdict = join_nodes(lacking);
+  REQUIRE(verdict.unequal.size() == 1);
+  CHECK(verdict.unequal[0].outcome == Outcome::warn);
+  CHECK(verdict.unequal[0].values.at(1).value == "none");
   CHECK(join_nodes({node("a", {rate}), node("c", {skip_row("rdma", "", "no device")})}).unequal.empty());
   // A port that is down has no rate, and says so itself.
   const DoctorRow down = bad_row(Outcome::fail, "rdma.state", "mlx5_0", "DOWN", "down", "cable");
@@ -78,10 +78,10 @@ TEST_CASE("ranks of one node are compared too", "[doctor]") {
   REQUIRE(merged.rows.size() == 1);
   CHECK(merged.ranks == std::vector<int>{0, 1, 2, 3});
   CHECK(merged.rows[0].ranks == std::vector<int>{0, 1, 3});
-  const DoctorVerdict finding = join_nodes({merged});
-  REQUIRE(finding.unequal.size() == 1);
-  CHECK(finding.unequal[0].values.at(0).value == "Ring");
-  CHECK_THAT(doctor_text(finding), Contains("NCCL_ALGO: Ring on a ranks 0,1,3, none on a rank 2"));
+  const DoctorVerdict verdict = join_nodes({merged});
+  REQUIRE(verdict.unequal.size() == 1);
+  CHECK(verdict.unequal[0].values.at(0).value == "Ring");
+  CHECK_THAT(doctor_text(verdict), Contains("NCCL_ALGO: Ring on a ranks 0,1,3, none on a rank 2"));
   CHECK(merge_ranks({node("a", {algo}, {0}), node("a", {algo}, {1})}).rows.at(0).ranks.empty());
 }
 
@@ -90,12 +90,12 @@ TEST_CASE("odd values that are not OK by themselves are told once", "[doctor]") 
   low.outcome = Outcome::fail;
   low.reason = "low";
   const DoctorRow good = equal_row("host.memlock", "", "unlimited", Outcome::warn, "same limits");
-  const DoctorVerdict finding = join_nodes({node("a", {good}), node("b", {good}), node("c", {low})});
-  CHECK(finding.unequal.empty());
-  CHECK(finding.lines.size() == 1);
+  const DoctorVerdict verdict = join_nodes({node("a", {good}), node("b", {good}), node("c", {low})});
+  CHECK(verdict.unequal.empty());
+  CHECK(verdict.lines.size() == 1);
 }
 
-TEST_CASE("a finding of several nodes and subjects is one line, the worst first, skips last", "[doctor]") {
+TEST_CASE("a verdict of several nodes and subjects is one line, the worst first, skips last", "[doctor]") {
   std::vector<NodeReport> nodes;
   for (int i : {1, 2, 3, 5}) {
     std::vector<DoctorRow> rows{skip_row("host.governor", "", "no cpufreq"), ok_row("host.stack", "", "8 MiB")};
@@ -107,15 +107,15 @@ TEST_CASE("a finding of several nodes and subjects is one line, the worst first,
     }
     nodes.push_back(node(fmt::format("node{}", i), rows));
   }
-  const DoctorVerdict finding = join_nodes(nodes);
-  REQUIRE(finding.lines.size() == 3);
-  CHECK(finding.lines[0].row.subject == "mlx5_[0-3]");
-  CHECK(finding.lines[0].hosts == Names{"node2"});
-  CHECK(finding.lines[1].row.value == "1 on 4 CPUs and others");
-  CHECK(finding.lines[1].hosts == Names{"node1", "node3", "node5"});
-  CHECK(finding.lines[2].row.outcome == Outcome::skip);
-  CHECK(finding.ok == 4);
-  CHECK(doctor_text(finding) ==
+  const DoctorVerdict verdict = join_nodes(nodes);
+  REQUIRE(verdict.lines.size() == 3);
+  CHECK(verdict.lines[0].row.subject == "mlx5_[0-3]");
+  CHECK(verdict.lines[0].hosts == Names{"node2"});
+  CHECK(verdict.lines[1].row.value == "1 on 4 CPUs and others");
+  CHECK(verdict.lines[1].hosts == Names{"node1", "node3", "node5"});
+  CHECK(verdict.lines[2].row.outcome == Outcome::skip);
+  CHECK(verdict.ok == 4);
+  CHECK(doctor_text(verdict) ==
         "doctor: FAIL: 4 nodes; 1 FAIL, 1 WARN, 1 SKIP, 4 OK\n"
         "\n1 of 4 nodes: node2\n"
         "  FAIL rdma.state mlx5_[0-3]: 1: DOWN; down\n"

@@ -35,15 +35,15 @@ Rates rates(int n, double share, double factor, double dips, int trials) {
     for (const int unit : faulty) cluster.slow_unit(unit, factor);
     SearchOptions options;
     options.seed = seed;
-    const LocateVerdict finding = searched(cluster, options).finding();
+    const LocateVerdict verdict = searched(cluster, options).finding();
     std::set<int> named;
-    for (const Culprit& culprit : finding.culprits) named.insert(culprit.units.begin(), culprit.units.end());
+    for (const Culprit& culprit : verdict.culprits) named.insert(culprit.units.begin(), culprit.units.end());
     ++found.trials;
     found.exact += named == faulty;
     found.healthy += n - static_cast<int>(count);
     for (const int unit : named) found.blamed += faulty.count(unit) == 0;
-    found.extra = std::max(found.extra, finding.calibration_rounds + finding.alone_rounds);
-    found.rounds = std::max(found.rounds, finding.rounds - finding.calibration_rounds - finding.alone_rounds);
+    found.extra = std::max(found.extra, verdict.calibration_rounds + verdict.alone_rounds);
+    found.rounds = std::max(found.rounds, verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds);
   }
   return found;
 }

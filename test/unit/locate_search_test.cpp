@@ -20,17 +20,17 @@ using What = Culprit::What;
 
 namespace {
 
-std::string told(const LocateVerdict& finding) {
-  std::string text = headline(finding, {});
-  for (const Culprit& culprit : finding.culprits) text += "\n  " + describe(culprit, {});
+std::string told(const LocateVerdict& verdict) {
+  std::string text = headline(verdict, {});
+  for (const Culprit& culprit : verdict.culprits) text += "\n  " + describe(culprit, {});
   return text;
 }
 
 /// The only culprit; fails where there is none or more.
-Culprit only(const LocateVerdict& finding) {
-  INFO(told(finding));
-  REQUIRE(finding.culprits.size() == 1);
-  return finding.culprits.front();
+Culprit only(const LocateVerdict& verdict) {
+  INFO(told(verdict));
+  REQUIRE(verdict.culprits.size() == 1);
+  return verdict.culprits.front();
 }
 
 SearchOptions full() {
@@ -44,20 +44,20 @@ SearchOptions full() {
 TEST_CASE("A healthy cluster passes after its matchings", "[locate]") {
   for (const int n : {3, 4, 7, 8, 9, 64}) {
     SimulatedCluster cluster(n, 1);
-    const LocateVerdict finding = searched(cluster).finding();
-    INFO(n << ": " << told(finding));
-    CHECK(finding.outcome == Outcome::pass);
-    CHECK(finding.median_bandwidth == Approx(cluster.scale).epsilon(0.03));
-    CHECK(finding.reason.empty());
+    const LocateVerdict verdict = searched(cluster).finding();
+    INFO(n << ": " << told(verdict));
+    CHECK(verdict.outcome == Outcome::pass);
+    CHECK(verdict.median_bandwidth == Approx(cluster.scale).epsilon(0.03));
+    CHECK(verdict.reason.empty());
   }
 }
 
 TEST_CASE("A slow unit is named with its counts, in seven rounds and those of calibration and alone", "[locate]") {
   SimulatedCluster cluster(64, 3);
   cluster.slow_unit(31, 0.5);
-  const LocateVerdict finding = searched(cluster).finding();
-  const Culprit culprit = only(finding);
-  CHECK(finding.outcome == Outcome::fail);
+  const LocateVerdict verdict = searched(cluster).finding();
+  const Culprit culprit = only(verdict);
+  CHECK(verdict.outcome == Outcome::fail);
   CHECK(culprit.what == What::unit);
   CHECK(culprit.units == std::vector<int>{31});
   CHECK(culprit.slow_partners == 4);
@@ -67,18 +67,18 @@ TEST_CASE("A slow unit is named with its counts, in seven rounds and those of ca
   CHECK(culprit.ratio == Approx(0.5).epsilon(0.05));
   CHECK(culprit.ratio_error < 0.05);
   CHECK_FALSE(culprit.intermittent);
-  CHECK(finding.rounds - finding.calibration_rounds - finding.alone_rounds == 7);
-  CHECK(finding.noise == Approx(0.03).epsilon(0.3));
-  CHECK(finding.expected_false < 1e-6);
+  CHECK(verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds == 7);
+  CHECK(verdict.noise == Approx(0.03).epsilon(0.3));
+  CHECK(verdict.expected_false < 1e-6);
 }
 
 TEST_CASE("A unit that is a little slow is a warning", "[locate]") {
   SimulatedCluster cluster(64, 3);
   cluster.noise = 0.01;
   cluster.slow_unit(5, 0.85);
-  const LocateVerdict finding = searched(cluster).finding();
-  CHECK(only(finding).units == std::vector<int>{5});
-  CHECK(finding.outcome == Outcome::warn);
+  const LocateVerdict verdict = searched(cluster).finding();
+  CHECK(only(verdict).units == std::vector<int>{5});
+  CHECK(verdict.outcome == Outcome::warn);
 }
 
 TEST_CASE("Confirmations use different good partners, and load the fabric with all others", "[locate]") {
@@ -138,14 +138,14 @@ TEST_CASE("A single slow pair is found by --full, and neither of its ends is bla
     SimulatedCluster cluster(64, 6);
     cluster.dip_share = dips;
     cluster.slow_link(11, 40, 0.6);
-    const LocateVerdict finding = searched(cluster, full()).finding();
-    const Culprit culprit = only(finding);
+    const LocateVerdict verdict = searched(cluster, full()).finding();
+    const Culprit culprit = only(verdict);
     CHECK(culprit.what == What::link);
     CHECK(culprit.units == std::vector<int>{11, 40});
     CHECK(culprit.ratio == Approx(0.6).epsilon(0.1));
     CHECK(culprit.failed_confirmations == culprit.confirmations);
     CHECK(culprit.confirmations >= 2);
-    CHECK(finding.outcome == Outcome::fail);
+    CHECK(verdict.outcome == Outcome::fail);
   }
 }
 
@@ -154,12 +154,12 @@ TEST_CASE("--full finds slow units and a slow pair between healthy ones at once"
   cluster.slow_unit(3, 0.6);
   cluster.slow_unit(30, 0.7);
   cluster.slow_link(11, 20, 0.5);
-  const LocateVerdict finding = searched(cluster, full()).finding();
-  INFO(told(finding));
-  REQUIRE(finding.culprits.size() == 3);
-  CHECK(finding.culprits[0].units == std::vector<int>{11, 20});
-  CHECK(finding.culprits[1].units == std::vector<int>{3});
-  CHECK(finding.culprits[2].units == std::vector<int>{30});
+  const LocateVerdict verdict = searched(cluster, full()).finding();
+  INFO(told(verdict));
+  REQUIRE(verdict.culprits.size() == 3);
+  CHECK(verdict.culprits[0].units == std::vector<int>{11, 20});
+  CHECK(verdict.culprits[1].units == std::vector<int>{3});
+  CHECK(verdict.culprits[2].units == std::vector<int>{30});
 }
 
 TEST_CASE("--full measures every pair, and the matrix holds them", "[locate]") {
@@ -182,8 +182,8 @@ TEST_CASE("--direction says which way a unit is slow", "[locate]") {
       SimulatedCluster cluster(n, 8);
       if (side != Side::receive) cluster.out[2] = 0.6;
       if (side != Side::transmit) cluster.in[2] = 0.6;
-      const LocateVerdict finding = searched(cluster, options).finding();
-      const Culprit culprit = only(finding);
+      const LocateVerdict verdict = searched(cluster, options).finding();
+      const Culprit culprit = only(verdict);
       CHECK(culprit.what == What::unit);
       CHECK(culprit.units == std::vector<int>{2});
       CHECK(culprit.side == side);
@@ -229,10 +229,10 @@ TEST_CASE("--halving screens by groups and confirms by pairs", "[locate]") {
   SimulatedCluster cluster(64, 11);
   cluster.slow_unit(6, 0.6);
   cluster.slow_unit(50, 0.6);
-  const LocateVerdict finding = searched(cluster, options).finding();
-  INFO(told(finding));
-  REQUIRE(finding.culprits.size() == 2);
-  CHECK(finding.culprits[0].units.front() + finding.culprits[1].units.front() == 56);
+  const LocateVerdict verdict = searched(cluster, options).finding();
+  INFO(told(verdict));
+  REQUIRE(verdict.culprits.size() == 2);
+  CHECK(verdict.culprits[0].units.front() + verdict.culprits[1].units.front() == 56);
 }
 
 TEST_CASE("Where many measurements are slow no group is blamed for being slow four times", "[locate]") {
@@ -242,9 +242,9 @@ TEST_CASE("Where many measurements are slow no group is blamed for being slow fo
     SimulatedCluster cluster(64, seed);
     cluster.dip_share = 0.4;
     options.seed = seed;
-    const LocateVerdict finding = searched(cluster, options).finding();
-    INFO(told(finding));
-    CHECK(finding.culprits.empty());
+    const LocateVerdict verdict = searched(cluster, options).finding();
+    INFO(told(verdict));
+    CHECK(verdict.culprits.empty());
   }
 }
 
@@ -267,10 +267,10 @@ TEST_CASE("What is slow only for large groups is nobody's fault alone", "[locate
   SimulatedCluster cluster(64, 12);
   cluster.together = 9;  // one of the two halves' switches, say: see below
   cluster.together_unit = 17;
-  const LocateVerdict finding = searched(cluster, options).finding();
-  INFO(told(finding));
-  REQUIRE_FALSE(finding.culprits.empty());
-  for (const Culprit& culprit : finding.culprits) {
+  const LocateVerdict verdict = searched(cluster, options).finding();
+  INFO(told(verdict));
+  REQUIRE_FALSE(verdict.culprits.empty());
+  for (const Culprit& culprit : verdict.culprits) {
     CHECK(culprit.what == What::contention);
     CHECK(std::count(culprit.units.begin(), culprit.units.end(), 17) == 1);
   }
@@ -280,10 +280,10 @@ TEST_CASE("Slow together and fast alone is contention, not a bad unit", "[locate
   SimulatedCluster cluster(32, 13);
   for (const std::size_t unit : {5U, 9U}) cluster.rack[unit] = 1;
   cluster.uplink_of_rack[1] = 1;  // two pairs on it: half each
-  const LocateVerdict finding = searched(cluster).finding();
-  INFO(told(finding));
-  REQUIRE(finding.culprits.size() == 2);
-  for (const Culprit& culprit : finding.culprits) {
+  const LocateVerdict verdict = searched(cluster).finding();
+  INFO(told(verdict));
+  REQUIRE(verdict.culprits.size() == 2);
+  for (const Culprit& culprit : verdict.culprits) {
     CHECK(culprit.what == What::contention);
     CHECK(culprit.alone_ratio > 0.9);
     CHECK(culprit.ratio < 0.6);
@@ -308,11 +308,11 @@ TEST_CASE("A unit that comes and goes is named as such", "[locate]") {
 TEST_CASE("Dips within measurements that otherwise look good are told", "[locate]") {
   SimulatedCluster cluster(32, 14);
   cluster.dipping_unit = 20;
-  const LocateVerdict finding = searched(cluster).finding();
-  const Culprit culprit = only(finding);
+  const LocateVerdict verdict = searched(cluster).finding();
+  const Culprit culprit = only(verdict);
   CHECK(culprit.units == std::vector<int>{20});
   CHECK(culprit.intermittent);
-  CHECK(finding.outcome == Outcome::warn);
+  CHECK(verdict.outcome == Outcome::warn);
   CHECK(culprit.over_time == Approx(0.95).margin(0.01));
 }
 
@@ -322,13 +322,13 @@ TEST_CASE("Dips that persist and cost more than a slow link may fail without a s
     cluster.dipping_unit = 2;
     cluster.dip_sustained = 0.5;
     cluster.dipping_share = 0.02;
-    const LocateVerdict finding = searched(cluster).finding();
-    const Culprit culprit = only(finding);
+    const LocateVerdict verdict = searched(cluster).finding();
+    const Culprit culprit = only(verdict);
     CHECK(culprit.units == std::vector<int>{2});
     CHECK(culprit.intermittent);
     CHECK(culprit.failed_confirmations == culprit.confirmations);
     CHECK(culprit.over_time == Approx(0.5).margin(0.03));
-    CHECK(finding.outcome == Outcome::fail);
+    CHECK(verdict.outcome == Outcome::fail);
   }
 }
 
@@ -359,13 +359,13 @@ TEST_CASE("A soak finds a unit that is slow one time in ten", "[locate]") {
   SimulatedCluster cluster(16, 15);
   cluster.dip_share = 0.02;
   cluster.comes_and_goes[3] = 0.1;
-  const LocateVerdict finding = searched(cluster, options, 1).finding();
-  const Culprit culprit = only(finding);
+  const LocateVerdict verdict = searched(cluster, options, 1).finding();
+  const Culprit culprit = only(verdict);
   CHECK(culprit.units == std::vector<int>{3});
   CHECK(culprit.intermittent);
   CHECK(culprit.confirmations == 5);
   CHECK(culprit.failed_confirmations >= 3);
-  CHECK(finding.rounds >= 400);
+  CHECK(verdict.rounds >= 400);
 
   SimulatedCluster healthy(16, 16);
   healthy.dip_share = 0.05;
@@ -376,11 +376,11 @@ TEST_CASE("Two groups of different speed are said, not blamed", "[locate]") {
   for (const int slow : {6, 8, 10}) {
     SimulatedCluster cluster(16, 17);
     for (int unit = 0; unit < slow; ++unit) cluster.slow_unit(unit, 0.6);
-    const LocateVerdict finding = searched(cluster).finding();
-    INFO(slow << ": " << told(finding));
-    CHECK(finding.outcome == Outcome::inconclusive);
-    CHECK(finding.culprits.empty());
-    CHECK(finding.reason.find("two groups") != std::string::npos);
+    const LocateVerdict verdict = searched(cluster).finding();
+    INFO(slow << ": " << told(verdict));
+    CHECK(verdict.outcome == Outcome::inconclusive);
+    CHECK(verdict.culprits.empty());
+    CHECK(verdict.reason.find("two groups") != std::string::npos);
   }
 }
 
@@ -389,10 +389,10 @@ TEST_CASE("Two racks with a slower fabric between them are said, not blamed", "[
     SimulatedCluster cluster(n, 18);
     for (int unit = 0; unit < n / 2; ++unit) cluster.rack[static_cast<std::size_t>(unit)] = 1;
     cluster.between_racks = 0.5;
-    const LocateVerdict finding = searched(cluster).finding();
-    INFO(told(finding));
-    CHECK(finding.outcome == Outcome::inconclusive);
-    CHECK(finding.culprits.empty());
+    const LocateVerdict verdict = searched(cluster).finding();
+    INFO(told(verdict));
+    CHECK(verdict.outcome == Outcome::inconclusive);
+    CHECK(verdict.culprits.empty());
   }
 }
 
@@ -404,28 +404,28 @@ TEST_CASE("What cannot be told from the noise is inconclusive, what can is named
   CHECK(healthy.outcome == Outcome::inconclusive);
   CHECK(healthy.culprits.empty());
   cluster.slow_unit(8, 0.1);
-  const LocateVerdict finding = searched(cluster).finding();
-  CHECK(only(finding).units == std::vector<int>{8});
-  CHECK(finding.outcome == Outcome::fail);
+  const LocateVerdict verdict = searched(cluster).finding();
+  CHECK(only(verdict).units == std::vector<int>{8});
+  CHECK(verdict.outcome == Outcome::fail);
 }
 
 TEST_CASE("Everything slow is seen against what is expected", "[locate]") {
   SimulatedCluster cluster(16, 20);
   SearchOptions options;
   options.expected_bandwidth = 2 * cluster.scale;
-  const LocateVerdict finding = searched(cluster, options).finding();
-  CHECK(finding.outcome == Outcome::inconclusive);
-  CHECK(finding.reason.find("all are slow") != std::string::npos);
+  const LocateVerdict verdict = searched(cluster, options).finding();
+  CHECK(verdict.outcome == Outcome::inconclusive);
+  CHECK(verdict.reason.find("all are slow") != std::string::npos);
 }
 
 TEST_CASE("A unit that cannot be measured is not slow, and not passed over", "[locate]") {
   SimulatedCluster cluster(16, 21);
   cluster.silent.assign(16, 0);
   cluster.silent[4] = 1;
-  const LocateVerdict finding = searched(cluster).finding();
-  CHECK(finding.outcome == Outcome::inconclusive);
-  CHECK(finding.reason.find("1 of 16 units could not be measured") != std::string::npos);
-  CHECK(finding.culprits.empty());
+  const LocateVerdict verdict = searched(cluster).finding();
+  CHECK(verdict.outcome == Outcome::inconclusive);
+  CHECK(verdict.reason.find("1 of 16 units could not be measured") != std::string::npos);
+  CHECK(verdict.culprits.empty());
   cluster.silent.assign(16, 1);
   CHECK(searched(cluster).finding().outcome == Outcome::inconclusive);
 }

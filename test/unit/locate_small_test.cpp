@@ -18,18 +18,18 @@ using What = Culprit::What;
 
 namespace {
 
-std::string told(const LocateVerdict& finding) {
-  std::string text = headline(finding, {});
-  for (const Culprit& culprit : finding.culprits) text += "\n  " + describe(culprit, {});
+std::string told(const LocateVerdict& verdict) {
+  std::string text = headline(verdict, {});
+  for (const Culprit& culprit : verdict.culprits) text += "\n  " + describe(culprit, {});
   return text;
 }
 
-void check_only(const LocateVerdict& finding, What what, const std::vector<int>& units) {
-  INFO(told(finding));
-  REQUIRE(finding.culprits.size() == 1);
-  CHECK(finding.culprits.front().what == what);
-  CHECK(finding.culprits.front().units == units);
-  CHECK(finding.outcome == Outcome::fail);
+void check_only(const LocateVerdict& verdict, What what, const std::vector<int>& units) {
+  INFO(told(verdict));
+  REQUIRE(verdict.culprits.size() == 1);
+  CHECK(verdict.culprits.front().what == what);
+  CHECK(verdict.culprits.front().units == units);
+  CHECK(verdict.outcome == Outcome::fail);
 }
 
 }  // namespace
@@ -72,11 +72,11 @@ TEST_CASE("Two slow units of 6 and 7 are both named", "[locate]") {
         SimulatedCluster cluster(n, static_cast<std::uint64_t>(a * n + b));
         cluster.slow_unit(a, 0.5);
         cluster.slow_unit(b, 0.6);
-        const LocateVerdict finding = searched(cluster).finding();
-        INFO(told(finding));
-        REQUIRE(finding.culprits.size() == 2);
-        CHECK(finding.culprits[0].units == std::vector<int>{a});  // worst first
-        CHECK(finding.culprits[1].units == std::vector<int>{b});
+        const LocateVerdict verdict = searched(cluster).finding();
+        INFO(told(verdict));
+        REQUIRE(verdict.culprits.size() == 2);
+        CHECK(verdict.culprits[0].units == std::vector<int>{a});  // worst first
+        CHECK(verdict.culprits[1].units == std::vector<int>{b});
       }
     }
   }
@@ -88,10 +88,10 @@ TEST_CASE("Half of few units or more are never named", "[locate]") {
       INFO(n << " units, " << slow << " slow");
       SimulatedCluster cluster(n, 5);
       for (int unit = 0; unit < slow; ++unit) cluster.slow_unit(unit, 0.6);
-      const LocateVerdict finding = searched(cluster).finding();
-      INFO(told(finding));
-      CHECK(finding.culprits.empty());
-      CHECK(finding.outcome == Outcome::inconclusive);
+      const LocateVerdict verdict = searched(cluster).finding();
+      INFO(told(verdict));
+      CHECK(verdict.culprits.empty());
+      CHECK(verdict.outcome == Outcome::inconclusive);
     }
   }
 }
@@ -104,17 +104,17 @@ TEST_CASE("With all but one slow every pair is: only an expected speed tells", "
   CHECK(searched(cluster).finding().outcome == Outcome::pass);
   SearchOptions options;
   options.expected_bandwidth = cluster.scale;
-  const LocateVerdict finding = searched(cluster, options).finding();
-  CHECK(finding.outcome == Outcome::inconclusive);
-  CHECK(finding.reason.find("0.50 of what is expected") != std::string::npos);
+  const LocateVerdict verdict = searched(cluster, options).finding();
+  CHECK(verdict.outcome == Outcome::inconclusive);
+  CHECK(verdict.reason.find("0.50 of what is expected") != std::string::npos);
 }
 
 TEST_CASE("One unit has nothing to be compared with", "[locate]") {
   SimulatedCluster cluster(1, 1);
-  const LocateVerdict finding = searched(cluster).finding();
-  CHECK(finding.outcome == Outcome::skip);
-  CHECK(finding.rounds == 0);
-  CHECK_FALSE(finding.reason.empty());
+  const LocateVerdict verdict = searched(cluster).finding();
+  CHECK(verdict.outcome == Outcome::skip);
+  CHECK(verdict.rounds == 0);
+  CHECK_FALSE(verdict.reason.empty());
 }
 
 TEST_CASE("Of two units it is one of these two, where anything can be said", "[locate]") {
@@ -131,9 +131,9 @@ TEST_CASE("Of two units it is one of these two, where anything can be said", "[l
 
   SimulatedCluster one_way(2, 1);
   one_way.out[1] = 0.5;
-  const LocateVerdict finding = searched(one_way).finding();
-  check_only(finding, What::one_of_two, {1, 0});
-  CHECK(finding.culprits.front().side == Culprit::Side::transmit);
+  const LocateVerdict verdict = searched(one_way).finding();
+  check_only(verdict, What::one_of_two, {1, 0});
+  CHECK(verdict.culprits.front().side == Culprit::Side::transmit);
 
   SimulatedCluster noisy(2, 1);
   noisy.noise = 0.2;

@@ -153,16 +153,16 @@ TEST_CASE("doctor's findings are a criterion per check, whatever was found", "[o
 }
 
 TEST_CASE("locate's finding is one criterion and one for each culprit", "[output_options][unit]") {
-  LocateVerdict finding;
-  finding.outcome = Outcome::fail;
+  LocateVerdict verdict;
+  verdict.outcome = Outcome::fail;
   Culprit culprit;
   culprit.units = {1};
-  finding.culprits = {culprit};
-  const AcceptResult result = result_of_locate(UnitKind::host, {"node1", "node2", "node3"}, finding, {});
+  verdict.culprits = {culprit};
+  const AcceptResult result = result_of_locate(UnitKind::host, {"node1", "node2", "node3"}, verdict, {});
   REQUIRE(result.criteria.size() == 2);
   CHECK(result.criteria[0].outcome == Outcome::fail);
   CHECK(result.criteria[1].hosts == std::vector<std::string>{"node2"});
-  finding.culprits.clear();
-  finding.outcome = Outcome::inconclusive;
-  CHECK(result_of_locate(UnitKind::host, {"a", "b"}, finding, {}).criteria.at(0).outcome == Outcome::inconclusive);
+  verdict.culprits.clear();
+  verdict.outcome = Outcome::inconclusive;
+  CHECK(result_of_locate(UnitKind::host, {"a", "b"}, verdict, {}).criteria.at(0).outcome == Outcome::inconclusive);
 }

@@ -108,17 +108,17 @@ std::string describe(const Culprit& culprit, std::span<const std::string> names)
   return name;
 }
 
-std::string headline(const LocateVerdict& finding, std::span<const std::string> names) {
-  const std::string verdict = name(finding.outcome);
-  if (!finding.culprits.empty()) {
-    const std::size_t more = finding.culprits.size() - 1;
-    return fmt::format("{}: {}{}", verdict, describe(finding.culprits.front(), names),
+std::string headline(const LocateVerdict& verdict, std::span<const std::string> names) {
+  const std::string word = name(verdict.outcome);
+  if (!verdict.culprits.empty()) {
+    const std::size_t more = verdict.culprits.size() - 1;
+    return fmt::format("{}: {}{}", word, describe(verdict.culprits.front(), names),
                        more == 0 ? "" : fmt::format(" (and {} more)", more));
   }
-  if (!finding.reason.empty()) return fmt::format("{}: {}", verdict, finding.reason);
-  return fmt::format("{}: all{} within {:.2f} of the median ({} rounds, noise {:.1f} %)", verdict,
-                     names.empty() ? "" : fmt::format(" {}", names.size()), finding.threshold, finding.rounds,
-                     100 * finding.noise);
+  if (!verdict.reason.empty()) return fmt::format("{}: {}", word, verdict.reason);
+  return fmt::format("{}: all{} within {:.2f} of the median ({} rounds, noise {:.1f} %)", word,
+                     names.empty() ? "" : fmt::format(" {}", names.size()), verdict.threshold, verdict.rounds,
+                     100 * verdict.noise);
 }
 
 std::string_view without_outcome(std::string_view headline, Outcome outcome) {

@@ -85,7 +85,7 @@ std::string who(const Culprit& culprit, std::span<const std::string> names);
 
 /// The verdict in a line: "FAIL: node31: ..." of the worst culprit and how many more, "PASS: 64 units within 0.90 of
 /// the median (8 rounds, noise 1.2 %)", or the reason.
-std::string headline(const LocateVerdict& finding, std::span<const std::string> names);
+std::string headline(const LocateVerdict& verdict, std::span<const std::string> names);
 
 /// Such a line for where the outcome stands beside it already: without "FAIL: ".
 std::string_view without_outcome(std::string_view headline, Outcome outcome);

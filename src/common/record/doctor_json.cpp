@@ -113,11 +113,11 @@ Json node_report_value(const NodeReport& node) {
           {"rows", std::move(rows)}, {"counters", std::move(counters)}};
 }
 
-std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdict& finding) {
+std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
   Json unequal = Json::array();
-  for (const DoctorVerdict::Unequal& u : finding.unequal) unequal.push_back(unequal_json(u));
+  for (const DoctorVerdict::Unequal& u : verdict.unequal) unequal.push_back(unequal_json(u));
   Json lines = Json::array();
-  for (const DoctorVerdict::Line& line : finding.lines) lines.push_back(line_json(line));
+  for (const DoctorVerdict::Line& line : verdict.lines) lines.push_back(line_json(line));
   Json all = Json::array();
   for (const NodeReport& node : nodes) all.push_back(node_report_value(node));
   Envelope envelope{"doctor", "", {}, own_command()};
@@ -126,7 +126,7 @@ std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdic
     if (envelope.time.empty() || node.time < envelope.time) envelope.time = node.time;
   }
   Json document = envelope_json(envelope);
-  document["verdict"] = doctor_word(finding.outcome);
+  document["verdict"] = doctor_word(verdict.outcome);
   document["unequal"] = std::move(unequal);
   document["not_ok"] = std::move(lines);
   document["nodes"] = std::move(all);

@@ -16,7 +16,7 @@ Json node_report_value(const NodeReport& node);
 NodeReport read_node_report(const Json& value);
 
 /// What `doctor -J` writes: the finding, then every node's report.
-std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdict& finding);
+std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict);
 
 /// The nodes' reports of such a document. `name`: of the file, for messages. Throws Error(bad_config).
 std::vector<NodeReport> read_doctor_json(std::string_view text, const std::string& name);

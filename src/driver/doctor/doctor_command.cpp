@@ -92,8 +92,8 @@ std::string doctor_help() {
 namespace {
 
 /// --junit and the like. Looking takes seconds, so that they are opened only here.
-void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& finding) {
-  AcceptResult result = result_of_doctor(nodes, finding);
+void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
+  AcceptResult result = result_of_doctor(nodes, verdict);
   result.version = BUSBAR_VERSION;
   result.command = {"busbar", "doctor"};
   result.start_time = result.end_time = nodes.empty() ? local_timestamp() : nodes.front().time;
@@ -139,22 +139,22 @@ std::vector<NodeReport> with_moved(const std::vector<NodeReport>& old, std::vect
 }  // namespace
 
 int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes) {
-  DoctorVerdict finding;
+  DoctorVerdict verdict;
   std::string since;
   if (options.diff.empty()) {
-    finding = join_nodes(nodes);
+    verdict = join_nodes(nodes);
   } else {
     const std::vector<NodeReport> old = read_doctor_json(read_file(options.diff, "the older report"), options.diff);
     DoctorDifference d = difference(options.diff, old, nodes);
-    finding = join_nodes(with_moved(old, nodes, d));
+    verdict = join_nodes(with_moved(old, nodes, d));
     since = doctor_difference_text(d);
   }
-  std::string text = doctor_text(finding) + since;
+  std::string text = doctor_text(verdict) + since;
   if (options.verbose) text += doctor_rows_text(nodes);
-  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", doctor_json(nodes, finding));
-  write_files(options.outputs, nodes, finding);
+  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", doctor_json(nodes, verdict));
+  write_files(options.outputs, nodes, verdict);
   if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
-  const bool bad = finding.outcome == Outcome::fail || (options.strict && finding.outcome == Outcome::warn);
+  const bool bad = verdict.outcome == Outcome::fail || (options.strict && verdict.outcome == Outcome::warn);
   return static_cast<int>(bad ? ExitCode::wrong_data : ExitCode::good);
 }
 

@@ -119,10 +119,10 @@ std::string values_text(const DoctorVerdict::Unequal& unequal) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string unequal_text(const DoctorVerdict& finding) {
-  if (finding.unequal.empty()) return {};
+std::string unequal_text(const DoctorVerdict& verdict) {
+  if (verdict.unequal.empty()) return {};
   std::string text = "\nmust be the same on all nodes, and is not\n";
-  for (const DoctorVerdict::Unequal& u : finding.unequal) {
+  for (const DoctorVerdict::Unequal& u : verdict.unequal) {
     text += without_controls(fmt::format("  {:<4} {}: {}", doctor_word(u.outcome), title_of(u.check, u.subject, {}),
                                          values_text(u))) +
             "\n";
@@ -138,10 +138,10 @@ std::string nodes_title(const std::vector<std::string>& hosts, std::size_t nodes
 }
 
 /// Findings of the same nodes stand together, those with the worst first; skips are told apart.
-std::string lines_text(const DoctorVerdict& finding, bool skips) {
+std::string lines_text(const DoctorVerdict& verdict, bool skips) {
   std::vector<std::vector<std::string>> order;
   std::map<std::vector<std::string>, std::string> blocks;
-  for (const DoctorVerdict::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : verdict.lines) {
     if ((line.row.outcome == Outcome::skip) != skips) continue;
     auto [block, is_new] = blocks.try_emplace(line.hosts);
     if (is_new) order.push_back(line.hosts);
@@ -149,16 +149,16 @@ std::string lines_text(const DoctorVerdict& finding, bool skips) {
   }
   std::string text;
   for (const std::vector<std::string>& hosts : order) {
-    text += fmt::format("\n{}{}\n{}", skips ? "not looked at, " : "", nodes_title(hosts, finding.nodes), blocks[hosts]);
+    text += fmt::format("\n{}{}\n{}", skips ? "not looked at, " : "", nodes_title(hosts, verdict.nodes), blocks[hosts]);
   }
   return text;
 }
 
-std::size_t count_lines(const DoctorVerdict& finding, Outcome outcome) {
+std::size_t count_lines(const DoctorVerdict& verdict, Outcome outcome) {
   const auto lines =
-      std::ranges::count_if(finding.lines, [&](const DoctorVerdict::Line& l) { return l.row.outcome == outcome; });
+      std::ranges::count_if(verdict.lines, [&](const DoctorVerdict::Line& l) { return l.row.outcome == outcome; });
   const auto unequal =
-      std::ranges::count_if(finding.unequal, [&](const DoctorVerdict::Unequal& u) { return u.outcome == outcome; });
+      std::ranges::count_if(verdict.unequal, [&](const DoctorVerdict::Unequal& u) { return u.outcome == outcome; });
   return static_cast<std::size_t>(lines + unequal);
 }
 
@@ -176,11 +176,11 @@ std::string change_line(const ChangedRow& change) {
 
 }  // namespace
 
-std::string doctor_text(const DoctorVerdict& finding) {
-  return fmt::format("doctor: {}: {}; {} FAIL, {} WARN, {} SKIP, {} OK\n", doctor_word(finding.outcome),
-                     counted(finding.nodes, "node"), count_lines(finding, Outcome::fail),
-                     count_lines(finding, Outcome::warn), count_lines(finding, Outcome::skip), finding.ok) +
-         unequal_text(finding) + lines_text(finding, false) + lines_text(finding, true);
+std::string doctor_text(const DoctorVerdict& verdict) {
+  return fmt::format("doctor: {}: {}; {} FAIL, {} WARN, {} SKIP, {} OK\n", doctor_word(verdict.outcome),
+                     counted(verdict.nodes, "node"), count_lines(verdict, Outcome::fail),
+                     count_lines(verdict, Outcome::warn), count_lines(verdict, Outcome::skip), verdict.ok) +
+         unequal_text(verdict) + lines_text(verdict, false) + lines_text(verdict, true);
 }
 
 std::string doctor_rows_text(const std::vector<NodeReport>& nodes) {

@@ -28,7 +28,7 @@ std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, co
 
 /// The verdict in one line, then what must agree and does not, then the findings by the nodes that have them, each with
 /// its remedy, then what could not be looked at.
-std::string doctor_text(const DoctorVerdict& finding);
+std::string doctor_text(const DoctorVerdict& verdict);
 
 /// Every row of every node: --verbose.
 std::string doctor_rows_text(const std::vector<NodeReport>& nodes);

@@ -284,20 +284,20 @@ std::vector<Line> join_subjects(std::vector<Line> lines) {
 }  // namespace
 
 DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes) {
-  DoctorVerdict finding;
-  finding.nodes = nodes.size();
-  finding.unequal = find_unequal(nodes);
-  finding.lines = lines_of(nodes);
-  judge_across_nodes(finding.lines);
-  finding.lines = join_subjects(std::move(finding.lines));
-  std::ranges::stable_sort(finding.lines, [](const Line& a, const Line& b) { return a.row.outcome > b.row.outcome; });
-  for (const auto& unequal : finding.unequal) finding.outcome = worse(finding.outcome, unequal.outcome);
-  for (const Line& line : finding.lines) finding.outcome = worse(finding.outcome, line.row.outcome);
+  DoctorVerdict verdict;
+  verdict.nodes = nodes.size();
+  verdict.unequal = find_unequal(nodes);
+  verdict.lines = lines_of(nodes);
+  judge_across_nodes(verdict.lines);
+  verdict.lines = join_subjects(std::move(verdict.lines));
+  std::ranges::stable_sort(verdict.lines, [](const Line& a, const Line& b) { return a.row.outcome > b.row.outcome; });
+  for (const auto& unequal : verdict.unequal) verdict.outcome = worse(verdict.outcome, unequal.outcome);
+  for (const Line& line : verdict.lines) verdict.outcome = worse(verdict.outcome, line.row.outcome);
   for (const NodeReport& node : nodes) {
-    finding.ok += static_cast<std::size_t>(
+    verdict.ok += static_cast<std::size_t>(
         std::ranges::count_if(node.rows, [](const DoctorRow& row) { return row.outcome == Outcome::pass; }));
   }
-  return finding;
+  return verdict;
 }
 
 }  // namespace busbar

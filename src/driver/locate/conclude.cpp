@@ -192,14 +192,14 @@ double share_of_chance(double p, int matchings, int confirmations) {
 }
 
 /// Two units: one pair, which has nothing to be held against but what is expected, and its two directions.
-void conclude_two(const SearchRecord& record, LocateVerdict& finding) {
+void conclude_two(const SearchRecord& record, LocateVerdict& verdict) {
   std::vector<double> there;
   std::vector<double> back;
   std::vector<double> both;
   for (const PairResult& result : record.results) {
     (result.one_way ? (result.a == 0 ? there : back) : both).push_back(static_cast<double>(result.bandwidth));
   }
-  if (!both.empty()) finding.median_bandwidth = median(both);
+  if (!both.empty()) verdict.median_bandwidth = median(both);
   const auto blame = [&](double ratio, int slow, int from, int to, Side side) {
     Culprit culprit;
     culprit.what = What::one_of_two;
@@ -209,29 +209,29 @@ void conclude_two(const SearchRecord& record, LocateVerdict& finding) {
     culprit.failed_confirmations = culprit.confirmations = slow;
     culprit.ratio = ratio;
     culprit.outcome = outcome_of(ratio, record.options);
-    finding.culprits.push_back(culprit);
+    verdict.culprits.push_back(culprit);
   };
   if (there.empty() || back.empty() || both.empty()) {
-    finding.outcome = Outcome::inconclusive;
-    finding.reason = "the only pair could not be measured";
+    verdict.outcome = Outcome::inconclusive;
+    verdict.reason = "the only pair could not be measured";
     return;
   }
   const double expected = record.options.expected_bandwidth;
   const double direction = median(there) / median(back);
-  if (expected > 0 && finding.median_bandwidth < record.threshold * expected) {
-    blame(finding.median_bandwidth / expected, static_cast<int>(both.size()), 0, 1, Side::unknown);
+  if (expected > 0 && verdict.median_bandwidth < record.threshold * expected) {
+    blame(verdict.median_bandwidth / expected, static_cast<int>(both.size()), 0, 1, Side::unknown);
   } else if (direction < record.threshold) {
     blame(direction, static_cast<int>(there.size()), 0, 1, Side::transmit);
   } else if (1 / direction < record.threshold) {
     blame(1 / direction, static_cast<int>(back.size()), 1, 0, Side::transmit);
   } else if (record.noise > kTooNoisy) {
-    finding.outcome = Outcome::inconclusive;
-    finding.reason = fmt::format("the same pair varies by {:.0f} %", 100 * record.noise);
+    verdict.outcome = Outcome::inconclusive;
+    verdict.reason = fmt::format("the same pair varies by {:.0f} %", 100 * record.noise);
   } else if (expected <= 0) {
-    finding.outcome = Outcome::skip;
-    finding.reason = "two units make one pair: its two directions agree, its speed has nothing to be held against";
+    verdict.outcome = Outcome::skip;
+    verdict.reason = "two units make one pair: its two directions agree, its speed has nothing to be held against";
   }
-  if (!finding.culprits.empty()) finding.outcome = finding.culprits.front().outcome;
+  if (!verdict.culprits.empty()) verdict.outcome = verdict.culprits.front().outcome;
 }
 
 /// Why the search cannot say that all is well.
@@ -280,56 +280,56 @@ bool too_many(const Suspects& suspects, int nunits) {
 }  // namespace
 
 LocateVerdict conclude(const SearchRecord& record) {
-  LocateVerdict finding;
-  finding.rounds = record.rounds;
-  finding.calibration_rounds = record.calibration_rounds;
-  finding.alone_rounds = record.alone_rounds;
-  finding.noise = std::isnan(record.noise) ? 0 : record.noise;
-  finding.threshold = record.threshold;
+  LocateVerdict verdict;
+  verdict.rounds = record.rounds;
+  verdict.calibration_rounds = record.calibration_rounds;
+  verdict.alone_rounds = record.alone_rounds;
+  verdict.noise = std::isnan(record.noise) ? 0 : record.noise;
+  verdict.threshold = record.threshold;
   if (record.nunits < 2) {
-    finding.outcome = Outcome::skip;
-    finding.reason = "one unit has nothing to be compared with";
-    return finding;
+    verdict.outcome = Outcome::skip;
+    verdict.reason = "one unit has nothing to be compared with";
+    return verdict;
   }
   if (record.nunits == 2) {
-    conclude_two(record, finding);
-    return finding;
+    conclude_two(record, verdict);
+    return verdict;
   }
   const PairEvidence both = record.score(false);
   const PairEvidence directed = record.score(true);
   Suspects suspects = suspects_of(both, record);
   Suspects one_way = suspects_of(directed, record);
-  finding.median_bandwidth = both.screen.reference;
-  finding.slow_share = both.slow_share;
+  verdict.median_bandwidth = both.screen.reference;
+  verdict.slow_share = both.slow_share;
   const int met = record.few() ? record.nunits - 1 : record.options.matchings;
-  finding.expected_false = record.nunits * share_of_chance(both.slow_share, met, record.options.confirmations);
-  finding.reason = doubts(record, both, suspects, one_way);
+  verdict.expected_false = record.nunits * share_of_chance(both.slow_share, met, record.options.confirmations);
+  verdict.reason = doubts(record, both, suspects, one_way);
   if (too_many(suspects, record.nunits) || too_many(one_way, 2 * record.nunits)) {
     const std::size_t most = std::max(suspects.units.size(), one_way.units.size());
-    finding.reason = fmt::format(
+    verdict.reason = fmt::format(
         "{} of {} units are slower than the rest by more than the noise: two groups, and which "
         "of them is as it should be cannot be told",
         most, record.nunits);
     suspects.units.clear();
     one_way.units.clear();
   }
-  finding.culprits = join_suspects(suspects, one_way, record.nunits);
-  for (Culprit& culprit : finding.culprits) {
+  verdict.culprits = join_suspects(suspects, one_way, record.nunits);
+  for (Culprit& culprit : verdict.culprits) {
     if (culprit.units.size() != 1) continue;
     culprit.slow_rails = slow_rails(record, culprit.units.front());
     if (culprit.slow_rails.size() == 1) culprit.rail = culprit.slow_rails.front();
   }
-  add_soak(record, finding.culprits);
-  add_groups(record, finding.culprits);
-  std::ranges::stable_sort(finding.culprits, [](const Culprit& a, const Culprit& b) {
+  add_soak(record, verdict.culprits);
+  add_groups(record, verdict.culprits);
+  std::ranges::stable_sort(verdict.culprits, [](const Culprit& a, const Culprit& b) {
     return a.outcome != b.outcome ? a.outcome > b.outcome : a.ratio < b.ratio;
   });
-  if (!finding.culprits.empty()) {
-    finding.outcome = finding.culprits.front().outcome;
-  } else if (!finding.reason.empty()) {
-    finding.outcome = Outcome::inconclusive;
+  if (!verdict.culprits.empty()) {
+    verdict.outcome = verdict.culprits.front().outcome;
+  } else if (!verdict.reason.empty()) {
+    verdict.outcome = Outcome::inconclusive;
   }
-  return finding;
+  return verdict;
 }
 
 }  // namespace busbar

@@ -246,9 +246,9 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
     if (world.rank() == 0) late.slow[i].confirmed = confirmed;
   }
   drop_unconfirmed(late);
-  SlowRankVerdict finding = join(std::move(solo), late);
-  world.broadcast(&finding.outcome, sizeof finding.outcome, 0);
-  return finding;
+  SlowRankVerdict verdict = join(std::move(solo), late);
+  world.broadcast(&verdict.outcome, sizeof verdict.outcome, 0);
+  return verdict;
 }
 
 // Progress in lines fills no pipe: an ending launcher reads nothing for a second, and a last word waits behind them.
@@ -361,12 +361,12 @@ class SearchJob {
 void doubt_shared_cores(const Comm& world, AcceptResult::Located& located) {
   const Comm host = world.split_by_host();
   const bool turns = world.max(std::int64_t{host.size() > job_cores()}) > 0;
-  LocateVerdict& finding = located.finding;
-  if (!turns || located.unit != UnitKind::rank || finding.culprits.empty()) return;
-  finding.outcome = Outcome::inconclusive;
-  finding.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",
-                               describe(finding.culprits.front(), located.units));
-  finding.culprits.clear();
+  LocateVerdict& verdict = located.finding;
+  if (!turns || located.unit != UnitKind::rank || verdict.culprits.empty()) return;
+  verdict.outcome = Outcome::inconclusive;
+  verdict.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",
+                               describe(verdict.culprits.front(), located.units));
+  verdict.culprits.clear();
 }
 
 }  // namespace

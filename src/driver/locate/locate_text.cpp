@@ -113,14 +113,14 @@ const char* side_word(Culprit::Side side) {
 }
 
 std::string locate_text(const LocateRun& run) {
-  const LocateVerdict& finding = run.located.finding;
-  const auto decides = [&](const DoctorRow& row) { return worse(row.outcome, finding.outcome) != finding.outcome; };
+  const LocateVerdict& verdict = run.located.finding;
+  const auto decides = [&](const DoctorRow& row) { return worse(row.outcome, verdict.outcome) != verdict.outcome; };
   const bool counters_first = std::ranges::any_of(run.counters, decides);
   std::string text = counters_first ? counters_text(run) : "";
-  text += headline(finding, run.located.units) + "\n";
-  for (std::size_t i = 1; i < finding.culprits.size(); ++i) {
+  text += headline(verdict, run.located.units) + "\n";
+  for (std::size_t i = 1; i < verdict.culprits.size(); ++i) {
     text +=
-        fmt::format("{}: {}\n", name(finding.culprits[i].outcome), describe(finding.culprits[i], run.located.units));
+        fmt::format("{}: {}\n", name(verdict.culprits[i].outcome), describe(verdict.culprits[i], run.located.units));
   }
   text += ranks_text(run.ranks);
   if (!counters_first) text += counters_text(run);

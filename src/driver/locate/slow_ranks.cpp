@@ -39,7 +39,7 @@ using Times = std::vector<std::array<double, kSoloSets>>;
 
 /// One probe of ranks on equal devices.
 void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equal, const Times& all_s, SlowBy probe,
-                 int sets_needed, double warn, double fail, SlowRankVerdict& finding) {
+                 int sets_needed, double warn, double fail, SlowRankVerdict& verdict) {
   std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
   for (std::size_t set = 0; set < kSoloSets; ++set) {
     std::vector<double> times_s;
@@ -60,7 +60,7 @@ void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equa
     slow.probe = probe;
     slow.ratio = median(off);
     slow.slow_sets = static_cast<int>(off.size());
-    finding.slow.push_back(slow);
+    verdict.slow.push_back(slow);
   }
 }
 
@@ -78,9 +78,9 @@ std::map<std::string, std::vector<int>> by_device(std::span<const ProbedRank> ra
   return groups;
 }
 
-void conclude(SlowRankVerdict& finding) {
-  for (const SlowRank& slow : finding.slow) finding.outcome = worse(finding.outcome, slow.outcome);
-  std::ranges::stable_sort(finding.slow, [](const SlowRank& a, const SlowRank& b) {
+void conclude(SlowRankVerdict& verdict) {
+  for (const SlowRank& slow : verdict.slow) verdict.outcome = worse(verdict.outcome, slow.outcome);
+  std::ranges::stable_sort(verdict.slow, [](const SlowRank& a, const SlowRank& b) {
     return a.outcome != b.outcome ? a.outcome > b.outcome : a.ratio < b.ratio;
   });
 }
@@ -133,35 +133,35 @@ double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomi
 }  // namespace
 
 SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
-  SlowRankVerdict finding;
-  if (ranks.empty()) return finding;
+  SlowRankVerdict verdict;
+  if (ranks.empty()) return verdict;
   const bool cold_caches = works_on_host(ranks) && (take_turns || spinning_takes_turns(ranks));
-  if (cold_caches) finding.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
+  if (cold_caches) verdict.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) {
-      finding.skipped.push_back(
+      verdict.skipped.push_back(
           fmt::format("solo probes: {} on {}, too few to compare", counted(equal.size(), "rank"), device));
       continue;
     }
-    finding.outcome = worse(finding.outcome, Outcome::pass);
+    verdict.outcome = worse(verdict.outcome, Outcome::pass);
     for (std::size_t p = 0; p < kSoloProbes.size(); ++p) {
       if (cold_caches && kSoloProbes[p] != SoloProbe::spin) continue;
-      judge_probe(ranks, equal, times_of(ranks, p), slow_by(kSoloProbes[p]), kSetsNeeded, warn, fail, finding);
+      judge_probe(ranks, equal, times_of(ranks, p), slow_by(kSoloProbes[p]), kSetsNeeded, warn, fail, verdict);
     }
   }
-  conclude(finding);
-  return finding;
+  conclude(verdict);
+  return verdict;
 }
 
 SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
-  SlowRankVerdict finding;
-  if (ranks.empty()) return finding;
+  SlowRankVerdict verdict;
+  if (ranks.empty()) return verdict;
   const bool turns = take_turns || spinning_takes_turns(ranks);
   if (turns && !kernel_tells_waiting(ranks)) {
-    finding.skipped.emplace_back(
+    verdict.skipped.emplace_back(
         "core share: ranks take turns on their cores, and the kernel does not tell how long each waited "
         "(/proc/PID/schedstat)");
-    return finding;
+    return verdict;
   }
   Times all(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -170,29 +170,29 @@ SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, doubl
   }
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) continue;  // judge_solo says so
-    finding.outcome = worse(finding.outcome, Outcome::pass);
+    verdict.outcome = worse(verdict.outcome, Outcome::pass);
     // Without turns, others that want the core for a moment are not a fault.
     judge_probe(ranks, equal, all, turns ? SlowBy::core_share_in_turns : SlowBy::core_share,
-                turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, finding);
+                turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, verdict);
   }
-  conclude(finding);
-  return finding;
+  conclude(verdict);
+  return verdict;
 }
 
 SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_error_s, bool take_turns) {
   constexpr double kMostly = 0.6;
   constexpr double kChance = 1e-6;
   constexpr double kOfWork = 0.1;
-  SlowRankVerdict finding;
+  SlowRankVerdict verdict;
   if (ranks.size() < kFewestEqual) {
-    finding.skipped.push_back(fmt::format("arrival: {}, too few to tell who is late", counted(ranks.size(), "rank")));
-    return finding;
+    verdict.skipped.push_back(fmt::format("arrival: {}, too few to tell who is late", counted(ranks.size(), "rank")));
+    return verdict;
   }
   if (take_turns || cores_are_shared(ranks)) {
-    finding.skipped.emplace_back("arrival: ranks take turns on their cores, so the scheduler decides who is late");
-    return finding;
+    verdict.skipped.emplace_back("arrival: ranks take turns on their cores, so the scheduler decides who is late");
+    return verdict;
   }
-  finding.outcome = Outcome::pass;
+  verdict.outcome = Outcome::pass;
   const std::size_t n = ranks.front().entry_s.size();
   std::vector<int> times_last(ranks.size());
   std::vector<std::vector<double>> late_s(ranks.size()), gap_s(ranks.size());
@@ -228,10 +228,10 @@ SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_er
     slow.late_s = late;
     slow.gap_s = median(gap_s[r]);
     slow.confirmed = false;
-    finding.slow.push_back(slow);
+    verdict.slow.push_back(slow);
   }
-  conclude(finding);
-  return finding;
+  conclude(verdict);
+  return verdict;
 }
 
 SlowRankVerdict join(SlowRankVerdict solo, const SlowRankVerdict& arrival) {

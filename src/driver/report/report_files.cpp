@@ -59,10 +59,10 @@ Kind kind_of(const ResultFile& file) {
 }
 
 /// The worst of doctor's findings for the verdict.
-std::vector<std::string> doctor_lines(const DoctorVerdict& finding) {
+std::vector<std::string> doctor_lines(const DoctorVerdict& verdict) {
   constexpr std::size_t kMost = 6;
   std::vector<std::string> lines;
-  for (const DoctorVerdict::Unequal& u : finding.unequal) {
+  for (const DoctorVerdict::Unequal& u : verdict.unequal) {
     if (lines.size() == kMost) break;
     std::string values;
     for (const auto& value : u.values) {
@@ -71,7 +71,7 @@ std::vector<std::string> doctor_lines(const DoctorVerdict& finding) {
     lines.push_back(fmt::format("{} {}{}{}: {}", busbar::name(u.outcome), u.check, u.subject.empty() ? "" : " ",
                                 u.subject, values));
   }
-  for (const DoctorVerdict::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : verdict.lines) {
     if (lines.size() == kMost || line.row.outcome <= Outcome::pass) break;
     const DoctorRow& row = line.row;
     lines.push_back(fmt::format("{} {}{}{} on {}: {}{}{}", busbar::name(row.outcome), row.check,
@@ -83,15 +83,15 @@ std::vector<std::string> doctor_lines(const DoctorVerdict& finding) {
 
 void add_doctor(ReportData& data, const ResultFile& file, const std::string& source) {
   const auto nodes = read_doctor_json(file.text, file.name);
-  const DoctorVerdict finding = join_nodes(nodes);
-  const std::string looked = counted(finding.nodes, "node");
+  const DoctorVerdict verdict = join_nodes(nodes);
+  const std::string looked = counted(verdict.nodes, "node");
   if (data.title.empty()) data.title = "Doctor on " + looked;
-  const auto bad = std::count_if(finding.lines.begin(), finding.lines.end(),
+  const auto bad = std::count_if(verdict.lines.begin(), verdict.lines.end(),
                                  [](const auto& line) { return line.row.outcome > Outcome::pass; }) +
-                   static_cast<std::ptrdiff_t>(finding.unequal.size());
-  add_verdict(data, finding.outcome, fmt::format("{} looked at: {} checks OK, {} not", looked, finding.ok, bad),
-              doctor_lines(finding), source);
-  data.judged.push_back(doctor_table(finding, titled(source, "Doctor")));
+                   static_cast<std::ptrdiff_t>(verdict.unequal.size());
+  add_verdict(data, verdict.outcome, fmt::format("{} looked at: {} checks OK, {} not", looked, verdict.ok, bad),
+              doctor_lines(verdict), source);
+  data.judged.push_back(doctor_table(verdict, titled(source, "Doctor")));
   ReportRun run;
   run.title = file.name;
   std::vector<std::string> hosts, times;

@@ -182,8 +182,8 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
     lines.push_back(fmt::format("{} {}: {}: {}", name(f.stage), f.cell, f.verdict, f.text));
   }
   if (result.located) {
-    const auto& finding = result.located->finding;
-    for (const Culprit& c : finding.culprits) lines.push_back(describe(c, result.located->units));
+    const auto& verdict = result.located->finding;
+    for (const Culprit& c : verdict.culprits) lines.push_back(describe(c, result.located->units));
     for (const auto& slow : result.located->slow_ranks) lines.push_back(slow.text);
   }
   for (const CriterionResult* c : not_passed(result.criteria)) {
@@ -197,17 +197,17 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
 }
 
 ReportTable blamed(const AcceptResult::Located& located, const std::string& source) {
-  const LocateVerdict& finding = located.finding;
+  const LocateVerdict& verdict = located.finding;
   ReportTable table;
   table.title = titled(source, "Who is slow");
-  table.caption = fmt::format("{} rounds, noise {:.1f} %; by chance {:.2g} {}s would be blamed.", finding.rounds,
-                              100 * finding.noise, finding.expected_false, name(located.unit));
-  if (!finding.reason.empty()) table.caption += " " + finding.reason + ".";
+  table.caption = fmt::format("{} rounds, noise {:.1f} %; by chance {:.2g} {}s would be blamed.", verdict.rounds,
+                              100 * verdict.noise, verdict.expected_false, name(located.unit));
+  if (!verdict.reason.empty()) table.caption += " " + verdict.reason + ".";
   for (const std::string& note : located.notes) table.caption += " " + note + ".";
-  if (finding.culprits.empty() && located.slow_ranks.empty())
+  if (verdict.culprits.empty() && located.slow_ranks.empty())
     table.caption = "Nobody that can be named; " + table.caption;
   table.columns = {"who", "why"};
-  for (const Culprit& culprit : finding.culprits) {
+  for (const Culprit& culprit : verdict.culprits) {
     table.rows.push_back({culprit.outcome, {who(culprit, located.units), describe(culprit, located.units)}});
   }
   for (const auto& slow : located.slow_ranks) {

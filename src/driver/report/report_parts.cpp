@@ -161,12 +161,12 @@ void add_busbw(ReportSeries& series, int nranks) {
   }
 }
 
-ReportTable doctor_table(const DoctorVerdict& finding, const std::string& what) {
+ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what) {
   ReportTable table;
   table.title = what;
-  table.caption = fmt::format("{} looked at, {} checks were OK.", counted(finding.nodes, "node"), finding.ok);
+  table.caption = fmt::format("{} looked at, {} checks were OK.", counted(verdict.nodes, "node"), verdict.ok);
   table.columns = {"check", "about", "where", "found", "why", "what to do"};
-  for (const DoctorVerdict::Unequal& unequal : finding.unequal) {
+  for (const DoctorVerdict::Unequal& unequal : verdict.unequal) {
     for (const auto& value : unequal.values) {
       const bool first = &value == &unequal.values.front();
       table.rows.push_back({first ? std::optional(unequal.outcome) : std::nullopt,
@@ -174,7 +174,7 @@ ReportTable doctor_table(const DoctorVerdict& finding, const std::string& what) 
                              value.value, first ? "not the same everywhere" : "", first ? unequal.remedy : ""}});
     }
   }
-  for (const DoctorVerdict::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : verdict.lines) {
     const DoctorRow& row = line.row;
     table.rows.push_back(
         {row.outcome, {row.check, row.subject, compress_hosts(line.hosts), row.value, row.reason, row.remedy}});

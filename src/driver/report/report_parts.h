@@ -47,7 +47,7 @@ void join_repeated(ReportSeries& series);
 void add_busbw(ReportSeries& series, int nranks);
 
 /// Findings of doctor as a table; `what` is its title.
-ReportTable doctor_table(const DoctorVerdict& finding, const std::string& what);
+ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what);
 
 /// "run.json: " before a title, where there are several files.
 std::string titled(const std::string& source, const std::string& title);

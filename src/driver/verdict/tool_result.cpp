@@ -89,11 +89,11 @@ CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::v
 
 }  // namespace
 
-AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorVerdict& finding) {
+AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
   AcceptResult result;
   result.plan.stages = {Stage::doctor};
   result.doctor = nodes;
-  result.outcome = finding.outcome;
+  result.outcome = verdict.outcome;
   std::vector<CheckSum> sums;
   for (const NodeReport& node : nodes) {
     result.hosts.push_back({.name = node.host, .ranks = node.ranks, .device = {}});
@@ -102,14 +102,14 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
       sum.outcome = worse(sum.outcome, row.outcome);
     }
   }
-  for (const DoctorVerdict::Unequal& unequal : finding.unequal) {
+  for (const DoctorVerdict::Unequal& unequal : verdict.unequal) {
     CheckSum& sum = sum_of(sums, unequal.check);
     sum.outcome = worse(sum.outcome, unequal.outcome);
     sum.add(unequal_text(unequal));
     sum.remedy(unequal.remedy);
     for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
   }
-  for (const DoctorVerdict::Line& line : finding.lines) {
+  for (const DoctorVerdict::Line& line : verdict.lines) {
     CheckSum& sum = sum_of(sums, line.row.check);
     sum.outcome = worse(sum.outcome, line.row.outcome);
     // Why something was skipped on one node says nothing where another's failed.
@@ -136,25 +136,25 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   return result;
 }
 
-AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateVerdict& finding,
+AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateVerdict& verdict,
                               const std::vector<PairCell>& matrix) {
   AcceptResult result;
   result.plan.stages = {Stage::pairs};
-  result.outcome = finding.outcome;
+  result.outcome = verdict.outcome;
   AcceptResult::Located located;
   located.unit = unit;
   located.units = units;
-  located.finding = finding;
+  located.finding = verdict;
   located.matrix = matrix;
   result.located = std::move(located);
   CriterionResult whole;
   whole.criterion = Criterion::pairs;
   whole.stage = Stage::pairs;
   whole.scope = "all";
-  whole.outcome = finding.outcome;
-  whole.found = headline(finding, units);
+  whole.outcome = verdict.outcome;
+  whole.found = headline(verdict, units);
   result.criteria.push_back(std::move(whole));
-  for (const Culprit& culprit : finding.culprits) result.criteria.push_back(criterion_of(culprit, unit, units));
+  for (const Culprit& culprit : verdict.culprits) result.criteria.push_back(criterion_of(culprit, unit, units));
   return result;
 }
 
