@@ -66,7 +66,7 @@ void CallStream::add(const Call& call, const Words& words) {
   if (!chained_) return;
   chain_ = mix(mix(chain_, call.count ^ words.hash(call.op)),
                words.hash(call.dtype) + 3 * words.hash(call.redop) + static_cast<std::uint32_t>(call.root));
-  if (size_ % step_ != 0) return;
+  if ((size_ & (step_ - 1)) != 0) return;  // a power of two
   checkpoints_.push_back(chain_);
   if (checkpoints_.size() < kCheckpoints) return;
   for (std::size_t i = 0; i < kCheckpoints / 2; ++i) checkpoints_[i] = checkpoints_[2 * i + 1];

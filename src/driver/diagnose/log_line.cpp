@@ -273,14 +273,57 @@ bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
 
 }  // namespace
 
-LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
+std::size_t KnownPrefixes::slot_of(std::string_view begin) {
+  // What differs, thread and device, is at the end.
+  std::uint64_t last = 0;
+  std::memcpy(&last, begin.data() + begin.size() - sizeof last, sizeof last);
+  return (last * 0x9e3779b97f4a7c15ULL) >> 58U;
+}
+
+bool KnownPrefixes::find(std::string_view begin, LogOrigin& origin) const {
+  static_assert(kSlots == std::size_t{1} << 6U);
+  if (begin.size() < sizeof(std::uint64_t)) return false;
+  const Slot& slot = slots_[slot_of(begin)];
+  if (begin != std::string_view(slot.text.data(), slot.length)) return false;
+  origin.pid = slot.pid;
+  origin.tid = slot.tid;
+  origin.dev = slot.dev;
+  origin.host = begin.substr(slot.host, slot.host_length);
+  origin.decoration = begin.substr(slot.decoration, slot.decoration_length);
+  return true;
+}
+
+void KnownPrefixes::keep(std::string_view begin, const LogOrigin& origin) {
+  const bool fits = begin.size() >= sizeof(std::uint64_t) && begin.size() <= kLongest;
+  if (!fits || !origin.timestamp.empty() || !origin.torn.empty()) return;
+  const auto place = [&](std::string_view part) {
+    return part.empty() ? 0 : static_cast<std::size_t>(part.data() - begin.data());
+  };
+  Slot& slot = slots_[slot_of(begin)];
+  std::ranges::copy(begin, slot.text.begin());
+  slot.length = begin.size();
+  slot.host = place(origin.host);
+  slot.host_length = origin.host.size();
+  slot.decoration = place(origin.decoration);
+  slot.decoration_length = origin.decoration.size();
+  slot.pid = origin.pid;
+  slot.tid = origin.tid;
+  slot.dev = origin.dev;
+}
+
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin, KnownPrefixes* known) {
   LogPrefix prefix;
   const Mark mark = find_mark(line);
   prefix.level = mark.level;
   if (mark.level != LogLevel::none) {
     prefix.text = without_blanks(line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
-    take_origin(line.substr(0, mark.begin), prefix, origin);
-    if (mark.level == LogLevel::version || is_prefix(prefix, origin)) return prefix;
+    const std::string_view begin = line.substr(0, mark.begin);
+    if (mark.level != LogLevel::info) known = nullptr;  // others have more in front of the mark
+    if (known != nullptr && known->find(begin, origin)) return prefix;
+    take_origin(begin, prefix, origin);
+    const bool is = is_prefix(prefix, origin);
+    if (known != nullptr && is) known->keep(begin, origin);
+    if (mark.level == LogLevel::version || is) return prefix;
     origin = {};
   }
   return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
@@ -394,10 +437,10 @@ void parse_bare(std::string_view line, LogLine& result) {
 
 }  // namespace
 
-LogLine parse_log_line(std::string_view line) {
+LogLine parse_log_line(std::string_view line, KnownPrefixes* known) {
   LogLine result;
   line = without_end(line);
-  const LogPrefix prefix = split_log_prefix(line, result.origin);
+  const LogPrefix prefix = split_log_prefix(line, result.origin, known);
   if (prefix.level == LogLevel::none) {
     parse_bare(line, result);
     return result;
