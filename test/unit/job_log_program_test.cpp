@@ -184,6 +184,29 @@ TEST_CASE("The watchdog's own SIGABRT is no cause, a kill is", "[job_log][progra
             .verdict == Verdict::resource);
 }
 
+TEST_CASE("Hydra's banner names the process that it saw end first", "[job_log][program]") {
+  const Diagnosis mpich = of_lines(
+      {"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   PID 26575 RUNNING AT node2", "=   EXIT CODE: 9",
+       "=   CLEANING UP REMAINING PROCESSES", "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"});
+  CHECK(mpich.verdict == Verdict::process_dead);
+  CHECK(mpich.sentence == "process 26575 on node2 ended by SIGKILL");
+  CHECK(mpich.hosts == std::vector<std::string>{"node2"});
+  const Diagnosis intel =
+      of_lines({"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   RANK 5 PID 26575 RUNNING AT node2",
+                "=   KILLED BY SIGNAL: 11 (Segmentation fault)"});
+  CHECK(intel.verdict == Verdict::process_dead);
+  CHECK(intel.ranks == std::vector<int>{5});
+  CHECK(intel.hosts == std::vector<std::string>{"node2"});
+  CHECK(says(intel.sentence, "SIGSEGV"));
+  // Its pid is a rank's where NCCL logs tell it.
+  const Diagnosis known =
+      of_lines({"node2:26575:26575 [1] NCCL INFO comm 0x5 rank 5 nranks 8 cudaDev 1 busId 1 commId "
+                "0x9 - Init COMPLETE",
+                "=   PID 26575 RUNNING AT node2", "=   EXIT CODE: 139",
+                "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)"});
+  CHECK(known.ranks == std::vector<int>{5});
+}
+
 TEST_CASE("A failure of any kind is never OK, and OK says by what it is earned", "[job_log][program]") {
   const std::string done =
       "node1:7:8 [0] NCCL INFO comm 0x5 rank 0 nranks 1 cudaDev 0 busId 1 commId 0x9 - Init COMPLETE";

@@ -263,7 +263,9 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
       blame(view, std::span(&actor, 1), finding);
     }
   }
-  const std::string who = finding.ranks.empty() ? std::string("a process") : list_ranks(finding.ranks);
+  const std::string who = !finding.ranks.empty() ? list_ranks(finding.ranks)
+                          : event.pid >= 0       ? fmt::format("process {}", event.pid)
+                                                 : std::string("a process");
   const std::string how = number < 0   ? std::string(signal_name(number))
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");

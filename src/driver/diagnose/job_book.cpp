@@ -183,6 +183,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   if ((first == 'h' || first == 'r' || first == 'R') &&
       (begin.starts_with("host ") || begin.starts_with("rank ") || begin.starts_with("Root Cause")))
     note_elastic(begin);
+  if (first == '=') note_hydra(begin);
   if (first == '#' &&
       (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK"))) {
     ++understood;

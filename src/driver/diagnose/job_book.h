@@ -186,12 +186,13 @@ struct JobBook {
   std::uint64_t error_line_ = 0;  ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
   SmiReader smi_;
-  ProgramEvent elastic_;  ///< host and rank of the block that torchrun writes of a failure
+  ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
   bool hold(const LogLine& line, const From& from);
   bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
   void note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number);
   void note_peers(WarningKind kind, std::string_view text);
   void note_elastic(std::string_view text);
+  void note_hydra(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);
   void count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process, std::uint32_t actor,
                      std::size_t file, std::uint64_t line);

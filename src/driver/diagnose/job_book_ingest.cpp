@@ -228,6 +228,21 @@ void JobBook::note_elastic(std::string_view text) {
   if (LogScan{value_of(text, "rank")}.number(rank) && rank >= 0) elastic_.ranks = {rank};
 }
 
+/// "=   PID 24521 RUNNING AT node2" of MPICH, "=   RANK 1 PID 24521 RUNNING AT node2" of Intel MPI: of the process
+/// whose end Hydra saw first.
+void JobBook::note_hydra(std::string_view text) {
+  constexpr std::string_view kAt = " RUNNING AT ";
+  const std::size_t at = text.find(kAt);
+  if (at == std::string_view::npos) return;
+  elastic_ = {};
+  elastic_.host = std::string(without_blanks(text.substr(at + kAt.size(), 256)));
+  LogScan scan{without_blanks(text.substr(1, at - 1))};
+  int rank = -1;
+  if (scan.take("RANK ") && scan.number(rank) && rank >= 0) elastic_.ranks = {rank};
+  scan.skip_blanks();
+  if (!scan.take("PID ") || !scan.number(elastic_.pid)) elastic_.pid = -1;
+}
+
 void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number) {
   if (opens_error(text)) {
     error_line_ = number;
@@ -250,6 +265,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       event.ranks = elastic_.ranks;
       event.host = elastic_.host;
       event.name = elastic_.name;
+      if (event.pid < 0) event.pid = elastic_.pid;
     }
     if (event.what == ProgramEvent::What::message) {
       const int rank = event.ranks.empty() ? -1 : event.ranks.front();

@@ -323,6 +323,7 @@ constexpr std::string_view kExitCodes[] = {"exitcode",        "exit code", "exit
 constexpr std::string_view kEnded[] = {"exited on signal",
                                        "terminated with signal",
                                        "terminated by signal",
+                                       "terminated with the exit string",
                                        "received by pid",
                                        "killed by signal",
                                        "died from signal",
