@@ -3,13 +3,16 @@ SIGTERM, Ctrl-C, the watchdog's exit code 4; half a line or half a document; and
 kept and how to go on. BUSBAR_KILLS=200 tries each end 200 times (`make test-more`)."""
 
 import csv
+import glob
 import json
 import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -71,10 +74,26 @@ def wait_for(what):
 
 
 def wait_for_ranks(result):
-    """Those whose launcher was killed end by themselves, and write until then."""
+    """Those whose launcher was killed end by themselves, and write until then. Their pids."""
     pids = [int(pid) for pid in re.findall(r"^#  Rank .* Pid +(\d+) on", result.out, re.MULTILINE)]
     assert pids, str(result)
     wait_for(lambda: all(is_gone(pid) for pid in pids))
+    return pids
+
+
+def flight_records_of(pids):
+    """What `busbar diagnose --flight` would find of them. Their pid is in the record's head (flight_layout.h)."""
+    found = []
+    for folder in ("/dev/shm", tempfile.gettempdir()):
+        for path in glob.glob(f"{folder}/busbar.{os.getuid()}.*"):
+            try:
+                with open(path, "rb") as file:
+                    head = file.read(32)
+            except FileNotFoundError:  # another test's
+                continue
+            if len(head) == 32 and struct.unpack_from("=q", head, 24)[0] in pids:
+                found.append(path)
+    return found
 
 
 class AbnormalEnd(Case):
@@ -161,10 +180,11 @@ class AbnormalEnd(Case):
                 with self.subTest(way, number=number, nrows=nrows):
                     result = self.end_after(nrows, kill, self.command(f"{way}{number}", MANY, nranks))
                     self.assertNotEqual(result.code, 0, str(result)[-2000:])
-                    wait_for_ranks(result)
+                    pids = wait_for_ranks(result)
                     self.assertTrue(self.check_files(result), str(result)[-2000:])
                     if named:
                         self.check_words(result, named)
+                        self.assertEqual(flight_records_of(pids), [], str(result)[-2000:])
 
     def test_samples_are_there_for_each_row_that_was_shown(self):
         for way, nranks, kill, _ in self.ways():

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/mpi/child.h"
 #include "common/watch/collector.h"
+#include "common/watch/flight_layout.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
@@ -31,6 +32,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <span>
@@ -316,6 +318,44 @@ TEST_CASE("a job that is ended from outside while it moves says one line and lea
     CHECK(child.code() == -number);
     CHECK(said == interrupted_line(number, kNothingKept));
     CHECK(read_flights(flight_folders(), job).empty());
+  }
+}
+
+TEST_CASE("who rests in the midst of the work leaves the last word to a lower rank, and its record for it",
+          "[watchdog]") {
+  for (const bool is_over : {false, true}) {
+    std::array<int, 2> begun{};
+    REQUIRE(pipe(begun.data()) == 0);
+    const std::string job = Alone::name_of(getpid());
+    FlightRecord first({job, "here", 0, 2, "test"});
+    first.end(Ending::signalled);
+    Child child([&]() -> int {
+      Watchdog watchdog(60, {.rank = 1, .nprocs = 2, .local_size = 2, .host = "here", .command = "test"}, nullptr);
+      const PeerAddress own = watchdog.listen(1, true, kToken);
+      PeerAddress other = own;
+      other.rank = 0;
+      other.port = 0;
+      watchdog.connect(job, {other, own});
+      watchdog.rest();
+      if (is_over) watchdog.set_kept({});
+      if (write(begun[1], "x", 1) != 1) return 1;
+      pause();
+      return 3;
+    });
+    char byte = 0;
+    REQUIRE(read(begun[0], &byte, 1) == 1);
+    for (const int end : begun) close(end);
+    kill(child.pid(), SIGTERM);
+    CHECK(child.hear_all().empty());
+    CHECK(child.code() == -SIGTERM);
+    std::vector<int> left;
+    for (const FlightState& flight : read_flights(flight_folders(), job)) left.push_back(flight.rank);
+    CHECK(left == (is_over ? std::vector<int>{} : std::vector{0, 1}));
+    for (const std::filesystem::path& folder : flight_folders()) {
+      for (const std::filesystem::path& file : files_named(folder, flight_file_prefix(job, "here"))) {
+        std::filesystem::remove(file);
+      }
+    }
   }
 }
 

@@ -150,6 +150,7 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
   Job job(world, oversubscribed, watchdog);
   const auto finish = [&](ExitCode code) {
     watchdog.begin(Phase::mpi_finalize, "MPI_Finalize");
+    watchdog.set_kept({});
     return code_of(code);
   };
   try {

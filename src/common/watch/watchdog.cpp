@@ -245,6 +245,7 @@ void Watchdog::failing() {
 void Watchdog::set_kept(std::string what) {
   const std::lock_guard lock(impl_->kept_mutex);
   impl_->kept = std::move(what);
+  impl_->result_told = impl_->kept.empty();
 }
 
 void Watchdog::Impl::postpone(double seconds) {

@@ -74,7 +74,8 @@ class Watchdog {
   /// minutes, as in Phase::output.
   void rest();
 
-  /// What of the work is on disk and how to go on, for who interrupts the job; empty: the result is told.
+  /// What of the work is on disk and how to go on, for who interrupts the job; empty: the result is told, which every
+  /// process must know: one that rests in the midst of the work waits for those who have something to say.
   void set_kept(std::string what);
 
   /// This process is about to end the job because of an error of its own: nobody needs to ask why it is gone.

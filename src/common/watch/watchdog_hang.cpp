@@ -332,7 +332,7 @@ void Watchdog::Impl::wait_for_signal() {
   }
   terminated(number);
   const std::shared_ptr<FlightRecord> own = current_record();
-  const bool forgotten = forget || is_at_its_end(own->state());
+  const bool forgotten = forget || (result_told && is_at_its_end(own->state()));
   own->end(Ending::signalled);
   own->keep();
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
@@ -351,10 +351,7 @@ void Watchdog::Impl::terminated(int signal) {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
   const FlightState me = current_record()->state();
-  const bool is_told = [this] {
-    const std::lock_guard lock(kept_mutex);
-    return kept.empty();
-  }();
+  const bool is_told = result_told;
   if ((is_told && is_at_its_end(me) && me.step_age_s < kQuiet) || was_tidied_up(*current_record())) return;
   // Over its limit: by a host that has somebody to name, which these do not know.
   const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
@@ -387,7 +384,7 @@ void Watchdog::Impl::terminated(int signal) {
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
   // And never let go: no row is shown any more that the line does not count.
   kept_mutex.lock();
-  if (!is_told && kept.empty()) return;  // it has come to its end meanwhile
+  if (!is_told && result_told) return;  // it has come to its end meanwhile
   const std::string line = interrupted_line(signal, kept.empty() ? kNothingKept : kept);
   // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
   if (!is_plain) {
@@ -399,7 +396,7 @@ void Watchdog::Impl::terminated(int signal) {
   forget = true;
   remove_records(now, true);
   // The first host says it for those, too, that nobody could meet.
-  if (now.unmet.empty() || now.host_index() == 0) say_within(1, line);
+  if (!is_told && (now.unmet.empty() || now.host_index() == 0)) say_within(1, line);
   tell_others(now, kForget);
 }
 

@@ -73,7 +73,8 @@ struct Watchdog::Impl {
   std::vector<RasEvidence> ras;
 
   std::mutex kept_mutex;  ///< over what is kept of the work, should it be interrupted
-  std::string kept;
+  std::string kept;       ///< empty: not known here
+  std::atomic<bool> result_told{false};
 
   HostObserver observer;
   RasObserver ras_observer;
