@@ -225,6 +225,16 @@ class StalledDisk(Case):
         with open(self.path("err"), encoding="utf-8") as file:
             return file.read()
 
+    def test_a_hang_s_report_says_that_its_file_waits_before_the_launcher_falls_silent(self):
+        # Of the ranks alone.
+        stalled = ["env", f"BUSBAR_STALLED_DISK={self.write('stall', '')}",
+                   f"LD_PRELOAD={os.path.join(suite.BUILD, 'test', 'stalled_disk.so')}"]
+        result = suite.execute([suite.MPIRUN, "-n", "2", *stalled, suite.program("all_reduce"), "--backend", "mpi", *MANY,
+                                "-c", "1", "--inject", "rank=1,op=40,kind=skip", "-T", "1"], cwd=self.folder.name)
+        self.assertIn(result.code, suite.HANG_CODES, str(result)[-3000:])
+        waits = [line for line in result.errors() if "is not written yet: its file system does not answer" in line]
+        self.assertEqual(len(waits), 1, str(result)[-3000:])
+
     def test_rows_follow_when_the_file_system_answers_again_and_nobody_is_ended_for_it(self):
         results, table, stall = self.path("r.json"), self.path("r.csv"), self.path("stall")
         command = [suite.MPIRUN, "-n", "2", suite.program("all_reduce"), "--backend", "mpi", *MANY, "-T", "1", "-J", results,

@@ -257,10 +257,11 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
   leave();
 }
 
-/// Whoever waits is told first, the file comes last: it goes where the job's own files may hang.
+/// Whoever waits is told first, the file comes last: it goes where the job's own files may hang. Which is said before
+/// the others leave: a launcher shows nothing more once one has.
 void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
                             std::string_view tell) {
-  constexpr double kSpeak = 1, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
+  constexpr double kSpeak = 1, kAnswer = 0.5, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
   say_within(kSpeak, aloud ? hang_report(evidence, finding) : part_report(evidence, finding));
   if (!json) {
     tell_others(now, tell);
@@ -280,13 +281,19 @@ void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, co
     }
     path->set_value(std::move(at));
   });
+  const auto say_where_within = [&](double seconds) {
+    if (written.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) return false;
+    const std::string at = written.get();
+    if (aloud) {
+      say_within(kSpeak, at.empty() ? fmt::format("busbar: {} could not be written\n", name)
+                                    : fmt::format("busbar: all of it: {}\n", at));
+    }
+    return true;
+  };
+  const bool said = say_where_within(kAnswer);
+  if (!said) say_within(kSpeak, fmt::format("busbar: {} is not written yet: its file system does not answer\n", name));
   tell_others(now, tell);
-  const bool done = written.wait_for(std::chrono::duration<double>(kWrite)) == std::future_status::ready;
-  const std::string at = done ? written.get() : "";
-  if (!aloud && done) return;
-  say_within(kSpeak, !at.empty() ? fmt::format("busbar: all of it: {}\n", at)
-                     : done      ? fmt::format("busbar: {} could not be written\n", name)
-                                 : fmt::format("busbar: {} is not written: its file system does not answer\n", name));
+  if (!said) (void)say_where_within(kWrite);
 }
 
 void Watchdog::Impl::leave() {
