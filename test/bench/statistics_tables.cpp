@@ -1,10 +1,12 @@
 // How often do the statistics hold what they say? The figures of docs/statistics.md, on synthetic times.
 
+#include "unit/field_rates.h"
 #include "unit/statistics_rates.h"
 
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string_view>
 
 namespace {
 
@@ -57,9 +59,73 @@ void launches() {
   }
 }
 
+constexpr int kFieldTrials = 2000;
+constexpr double kMemories[] = {0.1, 1, 3, 10};  // [s]
+
+/// The median of the minute after the interval, on a machine that drifts; against one who knows the drift.
+void field_coverage() {
+  fmt::print("\ndrift of {:g} %, covered (half width over the oracle's) by cells in rotation, {} trials\n",
+             100 * DriftingMachine::kDrift, kFieldTrials);
+  for (const double memories : {6, 20}) {
+    for (const double memory_s : kMemories) {
+      fmt::print("{:3g} memories of {:4g} s:", memories, memory_s);
+      for (const int cells : {1, 2, 5, 20}) {
+        const rates::Field field{.memory_s = memory_s, .cells = cells};
+        const rates::Covered at = rates::covered_after(field, memories * memory_s, kFieldTrials);
+        fmt::print("  {:.3f} ({:.2f})", at.share, at.half_width / rates::oracle_half_width(field, at.span_s));
+        std::fflush(stdout);
+      }
+      fmt::print("\n");
+    }
+  }
+}
+
+/// What the cells of a stage are asked for, and its share of the plan's time.
+struct Stopping {
+  const char* name;
+  int cells;
+  double rel;
+  double cell_time_s;
+  double max_time_s;
+};
+
+constexpr Stopping kStoppings[] = {
+    {"--stat", 1, 0.01, 20, 120},
+    {"--stat", 2, 0.01, 20, 120},
+    {"--stat", 20, 0.01, 20, 120},
+    {"acceptance-quick, per-host", 1, 0.05, 2, 30},
+    {"acceptance-quick, whole", 3, 0.05, 2, 30},
+    {"acceptance, per-host", 2, 0.02, 3, 110},
+    {"acceptance, whole", 6, 0.02, 3, 110},
+    {"health-check, per-host", 1, 0.05, 2, 20},
+    {"health-check, whole", 2, 0.05, 2, 20},
+    {"burn-in, per-host", 1, 0.02, 10, 14400},
+    {"burn-in, whole", 4, 0.02, 10, 14400},
+};
+
+void stopped_coverage() {
+  fmt::print("\nstopped: of all covered; ci (of these covered); span; half width\n");
+  for (const Stopping& s : kStoppings) {
+    for (const double memory_s : kMemories) {
+      const rates::Field field{.memory_s = memory_s,
+                               .cells = s.cells,
+                               .limits = {.rule = {.rel = s.rel}, .cell_time_s = s.cell_time_s},
+                               .max_time_s = s.max_time_s};
+      const rates::Covered at = rates::covered_when_stopped(field, kFieldTrials / s.cells);
+      fmt::print("{:27} {:2} cells, memory {:4g} s: {:.3f}; {:.3f} ({:.3f}); {:5.2f} s; {:.3f}\n", s.name, s.cells,
+                 memory_s, at.share, at.stopped_ci, at.right_ci, at.span_s, at.half_width);
+      std::fflush(stdout);
+    }
+  }
+}
+
 }  // namespace
 
-int main() {
+/// "field": only what drifts in wall time.
+int main(int argc, char** argv) {
+  field_coverage();
+  stopped_coverage();
+  if (argc > 1 && std::string_view(argv[1]) == "field") return 0;
   coverage();
   comparisons();
   launches();

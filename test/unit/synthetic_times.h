@@ -10,6 +10,55 @@
 
 namespace busbar {
 
+/// Box and Muller's: the standard library's normal distribution differs between libraries.
+class Normals {
+ public:
+  explicit Normals(std::uint64_t seed) : random_(seed) {}
+
+  double unit() { return random_.unit(); }
+
+  double next() {
+    if (has_spare_) {
+      has_spare_ = false;
+      return spare_;
+    }
+    const double radius = std::sqrt(-2 * std::log(1 - random_.unit()));
+    const double angle = 2 * std::numbers::pi * random_.unit();
+    spare_ = radius * std::sin(angle);
+    has_spare_ = true;
+    return radius * std::cos(angle);
+  }
+
+ private:
+  Random random_;
+  double spare_ = 0;
+  bool has_spare_ = false;
+};
+
+/// A machine whose speed wanders while time passes: the logarithm of its times has the standard deviation kDrift and
+/// forgets exponentially, all cells alike; an epoch has some noise of its own.
+class DriftingMachine {
+ public:
+  static constexpr double kDrift = 0.1;
+  static constexpr double kEpochNoise = 0.02;
+
+  DriftingMachine(double memory_s, std::uint64_t seed) : memory_s_(memory_s), normals_(seed), level_(normals_.next()) {}
+
+  void pass(double seconds) {
+    const double kept = std::exp(-seconds / memory_s_);
+    level_ = kept * level_ + std::sqrt(1 - kept * kept) * normals_.next();
+  }
+
+  /// The factor on all times now.
+  double level() const { return std::exp(kDrift * level_); }
+  double epoch_median() { return level() * std::exp(kEpochNoise * normals_.next()); }
+
+ private:
+  double memory_s_;
+  Normals normals_;
+  double level_;
+};
+
 /// Made-up times of calls, one after the other, with a known law. All have the median 1 but for the regimes.
 class SyntheticTimes {
  public:
@@ -23,22 +72,22 @@ class SyntheticTimes {
   /// Odd: the median of a batch of log-symmetric times is log-symmetric itself, hence has the median 1 exactly.
   static constexpr int kBatch = 21;
 
-  SyntheticTimes(Law law, std::uint64_t seed) : law_(law), random_(seed) {
-    state_ = normal();
-    slow_ = random_.unit() < kSlowShare;
+  SyntheticTimes(Law law, std::uint64_t seed) : law_(law), normals_(seed) {
+    state_ = normals_.next();
+    slow_ = normals_.unit() < kSlowShare;
   }
 
   double next() {
     skip(1);
     switch (law_) {
       case Law::independent:
-        return std::exp(0.1 * normal());
+        return std::exp(0.1 * normals_.next());
       case Law::ar1:
         return std::exp(0.1 * state_);
       case Law::regimes:
-        return (slow_ ? 1.25 : 1.0) * std::exp(0.02 * normal()) * (random_.unit() < 0.01 ? 10 : 1);
+        return (slow_ ? 1.25 : 1.0) * std::exp(0.02 * normals_.next()) * (normals_.unit() < 0.01 ? 10 : 1);
       case Law::drift:
-        return std::exp(0.1 * state_ + 0.02 * normal());
+        return std::exp(0.1 * state_ + 0.02 * normals_.next());
     }
     return 1;
   }
@@ -50,7 +99,7 @@ class SyntheticTimes {
     if (law_ == Law::regimes) {
       // Of a two-state chain that leaves its states at 1/300 and 1/200 per call.
       const double kept = calls == 1 ? kRegimeStep : std::exp(-calls * (1.0 / 300 + 1.0 / 200));
-      slow_ = random_.unit() < kSlowShare + kept * ((slow_ ? 1 : 0) - kSlowShare);
+      slow_ = normals_.unit() < kSlowShare + kept * ((slow_ ? 1 : 0) - kSlowShare);
     }
   }
 
@@ -83,27 +132,12 @@ class SyntheticTimes {
   static inline const double kDriftStep = std::exp(-1.0 / 1000);
   static inline const double kRegimeStep = std::exp(-(1.0 / 300 + 1.0 / 200));
 
-  /// Box and Muller's: the standard library's normal distribution differs between libraries.
-  double normal() {
-    if (has_spare_) {
-      has_spare_ = false;
-      return spare_;
-    }
-    const double radius = std::sqrt(-2 * std::log(1 - random_.unit()));
-    const double angle = 2 * std::numbers::pi * random_.unit();
-    spare_ = radius * std::sin(angle);
-    has_spare_ = true;
-    return radius * std::cos(angle);
-  }
-
-  void decay(double kept) { state_ = kept * state_ + std::sqrt(1 - kept * kept) * normal(); }
+  void decay(double kept) { state_ = kept * state_ + std::sqrt(1 - kept * kept) * normals_.next(); }
 
   Law law_;
-  Random random_;
+  Normals normals_;
   double state_ = 0;
   bool slow_ = false;
-  double spare_ = 0;
-  bool has_spare_ = false;
 };
 
 }  // namespace busbar
