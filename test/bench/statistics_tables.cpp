@@ -60,6 +60,7 @@ void launches() {
 }
 
 constexpr int kFieldTrials = 2000;
+constexpr int kStoppedCells = 500;
 constexpr double kMemories[] = {0.1, 1, 3, 10};  // [s]
 
 /// The median of the minute after the interval, on a machine that drifts; against one who knows the drift.
@@ -107,11 +108,12 @@ void stopped_coverage() {
   fmt::print("\nstopped: of all covered; ci (of these covered); span; half width\n");
   for (const Stopping& s : kStoppings) {
     for (const double memory_s : kMemories) {
-      const rates::Field field{.memory_s = memory_s,
-                               .cells = s.cells,
-                               .limits = {.rule = {.rel = s.rel}, .cell_time_s = s.cell_time_s},
-                               .max_time_s = s.max_time_s};
-      const rates::Covered at = rates::covered_when_stopped(field, kFieldTrials / s.cells);
+      const rates::Field field{
+          .memory_s = memory_s,
+          .cells = s.cells,
+          .limits = {.rule = {.rel = s.rel}, .least_span_s = kLeastSpan, .cell_time_s = s.cell_time_s},
+          .max_time_s = s.max_time_s};
+      const rates::Covered at = rates::covered_when_stopped(field, kStoppedCells / s.cells);
       fmt::print("{:27} {:2} cells, memory {:4g} s: {:.3f}; {:.3f} ({:.3f}); {:5.2f} s; {:.3f}\n", s.name, s.cells,
                  memory_s, at.share, at.stopped_ci, at.right_ci, at.span_s, at.half_width);
       std::fflush(stdout);

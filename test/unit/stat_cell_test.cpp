@@ -22,6 +22,13 @@ Batch constant_batch(double time_s, int n = 5) {
   return batch;
 }
 
+/// Adds epochs of 10 ms each, the `epoch`th from 1 on.
+void add(StatCell& cell, int epoch, double time_s) {
+  Batch batch = constant_batch(time_s);
+  batch.now_s = 0.01 * epoch;
+  cell.add(batch, 0.01, 1);
+}
+
 }  // namespace
 
 TEST_CASE("a steady cell stops after the least number of epochs and one more", "[measure][stat]") {
@@ -29,8 +36,7 @@ TEST_CASE("a steady cell stops after the least number of epochs and one more", "
   int epochs = 0;
   std::optional<StopReason> why;
   while (!why && epochs < 100) {
-    cell.add(constant_batch(1e-3), 0.01, 1);
-    ++epochs;
+    add(cell, ++epochs, 1e-3);
     why = cell.test(kLimits);
   }
   CHECK(why == StopReason::ci);
@@ -50,8 +56,7 @@ TEST_CASE("a cell of pure noise says so instead of pretending", "[measure][stat]
   int epochs = 0;
   std::optional<StopReason> why;
   while (!why && epochs < 100) {
-    cell.add(constant_batch(1e-3 * (1 + 9 * random.unit())), 0.01, 1);
-    ++epochs;
+    add(cell, ++epochs, 1e-3 * (1 + 9 * random.unit()));
     why = cell.test(kLimits);
   }
   CHECK(why == StopReason::noisy);
@@ -65,21 +70,56 @@ TEST_CASE("a cell out of time says so; the minimum time keeps a steady one going
   StatCell cell(1000, false);
   Random random(3);
   for (int epoch = 1; epoch <= 4; ++epoch) {
-    cell.add(constant_batch(1e-3 * (1 + 0.05 * random.unit())), 0.01, 1);
+    add(cell, epoch, 1e-3 * (1 + 0.05 * random.unit()));
     CHECK_FALSE(cell.test(limits));
   }
-  cell.add(constant_batch(1e-3), 0.01, 1);  // 5 x 0.01 s spent
+  add(cell, 5, 1e-3);  // 5 x 0.01 s spent
   CHECK(cell.test(limits) == StopReason::time);
 
   StatCell steady(1000, false);
   limits = kLimits;
   limits.min_time_s = 0.1;  // 20 epochs of 5 ms
   for (int epoch = 1; epoch < 20; ++epoch) {
-    steady.add(constant_batch(1e-3), 0.01, 1);
+    add(steady, epoch, 1e-3);
     CHECK_FALSE(steady.test(limits));
   }
-  steady.add(constant_batch(1e-3 + 1e-12), 0.01, 1);
+  add(steady, 20, 1e-3);
   CHECK(steady.test(limits) == StopReason::ci);
+}
+
+TEST_CASE("a cell that looks steady goes on for the least span, and says how long it looked", "[measure][stat]") {
+  StopLimits limits = kLimits;
+  limits.rule.max_epochs = 400;
+  limits.least_span_s = 0.5;
+  StatCell cell(1000, false);
+  int epochs = 0;
+  std::optional<StopReason> why;
+  while (!why) {
+    add(cell, ++epochs, 1e-3);
+    why = cell.test(limits);
+  }
+  CHECK(why == StopReason::ci);
+  CHECK(epochs >= 50);
+  CHECK(epochs <= 55);  // it looks again when there is a tenth more
+  CHECK(cell.stats(*why).span_s == Approx(0.01 * epochs));
+}
+
+TEST_CASE("a cell that rises all the time is out of time, however narrow its interval", "[measure][stat]") {
+  StopLimits limits = kLimits;
+  limits.rule = {.rel = 0.5, .min_epochs = 10, .max_epochs = 400};
+  limits.cell_time_s = 1;
+  StatCell cell(1000, false);
+  int epochs = 0;
+  std::optional<StopReason> why;
+  while (!why) {
+    ++epochs;
+    add(cell, epochs, 1e-3 * (1 + 1e-4 * epochs));
+    why = cell.test(limits);
+  }
+  CHECK(why == StopReason::time);
+  const CellStats stats = cell.stats(*why);
+  CHECK(stats.relative_half_width < 0.5);
+  CHECK(stats.memory_s > stats.span_s / 12);
 }
 
 TEST_CASE("a rank's lateness is counted over all samples", "[measure][stat]") {

@@ -57,16 +57,18 @@ TEST_CASE("Cells that missed the target are counted and found", "[stat_notes][un
   StatNotes notes(info.config, plan_of({2, 4, 8}));
   Row row = row_of(2);
   row.out_of_place.stats->stop = StopReason::time;
+  row.out_of_place.stats->span_s = 1.25;
   row.in_place.stats->stop = StopReason::noisy;
   notes.add(row);
   CHECK(notes.text(std::nullopt).find("# 2 of 2 cells did not reach +-1 %: 1 time, 1 noisy\n") != std::string::npos);
   row = row_of(4);
   row.out_of_place.stats->stop = StopReason::time;
+  row.out_of_place.stats->span_s = 0.31;
   row.in_place.stats.reset();
   notes.add(row);
   const std::string text = notes.text(std::nullopt);
   CHECK(text.find("# 3 of 3 cells did not reach +-1 %: 2 time, 1 noisy\n") != std::string::npos);
-  CHECK(text.find("#   2 time: out-of-place 8, 16 B (") != std::string::npos);
+  CHECK(text.find("#   2 time: out-of-place 8, 16 B, seen for 0.31 to 1.2 s (longer: ") != std::string::npos);
   CHECK(text.find("#   1 noisy: in-place 8 B (") != std::string::npos);
 }
 

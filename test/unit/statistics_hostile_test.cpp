@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "common/statistics/curves.h"
 #include "common/statistics/launches.h"
+#include "common/statistics/prediction.h"
 #include "common/statistics/random.h"
 #include "common/statistics/series.h"
 
@@ -33,10 +34,13 @@ bool ordered(const Interval& interval, double value) {
 bool probability(double p) { return p >= 0 && p <= 1; }
 
 bool sane_series(const std::vector<double>& times) {
-  const MedianEstimate estimate = estimate_median(times);
+  std::vector<double> ends(times.size());  // some at the same moment
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = 0.01 * static_cast<double>(i / 3);
+  const MedianPrediction estimate = predict_median(times, ends);
+  const double lag1 = lag1_about_median(times);
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
-  bool sane = std::isfinite(estimate.value) && estimate.lag1 >= 0 && estimate.lag1 <= 0.9;
+  bool sane = std::isfinite(estimate.value) && std::isfinite(estimate.memory_s) && lag1 >= 0 && lag1 <= 0.9;
   sane = sane && (times.size() >= 6) == estimate.interval.has_value();
   if (estimate.interval) sane = sane && ordered(*estimate.interval, estimate.value);
   for (double q : {0.001, 0.5, 0.99}) {
@@ -111,7 +115,7 @@ TEST_CASE("What is not a number is refused aloud", "[statistics][hostile]") {
     const std::vector<double> values{1, 2, 3, 4, 5, 6, 7, 8, bad};
     const std::vector<double> good(9, 1.0);
     CHECK_THROWS_AS(median(values), Error);
-    CHECK_THROWS_AS(estimate_median(values), Error);
+    CHECK_THROWS_AS(predict_median(values, good), Error);
     CHECK_THROWS_AS(exact_median_interval(values), Error);
     CHECK_THROWS_AS(mann_kendall_p(values), Error);
     CHECK_THROWS_AS(two_modes(values), Error);

@@ -1,5 +1,5 @@
-// Would catch: an interval one order statistic too narrow or too wide, a p99 printed from 20 samples, and neighbours
-// that resemble each other taken for independent evidence.
+// Would catch: an interval one order statistic too narrow or too wide, a p99 printed from 20 samples, and a stop on one
+// lucky interval.
 
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
@@ -91,31 +91,12 @@ TEST_CASE("The interval of a quantile has scipy's ranks, and needs samples enoug
   CHECK(quantile_interval(ranks(3688), 0.999));
 }
 
-TEST_CASE("Neighbours that alternate widen the interval by the ranks' rounding only", "[statistics][interval]") {
-  const auto estimate = estimate_median(runs(std::vector<int>(30, 1)));
-  CHECK(estimate.value == 15.5);
-  CHECK(estimate.lag1 == 0);  // -29/30, clipped
-  // (30 -+ 1.96 sqrt(30)) / 2 = 9.6 and 20.4: down to 9, up to 21, and one more
-  CHECK(estimate.interval == Interval{9, 22});
-}
-
-TEST_CASE("Neighbours that resemble each other widen the interval", "[statistics][interval]") {
-  // 22 of 29 pairs of neighbours on one side of the median, 7 across it: (22 - 7) / 30 = 0.5, so tau = 3.
-  const auto estimate = estimate_median(runs({4, 4, 4, 4, 4, 4, 3, 3}));
-  CHECK(estimate.lag1 == Approx(0.5));
-  // (30 -+ 1.96 sqrt(90)) / 2 = 5.7 and 24.3
-  CHECK(estimate.interval == Interval{5, 26});
-  // 28 pairs to 1 is clipped from 27/30: tau = 19, beyond both ends.
-  CHECK(estimate_median(ranks(30)).lag1 == Approx(0.9));
-  CHECK(estimate_median(ranks(30)).interval == Interval{1, 30});
-}
-
-TEST_CASE("The relative half width is infinite without an interval and 0 for constants", "[statistics][interval]") {
-  CHECK(std::isinf(estimate_median({}).relative_half_width()));
-  CHECK(std::isinf(estimate_median(ranks(5)).relative_half_width()));
-  CHECK(estimate_median(std::vector<double>(10, 3.0)).relative_half_width() == 0);
-  CHECK(estimate_median(std::vector<double>(10, 0.0)).relative_half_width() == 0);
-  CHECK(MedianEstimate{.value = 10, .interval = Interval{9, 12}}.relative_half_width() == Approx(0.15));
+TEST_CASE("Neighbours that resemble each other are told from those that alternate", "[statistics][interval]") {
+  CHECK(lag1_about_median(runs(std::vector<int>(30, 1))) == 0);  // -29/30, clipped
+  // 22 of 29 pairs of neighbours on one side of the median, 7 across it: (22 - 7) / 30 = 0.5
+  CHECK(lag1_about_median(runs({4, 4, 4, 4, 4, 4, 3, 3})) == Approx(0.5));
+  CHECK(lag1_about_median(ranks(30)) == Approx(0.9));  // 28 pairs to 1 is 27/30
+  CHECK(lag1_about_median({}) == 0);
 }
 
 TEST_CASE("A cell is done after two narrow intervals in a row, not before the least epochs", "[statistics][stop]") {

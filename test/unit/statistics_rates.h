@@ -6,6 +6,7 @@
 #include "common/statistics/interval.h"
 #include "common/statistics/launches.h"
 #include "common/statistics/paired.h"
+#include "common/statistics/prediction.h"
 #include "common/statistics/stop_rule.h"
 #include "synthetic_times.h"
 
@@ -41,13 +42,22 @@ inline double true_epoch_median(Law law) {
   return medians[25000];
 }
 
+/// The interval from epochs with `gap` calls between them, of 10 us each.
+inline MedianPrediction prediction(const std::vector<double>& medians, double gap) {
+  std::vector<double> times_s;
+  for (std::size_t i = 0; i < medians.size(); ++i) {
+    times_s.push_back(10e-6 * (gap + SyntheticTimes::kBatch) * static_cast<double>(i));
+  }
+  return predict_median(medians, times_s);
+}
+
 /// How often the interval from `epochs` epochs, `gap` calls apart, covers the true median.
 inline double coverage(Law law, int epochs, double gap, int trials) {
   const double truth = true_epoch_median(law);
   int covered = 0;
   for (int trial = 0; trial < trials; ++trial) {
     SyntheticTimes times(law, 1000 + static_cast<std::uint64_t>(trial));
-    covered += covers(estimate_median(times.epochs(epochs, gap)).interval, truth) ? 1 : 0;
+    covered += covers(prediction(times.epochs(epochs, gap), gap).interval, truth) ? 1 : 0;
   }
   return static_cast<double>(covered) / trials;
 }
@@ -82,7 +92,7 @@ inline Stopped run_to_stop(Law law, double rel, int trials) {
       times.skip(kLongGap);
       medians.push_back(times.batch_median(SyntheticTimes::kBatch));
       if (epochs < rule.min_epochs) continue;
-      const MedianEstimate estimate = estimate_median(medians);
+      const MedianPrediction estimate = prediction(medians, kLongGap);
       if (precise_enough(rule, state, epochs, estimate.relative_half_width())) {
         ++stopped.precise;
         stopped.covered += covers(estimate.interval, truth) ? 1 : 0;

@@ -39,8 +39,10 @@ struct RankTimes {
 /// The statistics of one cell (--stat). Times are of one operation; the same on all processes but for `ranks`.
 struct CellStats {
   double median_s = 0;                 ///< of the epochs' medians
-  std::optional<Interval> interval_s;  ///< 95 %; of this launch, these seconds
+  std::optional<Interval> interval_s;  ///< 95 %; of this launch's median over the next minute
   double relative_half_width = 0;
+  double span_s = 0;    ///< from the first epoch to the last
+  double memory_s = 0;  ///< of the drift, estimated; 0: not known
   StopReason stop = StopReason::time;
   std::vector<Quantile> quantiles;      ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
   std::vector<double> epoch_medians_s;  ///< in time order

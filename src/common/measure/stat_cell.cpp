@@ -16,6 +16,7 @@ StatCell::StatCell(std::size_t capacity, bool per_rank)
 
 void StatCell::add(const Batch& batch, double spent_s, double spin_s) {
   epoch_medians_s_.push_back(median(batch.time_s));
+  epoch_times_s_.push_back(batch.now_s);
   canary_s_.push_back(spin_s);
   spent_s_ += spent_s;
   timed_s_ += std::accumulate(batch.time_s.begin(), batch.time_s.end(), 0.0) * shape.calls_per_sample;
@@ -29,28 +30,38 @@ void StatCell::add(const Batch& batch, double spent_s, double spin_s) {
 
 std::optional<StopReason> StatCell::test(const StopLimits& limits) {
   const int epochs = static_cast<int>(epoch_medians_s_.size());
-  const double width = estimate_median(epoch_medians_s_).relative_half_width();
-  const bool long_enough = timed_s_ >= limits.min_time_s;
-  if (precise_enough(limits.rule, stop_state_, epochs, width) && long_enough) return StopReason::ci;
-  if (epochs >= limits.rule.max_epochs) return StopReason::noisy;
-  if (hopeless(limits.rule, epochs, width) && long_enough) return StopReason::noisy;
+  const bool is_last = epochs >= limits.rule.max_epochs;
+  if (epochs >= next_test_ || is_last) {
+    next_test_ = epochs + std::max(1, epochs / 10);
+    const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
+    const double width = prediction.relative_half_width();
+    const bool long_enough = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s;
+    const bool precise = precise_enough(limits.rule, stop_state_, epochs, width);
+    if (precise && long_enough && prediction.spans_memory()) return StopReason::ci;
+    if (hopeless(limits.rule, epochs, width) && long_enough) return StopReason::noisy;
+  }
+  if (is_last) return StopReason::noisy;
   if (spent_s_ >= limits.cell_time_s) return cut_off(limits);
   return std::nullopt;
 }
 
 StopReason StatCell::cut_off(const StopLimits& limits) const {
   const int epochs = static_cast<int>(epoch_medians_s_.size());
-  const double width = estimate_median(epoch_medians_s_).relative_half_width();
-  return hopeless(limits.rule, epochs, width) ? StopReason::noisy : StopReason::time;
+  const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
+  const bool noisy =
+      prediction.span_s >= limits.least_span_s && hopeless(limits.rule, epochs, prediction.relative_half_width());
+  return noisy ? StopReason::noisy : StopReason::time;
 }
 
 CellStats StatCell::stats(StopReason why) const {
   CellStats s;
-  const MedianEstimate estimate = estimate_median(epoch_medians_s_);
-  s.median_s = estimate.value;
-  s.interval_s = estimate.interval;
-  s.relative_half_width = estimate.relative_half_width();
-  s.lag1 = estimate.lag1;
+  const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
+  s.median_s = prediction.value;
+  s.interval_s = prediction.interval;
+  s.relative_half_width = prediction.relative_half_width();
+  s.span_s = prediction.span_s;
+  s.memory_s = prediction.memory_s;
+  s.lag1 = lag1_about_median(epoch_medians_s_);
   s.stop = why;
   const std::vector<double> sorted = samples_.sorted();
   for (double q : kQuantiles) s.quantiles.push_back({q, quantile(sorted, q), quantile_interval(sorted, q)});

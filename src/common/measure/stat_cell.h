@@ -2,6 +2,7 @@
 
 #include "common/measure/result.h"
 #include "common/measure/sampler.h"
+#include "common/statistics/prediction.h"
 #include "common/statistics/stop_rule.h"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ class ThinnedSamples {
 /// When a cell is done; from the options. Pure.
 struct StopLimits {
   StopRule rule;
-  double min_time_s = 0;  ///< timed
+  double min_time_s = 0;    ///< timed
+  double least_span_s = 0;  ///< from the first epoch to the last, before the interval says anything
   double cell_time_s = 20;
 };
 
@@ -73,7 +75,8 @@ class StatCell {
   /// `spent_s`: what the batch took with all its preparation; `spin_s`: this pass's canary.
   void add(const Batch& batch, double spent_s, double spin_s);
 
-  /// Why the cell is done, or nothing. To be asked once after each batch: two narrow intervals in a row are needed.
+  /// Why the cell is done, or nothing. To be asked once after each batch: two narrow intervals in a row are needed. It
+  /// looks anew when there is a tenth more to see, because who looks often finds luck.
   std::optional<StopReason> test(const StopLimits& limits);
 
   /// Why it stops here although it is not done: more time would have helped, or not.
@@ -95,6 +98,8 @@ class StatCell {
   bool per_rank_;
   std::uint64_t times_last_ = 0;
   std::vector<double> epoch_medians_s_;
+  std::vector<double> epoch_times_s_;  ///< when each ended
+  int next_test_ = 0;                  ///< [epochs]
   std::vector<double> canary_s_;
   double timed_s_ = 0;
   double spent_s_ = 0;

@@ -44,6 +44,7 @@ StopLimits limits_of(const Config& config) {
   return {
       .rule = {.rel = config.rel_ci, .min_epochs = std::min(kLeastEpochs, config.epochs), .max_epochs = config.epochs},
       .min_time_s = config.min_time_s,
+      .least_span_s = kLeastSpan,
       .cell_time_s = config.cell_time_s};
 }
 

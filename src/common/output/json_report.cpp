@@ -71,6 +71,8 @@ Json json_cell(const CellStats& cell) {
   Json json{{"median_us", json_microseconds(cell.median_s)},
             {"interval_us", json_microseconds(cell.interval_s)},
             {"relative_half_width", cell.interval_s ? json_number(cell.relative_half_width) : Json(nullptr)},
+            {"span_s", json_number(cell.span_s)},
+            {"memory_s", json_number(cell.memory_s)},
             {"stop", name(cell.stop)},
             {"quantiles", quantiles_json(cell.quantiles)},
             {"epoch_medians_us", json_microseconds(cell.epoch_medians_s)},

@@ -153,7 +153,12 @@ void StatNotes::add(const Row& row) {
 
 void StatNotes::add_cell(const CellName& cell, const CellStats& stats) {
   ++cells_;
-  if (stats.stop == StopReason::time) out_of_time_.push_back(cell);
+  if (stats.stop == StopReason::time) {
+    const double span_s = stats.span_s;
+    spans_s_ = out_of_time_.empty() ? Interval{span_s, span_s}
+                                    : Interval{std::min(spans_s_.low, span_s), std::max(spans_s_.high, span_s)};
+    out_of_time_.push_back(cell);
+  }
   if (stats.stop == StopReason::noisy) noisy_.push_back(cell);
   if (stats.trend_p < kDriftP) drifting_.push_back(cell);
   if (stats.modes) bimodal_.push_back(cell);
@@ -179,7 +184,11 @@ std::string StatNotes::target_lines() const {
   if (missed == 0) return fmt::format("# {} of {} cells reached {}\n", cells_, cells_, target);
   std::string text = fmt::format("# {} of {} cells did not reach {}: {} time, {} noisy\n", missed, cells_, target,
                                  out_of_time_.size(), noisy_.size());
-  text += note(out_of_time_, "time", " (longer: --cell-time, --max-time; or a wider target: --rel-ci)");
+  const std::string low = fmt::format("{:.2g}", spans_s_.low);
+  const std::string high = fmt::format("{:.2g}", spans_s_.high);
+  const std::string seen =
+      spans_s_.high > 0 ? fmt::format(", seen for {}{} s", low == high ? "" : low + " to ", high) : "";
+  text += note(out_of_time_, "time", seen + " (longer: --cell-time, --max-time; or a wider target: --rel-ci)");
   return text + note(noisy_, "noisy", " (more: --epochs; a wider target: --rel-ci; or a quieter machine)");
 }
 

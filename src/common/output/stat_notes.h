@@ -51,6 +51,7 @@ class StatNotes {
   std::size_t rows_ = 0;
   std::size_t cells_ = 0;
   Cells out_of_time_;
+  Interval spans_s_;  ///< shortest and longest of these
   Cells noisy_;
   Cells drifting_;
   Cells bimodal_;

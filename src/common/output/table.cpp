@@ -276,8 +276,8 @@ std::string stat_header(const RunInfo& info) {
     text += fmt::format("; limits: {} epochs and {:g} s a cell, {:g} s in all; -n and -w are not used\n", c.epochs,
                         c.cell_time_s, c.max_time_s);
     text +=
-        "# An interval covers this launch, these seconds; time, algbw and busbw: mean over all samples, "
-        "over ranks as -a says\n";
+        "# An interval predicts this launch's median over the next minute; time, algbw and busbw: mean over all "
+        "samples, over ranks as -a says\n";
   }
   if (c.show_algo) {
     text += "# algo, proto, nch: as the library tells of one untimed call per row; unknown where it does not tell\n";

@@ -38,40 +38,6 @@ std::optional<Ranks> exact_ranks(std::size_t n, double q, double confidence) {
   return Ranks{low, n + 1 - from_end};
 }
 
-double middle_of(std::span<const double> sorted) {
-  if (sorted.empty()) return 0;
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : std::midpoint(sorted[half - 1], sorted[half]);
-}
-
-/// Lag-1 autocorrelation of "at most the median", clipped to [0, 0.9]: the indicator, because a spike of any height
-/// counts once. 0 where all are alike.
-double indicator_lag1(std::span<const double> series, double center) {
-  double share = 0;
-  for (double value : series) share += value <= center ? 1 : 0;
-  share /= static_cast<double>(series.size());
-  double squares = 0;
-  double products = 0;
-  double former = 0;
-  for (double value : series) {
-    const double deviation = (value <= center ? 1 : 0) - share;
-    squares += deviation * deviation;
-    products += deviation * former;
-    former = deviation;
-  }
-  return squares > 0 ? std::clamp(products / squares, 0.0, 0.9) : 0;
-}
-
-/// A series with autocorrelation rho tells as much about its median as one 1/tau as long of independent values.
-Ranks widened(const Ranks& exact, std::size_t n, double lag1, double confidence) {
-  const auto count = static_cast<double>(n);
-  const double tau = (1 + lag1) / (1 - lag1);
-  const double reach = normal_quantile((1 + confidence) / 2) * std::sqrt(count * tau);
-  const double low = std::max(1.0, std::floor((count - reach) / 2));
-  const double high = std::min(count, std::ceil((count + reach) / 2) + 1);
-  return {std::min(exact.low, static_cast<std::size_t>(low)), std::max(exact.high, static_cast<std::size_t>(high))};
-}
-
 }  // namespace
 
 double median(std::span<const double> values) {
@@ -102,23 +68,21 @@ std::optional<Interval> quantile_interval(std::span<const double> sorted, double
   return Interval{sorted[ranks->low - 1], sorted[ranks->high - 1]};
 }
 
-MedianEstimate estimate_median(std::span<const double> series, double confidence) {
-  const std::vector<double> sorted = in_order(series, "median");
-  MedianEstimate estimate;
-  estimate.value = middle_of(sorted);
-  if (series.empty()) return estimate;
-  estimate.lag1 = indicator_lag1(series, estimate.value);
-  if (const auto exact = exact_ranks(series.size(), 0.5, confidence)) {
-    const Ranks ranks = widened(*exact, series.size(), estimate.lag1, confidence);
-    estimate.interval = Interval{sorted[ranks.low - 1], sorted[ranks.high - 1]};
+double lag1_about_median(std::span<const double> series) {
+  const double center = median(series);
+  double share = 0;
+  for (double value : series) share += value <= center ? 1 : 0;
+  share /= static_cast<double>(std::max<std::size_t>(series.size(), 1));
+  double squares = 0;
+  double products = 0;
+  double former = 0;
+  for (double value : series) {
+    const double deviation = (value <= center ? 1 : 0) - share;
+    squares += deviation * deviation;
+    products += deviation * former;
+    former = deviation;
   }
-  return estimate;
-}
-
-double MedianEstimate::relative_half_width() const {
-  if (!interval) return std::numeric_limits<double>::infinity();
-  if (interval->high == interval->low) return 0;
-  return value > 0 ? (interval->high - interval->low) / (2 * value) : std::numeric_limits<double>::infinity();
+  return squares > 0 ? std::clamp(products / squares, 0.0, 0.9) : 0;
 }
 
 }  // namespace busbar

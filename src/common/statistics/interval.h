@@ -27,16 +27,8 @@ std::optional<Interval> exact_median_interval(std::span<const double> values, do
 /// there are too few of them (p99 needs 368 at 95 %).
 std::optional<Interval> quantile_interval(std::span<const double> sorted, double q, double confidence = 0.95);
 
-/// The median of a series in time order, with an interval that stays honest when neighbours resemble each other:
-/// widened by the lag-1 autocorrelation of "above or below the median", never narrower than the exact one.
-struct MedianEstimate {
-  double value = 0;
-  std::optional<Interval> interval;  ///< nothing below 6 values
-  double lag1 = 0;                   ///< of the indicator, clipped to [0, 0.9]
-
-  /// (high - low) / (2 median): what --rel-ci bounds; infinity without an interval.
-  double relative_half_width() const;
-};
-MedianEstimate estimate_median(std::span<const double> series, double confidence = 0.95);
+/// Lag-1 autocorrelation of "at most the median" of a series in time order, clipped to [0, 0.9]: of the indicator,
+/// because a spike of any height counts once. 0 where all are alike.
+double lag1_about_median(std::span<const double> series);
 
 }  // namespace busbar

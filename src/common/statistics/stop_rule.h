@@ -19,6 +19,9 @@ static_assert(kStopWords[static_cast<std::size_t>(StopReason::noisy)] == "noisy"
 
 constexpr std::string_view name(StopReason reason) { return word(kStopWords, reason); }
 
+/// What a cell is seen for at least [s]: for shorter, a machine that drifts looks steady (docs/statistics.md).
+inline constexpr double kLeastSpan = 2;
+
 /// When a cell has been measured enough: every process decides alike, because only agreed numbers go in.
 struct StopRule {
   double rel = 0.01;     ///< half width of the interval over the median at which a cell is done
@@ -31,7 +34,7 @@ struct StopState {
   int in_a_row = 0;  ///< tests passed, up to the last
 };
 
-/// One test after `epochs` epochs, with estimate_median(...).relative_half_width(): true where this one and the one
+/// One test after `epochs` epochs, with predict_median(...).relative_half_width(): true where this one and the one
 /// before it passed. One alone is often luck: an interval wanders while it narrows, and is asked again and again.
 inline bool precise_enough(const StopRule& rule, StopState& state, int epochs, double half_width) {
   state.in_a_row = epochs >= rule.min_epochs && half_width <= rule.rel ? state.in_a_row + 1 : 0;

@@ -1,0 +1,246 @@
+#include "common/statistics/prediction.h"
+
+#include "common/statistics/finite.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+constexpr double kMinute = 60;           // [s] that is predicted
+constexpr double kAlpha = 0.05;          // outside of the interval
+constexpr std::size_t kLeastEpochs = 6;  // as the sign test needs them
+constexpr std::size_t kMostBlocks = 48;
+
+// The grid. Longer memories than half the span look like none of them does: they would widen all intervals.
+constexpr int kMemories = 12;
+constexpr std::array<double, 8> kNoises{0.001, 0.01, 0.1, 0.3, 1, 3, 10, 100};  // variance over that of the drift
+
+/// e^x and ln x, good to 1e-15.
+double exp_of(double x) {
+  if (x < -700) return 0;
+  const double whole = std::floor(x * 1.4426950408889634 + 0.5);
+  const double rest = x - whole * 0.6931471805599453;
+  double sum = 1;
+  for (int n = 14; n >= 1; --n) sum = 1 + rest * sum / n;
+  return std::ldexp(sum, static_cast<int>(whole));
+}
+
+double log_of(double x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);
+  const double s = (mantissa - 0.75) / (mantissa + 0.75);  // at most 0.2
+  double sum = 0;
+  for (int n = 23; n >= 1; n -= 2) sum = 1.0 / n + s * s * sum;
+  return exponent * 0.6931471805599453 + 2 * s * sum - 0.2876820724517809;  // ln 0.75
+}
+
+/// The z with P(Z <= z) = p, to 4.5e-4 (Abramowitz & Stegun 26.2.23).
+double normal_score(double p) {
+  const double t = std::sqrt(-2 * log_of(std::min(p, 1 - p)));
+  const double z =
+      t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t);
+  if (p == 0.5) return 0;
+  return p < 0.5 ? -z : z;
+}
+
+/// P(T <= t) for an even number of degrees of freedom (Abramowitz & Stegun 26.7.4).
+double student_t_below(double t, int degrees) {
+  const double sine = t / std::sqrt(degrees + t * t);
+  const double square = degrees / (degrees + t * t);
+  double term = 1;
+  double sum = 1;
+  for (int power = 2; power <= degrees - 2; power += 2) {
+    term *= square * (power - 1) / power;
+    sum += term;
+  }
+  return 0.5 + 0.5 * sine * sum;
+}
+
+double middle_of(std::span<const double> sorted) {
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+/// The epochs in blocks of neighbours, at most kMostBlocks: more tell no more, and spikes are gone from their medians.
+struct Blocks {
+  std::vector<double> log_time;
+  std::vector<double> at_s;
+  std::vector<double> score;         ///< normal score of log_time
+  std::vector<double> sorted;        ///< log_time
+  std::vector<double> sorted_score;  ///< of sorted
+  double scale = 0;                  ///< of log_time, per unit of score: half the central 68 %
+
+  std::size_t size() const { return at_s.size(); }
+};
+
+Blocks blocks_of(std::span<const double> medians_s, std::span<const double> times_s) {
+  constexpr double kShortest = 1e-15;  // [s]
+  Blocks blocks;
+  const std::size_t n = medians_s.size();
+  const std::size_t count = std::min(n, kMostBlocks);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t first = n * k / count;
+    const std::size_t size = n * (k + 1) / count - first;
+    const double middle = middle_of(in_order(medians_s.subspan(first, size), "prediction"));
+    double time_s = 0;
+    for (double at_s : times_s.subspan(first, size)) time_s += at_s;
+    blocks.log_time.push_back(log_of(std::max(middle, kShortest)));
+    blocks.at_s.push_back(time_s / static_cast<double>(size));
+    // Blom (1958): the expected order statistics of a normal sample.
+    blocks.sorted_score.push_back(normal_score((static_cast<double>(k) + 0.625) / (static_cast<double>(count) + 0.25)));
+  }
+  blocks.sorted = in_order(blocks.log_time, "prediction");
+  blocks.scale = (quantile(blocks.sorted, 0.84) - quantile(blocks.sorted, 0.16)) / 2;
+  for (double value : blocks.log_time) {
+    const auto [first, last] = std::equal_range(blocks.sorted.begin(), blocks.sorted.end(), value);
+    double sum = 0;  // ties share the mean of their scores
+    for (auto at = first; at != last; ++at) {
+      sum += blocks.sorted_score[static_cast<std::size_t>(at - blocks.sorted.begin())];
+    }
+    blocks.score.push_back(sum / static_cast<double>(last - first));
+  }
+  return blocks;
+}
+
+/// The logarithm of a time that stands at this score. Beyond the central 80 % by the scale alone: the outermost values
+/// are spikes, and the next minute may well lie outside of all that was seen.
+double log_time_at(const Blocks& blocks, double score) {
+  const std::size_t first = blocks.size() / 10;
+  const std::size_t last = blocks.size() - 1 - first;
+  const std::vector<double>& scores = blocks.sorted_score;
+  if (score <= scores[first]) return blocks.sorted[first] + (score - scores[first]) * blocks.scale;
+  if (score >= scores[last]) return blocks.sorted[last] + (score - scores[last]) * blocks.scale;
+  const auto above = static_cast<std::size_t>(std::upper_bound(scores.begin(), scores.end(), score) - scores.begin());
+  const double share = (score - scores[above - 1]) / (scores[above] - scores[above - 1]);
+  return blocks.sorted[above - 1] + share * (blocks.sorted[above] - blocks.sorted[above - 1]);
+}
+
+/// What one memory and noise say of the next minute's average score: Student's t.
+struct Component {
+  double weight = 0;  ///< its logarithm, until all are known
+  double mean = 0;
+  double deviation = 0;
+  double memory_s = 0;
+};
+
+/// Kalman's filter over the scores and, beside it, over ones: by both the unknown mean is integrated out (flat), by the
+/// sum of squares the scale (its logarithm flat).
+Component component_of(const Blocks& blocks, double span_s, double memory_s, double noise_ratio) {
+  const double drift = 1 / (1 + noise_ratio);
+  const double noise = 1 - drift;
+  const auto degrees = static_cast<double>(blocks.size() - 1);
+  double scores = 0;  // the wandering part as filtered, if the mean were 0
+  double ones = 0;    // what a mean of 1 would move it by
+  double variance = drift;
+  double determinant = 1;
+  double oo = 0;
+  double so = 0;
+  double ss = 0;
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    if (k > 0) {
+      const double kept = exp_of((blocks.at_s[k - 1] - blocks.at_s[k]) / memory_s);
+      scores *= kept;
+      ones *= kept;
+      variance = kept * kept * variance + drift * (1 - kept * kept);
+    }
+    const double all = variance + noise;
+    const double score_left = blocks.score[k] - scores;
+    const double one_left = 1 - ones;
+    determinant *= all;
+    oo += one_left * one_left / all;
+    so += one_left * score_left / all;
+    ss += score_left * score_left / all;
+    const double gain = variance / all;
+    scores += gain * score_left;
+    ones += gain * one_left;
+    variance -= gain * variance;
+  }
+  const double mean = so / oo;
+  const double squares = std::max(ss - so * so / oo, 1e-12);
+  // The minute's average keeps this much of where the drift stands at the end.
+  const double kept = memory_s / kMinute * (1 - exp_of(-kMinute / memory_s));
+  const double of_mean = 1 - kept * ones;
+  const double ahead = drift * (2 * memory_s / kMinute * (1 - kept) - kept * kept);
+  // What is white from block to block may be drift that is faster than they are.
+  const double white = noise * span_s / static_cast<double>(blocks.size()) / kMinute;
+  Component c;
+  c.weight = -0.5 * (log_of(determinant) + log_of(oo) + degrees * log_of(squares));
+  c.mean = mean + kept * (scores - mean * ones);
+  c.deviation = std::sqrt((of_mean * of_mean / oo + kept * kept * variance + ahead + white) * squares / degrees);
+  c.memory_s = memory_s;
+  return c;
+}
+
+/// The grid with its weights, which add up to 1.
+std::vector<Component> components_of(const Blocks& blocks, double span_s) {
+  std::vector<Component> all;
+  const auto count = static_cast<double>(blocks.size());
+  const double ratio = exp_of(log_of(count) / (kMemories - 1));
+  double memory_s = span_s / 2 / count;
+  for (int i = 0; i < kMemories; ++i, memory_s *= ratio) {
+    for (double noise : kNoises) all.push_back(component_of(blocks, span_s, memory_s, noise));
+  }
+  const double best = std::ranges::max_element(all, {}, &Component::weight)->weight;
+  double sum = 0;
+  for (Component& c : all) sum += c.weight = exp_of(c.weight - best);
+  for (Component& c : all) c.weight /= sum;
+  return all;
+}
+
+double mixture_quantile(const std::vector<Component>& all, int degrees, double p) {
+  double low = -40;
+  double high = 40;
+  for (int i = 0; i < 36; ++i) {
+    const double middle = (low + high) / 2;
+    double below = 0;
+    for (const Component& c : all) {
+      // What weighs nothing is not worth the time.
+      if (c.weight > 1e-4) below += c.weight * student_t_below((middle - c.mean) / c.deviation, degrees);
+    }
+    (below < p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace
+
+MedianPrediction predict_median(std::span<const double> medians_s, std::span<const double> times_s) {
+  MedianPrediction prediction;
+  prediction.value = median(medians_s);
+  const std::size_t n = medians_s.size();
+  if (n < 2) return prediction;
+  // Each epoch stands for the time until the next.
+  prediction.span_s = (times_s.back() - times_s.front()) * static_cast<double>(n) / static_cast<double>(n - 1);
+  if (n < kLeastEpochs) return prediction;
+  const Blocks blocks = blocks_of(medians_s, times_s);
+  if (blocks.sorted.front() == blocks.sorted.back()) {  // as far as the clock can tell
+    prediction.interval = Interval{prediction.value, prediction.value};
+    return prediction;
+  }
+  const double span_s = std::max(prediction.span_s, 1e-9);
+  const std::vector<Component> all = components_of(blocks, span_s);
+  double log_memory = 0;
+  for (const Component& c : all) log_memory += c.weight * log_of(c.memory_s);
+  prediction.memory_s = exp_of(log_memory);
+  // Two less than a known memory and noise would leave: of ten epochs the grid is no fine judge, and 89 % were covered.
+  // Even, and no more than matters.
+  const int degrees = std::min(static_cast<int>(blocks.size() - 3) / 2 * 2, 30);
+  const double low = exp_of(log_time_at(blocks, mixture_quantile(all, degrees, kAlpha / 2)));
+  const double high = exp_of(log_time_at(blocks, mixture_quantile(all, degrees, 1 - kAlpha / 2)));
+  prediction.interval = Interval{std::min(low, prediction.value), std::max(high, prediction.value)};
+  return prediction;
+}
+
+double MedianPrediction::relative_half_width() const {
+  if (!interval) return std::numeric_limits<double>::infinity();
+  if (interval->high == interval->low) return 0;
+  return value > 0 ? (interval->high - interval->low) / (2 * value) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace busbar

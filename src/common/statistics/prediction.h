@@ -1,0 +1,31 @@
+#pragma once
+
+#include "common/statistics/interval.h"
+
+#include <optional>
+#include <span>
+
+namespace busbar {
+
+/// What the epochs of a cell tell of its median over the next minute of the same launch.
+struct MedianPrediction {
+  double value = 0;                  ///< the median of the epochs' medians
+  std::optional<Interval> interval;  ///< 95 %, of the next minute's median; nothing below 6 epochs
+  double span_s = 0;                 ///< that the epochs cover
+  double memory_s = 0;               ///< of the drift (to 1/e), estimated; 0 below 6 epochs and for constants
+
+  /// (high - low) / (2 value): what --rel-ci bounds; infinity without an interval.
+  double relative_half_width() const;
+
+  /// Whether the span shows what the drift does: six memories, with the estimate taken twice, because it is from few
+  /// memories itself, and quiet moments make it short.
+  bool spans_memory() const { return interval && span_s >= 12 * memory_s; }
+};
+
+/// `medians_s` of the epochs and when each ended, in rising order. Model: the normal scores of the medians wander (an
+/// Ornstein-Uhlenbeck process: one memory) under white noise; memory, shares and scale are integrated out on a grid, so
+/// that an unknown memory widens the interval. Ranks, because a spike of any height counts once. Sums, products and
+/// roots only: the same bits on every CPU, whatever its libm; what is decided by them is decided alike.
+MedianPrediction predict_median(std::span<const double> medians_s, std::span<const double> times_s);
+
+}  // namespace busbar
