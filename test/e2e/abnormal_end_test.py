@@ -30,13 +30,13 @@ STAT = ("-b", "8", "-e", "16K", "-i", "64", "--stat", "--max-time", "3")
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
 
 PLAN = """schema: 1
-stages: [whole]
+stages: [per-host, whole]
 locate-on-fail: false
 defaults: {rel-ci: 20%, min-time: 1, cell-time: 1, placement: out, criteria: {wrong: 0}}
 cells:
-  - {name: one, collective: all_reduce, sizes: 8}
-  - {name: two, collective: broadcast, sizes: 8}
-  - {name: three, collective: all_gather, sizes: 8}
+  - {name: one, collective: all_reduce, sizes: 8, stages: per-host}
+  - {name: two, collective: broadcast, sizes: 8, stages: whole}
+  - {name: three, collective: all_gather, sizes: 8, stages: whole}
 """
 
 

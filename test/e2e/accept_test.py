@@ -1,5 +1,5 @@
 """Catches: a plan whose slip is not named, a verdict that says PASS of what was not measured or is wrong, a launch whose
-hang takes the rest of the acceptance with it, and an interrupted run that loses more than the cell in progress."""
+hang takes the rest of the acceptance with it, and an interrupted run that loses more than the stage in progress."""
 
 import fcntl
 import json
@@ -219,7 +219,7 @@ class ByLaunches(Accept):
         for step in before:
             self.assertNotIn(f"busbar: {step}", result.err)
 
-    def test_an_interrupt_loses_a_step_at_most_and_says_how_to_go_on(self):
+    def test_an_interrupt_loses_a_stage_at_most_and_says_how_to_go_on(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number.name):
                 self.interrupt_and_resume(number)

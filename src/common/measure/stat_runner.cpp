@@ -82,37 +82,35 @@ StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config
       monitor_(world),
       clock_read_s_(clock_read_cost(world)),
       random_(seed) {
+  plan_cells();
   if (!config.paranoid) return;
   sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
     compare_calls(world_, config_, b, op, calls);
   });
 }
 
-void StatRunner::run() {
-  plan_cells();
-  std::vector<std::size_t> active(entries_.size());
-  std::iota(active.begin(), active.end(), std::size_t{0});
-  const int total = static_cast<int>(entries_.size());
-  for (pass_ = 1; !active.empty(); ++pass_) {
-    monitor_.sweep();
-    random_.shuffle(std::span(active));
-    std::vector<std::size_t> unfinished;
-    for (std::size_t index : active) {
-      Entry& entry = entries_[index];
-      visit(entry);
-      std::optional<StopReason> why = entry.cell.test(limits_);
-      if (!why && out_of_time()) why = entry.cell.cut_off(limits_);
-      if (why) {
-        finish(entry, *why);
-      } else {
-        unfinished.push_back(index);
-      }
-      events_.pass(pass_, cells_done_, total, now_s_);
+bool StatRunner::pass() {
+  if (active_.empty()) return false;
+  ++pass_;
+  monitor_.sweep();
+  random_.shuffle(std::span(active_));
+  std::vector<std::size_t> unfinished;
+  for (std::size_t index : active_) {
+    Entry& entry = entries_[index];
+    visit(entry);
+    std::optional<StopReason> why = entry.cell.test(limits_);
+    if (!why && out_of_time()) why = entry.cell.cut_off(limits_);
+    if (why) {
+      finish(entry, *why);
+    } else {
+      unfinished.push_back(index);
     }
-    active = std::move(unfinished);
-    keep_clock();
+    events_.pass(pass_, cells_done_, static_cast<int>(entries_.size()), now_s_);
   }
-  steps_.rest();
+  active_ = std::move(unfinished);
+  keep_clock();
+  if (active_.empty()) steps_.rest();
+  return !active_.empty();
 }
 
 void StatRunner::keep_clock() {
@@ -138,6 +136,8 @@ void StatRunner::plan_cells() {
       ++open_halves_[i];
     }
   }
+  active_.resize(entries_.size());
+  std::iota(active_.begin(), active_.end(), std::size_t{0});
 }
 
 Workload StatRunner::workload_of(const Entry& entry, std::size_t calls) const {

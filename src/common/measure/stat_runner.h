@@ -30,7 +30,13 @@ class StatRunner {
 
   /// The whole plan. Every process must call it. A failure inside must end the job. The first pass is always finished,
   /// with as few calls as possible once --max-time is over: every row has a number and a checked result.
-  void run();
+  void run() {
+    while (pass()) {
+    }
+  }
+
+  /// One visit of every unfinished cell; false once there are none. Who has several runners lets them take turns.
+  bool pass();
 
   const std::string& step() const { return steps_.current(); }
   /// What disturbed the run. Collective.
@@ -76,6 +82,7 @@ class StatRunner {
   double clock_read_s_;
   Random random_;
   std::vector<Entry> entries_;
+  std::vector<std::size_t> active_;  ///< of the entries, those that are not done
   std::vector<Row> rows_;
   std::vector<int> open_halves_;  ///< per row
   std::size_t rows_told_ = 0;

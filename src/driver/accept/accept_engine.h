@@ -38,8 +38,8 @@ class StepRunner {
 
   /// False where the plan asks for what is not here.
   virtual bool can_measure(const AcceptResult& /*result*/) const { return true; }
-  /// Runs the first of `pending`, with those that share a launch with it, in `left_s` [s] (0: no bound). Returns the
-  /// ids of steps that need not be tried again; each call finishes one, gives one up or leaves a host out.
+  /// Runs the first of `pending`, with those that share its time or its launch, in `left_s` [s] (0: no bound). Returns
+  /// the ids of steps that need not be tried again; each call finishes one, gives one up or leaves a host out.
   virtual std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
                                        double left_s) = 0;
 

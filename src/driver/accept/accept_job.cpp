@@ -7,6 +7,7 @@
 #include "common/job/perf_setup.h"
 #include "common/measure/core_time.h"
 #include "common/measure/stat_runner.h"
+#include "common/measure/workload.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
@@ -31,8 +32,10 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -104,6 +107,8 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   m.median_s = stats.median_s;
   m.interval_s = stats.interval_s;
   m.relative_half_width = stats.relative_half_width;
+  m.span_s = stats.span_s;
+  m.memory_s = stats.memory_s;
   m.epoch_medians_s = stats.epoch_medians_s;
   HalfResult at;
   const auto busbw = [&](double time_s) {
@@ -163,55 +168,120 @@ CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   return all;
 }
 
-/// One cell of the plan on all ranks, or on every host by itself at the same time, in `left_s` at most but for the
-/// first look at each size; agreed, 0: no bound. Collective over the world; throws AgreedError where all processes fail
-/// alike, anything else where the job must be aborted.
-CellResults measure_cell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition,
-                         double left_s) {
-  Job& job = context.job;
-  const Comm& world = job.world();
-  Config config = config_of(cell, context.options);
-  if (left_s > 0) config.max_time_s = std::min(config.max_time_s, left_s);
-  job.begin(Phase::initialization, fmt::format("{} {}: opening the communicator", name(stage), cell.name));
-  const Comm group_comm = stage == Stage::per_host ? world.split_by_host() : world.split(0);
-  const JobBackend opened = job.adopt(open_for(context, cell, config, group_comm));
-  Backend& backend = *opened.backend;
-  const int local_ranks = static_cast<int>(backend.local_ranks().size());
-  const CellGroup group{group_comm, scope_of(stage), world_ranks(world, group_comm, local_ranks),
-                        count_nodes(group_comm)};
-
-  const Traffic traffic = agree_on_traffic(world, *cell.collective, config);
-  const Backend::MemoryLimit limit = least_memory(world, backend, *cell.collective);
-  const Plan plan = agree_on_plan(world, group_comm, config, *cell.collective, backend, traffic, limit);
-  const bool is_root = group_comm.rank() == 0;
-  CellResults results;
-  results.skipped = skipped_of(cell, stage, group.scope, plan);
-
-  const auto row_done = [&](const Row& row) {
-    for (const bool in_place : {false, true}) {
-      const HalfResult* half = measured_half(config, row, in_place);
-      if (half == nullptr || !half->stats) continue;
-      Cell m = describe_half(cell, stage, group, row, in_place, *half);
-      m.repetition = repetition;
-      m.shared_cores = !job.oversubscribed().empty();
-      add_wrong(row, in_place, group.world_ranks, m);
-      results.cells.push_back(std::move(m));
-    }
-  };
-  job.begin(Phase::allocating, fmt::format("{} {}: allocating buffers", name(stage), cell.name));
-  {
-    StatRunner runner(
-        backend, group_comm, config, plan, describe_local_ranks(backend, world, 0), job.watchdog(), job.fail(),
-        agree_on_seed(world, config.seed),
-        {.row = row_done, .batch = [](const Case&, bool, int, const Batch&) {}, .pass = [](int, int, int, double) {}});
-    const CoreWait waiting;
-    Backend* const backends[] = {&backend};
-    job.guarded(runner.step(), backends, [&] { runner.run(); });
-    const std::optional<double> waited = waiting.share(group_comm);
-    for (Cell& m : results.cells) m.core_wait = waited;
+/// One cell of the plan on all ranks, or on every host by itself at the same time, ready to be measured. Opened and
+/// closed by all processes in the same order; it stays where it is, because its runner refers to it.
+class OpenCell {
+ public:
+  /// Collective over the world; throws AgreedError where all processes fail alike, anything else where the job must be
+  /// aborted.
+  OpenCell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition)
+      : job_(context.job),
+        cell_(cell),
+        stage_(stage),
+        repetition_(repetition),
+        config_(config_of(cell, context.options)),
+        comm_((begin(Phase::initialization, "opening the communicator"),
+               stage == Stage::per_host ? world().split_by_host() : world().split(0))),
+        opened_(job_.adopt(open_for(context, cell, config_, comm_))),
+        group_{comm_, scope_of(stage), world_ranks(world(), comm_, static_cast<int>(backend().local_ranks().size())),
+               count_nodes(comm_)} {
+    const Traffic traffic = agree_on_traffic(world(), *cell.collective, config_);
+    const Backend::MemoryLimit limit = least_memory(world(), backend(), *cell.collective);
+    plan_ = agree_on_plan(world(), comm_, config_, *cell.collective, backend(), traffic, limit);
+    results_.skipped = skipped_of(cell, stage, group_.scope, plan_);
+    free_bytes_ = static_cast<double>(limit.bytes_per_rank);
+    const std::size_t unalign = static_cast<std::size_t>(config_.unalign) * sizeof(double);
+    bytes_ = world().max(static_cast<double>(arena_bytes(largest_message(plan_), unalign)));
   }
-  job.begin(Phase::finishing, fmt::format("{} {}: gathering results", name(stage), cell.name));
-  return gather(world, results, is_root);
+  OpenCell(const OpenCell&) = delete;
+  OpenCell& operator=(const OpenCell&) = delete;
+  ~OpenCell() = default;
+
+  double free_bytes() const { return free_bytes_; }  ///< of a rank, when it was opened; agreed
+  double bytes() const { return bytes_; }            ///< that its buffers take of a rank; agreed
+  double max_time_s() const { return config_.max_time_s; }
+  bool is_root() const { return comm_.rank() == 0; }
+  const Comm& comm() const { return comm_; }
+  CellResults& results() { return results_; }
+
+  /// Buffers and clocks. `max_time_s`: of the whole rotation. Collective over the world.
+  void start(double max_time_s) {
+    config_.max_time_s = max_time_s;
+    begin(Phase::allocating, "allocating buffers");
+    runner_.emplace(backend(), comm_, config_, plan_, describe_local_ranks(backend(), world(), 0), job_.watchdog(),
+                    job_.fail(), agree_on_seed(world(), config_.seed),
+                    StatEvents{.row = [this](const Row& row) { add_row(row); },
+                               .batch = [](const Case&, bool, int, const Batch&) {},
+                               .pass = [](int, int, int, double) {}});
+  }
+
+  /// One pass; false once there are no more. Collective over the group.
+  bool pass() {
+    bool more = false;
+    Backend* const backends[] = {&backend()};
+    job_.guarded(runner_->step(), backends, [&] { more = runner_->pass(); });
+    return more;
+  }
+
+  void begin(Phase phase, std::string_view what) const {
+    job_.begin(phase, fmt::format("{} {}: {}", name(stage_), cell_.name, what));
+  }
+
+ private:
+  const Comm& world() const { return job_.world(); }
+  Backend& backend() const { return *opened_.backend; }
+
+  void add_row(const Row& row) {
+    for (const bool in_place : {false, true}) {
+      const HalfResult* half = measured_half(config_, row, in_place);
+      if (half == nullptr || !half->stats) continue;
+      Cell m = describe_half(cell_, stage_, group_, row, in_place, *half);
+      m.repetition = repetition_;
+      m.shared_cores = !job_.oversubscribed().empty();
+      add_wrong(row, in_place, group_.world_ranks, m);
+      results_.cells.push_back(std::move(m));
+    }
+  }
+
+  Job& job_;
+  const PlanCell& cell_;
+  Stage stage_;
+  int repetition_;
+  Config config_;
+  Comm comm_;
+  JobBackend opened_;
+  CellGroup group_;
+  Plan plan_;
+  CellResults results_;
+  double free_bytes_ = 0;
+  double bytes_ = 0;
+  std::optional<StatRunner> runner_;
+};
+
+/// The cells take turns, a pass each, so that the epochs of each spread over the time of all: what a cell says of the
+/// next minute is worth as much as the time that it saw. `left_s` [s] bounds all but the first look at each size;
+/// agreed, 0: no bound. Collective over the world.
+CellResults measure_in_turn(const AcceptJobContext& context, std::vector<std::unique_ptr<OpenCell>>& cells,
+                            double left_s) {
+  const Comm& world = context.job.world();
+  double max_time_s = 0;
+  for (const auto& cell : cells) max_time_s += cell->max_time_s();
+  if (left_s > 0) max_time_s = std::min(max_time_s, left_s);
+  for (const auto& cell : cells) cell->start(max_time_s);
+  const CoreWait waiting;
+  std::vector<OpenCell*> active;
+  for (const auto& cell : cells) active.push_back(cell.get());
+  while (!active.empty()) std::erase_if(active, [](OpenCell* cell) { return !cell->pass(); });
+  const std::optional<double> waited = waiting.share(cells.front()->comm());
+  cells.front()->begin(Phase::finishing, "gathering results");
+  CellResults results;
+  for (const auto& cell : cells) {
+    for (Cell& m : cell->results().cells) m.core_wait = waited;
+    CellResults of_cell = gather(world, cell->results(), cell->is_root());
+    std::ranges::move(of_cell.cells, std::back_inserter(results.cells));
+    std::ranges::move(of_cell.skipped, std::back_inserter(results.skipped));
+  }
+  return results;
 }
 
 /// "NVIDIA H200 x 8", "host memory".
@@ -341,18 +411,20 @@ class RankSteps : public StepRunner {
   std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
                                double left_s) override {
     const AcceptStep& step = pending.front();
-    tell(fmt::format("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : ""));
+    std::vector<std::string> ids{step.id};
     if (step.stage == Stage::doctor) {
+      tell(step, repetition);
       job_.begin(Phase::initialization, "doctor");
       result.doctor = gather_doctor(world_);
     } else if (step.stage == Stage::pairs) {
+      tell(step, repetition);
       locate(result);
     } else {
-      measure(result, step, repetition, left_s);
+      ids = measure(result, pending, repetition, left_s);
     }
     job_.watchdog().rest();
-    if (repetition == 0 || is_part()) result.done.push_back(step.id);
-    return {step.id};
+    if (repetition == 0 || is_part()) result.done.insert(result.done.end(), ids.begin(), ids.end());
+    return ids;
   }
 
   bool can_locate(const AcceptResult& result) const override { return can_measure(result) && world_.size() > 1; }
@@ -369,22 +441,43 @@ class RankSteps : public StepRunner {
   bool is_part() const { return !options_.part.empty(); }
   static bool on_gpus(const AcceptResult& result) { return traits_of(result.backend).memory == MemoryKind::gpu; }
 
-  void measure(AcceptResult& result, const AcceptStep& step, int repetition, double left_s) {
-    const PlanCell& cell = result.plan.cells.at(static_cast<std::size_t>(step.cell));
-    const std::string why = why_not_here(cell, traits_of(result.backend));
-    CellResults measured;
-    if (why.empty()) {
-      measured = measure_cell(context_, cell, step.stage, repetition, left_s);
-    } else {
-      measured.skipped.push_back({cell.name, step.stage, "all", "", "", why});
+  /// The first of the steps and those of its stage that follow, as far as their buffers fit into memory together; which
+  /// they were.
+  std::vector<std::string> measure(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
+                                   double left_s) {
+    const Stage stage = pending.front().stage;
+    std::vector<std::unique_ptr<OpenCell>> cells;
+    std::vector<SkippedCell> skipped;
+    std::vector<std::string> ids;
+    double bytes = 0;
+    for (const AcceptStep& step : pending) {
+      if (step.stage != stage) break;
+      const PlanCell& cell = result.plan.cells.at(static_cast<std::size_t>(step.cell));
+      const std::string why = why_not_here(cell, traits_of(result.backend));
+      if (why.empty()) {
+        auto opened = std::make_unique<OpenCell>(context_, cell, stage, repetition);
+        bytes += opened->bytes();
+        if (!cells.empty() && bytes > opened->free_bytes()) break;
+        cells.push_back(std::move(opened));
+      } else {
+        skipped.push_back({cell.name, stage, "all", "", "", why});
+      }
+      tell(step, repetition);
+      ids.push_back(step.id);
     }
+    CellResults measured;
+    if (!cells.empty()) measured = measure_in_turn(context_, cells, left_s);
+    while (!cells.empty()) cells.pop_back();
     std::ranges::move(measured.cells, std::back_inserter(result.cells));
-    if (repetition > 0) return;
+    if (repetition > 0) return ids;
+    std::ranges::move(skipped, std::back_inserter(result.skipped));
     std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
+    return ids;
   }
 
-  void tell(const std::string& text) const {
-    if (job_.is_root() && !is_part()) say("{}", text);
+  void tell(const AcceptStep& step, int repetition) const {
+    if (!job_.is_root() || is_part()) return;
+    say("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : "");
   }
 
   const AcceptOptions& options_;

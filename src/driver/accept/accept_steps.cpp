@@ -5,6 +5,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
+#include "common/statistics/stop_rule.h"
 #include "driver/compare/launch_rounds.h"
 
 #include <fmt/format.h>
@@ -85,7 +86,10 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
   const PlanCell& cell = cell_of(plan, step);
   // Ten epochs and more of 10 ms each, warm-up and checks, as the statistical mode takes them.
   constexpr double kHalf = 0.5;
-  return std::min(kHalf * static_cast<double>(halves_of(cell)), cell.config.max_time_s) + 1;
+  const auto in_turn = static_cast<double>(
+      std::ranges::count_if(plan.cells, [&](const PlanCell& c) { return contains(c.stages, step.stage); }));
+  const double measured_s = std::max(kHalf * static_cast<double>(halves_of(cell)), kLeastSpan / in_turn);
+  return std::min(measured_s, cell.config.max_time_s) + 1;
 }
 
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps) {

@@ -9,7 +9,7 @@
 
 namespace busbar {
 
-/// What is done at a time, and lost at most where a run is cut short.
+/// What is measured once and kept. Cells of a stage share its time, so that a run cut short loses a stage at most.
 struct AcceptStep {
   Stage stage = Stage::doctor;
   int cell = -1;   ///< index in the plan; -1 for doctor and pairs
