@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   };
   int code = 0;
   if (watched) {
-    code = run_session(argc, argv, launch, kAutomaticLimit, [&](Job& job) {
+    code = run_session(argc, argv, launch, {kAutomaticLimit}, [&](Job& job) {
       work(job.world());
       return ExitCode::good;
     });

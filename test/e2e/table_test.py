@@ -1,5 +1,6 @@
 """Catches: output that scripts written for nccl-tests misread, and options that do not do what the contract says."""
 
+import json
 import re
 
 import suite
@@ -41,6 +42,20 @@ class Table(Case):
         footer = next(i for i, line in enumerate(lines) if line.startswith("# Out of bounds"))
         self.assertFalse([line for line in lines[:footer] if "bandwidth" in line or "FAILED" in line])
         self.assertEqual(result.line("# Collective test concluded"), "# Collective test concluded: all_reduce_perf")
+
+    def test_mpi_is_told_of_the_threads_that_were_asked_for(self):
+        for level in ("single", "funneled", "serialized", "multiple"):
+            with self.subTest(level):
+                path = self.path(f"{level}.json")
+                asked = [] if level == "single" else ["--mpi-threads", level]
+                result = self.ok(perf("all_reduce", 2, "-b", "8", "-e", "8", "-J", path, *asked))
+                with open(path, encoding="utf-8") as file:
+                    told = json.load(file)["busbar"]["mpi_threads"]
+                self.assertEqual(told["asked"], level)
+                # A library may grant less, or more.
+                self.assertIn(f"# MPI threads: {told['got']}", result.out)
+                if "library=Open MPI" in result.out:
+                    self.assertEqual(told["got"], level)
 
     def test_bandwidths_follow_from_time_and_size(self):
         result = self.ok(perf("all_reduce", 4, "-b", "1M", "-e", "1M"))

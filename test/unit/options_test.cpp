@@ -91,10 +91,10 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     if (option.short_name == 0) ours.insert(option.long_name);
   }
   CHECK(ours == std::set<std::string_view>{
-                    "config",          "sizes",        "placement", "csv",      "dry-run",  "version",  "backend",
-                    "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time", "cell-time",
-                    "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",  "show-algo",
-                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history"});
+                    "config",          "sizes",        "placement", "csv",      "dry-run",  "version",    "backend",
+                    "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time",   "cell-time",
+                    "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",    "show-algo",
+                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history",  "mpi-threads"});
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -117,6 +117,7 @@ TEST_CASE("every setting changes the configuration", "[base][options]") {
                                                       {"history", "a.db"},
                                                       {"placement", "in"},
                                                       {"backend", "mpi"},
+                                                      {"mpi-threads", "multiple"},
                                                       {"sizes", "8,1K"},
                                                       {"cta_policy", "0"},
                                                       {"inject", "rank=0,op=1,kind=skip"},
@@ -156,6 +157,15 @@ TEST_CASE("the statistical mode's knobs need --stat and refuse what it cannot do
     INFO(bad);
     CHECK_THROWS_AS(parse({bad, "--stat"}), Error);
   }
+}
+
+TEST_CASE("MPI's thread level is single unless asked for, and has four names", "[base][options]") {
+  CHECK(config_of({}).mpi_threads == MpiThreads::single);
+  CHECK(config_of({"--mpi-threads", "funneled"}).mpi_threads == MpiThreads::funneled);
+  CHECK(config_of({"--mpi-threads=serialized"}).mpi_threads == MpiThreads::serialized);
+  CHECK(config_of({"--mpi-threads=multiple"}).mpi_threads == MpiThreads::multiple);
+  CHECK(complaint({"--mpi-threads", "many"}) ==
+        "--mpi-threads: 'many' is not a thread level of MPI; choose from: single funneled serialized multiple");
 }
 
 TEST_CASE("all GNU forms mean the same", "[base][options]") {

@@ -22,6 +22,7 @@ inline RunInfo sample_run() {
   info.config.minbytes = 8;
   info.config.maxbytes = 1024;
   info.config.stepfactor = 2;
+  info.mpi_threads = MpiThreads::single;
   info.nranks = 2;
   info.ranks = {{.rank = 0, .group = 0, .pid = 1234, .hostname = "node0", .device = {0, "core 3", "host memory"}},
                 {.rank = 1, .group = 0, .pid = 77, .hostname = "node1", .device = {1, "core 12", "host memory"}}};

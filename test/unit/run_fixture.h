@@ -31,6 +31,7 @@ struct FakeRun {
   std::string hosts = "\"node0\"";
   std::string cadence = "isolated";
   std::string estimand = "last in to last out";
+  std::string mpi_threads = "single";
   std::string flags = {};
   double spin_us = 300;
   double copy_us = 800;
@@ -67,9 +68,9 @@ inline std::string fake_run(const FakeRun& run) {
   return fmt::format(
       "{{\"version\":3,\"start_time\":\"2026-07-04 10:20:30\",\"results\":[\n{}\n],\"busbar\":{{"
       R"("schema_version":2,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
-      R"("collective":"{}",{}"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
-      rows, run.backend, run.library, run.uuid, run.nranks, run.hosts, run.collective, stat, run.skipped,
-      run.exit_code);
+      R"("collective":"{}",{}"mpi_threads":{{"asked":"single","got":"{}"}},"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
+      rows, run.backend, run.library, run.uuid, run.nranks, run.hosts, run.collective, stat, run.mpi_threads,
+      run.skipped, run.exit_code);
 }
 
 }  // namespace busbar

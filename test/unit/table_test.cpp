@@ -178,6 +178,14 @@ TEST_CASE("The footer's words stand in no line before it", "[table][unit]") {
   for (const std::string& line : lines(text)) CHECK(line.rfind('#', 0) == 0);
 }
 
+TEST_CASE("The header says which thread level MPI granted, and where another was asked for", "[table][unit]") {
+  RunInfo info = sample_run();
+  CHECK(calls_line(info) == "# MPI threads: single\n");
+  info.config.mpi_threads = MpiThreads::multiple;
+  info.mpi_threads = MpiThreads::serialized;
+  CHECK(calls_line(info) == "# MPI threads: serialized (multiple was asked for)\n");
+}
+
 TEST_CASE("A list of sizes is described by its ends", "[table][unit]") {
   RunInfo info = sample_run();
   info.config.sizes = {4096, 8, 1024};

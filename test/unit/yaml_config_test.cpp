@@ -135,6 +135,12 @@ TEST_CASE("the command line wins over the file", "[base][yaml]") {
   CHECK(result.set_by_user == std::vector<std::string>{"iters", "check"});
 }
 
+TEST_CASE("what MPI must know when it starts cannot wait for a file", "[base][yaml]") {
+  CHECK_THROWS_WITH(both("mpi-threads: multiple\n", {}),
+                    Contains("mpi-threads: MPI is started before a file is read; give --mpi-threads on the command"));
+  CHECK(both("mpi-threads: multiple\n", {"--mpi-threads", "funneled"}).config.mpi_threads == MpiThreads::funneled);
+}
+
 TEST_CASE("a range on the command line replaces the file's list of sizes, and the reverse", "[base][yaml]") {
   const Config range = both("sizes: [8, 16]\n", {"-e", "64M"}).config;
   CHECK(range.sizes.empty());

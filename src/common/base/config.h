@@ -16,6 +16,7 @@ namespace busbar {
 
 /// `--placement`: which halves of a row are measured.
 enum class Placements : std::uint8_t { out, in, both };
+inline constexpr std::array<std::string_view, 3> kPlacementsWords{"out", "in", "both"};
 
 /// `-a`: how the ranks' times become one.
 enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
@@ -24,6 +25,11 @@ enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 enum class Cadence : std::uint8_t { automatic, isolated, stream };
 inline constexpr std::array<std::string_view, 3> kCadenceWords{"auto", "isolated", "stream"};
 constexpr std::string_view name(Cadence cadence) { return word(kCadenceWords, cadence); }
+
+/// `--mpi-threads`: what MPI is told of the process's threads, MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE.
+enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
+inline constexpr std::array<std::string_view, 4> kMpiThreadsWords{"single", "funneled", "serialized", "multiple"};
+constexpr std::string_view name(MpiThreads level) { return word(kMpiThreadsWords, level); }
 
 /// Everything the user can set, validated. Names are those of the long options; defaults are nccl-tests'.
 struct Config {
@@ -63,6 +69,7 @@ struct Config {
 
   BackendChoice backend = BackendChoice::automatic;
   Placements placement = Placements::both;
+  MpiThreads mpi_threads = MpiThreads::single;
   std::string csv;      ///< file; empty: none
   std::string history;  ///< SQLite file; empty: none
   bool dry_run = false;

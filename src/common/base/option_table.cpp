@@ -1,9 +1,11 @@
+#include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +19,13 @@ using Text = std::string_view;
 
 [[noreturn]] void reject(Text text, Text wanted) {
   throw Error(ExitCode::bad_config, fmt::format("{} is not {}", in_quotes(text), wanted));
+}
+
+/// A word of `words`, which stand in the enum's order; else an error that lists them. `wanted`: "a cadence".
+template <class Enum, std::size_t n>
+Enum choice(Text text, Text wanted, const std::array<std::string_view, n>& words) {
+  if (const std::optional<Enum> value = from_word<Enum>(words, text)) return *value;
+  reject(text, fmt::format("{}; choose from: {}", wanted, fmt::join(words, " ")));
 }
 
 template <int Config::*field, int least, int most = std::numeric_limits<int>::max()>
@@ -115,15 +124,11 @@ void set_output_file(Config& config, Text text) {
 }
 
 void set_placement(Config& config, Text text) {
-  if (text == "out") {
-    config.placement = Placements::out;
-  } else if (text == "in") {
-    config.placement = Placements::in;
-  } else if (text == "both") {
-    config.placement = Placements::both;
-  } else {
-    reject(text, "a placement; choose from: out in both");
-  }
+  config.placement = choice<Placements>(text, "a placement", kPlacementsWords);
+}
+
+void set_mpi_threads(Config& config, Text text) {
+  config.mpi_threads = choice<MpiThreads>(text, "a thread level of MPI", kMpiThreadsWords);
 }
 
 template <double Config::*field>
@@ -141,17 +146,7 @@ void set_rel_ci(Config& config, Text text) {
 
 void set_seed(Config& config, Text text) { config.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }
 
-void set_cadence(Config& config, Text text) {
-  if (text == "auto") {
-    config.cadence = Cadence::automatic;
-  } else if (text == "isolated") {
-    config.cadence = Cadence::isolated;
-  } else if (text == "stream") {
-    config.cadence = Cadence::stream;
-  } else {
-    reject(text, "a cadence; choose from: auto isolated stream");
-  }
-}
+void set_cadence(Config& config, Text text) { config.cadence = choice<Cadence>(text, "a cadence", kCadenceWords); }
 
 void set_backend(Config& config, Text text) {
   const std::optional<BackendChoice> choice = parse_backend(text);
@@ -224,6 +219,7 @@ constexpr std::array kOptions{
     Option{0, "sizes", "LIST", "(none)", "exactly these sizes, such as 8,1K,4M; instead of -b -e -f -i", true, set_sizes},
     Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, set_placement},
     Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
+    Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "what MPI is told of the process's threads; above single libraries take locks. Command line only", false, set_mpi_threads},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},

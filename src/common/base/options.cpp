@@ -2,6 +2,7 @@
 
 #include "common/base/environment.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/yaml_config.h"
@@ -193,6 +194,12 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
   config.config_file = line.config_file;
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) remember(names, setting.option->long_name);
+  if (contains(result.set_by_user, "mpi-threads") && !contains(names, "mpi-threads")) {
+    throw Error(ExitCode::bad_config,
+                fmt::format("{}: mpi-threads: MPI is started before a file is read; give --mpi-threads on the command "
+                            "line",
+                            file->name));
+  }
   drop_file_sizes(config, names);
   for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
   for (const std::string& name : names) remember(result.set_by_user, name);

@@ -90,6 +90,7 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   info.start_time = local_timestamp();
   info.launch_uuid = make_launch_uuid();
   info.config = config;
+  info.mpi_threads = granted_mpi_threads();
   info.nranks = backend.nranks();
   info.ranks = gather_records(world, local_ranks);
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);

@@ -135,16 +135,16 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
   return code_of(ExitCode::good);
 }
 
-int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work) {
+int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work) {
   // Where a host dies, MPI of its neighbours writes to connections that nobody reads: they would follow it without a
   // word, and be blamed. A process alone may end as any program of a pipeline does.
   if (launch.launched()) std::signal(SIGPIPE, SIG_IGN);
   const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
   (void)repair_reduce(mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
-  Watchdog watchdog(timeout_s, watched_owner(launch, argc, argv), hang_json);
+  Watchdog watchdog(start.timeout_s, watched_owner(launch, argc, argv), hang_json);
   watchdog.begin(Phase::mpi_init, "MPI_Init");
-  Session session(&argc, &argv);
+  Session session(&argc, &argv, start.threads);
   const Comm& world = session.world();
   watchdog.begin(Phase::initialization, "connecting the watchers");
   Job job(world, oversubscribed, watchdog);
@@ -168,12 +168,10 @@ int run_session(int argc, char** argv, const Launch& launch, double timeout_s, c
   }
 }
 
-double command_line_timeout_s(const CommandLine& line) {
+MpiStart mpi_start(const CommandLine& line) {
   Config config;
-  for (const Setting& setting : line.settings) {
-    if (setting.option->long_name == "timeout") setting.option->set(config, setting.text);
-  }
-  return config.timeout_s;
+  for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
+  return {config.timeout_s, config.mpi_threads};
 }
 
 std::optional<ConfigFile> read_config_file(const std::string& path) {

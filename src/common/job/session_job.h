@@ -19,12 +19,18 @@ using JobWork = std::function<ExitCode(Job& job)>;
 std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
                                    const std::function<std::string()>& help);
 
-/// Starts MPI, does the work and ends MPI; every failure becomes one message and the process's exit code, or the end of
-/// the whole job. `timeout_s`: --hang-timeout as the command line has it: a file's comes later.
-int run_session(int argc, char** argv, const Launch& launch, double timeout_s, const JobWork& work);
+/// What must be known before MPI is started, and so before a --config can be read.
+struct MpiStart {
+  double timeout_s = 0;  ///< --hang-timeout, within which MPI itself must come up
+  MpiThreads threads = MpiThreads::single;
+};
 
-/// --hang-timeout as the command line has it: MPI itself must come up within it, before a --config can be read.
-double command_line_timeout_s(const CommandLine& line);
+/// Starts MPI, does the work and ends MPI; every failure becomes one message and the process's exit code, or the end of
+/// the whole job.
+int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work);
+
+/// What the command line says of MPI's start.
+MpiStart mpi_start(const CommandLine& line);
 
 /// The --config file on every process; process 0 alone reads it, so that a bad one fails alike everywhere. Nothing
 /// where `path` is empty. Collective.

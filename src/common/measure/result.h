@@ -143,6 +143,7 @@ struct RunInfo {
   std::string start_time;
   std::string launch_uuid;  ///< 128 random bits in hex: tells launches apart where their results are merged
   Config config;
+  std::optional<MpiThreads> mpi_threads;  ///< as MPI granted it; config has what was asked. Nothing: not known
   int nranks = 0;
   std::vector<RankInfo> ranks;
   std::vector<std::string> remarks;  ///< header lines of ours: oversubscription, host memory, ranks per GPU, ...

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <exception>
@@ -14,13 +15,12 @@
 namespace busbar {
 namespace {
 
-Comm start(int* argc, char*** argv) {
+constexpr std::array<int, kMpiThreadsWords.size()> kLevels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
+                                                           MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+
+Comm start(int* argc, char*** argv, MpiThreads threads) {
   int provided = 0;
-  // FUNNELED: the launching threads of -t and the watchdog never call MPI.
-  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
-  if (provided < MPI_THREAD_FUNNELED) {
-    throw Error(ExitCode::backend, "this MPI library offers no MPI_THREAD_FUNNELED; use one that supports threads");
-  }
+  MPI_Init_thread(argc, argv, kLevels.at(static_cast<std::size_t>(threads)), &provided);
   auto impl = std::make_unique<Comm::Impl>();
   MPI_Comm_dup(MPI_COMM_WORLD, &impl->comm);
   impl->owned = true;
@@ -29,7 +29,7 @@ Comm start(int* argc, char*** argv) {
 
 }  // namespace
 
-Session::Session(int* argc, char*** argv) : world_(start(argc, argv)) {}
+Session::Session(int* argc, char*** argv, MpiThreads threads) : world_(start(argc, argv, threads)) {}
 
 Session::~Session() {
   if (std::uncaught_exceptions() > 0) abort_job(ExitCode::internal);
@@ -39,6 +39,14 @@ Session::~Session() {
   int variables = 0;
   if (MPI_T_cvar_get_num(&variables) == MPI_SUCCESS) MPI_T_finalize();
   MPI_Finalize();
+}
+
+MpiThreads granted_mpi_threads() {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  // The levels are ordered numbers, not always 0 to 3.
+  const auto above = std::upper_bound(kLevels.begin(), kLevels.end(), level);
+  return static_cast<MpiThreads>(std::max<std::ptrdiff_t>(above - kLevels.begin() - 1, 0));
 }
 
 std::string mpi_library_version() {
@@ -73,10 +81,8 @@ void abort_job(ExitCode code) {
   int finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
-  int main_thread = 0;
-  if (initialized != 0 && finalized == 0) MPI_Is_thread_main(&main_thread);
-  // Other threads may not call MPI_Abort here (FUNNELED); the launcher ends the job when a process leaves by itself.
-  if (main_thread != 0) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  // Only the main thread calls MPI, whatever its level; the launcher ends the job when a process leaves by itself.
+  if (initialized != 0 && finalized == 0 && gettid() == getpid()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   _exit(static_cast<int>(code));
 }
 

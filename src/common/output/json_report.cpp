@@ -204,8 +204,12 @@ Json config_json(const RunInfo& info) {
   return json;
 }
 
+Json mpi_threads_json(const RunInfo& info) {
+  if (!info.mpi_threads) return nullptr;
+  return {{"asked", name(info.config.mpi_threads)}, {"got", name(*info.mpi_threads)}};
+}
+
 Json busbar_json(const RunInfo& info, const Plan& plan) {
-  static constexpr const char* kPlacements[] = {"out", "in", "both"};
   const Config& c = info.config;
   Json skipped = Json::array();
   for (const Skip& skip : plan.skipped) {
@@ -227,9 +231,10 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
           {"library", info.library_version},
           {"launch_uuid", info.launch_uuid},
           {"nranks", info.nranks},
+          {"mpi_threads", mpi_threads_json(info)},
           {"hosts", std::move(hosts)},
           {"collective", plan.collective->name},
-          {"placement", kPlacements[static_cast<int>(c.placement)]},
+          {"placement", word(kPlacementsWords, c.placement)},
           {"sizes", c.sizes},
           {"rows_planned", endless ? Json(nullptr) : Json(plan.cases.size() * static_cast<std::size_t>(c.run_cycles))},
           {"maximum_bytes_used", plan.maxbytes},
@@ -430,6 +435,7 @@ Json job_document(std::string_view document, const RunInfo& info) {
                {"backend", info.backend},
                {"library", info.library_version},
                {"nranks", info.nranks},
+               {"mpi_threads", mpi_threads_json(info)},
                {"remarks", info.remarks}});
   return json;
 }

@@ -147,6 +147,14 @@ std::string device_line(const RankInfo& r) {
                      r.hostname, r.device.device, r.device.id, r.device.name);
 }
 
+std::string calls_line(const RunInfo& info) {
+  const MpiThreads asked = info.config.mpi_threads;
+  if (!info.mpi_threads) return {};
+  std::string text = fmt::format("# MPI threads: {}", name(*info.mpi_threads));
+  if (info.mpi_threads != asked) text += fmt::format(" ({} was asked for)", name(asked));
+  return text + "\n";
+}
+
 std::string remark_lines(const std::string& remark) {
   std::string text = "# ";
   for (char c : without_footer_words(remark)) text += c == '\n' ? "\n# " : std::string(1, c);
@@ -162,6 +170,7 @@ std::string table_header(const RunInfo& info) {
   text += stat_header(info);
   text += "#\n# Using devices\n";
   for (const RankInfo& rank : info.ranks) text += device_line(rank);
+  text += calls_line(info);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   text += "#\n";
   text += column_titles(info.config);

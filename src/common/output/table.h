@@ -38,6 +38,9 @@ std::string stat_header(const RunInfo& info);
 /// A lowered -e belongs into the remarks: "Reducing maxBytes to N due to memory limitation: ...".
 std::string table_header(const RunInfo& info);
 
+/// Of the header: how the library is called, as one `# ...` line.
+std::string calls_line(const RunInfo& info);
+
 /// Of the header: one rank's place, and a remark of ours as `# ...` lines.
 std::string device_line(const RankInfo& rank);
 std::string remark_lines(const std::string& remark);

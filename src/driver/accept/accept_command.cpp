@@ -71,17 +71,18 @@ std::vector<OwnOption> own_options(AcceptOptions& o) {
   return options;
 }
 
-constexpr std::array<std::string_view, 10> kForEveryCell{
-    "ranks-per-gpu", "backend", "timeout", "inject", "paranoid", "ngpus", "nthreads", "seed", "dry-run", "output_file"};
+constexpr std::array<std::string_view, 11> kForEveryCell{"ranks-per-gpu", "backend",     "timeout",    "inject",
+                                                         "paranoid",      "ngpus",       "nthreads",   "seed",
+                                                         "dry-run",       "output_file", "mpi-threads"};
 
 /// Options that would contradict the plan.
 void check_line(AcceptOptions& options) {
   for (const Setting& setting : options.line.settings) {
     const std::string_view name = setting.option->long_name;
     if (!contains(kForEveryCell, name)) {
-      throw_bad_config(
-          fmt::format("{} belongs into the plan, where each cell has its own: accept takes {} for all cells",
-                      label(*setting.option), "--backend -T --inject --paranoid -g -t --seed --dry-run -J"));
+      throw_bad_config(fmt::format(
+          "{} belongs into the plan, where each cell has its own: accept takes {} for all cells",
+          label(*setting.option), "--backend -T --inject --paranoid -g -t --seed --mpi-threads --dry-run -J"));
     }
     Config config;
     setting.option->set(config, setting.text);
@@ -137,7 +138,7 @@ std::string accept_help() {
       "FAIL\n"
       "looks for the node or link by itself. Plans that come along, by name: {}.\n\n{}\n"
       "Of the benchmarks' options those that hold for every cell: --backend -T --inject --paranoid -g -t --seed\n"
-      "--dry-run (steps and time), -J FILE (results; busbar-accept.json as a rule).\n\n"
+      "--mpi-threads --dry-run (steps and time), -J FILE (results; busbar-accept.json as a rule).\n\n"
       "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/acceptance.md).\n",
       fmt::join(shipped_plans(), " "), own_options_help(std::span(own).first(own.size() - kHidden)));
 }
@@ -206,7 +207,7 @@ int run(const Launch& launch, int argc, char** argv) {
   }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
-  return run_session(argc, argv, launch, command_line_timeout_s(options.line),
+  return run_session(argc, argv, launch, mpi_start(options.line),
                      [&](Job& job) { return run_accept_job(args, options, job); });
 }
 

@@ -389,6 +389,10 @@ class RankSteps : public StepRunner {
       for (const Setting& setting : options_.line.settings) setting.option->set(*each, setting.text);
     }
     job_.configure(of_all);
+    if (of_all.mpi_threads != MpiThreads::single) {
+      result.remarks.push_back(fmt::format("MPI threads: {} ({} was asked for)", name(granted_mpi_threads()),
+                                           name(of_all.mpi_threads)));
+    }
     {
       std::vector<const Collective*> collectives;
       for (const PlanCell& cell : result.plan.cells) collectives.push_back(cell.collective);

@@ -314,6 +314,7 @@ std::string compare_header(const RunInfo& info, double delta) {
   }
   text += "#\n# Using devices\n";
   for (const RankInfo& rank : info.ranks) text += device_line(rank);
+  text += calls_line(info);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   text += "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
   text += fmt::format(

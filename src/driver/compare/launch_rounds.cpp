@@ -36,6 +36,7 @@ void require_alike(const RunFile& first, const RunFile& other) {
   if (first.collective != other.collective) differ("collective", first.collective, other.collective);
   if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
   if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
+  if (first.mpi_threads != other.mpi_threads) differ("MPI threads", first.mpi_threads, other.mpi_threads);
 }
 
 const Cell* find_cell(const RunFile& run, const Cell& like) {
@@ -269,6 +270,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add_unless("cudagraph", config.cudagraph, defaults.cudagraph);
   add_unless("local_register", config.local_register, defaults.local_register);
   if (config.cta_policy) add("cta_policy", *config.cta_policy);
+  add_unless("mpi-threads", name(config.mpi_threads), name(defaults.mpi_threads));
   add_unless("unalign", config.unalign, defaults.unalign);
   return words;
 }

@@ -196,7 +196,7 @@ int run_doctor_job(int argc, char** argv) {
     return code;
   }
   constexpr double kTimeout = 120;  // a node that does not answer is found by the watchdog
-  return run_session(argc, argv, launch, kTimeout, [&](Job& job) {
+  return run_session(argc, argv, launch, {kTimeout}, [&](Job& job) {
     const Comm& world = job.world();
     job.set_step("looking at the nodes");
     const std::vector<NodeReport> nodes = gather_doctor(world);

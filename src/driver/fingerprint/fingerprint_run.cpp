@@ -362,7 +362,7 @@ ExitCode probe(Job& job, const FingerprintCase& c, const OmpiChoice& forced, int
 int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const std::optional<OmpiChoice>& forced,
                           int calls) {
   if (forced) prepare_ompi_variation();
-  return run_session(argc, argv, detect_launch(), 0, [&](Job& job) {
+  return run_session(argc, argv, detect_launch(), {}, [&](Job& job) {
     job.watchdog().rest();  // whoever launched the probe has a limit for it
     return probe(job, c, forced.value_or(OmpiChoice{}), calls);
   });

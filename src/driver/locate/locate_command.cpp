@@ -104,14 +104,14 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
 /// The benchmarks' options that mean something here.
 void refuse_meaningless(const Configured& configured) {
   // -g and -t are refused later, with what to do instead.
-  constexpr std::array<std::string_view, 12> kTaken{"minbytes", "backend", "timeout",  "output_file",
-                                                    "seed",     "dry-run", "inject",   "hang-timeout",
-                                                    "topology", "ngpus",   "nthreads", "ranks-per-gpu"};
+  constexpr std::array<std::string_view, 13> kTaken{"minbytes", "backend",       "timeout",      "output_file", "seed",
+                                                    "dry-run",  "inject",        "hang-timeout", "topology",    "ngpus",
+                                                    "nthreads", "ranks-per-gpu", "mpi-threads"};
   for (const std::string& name : configured.set_by_user) {
     if (contains(kTaken, name)) continue;
     throw_bad_config(
         fmt::format("--{} has no meaning in locate: of the benchmarks' options it takes -b (one size), --backend, "
-                    "--seed, -T, -J, --dry-run, --topology, --inject and --config",
+                    "--seed, -T, -J, --dry-run, --topology, --inject, --mpi-threads and --config",
                     name));
   }
 }
@@ -222,6 +222,7 @@ class Reports {
   std::string header() const {
     std::string text = fmt::format("# busbar version {} locate: {} ranks, backend={} library={}\n", info_.version,
                                    info_.nranks, info_.backend, info_.library_version);
+    text += calls_line(info_);
     for (const std::string& remark : info_.remarks) text += remark_lines(remark);
     return text;
   }
@@ -296,7 +297,7 @@ int run(const Launch& launch, int argc, char** argv) {
                  [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
     return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, job);
   };
-  return run_session(argc, argv, launch, command_line_timeout_s(before.line), work);
+  return run_session(argc, argv, launch, mpi_start(before.line), work);
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ int run(const Launch& launch, int argc, char** argv, std::string_view collective
     return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name), configured.config,
                         wrap, job);
   };
-  return run_session(argc, argv, launch, command_line_timeout_s(line), work);
+  return run_session(argc, argv, launch, mpi_start(line), work);
 }
 
 }  // namespace

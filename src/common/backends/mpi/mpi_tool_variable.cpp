@@ -90,8 +90,12 @@ Value parse(const std::string& name, MPI_Datatype type, const std::string& given
 
 void start_mpi_tool() {
   if (mpi_tool_started()) return;
+  // Open MPI 4.1 takes this level for MPI's own: what MPI_Query_thread says must not change.
+  int level = MPI_THREAD_SINGLE;
+  int initialized = 0;
+  if (MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0) MPI_Query_thread(&level);
   int provided = 0;
-  if (MPI_T_init_thread(MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+  if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
     throw Error(ExitCode::not_possible, "this MPI library offers no tool interface (MPI_T)");
   }
 }
