@@ -26,6 +26,7 @@ measure_reduce() { timeout -k 5 300 "$programs/reduce_bench" --benchmark_min_tim
 measure_loop() {
   timeout -k 5 300 "$programs/loop_overhead_bench"
   on_ranks 2 "$programs/loop_overhead_bench"
+  python3 "$here/test/bench/loop_bench.py" "$builddir"
 }
 
 measure_flight() { timeout -k 5 300 "$programs/flight_record_bench"; }

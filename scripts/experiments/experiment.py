@@ -52,6 +52,21 @@ def median(values):
     return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
+def rank_interval(n, confidence=0.95):
+    """The ranks (from 0) between which the median lies, exactly, whatever the values' distribution; n from 6 on."""
+    low, below = 0, 0
+    while (below := below + math.comb(n, low)) <= (1 - confidence) / 2 * 2 ** n:
+        low += 1
+    return low - 1, n - low
+
+
+def paired_ratio(values, others):
+    """Median of the ratios within rounds, and the ends of its exact 95 % interval."""
+    ratios = sorted(value / other for value, other in zip(values, others))
+    low, high = rank_interval(len(ratios))
+    return median(ratios), ratios[low], ratios[high]
+
+
 def share_interval(hits, n, confidence=0.95):
     """Clopper and Pearson's exact interval of a share, by bisection of the binomial distribution."""
     def at_most(k, p):

@@ -43,6 +43,8 @@ struct Problem {
   int nranks = 1;
   int root = 0;                      ///< meaningless where the collective has none
   const Traffic* traffic = nullptr;  ///< non-owning; alltoallv only
+
+  bool operator==(const Problem&) const = default;
 };
 
 /// Elements that a rank sends and receives: the largest over all ranks where they differ.

@@ -24,6 +24,8 @@ struct Operation {
   DType dtype = DType::float32;
   std::optional<Op> op;  ///< has a value exactly where collective->has_op
   bool in_place = false;
+
+  bool operator==(const Operation&) const = default;
 };
 
 /// One local rank's buffers of a call. In place both point into one buffer (Backend::in_place_offsets).

@@ -24,13 +24,18 @@ class TraceRange {
   TraceRange(const TraceRange&) = delete;
   TraceRange& operator=(const TraceRange&) = delete;
 
- private:
+  /// Whether a tool reads the ranges: it attaches when the process starts or not at all.
 #if BUSBAR_HAVE_NVTX
-  // Here, so that the timed loop makes no call: a tool attaches when the process starts or not at all.
   static bool is_watched() {
     static const bool watched = has_domain();
     return watched;
   }
+#else
+  static bool is_watched() { return false; }
+#endif
+
+ private:
+#if BUSBAR_HAVE_NVTX
   static bool has_domain();
   static void push(const char* name);
   static void pop();

@@ -144,21 +144,16 @@ class MpiBackend final : public Backend {
   void group_end(int) override {
     wait_pending();
     grouped_ = false;
+    if (call_) call_->pending = nullptr;
   }
 
   void enqueue(int, const Operation& op, std::span<const Buffers> buffers) override {
-    if (op.dtype != resolved_dtype_ || op.op != resolved_op_) resolve(op);
-    MpiCall call{.op = op, .buffers = buffers[0], .rank = rank_, .comm = comm_, .type = type_, .reduction = reduction_};
-    if (op.collective->id == CollectiveId::alltoallv) call.alltoallv = &alltoallv_arrays(op.problem);
-    if (grouped_) {
-      // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
-      const void* key = op.in_place ? buffers[0].send : buffers[0].recv;
-      if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
-      busy_.push_back(key);
-      call.pending = &pending_;
-      was_grouped_ = true;
-    }
-    run_collective(call);
+    if (!call_ || op != called_) [[unlikely]]
+      prepare(op);
+    call_->buffers = buffers[0];
+    if (grouped_) [[unlikely]]
+      join_group();
+    run_(*call_);
   }
 
   void synchronize(int) override {}
@@ -200,26 +195,29 @@ class MpiBackend final : public Backend {
     busy_.clear();
   }
 
-  /// Looks up MPI's names for a dtype and op, once per row instead of once per call.
-  void resolve(const Operation& op) {
-    type_ = mpi_type(op.dtype);
-    reduction_ = MPI_OP_NULL;
-    if (op.op && needs_user_op(op.dtype)) {
-      reduction_ = user_ops_.try_emplace(std::pair(op.dtype, *op.op), op.dtype, *op.op).first->second.get();
-    } else if (op.op) {
-      reduction_ = predefined_op(*op.op);
-    }
-    resolved_dtype_ = op.dtype;
-    resolved_op_ = op.op;
+  [[gnu::noinline]] void join_group() {
+    // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
+    const void* key = called_.in_place ? call_->buffers.send : call_->buffers.recv;
+    if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
+    busy_.push_back(key);
+    call_->pending = &pending_;
+    was_grouped_ = true;
   }
 
-  const AlltoallvArrays& alltoallv_arrays(const Problem& p) {
-    if (!arrays_valid_ || arrays_for_.count != p.count || arrays_for_.elem_size != p.elem_size) {
-      arrays_ = make_alltoallv_arrays(p, rank_);
-      arrays_for_ = p;
-      arrays_valid_ = true;
+  /// Everything of a call but its buffers, once per row: in the timed loop each nanosecond counts as the library's. Out
+  /// of line, as join_group is: what they need of registers and stack every call would save and restore.
+  [[gnu::noinline]] void prepare(const Operation& op) {
+    called_ = op;
+    call_.emplace(MpiCall{.op = called_, .buffers = {}, .rank = rank_, .comm = comm_, .type = mpi_type(op.dtype)});
+    run_ = how_to_run(op.collective->id);
+    if (op.op && needs_user_op(op.dtype)) {
+      call_->reduction = user_ops_.try_emplace(std::pair(op.dtype, *op.op), op.dtype, *op.op).first->second.get();
+    } else if (op.op) {
+      call_->reduction = predefined_op(*op.op);
     }
-    return arrays_;
+    if (op.collective->id != CollectiveId::alltoallv) return;
+    arrays_ = make_alltoallv_arrays(op.problem, rank_);
+    call_->alltoallv = &arrays_;
   }
 
   int ranks_on_host_;
@@ -233,13 +231,10 @@ class MpiBackend final : public Backend {
   std::vector<MPI_Request> pending_;
   std::vector<const void*> busy_;  ///< buffers of the pending calls
   std::map<std::pair<DType, Op>, UserOp> user_ops_;
-  std::optional<DType> resolved_dtype_;
-  std::optional<Op> resolved_op_;
-  MPI_Datatype type_ = MPI_DATATYPE_NULL;
-  MPI_Op reduction_ = MPI_OP_NULL;
+  Operation called_;
+  std::optional<MpiCall> call_;  ///< of called_
+  RunCollective run_ = nullptr;
   AlltoallvArrays arrays_;
-  Problem arrays_for_;
-  bool arrays_valid_ = false;
   std::optional<TunedState> tuned_;  ///< as the communicator was made
   std::vector<Clock::time_point> marks_;
   std::int64_t start_bytes_ = resident_bytes();

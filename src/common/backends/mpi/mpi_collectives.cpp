@@ -146,16 +146,20 @@ CountedType::~CountedType() {
 
 namespace {
 
-/// The blocking or the nonblocking form of one MPI function with the same arguments.
-template <class Blocking, class Nonblocking, class... Args>
-void run(const MpiCall& call, const char* name, Blocking blocking, Nonblocking nonblocking, Args... args) {
-  if (call.pending == nullptr) {
-    check_mpi(blocking(args..., call.comm), name);
-    return;
-  }
+/// Of its own, so that the blocking form beside it needs no room on the stack.
+template <class Nonblocking, class... Args>
+[[gnu::noinline]] void start(const MpiCall& call, const char* name, Nonblocking nonblocking, Args... args) {
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(nonblocking(args..., call.comm, &request), name);
   call.pending->push_back(request);
+}
+
+/// The blocking or the nonblocking form of one MPI function with the same arguments.
+template <class Blocking, class Nonblocking, class... Args>
+void run(const MpiCall& call, const char* name, Blocking blocking, Nonblocking nonblocking, Args... args) {
+  if (call.pending != nullptr) [[unlikely]]
+    return start(call, name, nonblocking, args...);
+  check_mpi(blocking(args..., call.comm), name);
 }
 
 std::byte* at(void* base, std::size_t element, std::size_t elem_size) {
@@ -167,16 +171,19 @@ std::size_t reduction_chunk(const MpiCall& c, std::size_t count) {
   return count > c.max_count ? std::min(kReductionChunk, c.max_count) : count;
 }
 
+void all_reduce_part(const MpiCall& c, std::size_t first, std::size_t count) {
+  const std::size_t w = c.op.problem.elem_size;
+  const void* send = c.op.in_place ? MPI_IN_PLACE : at(c.buffers.send, first, w);
+  run(c, "MPI_Allreduce", MPI_Allreduce, MPI_Iallreduce, send, at(c.buffers.recv, first, w), static_cast<int>(count),
+      c.type, c.reduction);
+}
+
 void all_reduce(const MpiCall& c) {
-  const Problem& p = c.op.problem;
-  std::size_t done = 0;
-  do {
-    const std::size_t n = std::min(p.count - done, reduction_chunk(c, p.count));
-    const void* send = c.op.in_place ? MPI_IN_PLACE : at(c.buffers.send, done, p.elem_size);
-    run(c, "MPI_Allreduce", MPI_Allreduce, MPI_Iallreduce, send, at(c.buffers.recv, done, p.elem_size),
-        static_cast<int>(n), c.type, c.reduction);
-    done += n;
-  } while (done < p.count);
+  const std::size_t count = c.op.problem.count;
+  if (count <= c.max_count) [[likely]]
+    return all_reduce_part(c, 0, count);
+  const std::size_t chunk = reduction_chunk(c, count);
+  for (std::size_t done = 0; done < count; done += chunk) all_reduce_part(c, done, std::min(count - done, chunk));
 }
 
 /// Reduces `count` elements to `root`; `send` is MPI_IN_PLACE where the root's input lies in `recv`.
@@ -355,31 +362,32 @@ std::size_t reduction_calls(const Operation& op) {
   return per_root * static_cast<std::size_t>(p.nranks);
 }
 
-void run_collective(const MpiCall& call) {
-  switch (call.op.collective->id) {
+RunCollective how_to_run(CollectiveId id) {
+  switch (id) {
     case CollectiveId::all_reduce:
-      return all_reduce(call);
+      return all_reduce;
     case CollectiveId::all_gather:
-      return all_gather(call);
+      return all_gather;
     case CollectiveId::reduce_scatter:
-      return reduce_scatter(call);
+      return reduce_scatter;
     case CollectiveId::broadcast:
-      return broadcast(call);
+      return broadcast;
     case CollectiveId::reduce:
-      return reduce(call);
+      return reduce;
     case CollectiveId::alltoall:
-      return alltoall(call);
+      return alltoall;
     case CollectiveId::alltoallv:
-      return alltoallv(call);
+      return alltoallv;
     case CollectiveId::gather:
-      return gather(call);
+      return gather;
     case CollectiveId::scatter:
-      return scatter(call);
+      return scatter;
     case CollectiveId::sendrecv:
-      return sendrecv(call);
+      return sendrecv;
     case CollectiveId::hypercube:
-      return hypercube(call);
+      return hypercube;
   }
+  return nullptr;
 }
 
 }  // namespace busbar

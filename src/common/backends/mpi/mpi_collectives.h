@@ -82,8 +82,12 @@ struct MpiCall {
   std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests
 };
 
-/// Runs (or starts) the collective. Every rank of the communicator must call it in the same order.
-void run_collective(const MpiCall& call);
+/// Runs (or starts) one collective. Every rank of the communicator must call it in the same order.
+using RunCollective = void (*)(const MpiCall& call);
+
+/// Looked up once per row: it stands in the timed loop.
+RunCollective how_to_run(CollectiveId id);
+inline void run_collective(const MpiCall& call) { how_to_run(call.op.collective->id)(call); }
 
 /// Largest number of elements that one reduction call takes; larger ones are split.
 inline constexpr std::size_t kReductionChunk = std::size_t{1} << 28;
