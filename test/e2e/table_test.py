@@ -57,6 +57,25 @@ class Table(Case):
                 if "library=Open MPI" in result.out:
                     self.assertEqual(told["got"], level)
 
+    def test_buffers_are_rotated_as_in_nccl_tests_or_reused_as_in_osu(self):
+        # -n 20: 20 messages of 1 KiB, the 8 of 8 KiB for which 64 KiB have room, and 1 of 64 KiB.
+        for use, messages in (("rotate", [20, 8, 1]), ("reuse", [1, 1, 1])):
+            for more in ((), ("--stat", "--cell-time", "0.1")):
+                with self.subTest(use, more=more):
+                    path = self.path(f"{use}{len(more)}.json")
+                    result = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "64K", "-f", "8", "-J", path, "--buffers", use,
+                                          *more))
+                    with open(path, encoding="utf-8") as file:
+                        document = json.load(file)
+                    # --stat takes as many as there is room for, 256 at most.
+                    wanted = [64] + messages[1:] if more and use == "rotate" else messages
+                    sizes = [1024, 8192, 65536]
+                    self.assertEqual([row["busbar"]["buffers"] for row in document["results"]],
+                                     [{"messages": n, "bytes": n * size} for n, size in zip(wanted, sizes)])
+                    self.assertEqual(document["busbar"]["buffers"], {"use": use, "bytes": 65536})
+                    self.assertIn(f"; buffers: {use}, ", result.out)
+                    self.assertIn("0 OK", result.line("# Out of bounds values"))
+
     def test_bandwidths_follow_from_time_and_size(self):
         result = self.ok(perf("all_reduce", 4, "-b", "1M", "-e", "1M"))
         row = result.rows()[0]

@@ -43,7 +43,7 @@ OPTIONS = [
     Case("wrong_options", perf("--itres 3", "--min", "-Z", "-b", "--minbytes", "stray", "-- stray", "-q 3",
                                "--dry-run=3", "--stat=yes", "-b8x", "--config", f"--{LONG}", f"-d {LONG}",
                                "--nthreads 0", "-g 0", "-t 3000000000", "--samples x.csv", "--stat -I 1", "--stat -G 1", "--show-prediction", "--per-rank", "--skew",
-                               "--mpi-threads two"),
+                               "--mpi-threads two", "--buffers both"),
          needs=("all_reduce_perf",)),
     Case("wrong_outputs", perf("-J r.xml", "-J ''", "-J /nonexistent/r.json", "--csv ''", "--csv /nonexistent/r.csv",
                                "--history ''", "-J r.json --stat --samples ''"), needs=("all_reduce_perf",)),

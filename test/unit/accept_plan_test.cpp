@@ -168,6 +168,17 @@ TEST_CASE("every error names file, line, and what would be right", "[accept][pla
        "p.yaml:1:", "expects no platform");
 }
 
+TEST_CASE("a cell may reuse its buffers, and asks for something else then", "[accept][plan]") {
+  const AcceptPlan rotating = read(with_cell("    sizes: 1M\n"));
+  CHECK(rotating.cells[0].config.buffers == BufferUse::rotate);
+  CHECK(read(with_cell("    sizes: 1M\n    buffers: rotate\n")).digest == rotating.digest);
+  const AcceptPlan reusing = read(with_cell("    sizes: 1M\n    buffers: reuse\n"));
+  CHECK(reusing.cells[0].config.buffers == BufferUse::reuse);
+  CHECK(reusing.digest != rotating.digest);
+  CHECK_THAT(complaint(with_cell("    buffers: both\n")), Contains("choose from: rotate reuse"));
+  CHECK_THAT(complaint(with_cell("    mpi-threads: multiple\n")), Contains("no meaning in a cell of a plan"));
+}
+
 TEST_CASE("what a process reads once needs a launch", "[accept][plan]") {
   AcceptPlan plan = read(with_cell("    env: {NCCL_ALGO: Ring}\n"));
   CHECK_NOTHROW(check_environment_needs(plan, false));

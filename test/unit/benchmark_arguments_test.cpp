@@ -39,6 +39,7 @@ TEST_CASE("A launch is told all that was asked for", "[benchmark_arguments][unit
   c.timeout_s = 12.5;
   c.cta_policy = 1;
   c.unalign = 3;
+  c.buffers = BufferUse::reuse;
   c.mpi_threads = MpiThreads::serialized;
   CHECK(read_back(c) == c);
   c = Config{};

@@ -78,6 +78,9 @@ TEST_CASE("Launches that measured something else are refused", "[launch_results]
   variants[1].runs[1].cadence = "stream";
   CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false), Catch::Contains("cadence"));
   variants[1].runs[1].cadence = variants[0].runs[0].cadence;
+  variants[1].runs[1].buffers = "reuse";
+  CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false), Catch::Contains("buffers"));
+  variants[1].runs[1].buffers = variants[0].runs[0].buffers;
   variants[1].runs[1].mpi_threads = "funneled";
   CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false), Catch::Contains("MPI threads funneled"));
   CHECK_THROWS_AS(compare_runs(kAllReduce, std::vector<VariantRuns>{runs("default", {})}, 0.02, false), Error);

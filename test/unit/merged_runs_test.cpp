@@ -90,6 +90,7 @@ TEST_CASE("Launches that cannot be merged are refused, with their names", "[merg
   CHECK_THAT(refusal({.backend = "nccl"}), Catch::Contains("backend mpi and nccl"));
   CHECK_THAT(refusal({.cadence = "stream"}), Catch::Contains("cadence isolated and stream"));
   CHECK_THAT(refusal({.estimand = "slowest rank"}), Catch::Contains("estimand last in to last out and slowest rank"));
+  CHECK_THAT(refusal({.buffers = "reuse"}), Catch::Contains("buffers rotate and reuse"));
   CHECK_THAT(refusal({.mpi_threads = "multiple"}), Catch::Contains("MPI threads single and multiple"));
   CHECK_THAT(refusal({.uuid = "uuid1"}), Catch::Contains("are the same launch (uuid1)"));
   CHECK_THAT(refusal({.stat = false, .cells = {{.stats = false}}}), Catch::Contains("b.json: written without --stat"));

@@ -91,10 +91,10 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     if (option.short_name == 0) ours.insert(option.long_name);
   }
   CHECK(ours == std::set<std::string_view>{
-                    "config",          "sizes",        "placement", "csv",      "dry-run",  "version",    "backend",
-                    "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time",   "cell-time",
-                    "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",    "show-algo",
-                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history",  "mpi-threads"});
+                    "config",          "sizes",        "placement", "csv",      "dry-run",  "version",     "backend",
+                    "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time",    "cell-time",
+                    "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",     "show-algo",
+                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history",  "mpi-threads", "buffers"});
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -110,21 +110,11 @@ TEST_CASE("the default in the help is the default", "[base][options]") {
 
 TEST_CASE("every setting changes the configuration", "[base][options]") {
   // A value other than the default for each: a setter that writes to another field, or to none, shows.
-  const std::map<std::string_view, std::string> other{{"op", "prod"},
-                                                      {"datatype", "half"},
-                                                      {"output_file", "a.json"},
-                                                      {"csv", "a.csv"},
-                                                      {"history", "a.db"},
-                                                      {"placement", "in"},
-                                                      {"backend", "mpi"},
-                                                      {"mpi-threads", "multiple"},
-                                                      {"sizes", "8,1K"},
-                                                      {"cta_policy", "0"},
-                                                      {"inject", "rank=0,op=1,kind=skip"},
-                                                      {"rel-ci", "3%"},
-                                                      {"epochs", "30"},
-                                                      {"cadence", "stream"},
-                                                      {"hang-timeout", "7"}};
+  const std::map<std::string_view, std::string> other{
+      {"op", "prod"},       {"datatype", "half"}, {"output_file", "a.json"}, {"csv", "a.csv"},
+      {"history", "a.db"},  {"placement", "in"},  {"backend", "mpi"},        {"mpi-threads", "multiple"},
+      {"buffers", "reuse"}, {"sizes", "8,1K"},    {"cta_policy", "0"},       {"inject", "rank=0,op=1,kind=skip"},
+      {"rel-ci", "3%"},     {"epochs", "30"},     {"cadence", "stream"},     {"hang-timeout", "7"}};
   std::vector<Config> seen{Config{}};
   for (const Option& option : all_options()) {
     if (option.set == nullptr) continue;
@@ -166,6 +156,13 @@ TEST_CASE("MPI's thread level is single unless asked for, and has four names", "
   CHECK(config_of({"--mpi-threads=multiple"}).mpi_threads == MpiThreads::multiple);
   CHECK(complaint({"--mpi-threads", "many"}) ==
         "--mpi-threads: 'many' is not a thread level of MPI; choose from: single funneled serialized multiple");
+}
+
+TEST_CASE("buffers rotate as in nccl-tests unless they are to be reused", "[base][options]") {
+  CHECK(config_of({}).buffers == BufferUse::rotate);
+  CHECK(config_of({"--buffers", "rotate"}).buffers == BufferUse::rotate);
+  CHECK(config_of({"--buffers=reuse"}).buffers == BufferUse::reuse);
+  CHECK(complaint({"--buffers", "both"}) == "--buffers: 'both' is not a use of the buffers; choose from: rotate reuse");
 }
 
 TEST_CASE("all GNU forms mean the same", "[base][options]") {

@@ -32,6 +32,7 @@ struct FakeRun {
   std::string cadence = "isolated";
   std::string estimand = "last in to last out";
   std::string mpi_threads = "single";
+  std::string buffers = "rotate";
   std::string flags = {};
   double spin_us = 300;
   double copy_us = 800;
@@ -68,9 +69,9 @@ inline std::string fake_run(const FakeRun& run) {
   return fmt::format(
       "{{\"version\":3,\"start_time\":\"2026-07-04 10:20:30\",\"results\":[\n{}\n],\"busbar\":{{"
       R"("schema_version":2,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
-      R"("collective":"{}",{}"mpi_threads":{{"asked":"single","got":"{}"}},"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
+      R"("collective":"{}",{}"mpi_threads":{{"asked":"single","got":"{}"}},"buffers":{{"use":"{}","bytes":8}},"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
       rows, run.backend, run.library, run.uuid, run.nranks, run.hosts, run.collective, stat, run.mpi_threads,
-      run.skipped, run.exit_code);
+      run.buffers, run.skipped, run.exit_code);
 }
 
 }  // namespace busbar

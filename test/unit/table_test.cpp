@@ -186,6 +186,14 @@ TEST_CASE("The header says which thread level MPI granted, and where another was
   CHECK(calls_line(info) == "# MPI threads: serialized (multiple was asked for)\n");
 }
 
+TEST_CASE("The header says how calls use the buffers, and over how many bytes", "[table][unit]") {
+  RunInfo info = sample_run();
+  info.rotated_bytes = 32 << 20;
+  CHECK(calls_line(info) == "# MPI threads: single; buffers: rotate, calls walk through up to 32 MiB\n");
+  info.config.buffers = BufferUse::reuse;
+  CHECK(calls_line(info) == "# MPI threads: single; buffers: reuse, each call takes the same message\n");
+}
+
 TEST_CASE("A list of sizes is described by its ends", "[table][unit]") {
   RunInfo info = sample_run();
   info.config.sizes = {4096, 8, 1024};

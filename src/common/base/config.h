@@ -18,6 +18,12 @@ namespace busbar {
 enum class Placements : std::uint8_t { out, in, both };
 inline constexpr std::array<std::string_view, 3> kPlacementsWords{"out", "in", "both"};
 
+/// `--buffers`: rotate: each call takes the next of the messages that the buffer holds, as in nccl-tests; reuse: all
+/// take the same, as in OSU and IMB.
+enum class BufferUse : std::uint8_t { rotate, reuse };
+inline constexpr std::array<std::string_view, 2> kBufferUseWords{"rotate", "reuse"};
+constexpr std::string_view name(BufferUse use) { return word(kBufferUseWords, use); }
+
 /// `-a`: how the ranks' times become one.
 enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 
@@ -69,6 +75,7 @@ struct Config {
 
   BackendChoice backend = BackendChoice::automatic;
   Placements placement = Placements::both;
+  BufferUse buffers = BufferUse::rotate;
   MpiThreads mpi_threads = MpiThreads::single;
   std::string csv;      ///< file; empty: none
   std::string history;  ///< SQLite file; empty: none

@@ -127,6 +127,10 @@ void set_placement(Config& config, Text text) {
   config.placement = choice<Placements>(text, "a placement", kPlacementsWords);
 }
 
+void set_buffers(Config& config, Text text) {
+  config.buffers = choice<BufferUse>(text, "a use of the buffers", kBufferUseWords);
+}
+
 void set_mpi_threads(Config& config, Text text) {
   config.mpi_threads = choice<MpiThreads>(text, "a thread level of MPI", kMpiThreadsWords);
 }
@@ -219,6 +223,7 @@ constexpr std::array kOptions{
     Option{0, "sizes", "LIST", "(none)", "exactly these sizes, such as 8,1K,4M; instead of -b -e -f -i", true, set_sizes},
     Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, set_placement},
     Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
+    Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call takes the next message of a buffer of -e, so that caches keep none; reuse: all take one, as OSU and IMB do", false, set_buffers},
     Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "what MPI is told of the process's threads; above single libraries take locks. Command line only", false, set_mpi_threads},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},

@@ -91,6 +91,7 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   info.launch_uuid = make_launch_uuid();
   info.config = config;
   info.mpi_threads = granted_mpi_threads();
+  if (!plan.cases.empty()) info.rotated_bytes = widest_rotation(config, plan);
   info.nranks = backend.nranks();
   info.ranks = gather_records(world, local_ranks);
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);

@@ -44,12 +44,6 @@ void set_bandwidths(const Collective& collective, const Problem& problem, double
   half.busbw = half.algbw * collective.bus_factor(problem.nranks);
 }
 
-std::size_t largest_message(const Plan& plan) {
-  std::size_t largest = 0;
-  for (const Case& c : plan.cases) largest = std::max(largest, c.nbytes);
-  return largest;
-}
-
 std::string describe(const Collective& collective, const Case& c) {
   std::string text = fmt::format("{} of {} {}", collective.name, format_bytes(c.nbytes), name(c.dtype));
   if (c.op) text += fmt::format(" {}", name(*c.op));

@@ -227,6 +227,7 @@ void add_config(Hash& hash, const Config& c) {
   hash.add(c.unalign);
   hash.add(c.backend);
   hash.add(c.placement);
+  hash.add(c.buffers);
   hash.add(c.dry_run);
   hash.add(c.topology);
   hash.add(c.ranks_per_gpu);

@@ -145,6 +145,7 @@ struct RunInfo {
   Config config;
   std::optional<MpiThreads> mpi_threads;  ///< as MPI granted it; config has what was asked. Nothing: not known
   int nranks = 0;
+  std::optional<std::uint64_t> rotated_bytes;  ///< of a buffer, at most (--buffers); nothing: it means nothing here
   std::vector<RankInfo> ranks;
   std::vector<std::string> remarks;  ///< header lines of ours: oversubscription, host memory, ranks per GPU, ...
   std::uint64_t seed = 0;            ///< --stat: the one used

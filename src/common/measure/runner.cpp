@@ -24,11 +24,6 @@ std::uint64_t timed_calls(const Config& config) {
          (config.cudagraph > 0 ? static_cast<std::uint64_t>(config.cudagraph) + 1 : 0);
 }
 
-std::size_t slots_wanted(const Config& config) {
-  const auto operations = static_cast<std::size_t>(config.iters) * static_cast<std::size_t>(config.agg_iters);
-  return std::min(operations, kMaxSlots);
-}
-
 }  // namespace
 
 Runner::Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
@@ -67,7 +62,7 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
     return half;
   }
   const Workload workload(backend_, arena_, *plan_.collective, row_case, in_place, config_.unalign,
-                          slots_wanted(config_));
+                          messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
   const double slot_bytes = 2.0 * static_cast<double>(workload.message_bytes());
   const double all_bytes = slot_bytes * static_cast<double>(workload.slots());
   begin(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});

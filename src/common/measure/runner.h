@@ -19,12 +19,6 @@ ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, con
 /// algbw and busbw [1e9 B/s] of an operation that takes `time_s`.
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half);
 
-/// Slots are there to defeat caches; more than this many would only make filling and checking long.
-inline constexpr std::size_t kMaxSlots = 256;
-
-/// Bytes of the plan's largest message.
-std::size_t largest_message(const Plan& plan);
-
 /// "all_reduce of 64 MiB float sum": how messages name a row.
 std::string describe(const Collective& collective, const Case& row_case);
 

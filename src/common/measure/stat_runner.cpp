@@ -7,6 +7,7 @@
 #include "common/mpi/session.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -16,9 +17,6 @@ namespace {
 constexpr int kLeastSamples = 5;
 constexpr int kMostSamples = 2000;
 constexpr int kLeastEpochs = 10;
-
-// Every batch fills its buffers anew, as another cell had them last: as many slots as defeat a cache, not more.
-constexpr std::size_t kSlotBytes = std::size_t{32} << 20;
 
 // Samples kept over all cells, for the quantiles; 16 MiB as float, three times that with --per-rank.
 constexpr std::size_t kKeptSamples = std::size_t{4} << 20;
@@ -142,8 +140,7 @@ void StatRunner::plan_cells() {
 
 Workload StatRunner::workload_of(const Entry& entry, std::size_t calls) const {
   const Case& row_case = plan_.cases[entry.row];
-  const std::size_t slots =
-      std::clamp(kSlotBytes / std::max<std::size_t>(row_case.nbytes, 1), std::size_t{1}, std::min(calls, kMaxSlots));
+  const std::size_t slots = std::min(calls, messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
   return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
 }
 
@@ -158,7 +155,7 @@ HalfResult& StatRunner::half_of(const Entry& entry) {
 void StatRunner::visit(Entry& entry) {
   const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
   const double before_s = now_s_;
-  const Workload workload = workload_of(entry, kMaxSlots);
+  const Workload workload = workload_of(entry, std::numeric_limits<std::size_t>::max());
   begin(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(workload)});
   verifier_.prepare_timed(workload);
   if (pass_ == 1) begin_cell(entry, workload);

@@ -1,6 +1,11 @@
 #include "common/measure/workload.h"
 
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 namespace busbar {
 namespace {
@@ -9,7 +14,68 @@ std::size_t buffer_bytes(std::size_t capacity, std::size_t unalign_bytes) {
   return kGuardBytes + capacity + unalign_bytes + kGuardBytes;
 }
 
+std::size_t room_for(std::size_t capacity, std::size_t nbytes) {
+  return nbytes == 0 ? 1 : std::max<std::size_t>(capacity / nbytes, 1);
+}
+
+std::size_t messages_wanted(const Config& config, std::size_t nbytes) {
+  if (config.buffers == BufferUse::reuse) return 1;
+  if (config.stat) {
+    // Every batch fills its buffers anew, as another cell had them last: enough to defeat a cache, not more.
+    constexpr std::size_t kBytes = std::size_t{32} << 20;
+    constexpr std::size_t kMost = 256;
+    return std::min(room_for(kBytes, nbytes), kMost);
+  }
+  // So many are filled and checked in milliseconds, and of 512 B already pass 32 MiB.
+  constexpr std::size_t kMost = 65536;
+  return std::min(static_cast<std::size_t>(config.iters) * static_cast<std::size_t>(config.agg_iters), kMost);
+}
+
 }  // namespace
+
+std::size_t messages_in_turn(const Config& config, std::size_t capacity, std::size_t nbytes) {
+  return std::min(room_for(capacity, nbytes), messages_wanted(config, nbytes));
+}
+
+std::size_t largest_message(const Plan& plan) {
+  std::size_t largest = 0;
+  for (const Case& c : plan.cases) largest = std::max(largest, c.nbytes);
+  return largest;
+}
+
+std::size_t widest_rotation(const Config& config, const Plan& plan) {
+  const std::size_t capacity = largest_message(plan);
+  std::size_t widest = 0;
+  for (const Case& c : plan.cases) widest = std::max(widest, c.nbytes * messages_in_turn(config, capacity, c.nbytes));
+  return widest;
+}
+
+std::string rotation_remark(const Config& config, const Plan& plan, std::span<const CpuCache> caches, int ranks,
+                            int cpus) {
+  const std::size_t capacity = largest_message(plan);
+  std::size_t smallest = std::numeric_limits<std::size_t>::max();
+  std::size_t largest = 0;
+  for (const Case& c : plan.cases) {
+    const std::size_t messages = messages_in_turn(config, capacity, c.nbytes);
+    const bool depends = std::any_of(caches.begin(), caches.end(), [&](const CpuCache& cache) {
+      const int sharers = std::max(1, ranks * cache.cpus / std::max(1, cpus));
+      const std::size_t of_one_call = 2 * c.nbytes * static_cast<std::size_t>(sharers);
+      // The first level is too small and too near to matter beside a call.
+      return cache.level > 1 && of_one_call <= cache.nbytes && of_one_call * messages > cache.nbytes;
+    });
+    if (!depends) continue;
+    smallest = std::min(smallest, c.nbytes);
+    largest = std::max(largest, c.nbytes);
+  }
+  if (largest == 0) return {};
+  const std::string sizes = smallest == largest
+                                ? format_bytes(largest)
+                                : fmt::format("{} to {}", format_bytes(smallest), format_bytes(largest));
+  return fmt::format(
+      "messages of {} fit the caches, but the calls walk through more, so that these times depend on -e and -n; "
+      "--buffers reuse stays in the caches",
+      sizes);
+}
 
 std::size_t arena_bytes(std::size_t capacity, std::size_t unalign_bytes) {
   return 2 * buffer_bytes(capacity, unalign_bytes);
@@ -32,9 +98,7 @@ Arena::~Arena() {
   }
 }
 
-std::size_t Arena::slots(std::size_t message_bytes) const {
-  return message_bytes == 0 ? 1 : std::max<std::size_t>(capacity_ / message_bytes, 1);
-}
+std::size_t Arena::slots(std::size_t message_bytes) const { return room_for(capacity_, message_bytes); }
 
 std::byte* Arena::send(int local, std::size_t unalign_bytes) const {
   return static_cast<std::byte*>(send_[local]) + kGuardBytes + unalign_bytes;

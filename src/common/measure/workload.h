@@ -1,9 +1,13 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/machine/caches.h"
 #include "common/measure/plan.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace busbar {
@@ -33,6 +37,21 @@ class Arena {
   std::vector<void*> send_;
   std::vector<void*> recv_;
 };
+
+/// So many messages of `nbytes` do the calls of a row take in turn, in buffers of `capacity` bytes each: in
+/// nccl-tests' loop as many as there is room and calls for, in --stat and compare up to 32 MiB of at most 256. Pure.
+std::size_t messages_in_turn(const Config& config, std::size_t capacity, std::size_t nbytes);
+
+/// Bytes of the largest of a plan's messages: the capacity of its buffers.
+std::size_t largest_message(const Plan& plan);
+
+/// Bytes of a buffer that the row with the widest rotation walks through.
+std::size_t widest_rotation(const Config& config, const Plan& plan);
+
+/// The header's sentence where the times of some rows depend on -e: their messages fit into a cache, what the calls
+/// walk through does not. `ranks`, `cpus`: of this host, evenly spread. Empty where there are none such. Pure.
+std::string rotation_remark(const Config& config, const Plan& plan, std::span<const CpuCache> caches, int ranks,
+                            int cpus);
 
 /// Bytes that one rank's two buffers take.
 std::size_t arena_bytes(std::size_t capacity, std::size_t unalign_bytes);

@@ -2,6 +2,7 @@
 
 #include "common/base/lists.h"
 #include "common/measure/result.h"
+#include "common/measure/workload.h"
 #include "common/output/format.h"
 #include "common/output/iteration_stats.h"
 #include "common/output/straggler.h"
@@ -209,6 +210,12 @@ Json mpi_threads_json(const RunInfo& info) {
   return {{"asked", name(info.config.mpi_threads)}, {"got", name(*info.mpi_threads)}};
 }
 
+/// `bytes`: the most of a buffer that the calls of a row walk through.
+Json buffers_json(const RunInfo& info) {
+  if (!info.rotated_bytes) return nullptr;
+  return {{"use", name(info.config.buffers)}, {"bytes", *info.rotated_bytes}};
+}
+
 Json busbar_json(const RunInfo& info, const Plan& plan) {
   const Config& c = info.config;
   Json skipped = Json::array();
@@ -232,6 +239,7 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
           {"launch_uuid", info.launch_uuid},
           {"nranks", info.nranks},
           {"mpi_threads", mpi_threads_json(info)},
+          {"buffers", buffers_json(info)},
           {"hosts", std::move(hosts)},
           {"collective", plan.collective->name},
           {"placement", word(kPlacementsWords, c.placement)},
@@ -299,7 +307,7 @@ std::uint64_t timed_calls(const Config& config, const Row& row) {
 }
 
 /// An entry of nccl-tests' `results`, with what only this suite knows in its object `busbar`.
-Json json_row(const Config& config, const Collective& collective, const Row& row) {
+Json json_row(const Config& config, const Collective& collective, std::size_t capacity, const Row& row) {
   const Case& c = row.row_case;
   Json json{{"size", c.nbytes},
             {"count", c.problem.count},
@@ -310,6 +318,8 @@ Json json_row(const Config& config, const Collective& collective, const Row& row
               {"requested_bytes", c.requested_bytes},
               {"timestamp", json_text_or_null(row.timestamp)},
               {"note", json_text_or_null(row.note)}};
+  const std::size_t messages = messages_in_turn(config, capacity, c.nbytes);
+  busbar["buffers"] = {{"messages", messages}, {"bytes", messages * c.nbytes}};
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
     const std::string key = in_place ? "in_place" : "out_of_place";
@@ -352,6 +362,7 @@ Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRa
 JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
     : config_(info.config),
       collective_(plan.collective),
+      capacity_(largest_message(plan)),
       start_(members({{"version", kNcclTestsSchema}, {"start_time", info.start_time}})),
       run_(members({{"args", info.args},
                     {"env", reported_environment(info.environment)},
@@ -361,7 +372,7 @@ JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
       stat_(info.config.stat ? members(json_sampling(info, plan)) : "") {}
 
 void JsonReport::add(const Row& row) {
-  rows_ += (rows_.empty() ? "\n" : ",\n") + dump_json(json_row(config_, *collective_, row));
+  rows_ += (rows_.empty() ? "\n" : ",\n") + dump_json(json_row(config_, *collective_, capacity_, row));
   add_wrong(row);
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config_, row, in_place);
@@ -436,6 +447,7 @@ Json job_document(std::string_view document, const RunInfo& info) {
                {"library", info.library_version},
                {"nranks", info.nranks},
                {"mpi_threads", mpi_threads_json(info)},
+               {"buffers", buffers_json(info)},
                {"remarks", info.remarks}});
   return json;
 }

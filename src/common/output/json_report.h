@@ -42,10 +42,11 @@ class JsonReport {
 
   Config config_;
   const Collective* collective_;
-  std::string start_;   // members up to end_time
-  std::string run_;     // members after end_time
-  std::string busbar_;  // members of the file's busbar object that are known at the start
-  std::string stat_;    // members of its `stat`, likewise; empty without --stat
+  std::size_t capacity_;  ///< of a buffer [bytes]
+  std::string start_;     // members up to end_time
+  std::string run_;       // members after end_time
+  std::string busbar_;    // members of the file's busbar object that are known at the start
+  std::string stat_;      // members of its `stat`, likewise; empty without --stat
   std::string rows_;
   std::string wrong_;
   std::size_t wrong_entries_ = 0;

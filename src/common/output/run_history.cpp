@@ -97,6 +97,12 @@ HistoryRun history_of_run(const RunInfo& info) {
   run.backend = info.backend;
   run.library = info.library_version;
   if (info.config.stat) run.estimand = info.cadence + ", " + info.estimand;
+  // Times of another use of the buffers, or of MPI, are not of the same series.
+  const auto also = [&](std::string_view what, std::string_view word) {
+    run.estimand += fmt::format("{}{} {}", run.estimand.empty() ? "" : ", ", what, word);
+  };
+  if (info.config.buffers != BufferUse::rotate) also("buffers", name(info.config.buffers));
+  if (info.mpi_threads.value_or(MpiThreads::single) != MpiThreads::single) also("MPI threads", name(*info.mpi_threads));
   for (const RankInfo& rank : info.ranks) add_once(run.hosts, rank.hostname);
   if (!info.ranks.empty()) run.platform = info.ranks.front().device.name;
   run.nranks = info.nranks;

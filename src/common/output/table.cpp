@@ -2,6 +2,7 @@
 
 #include "common/backends/backend_traits.h"
 #include "common/base/text.h"
+#include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/iteration_stats.h"
 
@@ -147,11 +148,21 @@ std::string device_line(const RankInfo& r) {
                      r.hostname, r.device.device, r.device.id, r.device.name);
 }
 
+namespace {
+
+std::string rotation_words(const RunInfo& info) {
+  if (info.config.buffers == BufferUse::reuse) return "each call takes the same message";
+  return fmt::format("calls walk through up to {}", format_bytes(*info.rotated_bytes));
+}
+
+}  // namespace
+
 std::string calls_line(const RunInfo& info) {
   const MpiThreads asked = info.config.mpi_threads;
   if (!info.mpi_threads) return {};
   std::string text = fmt::format("# MPI threads: {}", name(*info.mpi_threads));
   if (info.mpi_threads != asked) text += fmt::format(" ({} was asked for)", name(asked));
+  if (info.rotated_bytes) text += fmt::format("; buffers: {}, {}", name(info.config.buffers), rotation_words(info));
   return text + "\n";
 }
 

@@ -130,6 +130,7 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
   run.backend = busbar.at("backend").text();
   run.library = busbar.at("library").text();
   run.launch_uuid = busbar.at("launch_uuid").text();
+  if (busbar.holds("buffers")) run.buffers = busbar.at("buffers").at("use").text();
   if (busbar.holds("mpi_threads")) run.mpi_threads = busbar.at("mpi_threads").at("got").text();
   run.nranks = static_cast<int>(busbar.at("nranks").whole(1, kMostRanks));
   run.hosts = busbar.at("hosts").texts();

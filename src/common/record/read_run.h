@@ -33,6 +33,7 @@ struct RunFile {
   std::string backend;
   std::string library;  ///< "Open MPI 4.1.4"
   std::string launch_uuid;
+  std::string buffers;      ///< their use, "rotate"; empty: not in the file
   std::string mpi_threads;  ///< the level that MPI granted; empty: not in the file
   int nranks = 0;
   std::vector<std::string> hosts;

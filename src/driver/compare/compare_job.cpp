@@ -217,7 +217,10 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   settings.seed = info.seed;
   job.add_remarks(info, config, std::move(opened.remarks), skip_remarks(targets));
   std::size_t largest = 0;
-  for (const Target& target : targets) largest = std::max(largest, largest_message(target.plan));
+  for (const Target& target : targets) {
+    largest = std::max(largest, largest_message(target.plan));
+    info.rotated_bytes = std::max<std::uint64_t>(info.rotated_bytes.value_or(0), widest_rotation(config, target.plan));
+  }
 
   CompareReporter reporter(job.is_root(), info, options.delta, job.tell_kept());
   on_process0(world, [&] { reporter.begin(); });

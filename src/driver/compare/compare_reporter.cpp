@@ -216,7 +216,6 @@ void CompareReporter::begin(const std::string& header) {
     check_history(config.history);
     history_ = history_of_run(info_);
     history_->kind = "compare";
-    history_->estimand = info_.cadence + ", " + info_.estimand;
   }
   if (!config.output_file.empty()) {
     json_path_ = create_new_file(config.output_file, "-J").path;

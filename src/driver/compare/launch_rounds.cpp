@@ -36,6 +36,7 @@ void require_alike(const RunFile& first, const RunFile& other) {
   if (first.collective != other.collective) differ("collective", first.collective, other.collective);
   if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
   if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
+  if (first.buffers != other.buffers) differ("buffers", first.buffers, other.buffers);
   if (first.mpi_threads != other.mpi_threads) differ("MPI threads", first.mpi_threads, other.mpi_threads);
 }
 
@@ -232,7 +233,6 @@ std::string name_list(const std::vector<Value>& values) {
 }  // namespace
 
 std::vector<std::string> benchmark_arguments(const Config& config) {
-  static constexpr std::string_view kPlacements[] = {"out", "in", "both"};
   const Config defaults;
   std::vector<std::string> words;
   const auto add = [&](std::string_view option, const auto& value) {
@@ -252,7 +252,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add("datatype", name_list(config.dtypes));
   add("op", name_list(config.ops));
   add("root", config.all_roots ? "all" : std::to_string(config.root));
-  add("placement", kPlacements[static_cast<int>(config.placement)]);
+  add("placement", word(kPlacementsWords, config.placement));
   add("backend", name(config.backend));
   if (config.stat) {
     words.emplace_back("--stat");
@@ -270,6 +270,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add_unless("cudagraph", config.cudagraph, defaults.cudagraph);
   add_unless("local_register", config.local_register, defaults.local_register);
   if (config.cta_policy) add("cta_policy", *config.cta_policy);
+  add_unless("buffers", name(config.buffers), name(defaults.buffers));
   add_unless("mpi-threads", name(config.mpi_threads), name(defaults.mpi_threads));
   add_unless("unalign", config.unalign, defaults.unalign);
   return words;

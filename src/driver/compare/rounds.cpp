@@ -16,9 +16,6 @@
 namespace busbar {
 namespace {
 
-/// Enough to defeat a cache, little enough to fill in no time (as in the statistical mode).
-constexpr std::size_t kSlotBytes = std::size_t{32} << 20;
-
 /// Time of a half-round's samples [s]: short against the machine's drift, long against the agreement at its end.
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
 
@@ -120,8 +117,7 @@ ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std
     return compared;
   }
 
-  const std::size_t slots =
-      std::clamp(kSlotBytes / std::max<std::size_t>(row_case.nbytes, 1), std::size_t{1}, kMaxSlots);
+  const std::size_t slots = messages_in_turn(config_, arena_.capacity(), row_case.nbytes);
   const Workload workload(baseline_, arena_, collective, row_case, settings_.in_place, config_.unalign, slots);
   std::vector<Racer> racers(variants.size());
   std::vector<std::size_t> active;

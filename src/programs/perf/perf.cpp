@@ -8,6 +8,7 @@
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
+#include "common/machine/caches.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/mpi/collectively.h"
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <thread>
 
 namespace busbar {
 namespace {
@@ -87,6 +89,15 @@ ExitCode verdict(const Summary& summary) {
   return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
 }
 
+/// Where times depend on -e, as far as this host's caches tell; a GPU's are not known here.
+std::vector<std::string> caches_remark(const Config& config, const Plan& plan, const Backend& backend,
+                                       int ranks_per_host) {
+  if (backend.traits().memory != MemoryKind::host) return {};
+  const auto cpus = static_cast<int>(std::thread::hardware_concurrency());
+  std::string remark = rotation_remark(config, plan, data_caches(), ranks_per_host, cpus);
+  return remark.empty() ? std::vector<std::string>{} : std::vector{std::move(remark)};
+}
+
 /// One benchmark run on an MPI that is up: choose the backend, plan, measure, report. Collective. Throws AgreedError
 /// where all processes fail alike, anything else where the job must be aborted.
 ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Config& config,
@@ -104,7 +115,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   const Plan plan = agree_on_plan(world, group, config, collective, backend, traffic, limit);
   std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, color);
   RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
-  job.add_remarks(info, config, std::move(opened.remarks));
+  job.add_remarks(info, config, std::move(opened.remarks), caches_remark(config, plan, backend, opened.ranks_per_host));
   if (config.stat) describe_sampling(info, world, config, backend);
   if (config.dry_run) {
     const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, backend.traits().assumed_busbw);
