@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The long experiments behind docs/performance.md, docs/locate.md and docs/statistics.md: `run-experiments.sh BUILDDIR
-# [NAME...]` with the names below, all of them by default, within about three quarters of an hour on a quiet machine. OSU
-# and IMB name the folders of the peers, if there are any. Nothing here passes or fails by a figure.
+# [NAME...]` with the names below, by default all of them but `peers`, within about three quarters of an hour on a quiet
+# machine. `peers` takes hours, and goes on with BUILDDIR/peers.jsonl; OSU and IMB name the folders of the peers. Nothing
+# here passes or fails by a figure.
 set -euo pipefail
 
 builddir=$1
@@ -11,14 +12,14 @@ export BUSBAR_MPIRUN=${BUSBAR_MPIRUN:-mpirun}
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(crossover foreign_cpu peers aa locate statistics)
+  names=(crossover foreign_cpu aa locate statistics)
 fi
 
 for name in "${names[@]}"; do
   options=()
   case $name in
     crossover | foreign_cpu | aa) ;;
-    peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"}) ;;
+    peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"} --rows "$builddir/peers.jsonl") ;;
     locate | statistics)
       echo
       echo "== $name"

@@ -1,11 +1,14 @@
 """What the experiments share: jobs, the machine's name, tables, intervals."""
 
 import argparse
+import hashlib
 import math
 import os
 import random
+import resource
 import subprocess
 import sys
+import time
 
 # As `make` sets them for its own runs: containers run as root, and four ranks share two cores.
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -44,6 +47,60 @@ def machine():
     load = os.getloadavg()[0]
     return f"machine: {model}, {len(os.sched_getaffinity(0))} cores; load of the last minute {load:.2f} " \
            "(other work spoils the figures)"
+
+
+def library_version(mpirun):
+    """What the launcher calls itself: "mpirun (Open MPI) 4.1.4"."""
+    done = subprocess.run([mpirun, "--version"], env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout.partition("\n")[0].strip()
+
+
+class Canaries:
+    """Two pieces of work that never change, so that only the machine can change their times."""
+
+    FROM, TO = bytes(8 << 20), bytearray(8 << 20)
+
+    @classmethod
+    def measure(cls):
+        """The fastest of three [us]."""
+        def fastest(work):
+            times = []
+            for _ in range(3):
+                begin = time.perf_counter()
+                work()
+                times.append(1e6 * (time.perf_counter() - begin))
+            return min(times)
+
+        def copy():
+            cls.TO[:] = cls.FROM
+
+        return {"spin_us": fastest(lambda: hashlib.sha256(memoryview(cls.FROM)[:1 << 20]).digest()),
+                "copy_us": fastest(copy)}
+
+
+class OtherWork:
+    """What the machine does from now on beside this process and the children for which it has waited."""
+
+    def __init__(self):
+        self.before = self._read()
+
+    @staticmethod
+    def _read():
+        tick_s = 1 / os.sysconf("SC_CLK_TCK")
+        with open("/proc/stat", encoding="utf-8") as file:
+            # user nice system idle iowait irq softirq steal: proc(5)
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+        ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return (time.monotonic(), tick_s * (sum(ticks[:3]) + sum(ticks[5:7])), tick_s * ticks[7],
+                sum(usage.ru_utime + usage.ru_stime for usage in ours))
+
+    def since(self):
+        """Cores that others kept busy, and that the hypervisor took."""
+        now, busy, steal, ours = self._read()
+        wall_s = now - self.before[0]
+        return {"foreign": (busy - self.before[1] - (ours - self.before[3])) / wall_s,
+                "steal": (steal - self.before[2]) / wall_s}
 
 
 def median(values):

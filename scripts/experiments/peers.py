@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""busbar beside OSU micro-benchmarks and Intel MPI Benchmarks, where they are at hand: what each says of the same
-operations in the same minutes, and how much it moves from launch to launch.
+"""busbar beside OSU micro-benchmarks and Intel MPI Benchmarks, where they are at hand: the same work, the same
+statistic, in the same seconds. What each says of a call, and how much it moves from launch to launch.
 
-    scripts/experiments/peers.py [build] --osu DIR --imb DIR [--rounds 12]
+    scripts/experiments/peers.py [build] --osu DIR --imb DIR [--rounds 60] [--ranks 2,4] [--rows peers.jsonl]
 
-DIR of OSU holds osu_allreduce, osu_allgather and osu_bcast (7.x), DIR of IMB holds IMB-MPI1; what is missing is left
-out, and said. Same cadence: each call after a barrier. Same statistic over ranks: their average; over calls OSU and IMB
-report the mean. busbar is read three ways: `mean`, as theirs (its column `time`); `median`, the average over ranks of
-each rank's median; `epochs`, its column `median` (last in to last out, median of the epochs' medians). One difference
-stays: OSU and IMB repeat the call on the same buffer, which caches keep; busbar walks through 32 MiB of messages.
+DIR of OSU holds osu_allreduce and its like (7.x), DIR of IMB holds IMB-MPI1; what is missing is left out, and said.
 
-Every tool runs once per round and collective, in a random order. What the tools and sizes of a collective in a round
-have in common is the machine's, and is divided out; the spread of a tool in a cell is the standard deviation of what
-remains, of the logarithm, over the rounds; of a tool the median over its cells. Peers run with their own numbers of
-calls, and once more with as many as take about busbar's time. A launch of any tool covers only its own seconds: nothing
-here narrows the drift of the machine from launch to launch."""
+The same work: one send and one receive buffer that every call takes, each call after an MPI_Barrier which is not timed,
+the same MPI function on as many bytes, as often (1000 calls up to 8 KiB, 100 above, a tenth of that to warm up, as OSU
+has them), MPI started by MPI_Init. Of busbar that is `-z 3 --buffers reuse`. The same statistic: mean over the calls,
+then over the ranks.
+
+A row is one round of one collective, number of ranks and half of the sizes: every tool once, in random order, canaries
+of computing and copying between them. Rows are kept in --rows, one JSON object to a line, and an experiment that is
+started again goes on with those that are missing. A row counts unless a launch of it ran beside other work: that is
+decided by ROW_IS_DISTURBED below, fixed before any was measured, from the row alone. Ratios are taken within rows; a
+cell's interval is exact, of the median ratio over its rows."""
 
 import json
 import math
@@ -25,92 +26,179 @@ import sys
 import tempfile
 import time
 
-from experiment import arguments, bootstrap, executable, machine, median, run_job, size_text, table
+from experiment import (Canaries, OtherWork, arguments, bootstrap, executable, library_version, machine, median,
+                        paired_ratio, run_job, size_text, table)
 
-# Ours, OSU's, IMB's; and whether the peers' size is one rank's chunk where ours is the whole.
-COLLECTIVES = (("all_reduce", "osu_allreduce", "Allreduce", False),
-               ("all_gather", "osu_allgather", "Allgather", True),
-               ("broadcast", "osu_bcast", "Bcast", False))
-RANKS = 2
-SMALLEST, LARGEST = 64 << 10, 4 << 20
+# Ours; OSU's and IMB's, and whether their sizes are of one rank's chunk where ours are of all.
+COLLECTIVES = {"all_reduce": (("osu_allreduce", False), ("Allreduce", False)),
+               "all_gather": (("osu_allgather", True), ("Allgather", True)),
+               "reduce_scatter": (("osu_reduce_scatter_block", False), ("Reduce_scatter_block", True)),
+               "broadcast": (("osu_bcast", False), ("Bcast", False)),
+               "reduce": (("osu_reduce", False), ("Reduce", False)),
+               "alltoall": (("osu_alltoall", True), ("Alltoall", True))}
+CHUNKED = ("all_gather", "reduce_scatter", "alltoall")
+# First and last size, calls: OSU's own numbers.
+HALVES = {"small": (8, 8 << 10, 1000), "large": (16 << 10, 4 << 20, 100)}
+PEERS = ("OSU", "IMB")
+# A row is disturbed where other processes, or the hypervisor, took more than so many cores during one of its launches,
+# or where the slowest spin canary between them took so much longer than the fastest.
+FOREIGN_CORES, STOLEN_CORES, SPIN_SPREAD = 0.10, 0.10, 1.25
+FEWEST = 6  # rows of which the median has an interval of 95 %
+# At most one cell in ten may have its interval wholly outside.
+BAND, WIDE_BAND, SHORT_US = 0.05, 0.10, 1.0
 
 
-def sizes():
-    size = SMALLEST
-    while size <= LARGEST:
+def disturbed(row):
+    """ROW_IS_DISTURBED."""
+    spins = [canary["spin_us"] for canary in row["canaries"]]
+    return any(work["foreign"] > FOREIGN_CORES or work["steal"] > STOLEN_CORES for work in row["other_work"].values()) \
+        or max(spins) > SPIN_SPREAD * min(spins)
+
+
+def sizes_of(collective, nranks, half):
+    first, last, _ = HALVES[half]
+    # busbar's chunks, as nccl-tests', are multiples of 16 B.
+    size = max(first, 16 * nranks) if collective in CHUNKED else first
+    while size <= last:
         yield size
         size *= 2
 
 
-def busbar(args, ours, folder):
-    report = os.path.join(folder, f"{time.monotonic_ns()}.json")
-    run_job(args.mpirun, RANKS, [executable(args.build, f"{ours}_perf"), "--backend", "mpi", "-b", str(SMALLEST), "-e",
-                                 str(LARGEST), "-f", "2", "--placement", "out", "-c", "0", "--stat", "--cadence",
-                                 "isolated", "--per-rank", "--rel-ci", "0.1%", "--max-time", str(args.seconds), "-J",
-                                 report])
+def busbar(args, collective, nranks, half, folder):
+    sizes, calls = list(sizes_of(collective, nranks, half)), HALVES[half][2]
+    report = os.path.join(folder, "run.json")
+    run_job(args.mpirun, nranks, [executable(args.build, f"{collective}_perf"), "--backend", "mpi", "-b", str(sizes[0]),
+                                  "-e", str(sizes[-1]), "-f", "2", "--placement", "out", "-c", "0", "-n", str(calls), "-w",
+                                  str(calls // 10), "-z", "3", "--buffers", "reuse", "-J", report])
     with open(report, encoding="utf-8") as file:
-        results = json.load(file)["results"]
-    found = {"busbar mean": {}, "busbar median": {}, "busbar epochs": {}}
-    for entry in results:
-        cell = entry["busbar"]["out_of_place"]
-        ranks = [rank["own_median_us"] for rank in cell["stats"]["ranks"]]
-        found["busbar mean"][entry["size"]] = cell["time_us"]
-        found["busbar median"][entry["size"]] = sum(ranks) / len(ranks)
-        found["busbar epochs"][entry["size"]] = cell["stats"]["median_us"]
-    return found
+        rows = json.load(file)["results"]
+    os.remove(report)
+    return {row["size"]: row["busbar"]["out_of_place"]["time_us"] for row in rows}
 
 
-def osu(args, program, divide, calls, name):
-    # osu_bcast of 7.x has no lower limit that suits all builds: smaller sizes are dropped when read.
-    command = [os.path.join(args.osu, program), "-m", f"{SMALLEST // divide}:{LARGEST // divide}"]
-    text = run_job(args.mpirun, RANKS, command + (["-i", str(calls)] if calls else []))
-    rows = re.findall(r"(?m)^(\d+)\s+([\d.]+)", text)
-    return {name: {int(size) * divide: float(avg) for size, avg in rows}}
+def osu(args, collective, nranks, half, _folder):
+    (program, chunks), calls = COLLECTIVES[collective][0], HALVES[half][2]
+    divide = nranks if chunks else 1
+    sizes = list(sizes_of(collective, nranks, half))
+    text = run_job(args.mpirun, nranks, [os.path.join(args.osu, program), "-m", f"{sizes[0] // divide}:"
+                                         f"{sizes[-1] // divide}", "-i", str(calls), "-x", str(calls // 10), "-T",
+                                         "mpi_float"])
+    return {int(size) * divide: float(avg) for size, avg in re.findall(r"(?m)^(\d+)\s+([\d.]+)", text)}
 
 
-def imb(args, benchmark, divide, calls, name):
-    lowest, highest = ((limit // divide).bit_length() - 1 for limit in (SMALLEST, LARGEST))
-    command = [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(RANKS), "-msglog", f"{lowest}:{highest}",
-               "-sync", "on"]
-    if calls:
-        command += ["-iter", str(calls), "-iter_policy", "off"]
-    text = run_job(args.mpirun, RANKS, command + [benchmark])
+def imb(args, collective, nranks, half, _folder):
+    (benchmark, chunks), calls = COLLECTIVES[collective][1], HALVES[half][2]
+    divide = nranks if chunks else 1
+    sizes = list(sizes_of(collective, nranks, half))
+    lowest, highest = ((size // divide).bit_length() - 1 for size in (sizes[0], sizes[-1]))
+    text = run_job(args.mpirun, nranks, [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(nranks), "-msglog",
+                                         f"{lowest}:{highest}", "-sync", "on", "-iter", str(calls), "-iter_policy", "off",
+                                         "-root_shift", "off", benchmark])
     rows = re.findall(r"(?m)^\s+(\d+)\s+\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)", text)
-    return {name: {int(size) * divide: float(avg) for size, avg in rows if int(size) > 0}}
+    return {int(size) * divide: float(avg) for size, avg in rows if int(size) > 0}
 
 
-def tools_of(args, collective, folder):
-    ours, osu_name, imb_name, chunks = collective
-    divide = RANKS if chunks else 1
-    tools = [lambda: busbar(args, ours, folder)]
-    for longer, mark in ((False, ""), (True, " long")):
-        if args.osu and os.path.exists(os.path.join(args.osu, osu_name)):
-            calls = args.osu_calls if longer else 0
-            tools.append(lambda c=calls, m=mark: osu(args, osu_name, divide, c, "OSU" + m))
-        if args.imb:
-            calls = args.imb_calls if longer else 0
-            tools.append(lambda c=calls, m=mark: imb(args, imb_name, divide, c, "IMB" + m))
-    return tools
+TOOLS = {"busbar": busbar, "OSU": osu, "IMB": imb}
 
 
-def measure(args, generator, folder):
-    """times[tool][collective, size] = list over the rounds [us]; walls[tool] = [s]"""
-    times, walls = {}, {}
-    for number in range(1, args.rounds + 1):
-        for collective in COLLECTIVES:
-            tools = tools_of(args, collective, folder)
-            generator.shuffle(tools)
-            for tool in tools:
-                before = time.monotonic()
-                for name, cells in tool().items():
-                    walls.setdefault(name, []).append(time.monotonic() - before)
-                    missing = [size for size in sizes() if size not in cells]
-                    if missing:
-                        sys.exit(f"{name} said nothing of {collective[0]} at {missing}")
-                    for size in sizes():
-                        times.setdefault(name, {}).setdefault((collective[0], size), []).append(cells[size])
-        print(f"round {number} of {args.rounds}", file=sys.stderr, flush=True)
-    return times, walls
+def measure_row(args, tools, unit, order, folder):
+    collective, nranks, half = unit
+    row = {"collective": collective, "ranks": nranks, "half": half, "at": time.strftime("%Y-%m-%d %H:%M:%S"),
+           "load": os.getloadavg()[0], "order": order, "times_us": {}, "walls_s": {}, "other_work": {},
+           "canaries": [Canaries.measure()]}
+    wanted = list(sizes_of(collective, nranks, half))
+    for name in order:
+        work, begin = OtherWork(), time.monotonic()
+        found = tools[name](args, collective, nranks, half, folder)
+        row["walls_s"][name] = time.monotonic() - begin
+        row["other_work"][name] = work.since()
+        if missing := [size for size in wanted if found.get(size, 0) <= 0]:
+            sys.exit(f"{name} said nothing of {collective} at {missing}")
+        row["times_us"][name] = {str(size): found[size] for size in wanted}
+        row["canaries"].append(Canaries.measure())
+    return row
+
+
+def read_rows(path, settings):
+    """The rows of an earlier sitting; it must have had the same settings."""
+    if not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"settings": settings}) + "\n")
+        return []
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    # A sitting that was cut short may have left half a line.
+    rows = [json.loads(line) for line in lines[:-1] if line]
+    if lines[-1]:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    if not rows or rows[0].get("settings") != settings:
+        sys.exit(f"{path} is of other settings: {rows[0] if rows else 'none'}, now {settings}; name another file (--rows)")
+    return rows[1:]
+
+
+def measure(args, tools, rows, path, folder):
+    units = [(collective, nranks, half) for nranks in args.ranks for collective in args.collectives for half in HALVES]
+    # By number, so that a second sitting goes on with another order than the first began with.
+    generator = random.Random(len(rows))
+    attempts = 2 * args.rounds
+
+    def of(unit, kept):
+        return [row for row in rows if (row["collective"], row["ranks"], row["half"]) == unit and
+                (not kept or not disturbed(row))]
+
+    def missing():
+        return [u for u in units if len(of(u, True)) < args.rounds and len(of(u, False)) < attempts]
+
+    while (todo := missing()):
+        for unit in generator.sample(todo, len(todo)):
+            rows.append(measure_row(args, tools, unit, generator.sample(sorted(tools), len(tools)), folder))
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+        print(f"{len(rows)} rows, {sum(map(disturbed, rows))} disturbed; {len(missing())} of {len(units)} units to go",
+              file=sys.stderr, flush=True)
+
+
+def cells_of(rows):
+    """(ranks, collective, size) -> tool -> the times over the rows [us]"""
+    cells = {}
+    for row in rows:
+        for tool, times in row["times_us"].items():
+            for size, time_us in times.items():
+                cell = cells.setdefault((row["ranks"], row["collective"], int(size)), {})
+                cell.setdefault(tool, []).append(time_us)
+    return cells
+
+
+def band_of(nranks, times):
+    crowded = nranks > len(os.sched_getaffinity(0))
+    return WIDE_BAND if crowded or min(map(median, times.values())) < SHORT_US else BAND
+
+
+def print_ratios(cells):
+    counts = {}
+    rows = []
+    for (nranks, collective, size), times in sorted(cells.items()):
+        if len(times["busbar"]) < FEWEST:
+            continue
+        words = []
+        for peer in PEERS:
+            if peer not in times:
+                words.append("-")
+                continue
+            ratio, low, high = paired_ratio(times["busbar"], times[peer])
+            band = band_of(nranks, times)
+            outside = low > 1 + band or high < 1 - band
+            count = counts.setdefault((nranks, peer), [0, 0])
+            count[0] += outside
+            count[1] += 1
+            words.append(f"{ratio:.3f} [{low:.3f}, {high:.3f}]{' OUTSIDE' if outside else ''}")
+        rows.append([nranks, collective, size_text(size), f"{median(times['busbar']):.2f}"] + words)
+    print(table(["ranks", "collective", "size", "busbar [us]"] + [f"busbar over {peer} [95 %]" for peer in PEERS], rows))
+    print(f"\nCells whose interval lies wholly outside +-{BAND:.0%} (+-{WIDE_BAND:.0%} with more ranks than cores, or below "
+          f"{SHORT_US:g} us); wanted: at most one in ten:\n")
+    print(table(["ranks", "peer", "outside"], [[nranks, peer, f"{out} of {all_} = {out / all_:.0%}"]
+                                               for (nranks, peer), (out, all_) in sorted(counts.items())]))
 
 
 def deviation(values):
@@ -118,86 +206,90 @@ def deviation(values):
     return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
-def program_of(name):
-    """busbar's three readings are one launch, which must not weigh three times in what all have in common."""
-    return "busbar" if name.startswith("busbar") else name
+def spreads(rows, tools):
+    """Each tool's spread over these rows: the standard deviation of the logarithm over a unit's rows, median over its
+    cells, what all tools and sizes have in common in a row divided out."""
+    units = {}
+    for row in rows:
+        units.setdefault((row["collective"], row["ranks"], row["half"]), []).append(row)
+    found = {tool: [] for tool in tools}
+    for of_unit in units.values():
+        logs = {(tool, size): [math.log(row["times_us"][tool][size]) for row in of_unit]
+                for tool in tools for size in of_unit[0]["times_us"][tool]}
+        centred = {cell: [value - sum(series) / len(series) for value in series] for cell, series in logs.items()}
+        common = [sum(column) / len(column) for column in zip(*centred.values())]
+        for (tool, _), series in centred.items():
+            found[tool].append(deviation([value - factor for value, factor in zip(series, common)]))
+    return {tool: median(values) for tool, values in found.items()}
 
 
-def spreads(times, rounds):
-    """Each tool's spread over these rounds, the common factors of a collective's launches in a round divided out."""
-    centred = {}
-    for tool, cells in times.items():
-        for cell, values in cells.items():
-            logs = [math.log(values[r]) for r in rounds]
-            mean = sum(logs) / len(logs)
-            centred[tool, cell] = [value - mean for value in logs]
-    factors = {}
-    for collective, *_ in COLLECTIVES:
-        programs = {}
-        for (tool, cell), series in centred.items():
-            if cell[0] == collective:
-                programs.setdefault(program_of(tool), []).append(series)
-        means = [[sum(column) / len(column) for column in zip(*group)] for group in programs.values()]
-        factors[collective] = [sum(column) / len(column) for column in zip(*means)]
-    return {tool: median([deviation([v - f for v, f in zip(centred[tool, cell], factors[cell[0]])]) for cell in cells])
-            for tool, cells in times.items()}
-
-
-def print_medians(times):
-    names = sorted(times)
-    rows = [[collective, size_text(size)] + [f"{median(times[name][collective, size]):.1f}" for name in names]
-            for collective, *_ in COLLECTIVES for size in sizes()]
-    print("Medians over the launches (us):\n")
-    print(table(["collective", "size"] + names, rows))
-
-
-def print_spreads(times, walls, rounds):
-    everything = list(range(rounds))
-    found = spreads(times, everything)
-    peers = [name for name in times if not name.startswith("busbar")]
-    rows = []
-    for name in sorted(times):
-        raw = median([deviation([math.log(v) for v in values]) for values in times[name].values()])
+def print_spreads(rows, tools):
+    found = spreads(rows, tools)
+    peers = [tool for tool in tools if tool != "busbar"]
+    lines = []
+    for tool in sorted(tools):
         ratio = "-"
-        if peers and name not in peers:
-            def to_best(chosen, name=name):
-                drawn = spreads(times, chosen)
-                return drawn[name] / min(drawn[peer] for peer in peers)
-            low, high = bootstrap(rounds, to_best, draws=500)
-            ratio = f"{found[name] / min(found[peer] for peer in peers):.2f} [{low:.2f}, {high:.2f}]"
-        rows.append([name, f"{median(walls[name]):.1f} s", f"{100 * raw:.1f} %", f"{100 * found[name]:.1f} %", ratio])
-    print("\nSpread over the launches (standard deviation of the logarithm, median over the cells):\n")
-    print(table(["tool, statistic", "wall time of a launch", "as it is", "common factor removed",
-                 "of the best peer's [95 % bootstrap]"], rows))
-    if not peers:
-        print("\nNEITHER PEER IS AT HAND (--osu DIR, --imb DIR): nothing was compared.")
+        if peers and tool == "busbar":
+            by_unit = {}
+            for row in rows:
+                by_unit.setdefault((row["collective"], row["ranks"], row["half"]), []).append(row)
+            fewest = min(map(len, by_unit.values()))
+
+            def to_best(chosen):
+                drawn = spreads([of_unit[i] for of_unit in by_unit.values() for i in chosen], tools)
+                return drawn["busbar"] / min(drawn[peer] for peer in peers)
+            low, high = bootstrap(fewest, to_best, draws=300)
+            ratio = f"{found['busbar'] / min(found[peer] for peer in peers):.2f} [{low:.2f}, {high:.2f}]"
+        lines.append([tool, f"{median([row['walls_s'][tool] for row in rows]):.1f} s", f"{found[tool]:.1%}", ratio])
+    print("\nSpread over the launches (standard deviation of the logarithm, common factor removed, median over cells):\n")
+    print(table(["tool", "wall time of a launch", "spread", "of the best peer's [95 % bootstrap]"], lines))
 
 
-def main():
+def options():
     parser = arguments(__doc__)
-    parser.add_argument("--osu", help="folder of osu_allreduce, osu_allgather, osu_bcast")
+    parser.add_argument("--osu", help="folder of osu_allreduce and its like")
     parser.add_argument("--imb", help="folder of IMB-MPI1")
-    parser.add_argument("--rounds", type=int, default=12, help="launches of each tool and collective (12)")
-    parser.add_argument("--seconds", type=float, default=0.75, help="--max-time of busbar (0.75)")
-    parser.add_argument("--osu-calls", type=int, default=900, help="calls per size of OSU's long runs (900)")
-    parser.add_argument("--imb-calls", type=int, default=600, help="calls per size of IMB's long runs (600)")
-    parser.add_argument("--raw", help="write all times as JSON to this file")
+    parser.add_argument("--rounds", type=int, default=60, help="undisturbed rows of each unit (60)")
+    parser.add_argument("--ranks", default="2,4", type=lambda text: [int(word) for word in text.split(",")],
+                        help="numbers of ranks (2,4)")
+    parser.add_argument("--collectives", default=list(COLLECTIVES), type=lambda text: text.split(","),
+                        help="of " + ",".join(COLLECTIVES))
+    parser.add_argument("--rows", default="peers.jsonl", help="file of the rows, to go on with (peers.jsonl)")
     args = parser.parse_args()
-    if args.rounds < 4:
-        parser.error("--rounds: a spread needs 4 at least")
+    if args.rounds < FEWEST:
+        parser.error(f"--rounds: an interval needs {FEWEST} at least")
+    if unknown := [name for name in args.collectives if name not in COLLECTIVES]:
+        parser.error(f"--collectives: {unknown[0]} is none of {','.join(COLLECTIVES)}")
     for option, program in (("osu", "osu_allreduce"), ("imb", "IMB-MPI1")):
         folder = getattr(args, option)
         if folder is None or not os.path.exists(os.path.join(folder, program)):
             print(f"LEFT OUT: no {program} (--{option} {folder or 'was not given'})")
             setattr(args, option, None)
+    return args
+
+
+def main():
+    args = options()
+    tools = {"busbar": busbar, **({"OSU": osu} if args.osu else {}), **({"IMB": imb} if args.imb else {})}
+    # More rounds, ranks and collectives may be asked for later; what was measured stays what it was.
+    settings = {"tools": sorted(tools), "halves": HALVES, "library": library_version(args.mpirun)}
+    settings = json.loads(json.dumps(settings))
     print(machine())
+    rows = read_rows(args.rows, settings)
     with tempfile.TemporaryDirectory() as folder:
-        times, walls = measure(args, random.Random(1), folder)
-    if args.raw:
-        with open(args.raw, "w", encoding="utf-8") as file:
-            json.dump({tool: {f"{c} {s}": v for (c, s), v in cells.items()} for tool, cells in times.items()}, file)
-    print_medians(times)
-    print_spreads(times, walls, args.rounds)
+        measure(args, tools, rows, args.rows, folder)
+    kept = [row for row in rows if not disturbed(row) and row["ranks"] in args.ranks and
+            row["collective"] in args.collectives]
+    print(f"\n{len(rows)} rows from {rows[0]['at']} to {rows[-1]['at']}, {len(rows) - len(kept)} of them disturbed and "
+          f"left out: beside more than {FOREIGN_CORES:g} foreign or {STOLEN_CORES:g} stolen cores, or with canaries "
+          f"{SPIN_SPREAD:g} apart\n")
+    if len(tools) == 1:
+        print("NEITHER PEER IS AT HAND (--osu DIR, --imb DIR): nothing was compared.")
+        return
+    if len(kept) < FEWEST:
+        sys.exit("too few undisturbed rows")
+    print_ratios(cells_of(kept))
+    print_spreads(kept, sorted(tools))
 
 
 if __name__ == "__main__":
