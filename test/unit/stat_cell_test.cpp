@@ -120,6 +120,15 @@ TEST_CASE("a cell that rises all the time is out of time, however narrow its int
   const CellStats stats = cell.stats(*why);
   CHECK(stats.relative_half_width < 0.5);
   CHECK(stats.memory_s > stats.span_s / 12);
+
+  limits.rule.max_epochs = 30;  // the last of them is no reason to call it noisy
+  StatCell few(1000, false);
+  for (int epoch = 1; epoch < 30; ++epoch) {
+    add(few, epoch, 1e-3 * (1 + 1e-4 * epoch));
+    CHECK_FALSE(few.test(limits));
+  }
+  add(few, 30, 1e-3 * (1 + 1e-4 * 30));
+  CHECK(few.test(limits) == StopReason::time);
 }
 
 TEST_CASE("a rank's lateness is counted over all samples", "[measure][stat]") {

@@ -38,9 +38,10 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
     const bool long_enough = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s;
     const bool precise = precise_enough(limits.rule, stop_state_, epochs, width);
     if (precise && long_enough && prediction.spans_memory()) return StopReason::ci;
-    if (hopeless(limits.rule, epochs, width) && long_enough) return StopReason::noisy;
+    // Narrow, but of a stretch that tells nothing of what comes: more would.
+    if (is_last && width <= limits.rule.rel) return StopReason::time;
+    if (is_last || (hopeless(limits.rule, epochs, width) && long_enough)) return StopReason::noisy;
   }
-  if (is_last) return StopReason::noisy;
   if (spent_s_ >= limits.cell_time_s) return cut_off(limits);
   return std::nullopt;
 }
