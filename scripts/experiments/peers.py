@@ -68,8 +68,8 @@ def busbar(args, collective, nranks, half, folder):
     sizes, calls = list(sizes_of(collective, nranks, half)), HALVES[half][2]
     report = os.path.join(folder, "run.json")
     run_job(args.mpirun, nranks, [executable(args.build, f"{collective}_perf"), "--backend", "mpi", "-b", str(sizes[0]),
-                                  "-e", str(sizes[-1]), "-f", "2", "--placement", "out", "-c", "0", "-n", str(calls), "-w",
-                                  str(calls // 10), "-z", "3", "--buffers", "reuse", "-J", report])
+                                  "-e", str(sizes[-1]), "-f", "2", "--placement", "out", "-c", "0", "-n", str(calls),
+                                  "-w", str(calls // 10), "-z", "3", "--buffers", "reuse", "-J", report])
     with open(report, encoding="utf-8") as file:
         rows = json.load(file)["results"]
     os.remove(report)
@@ -92,8 +92,8 @@ def imb(args, collective, nranks, half, _folder):
     sizes = list(sizes_of(collective, nranks, half))
     lowest, highest = ((size // divide).bit_length() - 1 for size in (sizes[0], sizes[-1]))
     text = run_job(args.mpirun, nranks, [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(nranks), "-msglog",
-                                         f"{lowest}:{highest}", "-sync", "on", "-iter", str(calls), "-iter_policy", "off",
-                                         "-root_shift", "off", benchmark])
+                                         f"{lowest}:{highest}", "-sync", "on", "-iter", str(calls), "-iter_policy",
+                                         "off", "-root_shift", "off", benchmark])
     rows = re.findall(r"(?m)^\s+(\d+)\s+\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)", text)
     return {int(size) * divide: float(avg) for size, avg in rows if int(size) > 0}
 
@@ -133,7 +133,8 @@ def read_rows(path, settings):
         with open(path, "w", encoding="utf-8") as file:
             file.write("".join(json.dumps(row) + "\n" for row in rows))
     if not rows or rows[0].get("settings") != settings:
-        sys.exit(f"{path} is of other settings: {rows[0] if rows else 'none'}, now {settings}; name another file (--rows)")
+        sys.exit(f"{path} is of other settings: {rows[0] if rows else 'none'}, now {settings}; name another file "
+                 "(--rows)")
     return rows[1:]
 
 
@@ -194,9 +195,10 @@ def print_ratios(cells):
             count[1] += 1
             words.append(f"{ratio:.3f} [{low:.3f}, {high:.3f}]{' OUTSIDE' if outside else ''}")
         rows.append([nranks, collective, size_text(size), f"{median(times['busbar']):.2f}"] + words)
-    print(table(["ranks", "collective", "size", "busbar [us]"] + [f"busbar over {peer} [95 %]" for peer in PEERS], rows))
-    print(f"\nCells whose interval lies wholly outside +-{BAND:.0%} (+-{WIDE_BAND:.0%} with more ranks than cores, or below "
-          f"{SHORT_US:g} us); wanted: at most one in ten:\n")
+    titles = ["ranks", "collective", "size", "busbar [us]"] + [f"busbar over {peer} [95 %]" for peer in PEERS]
+    print(table(titles, rows))
+    print(f"\nCells whose interval lies wholly outside +-{BAND:.0%} (+-{WIDE_BAND:.0%} with more ranks than cores, or "
+          f"below {SHORT_US:g} us); wanted: at most one in ten:\n")
     print(table(["ranks", "peer", "outside"], [[nranks, peer, f"{out} of {all_} = {out / all_:.0%}"]
                                                for (nranks, peer), (out, all_) in sorted(counts.items())]))
 
@@ -241,7 +243,8 @@ def print_spreads(rows, tools):
             low, high = bootstrap(fewest, to_best, draws=300)
             ratio = f"{found['busbar'] / min(found[peer] for peer in peers):.2f} [{low:.2f}, {high:.2f}]"
         lines.append([tool, f"{median([row['walls_s'][tool] for row in rows]):.1f} s", f"{found[tool]:.1%}", ratio])
-    print("\nSpread over the launches (standard deviation of the logarithm, common factor removed, median over cells):\n")
+    print("\nSpread over the launches (standard deviation of the logarithm, common factor removed, median over "
+          "cells):\n")
     print(table(["tool", "wall time of a launch", "spread", "of the best peer's [95 % bootstrap]"], lines))
 
 
@@ -280,9 +283,9 @@ def main():
         measure(args, tools, rows, args.rows, folder)
     kept = [row for row in rows if not disturbed(row) and row["ranks"] in args.ranks and
             row["collective"] in args.collectives]
-    print(f"\n{len(rows)} rows from {rows[0]['at']} to {rows[-1]['at']}, {len(rows) - len(kept)} of them disturbed and "
-          f"left out: beside more than {FOREIGN_CORES:g} foreign or {STOLEN_CORES:g} stolen cores, or with canaries "
-          f"{SPIN_SPREAD:g} apart\n")
+    print(f"\n{len(rows)} rows from {rows[0]['at']} to {rows[-1]['at']}, {sum(map(disturbed, rows))} of them disturbed "
+          f"and left out: beside more than {FOREIGN_CORES:g} foreign or {STOLEN_CORES:g} stolen cores, or with "
+          f"canaries {SPIN_SPREAD:g} apart\n")
     if len(tools) == 1:
         print("NEITHER PEER IS AT HAND (--osu DIR, --imb DIR): nothing was compared.")
         return
