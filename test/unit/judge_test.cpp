@@ -781,6 +781,26 @@ TEST_CASE("records of a job that runs tell that it moves", "[judge][files]") {
   check(job, Verdict::ok, {}, {});
 }
 
+TEST_CASE("records that moved until their last beat blame nobody where their processes cannot be seen",
+          "[judge][files]") {
+  // As found of eight ranks in pid namespaces that a launcher killed all at once.
+  HangEvidence job = stuck_job(8, 2);
+  job.occasion = Occasion::files;
+  for_all_ranks(job, [](RankEvidence& r) {
+    r.process = {};
+    r.flight.heartbeat_age_s = 0.8;
+    r.flight.idle_s = 0.8;
+  });
+  rank_of(job, 1).flight.entered = 411;
+  check(job, Verdict::unknown, {}, {});
+  CHECK(judge(job).sentence ==
+        "all ranks moved until the last beat of their records, during all_reduce #412, 64 MiB float sum, timed loop; "
+        "their processes cannot be seen from here");
+  // Where one has waited, somebody is waited for.
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 40; });
+  check(job, Verdict::rank_lagging, {1}, {"node0"});
+}
+
 TEST_CASE("one of 4096 is found and the groups stay few", "[judge]") {
   HangEvidence job = stuck_job(4096, 8);
   rank_of(job, 2345).flight.entered = 411;

@@ -148,6 +148,24 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   return ruling;
 }
 
+/// Records of processes that cannot be seen from here, gathered from other hosts or another pid namespace, all of which
+/// moved until their last beat: whether they still run, or who ended them, is not in them.
+std::optional<Ruling> find_moved_unseen(const Scene& scene) {
+  const auto moves = [](const SeenRank& seen) {
+    constexpr double kMoving = 5;
+    return seen.condition == Condition::running && seen.process.life == ProcessState::Life::unknown &&
+           seen.flight->idle_s < kMoving;
+  };
+  const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
+  if (!later || scene.ranks.empty() || !std::all_of(scene.ranks.begin(), scene.ranks.end(), moves)) return std::nullopt;
+  Ruling ruling;
+  ruling.sentence = fmt::format(
+      "all ranks{} moved until the last beat of their records, during {}; their processes "
+      "cannot be seen from here{}",
+      scene.unheard.empty() ? "" : " heard from", during(*scene.ranks.front().flight), unheard_words(scene));
+  return ruling;
+}
+
 bool is_last_resort(Verdict verdict) {
   return verdict == Verdict::slow_not_hung || verdict == Verdict::rank_lagging || verdict == Verdict::stuck_inside ||
          verdict == Verdict::ok;
@@ -159,7 +177,9 @@ std::vector<Ruling> look_at(const Scene& scene) {
   for (const Look look : kLooks) {
     if (auto ruling = look(scene)) found.push_back(std::move(*ruling));
   }
-  if (auto ended = find_ended_from_outside(scene)) {
+  auto ended = find_ended_from_outside(scene);
+  if (!ended) ended = find_moved_unseen(scene);
+  if (ended) {
     const auto at =
         std::find_if(found.begin(), found.end(), [](const Ruling& r) { return r.verdict >= Verdict::init_not_joined; });
     found.insert(at, std::move(*ended));
