@@ -37,6 +37,7 @@ class Fault:
     wrap: str = ""  # how the launcher starts the program
     stall_s: float = 0  # for so long nobody reads the pipe of INTO_PIPE
     header: str = ""  # must be in the header
+    says: str = ""  # the launcher must, of itself
     nobody: bool = False  # may be blamed
     keeps: tuple = ()  # hosts on which nobody is left who could remove the records
     ranks: tuple = ()
@@ -66,6 +67,21 @@ def kill_daemon(host):
         for pid in cluster.daemon(host):
             kill(pid, signal.SIGKILL)
     return inject
+
+
+def kill_daemon_and_terminate(host):
+    def inject(cluster):
+        kill_daemon(host)(cluster)
+        time.sleep(5)
+        terminate(cluster)
+    return inject
+
+
+def continue_ranks(host):
+    def repair(cluster):
+        for pid in cluster.ranks(host):
+            kill(pid, signal.SIGCONT)
+    return repair
 
 
 def kill_ranks(host):
@@ -166,6 +182,7 @@ INTO_PIPE = '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || exec >pipe; exec "$@"'
 
 BEHIND_FIREWALLS = {"env": MPI_PORTS, "launchers": ("mpirun",)}
 NODE2 = ("node2",)
+ALL_FOUR = ("node0", "node1", "node2", "node3")
 FAULTS = [
     # The default's own limit: with 6 s a machine that stands still for 6 s is not a false alarm.
     Fault("healthy", "none", options=SHORT, limit_s=30, codes=(0,)),
@@ -284,3 +301,19 @@ AT_16_HOSTS = ("healthy", "stop", "kill", "link_down", "too_late")
 FAULTS += [dataclasses.replace(fault, name=f"{fault.name}_16", what=f"{fault.what}, 16 hosts", hosts=16, rate="200mbit",
                                wait_s=2 * fault.wait_s) for fault in FAULTS if fault.name in AT_16_HOSTS]
 BY_NAME = {fault.name: fault for fault in FAULTS}
+
+# Where one rank dies Hydra kills all others at once: nobody is left to tell, and nothing on disk says who was first.
+KILLS_ALL = {"verdicts": ("UNKNOWN",), "nobody": True, "ranks": (), "blamed_hosts": (), "keeps": ALL_FOUR}
+# What a launcher makes of a fault itself (docs/mpi_libraries.md).
+UNDER = {"hydra": {
+    "stop_host": {"launcher_waits": True, "wait_s": 25, "repair": continue_ranks("node2")},
+    "kill": {**KILLS_ALL, "says": "RUNNING AT node2"},
+    "kill_0": {**KILLS_ALL, "says": "RUNNING AT node0"},
+    "kill_host_ranks": {**KILLS_ALL, "says": "RUNNING AT node2"},
+    # It does not notice; the job goes on, and whoever ends it reads why it had no end of its own.
+    "kill_daemon": {"inject": kill_daemon_and_terminate("node2")},
+}}
+
+
+def fault_of(name, launcher):
+    return dataclasses.replace(BY_NAME[name], **UNDER.get(launcher, {}).get(name, {}))

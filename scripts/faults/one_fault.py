@@ -14,7 +14,7 @@ import threading
 import time
 
 from cluster import DAEMONS, RUN, VCLUSTER, Cluster, Job, until, vcluster
-from fault_list import BY_NAME
+from fault_list import BY_NAME, fault_of
 
 FOLDER = f"{RUN}/job"
 REPORT = re.compile(r"busbar: (?:hang|slow|terminated): ([A-Z_]+):")
@@ -111,6 +111,8 @@ def judge(fault, result):
     verdict = result["verdict"]
     if fault.header and not any(fault.header in line for line in result["header"]):
         wrong.append(f"no {fault.header!r} in the header")
+    if fault.says and not any(fault.says in line for line in result["launcher_says"]):
+        wrong.append(f"the launcher does not say {fault.says!r}")
     if fault.message and not any(fault.message in line for line in result["errors"]):
         wrong.append(f"no error with {fault.message!r}")
     if fault.quiet():
@@ -176,8 +178,12 @@ def run(fault, launcher, build):
     result["report_s"] = round(said["when"] - injected, 1) if said else None
     result.update(verdict=None, ranks=[], hosts=[], by=None)
     if files:
-        with open(files[0], encoding="utf-8") as file:
-            document = json.load(file)
+        documents = []
+        for path in files:
+            with open(path, encoding="utf-8") as file:
+                documents.append(json.load(file))
+        # Inside MPI_Init each host speaks for itself: the one that names somebody knows.
+        document = next((one for one in documents if one["ranks"] or one["hosts"]), documents[0])
         result.update({key: document[key] for key in FINDING}, by="report")
     elif said:
         result.update({key: said[key] for key in ("verdict", "ranks", "hosts")}, by="report")
@@ -186,7 +192,8 @@ def run(fault, launcher, build):
     if result["records"]:
         flight = records_tell(cluster, busbar)
         result["flight"] = flight
-        if result["verdict"] in (None, "UNKNOWN") and not fault.quiet() and not fault.nobody and flight:
+        unsaid = result["verdict"] is None or (result["verdict"] == "UNKNOWN" and not fault.nobody)
+        if unsaid and not fault.quiet() and flight:
             result.update({key: flight.get(key, []) for key in FINDING}, by="--flight")
     # Records stay where somebody else ended the job, for `busbar diagnose --flight`; all else goes.
     by_others = result["code"] not in (0, 4)
@@ -196,6 +203,7 @@ def run(fault, launcher, build):
     if fault.message and result["errors"]:
         result["by"] = "error"
     result["header"] = [line for _, line in job.out if line.startswith("# ")]
+    result["launcher_says"] = [line for _, line in job.out if line.startswith("=  ")]
     result["parts"] = [line for _, line in job.lines if re.match(r"busbar: \w+, as \d+ of", line)]
     result["wrong"] = judge(fault, result)
     result["said"] = said["lines"] if said else []
@@ -212,7 +220,7 @@ def main():
     arguments = parser.parse_args()
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(arguments.busy)]
     try:
-        result = run(BY_NAME[arguments.fault], arguments.launcher, arguments.build)
+        result = run(fault_of(arguments.fault, arguments.launcher), arguments.launcher, arguments.build)
     finally:
         for loop in loops:
             loop.kill()
