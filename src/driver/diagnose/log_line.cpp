@@ -449,8 +449,8 @@ LogLine parse_log_line(std::string_view line, KnownPrefixes* known) {
     result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
   } else if (!parse_message(prefix.text, result.fact)) {
     if (prefix.level == LogLevel::version) return {.origin = {}, .fact = OtherLine{.nccl = false, .text = line}};
-    const bool known = prefix.level != LogLevel::info || is_chatter(prefix.text);
-    result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = known};
+    const bool chatter = prefix.level != LogLevel::info || is_chatter(prefix.text);
+    result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = chatter};
   }
   return result;
 }
