@@ -121,6 +121,25 @@ void stopped_coverage() {
   }
 }
 
+void histories() {
+  fmt::print("\nhints at 1 %: share of {} series, latest run / trend / level\n", kTrials);
+  const auto print = [](double phi, double sd, double change) {
+    fmt::print("phi {:.1f}, sd {:2.0f} %, change {:2.0f} %:", phi, 100 * sd, 100 * change);
+    for (const int runs : {6, 8, 12, 20, 40}) {
+      const rates::Hints found = rates::hints(runs, phi, sd, change, kTrials);
+      const auto share = [](int count) { return 100.0 * count / kTrials; };
+      fmt::print("  {:2} runs {:5.1f} {:5.1f} {:5.1f}", runs, share(found.last), share(found.trend),
+                 share(found.level));
+    }
+    fmt::print("\n");
+    std::fflush(stdout);
+  };
+  for (const double phi : {0.0, 0.5, 0.9}) print(phi, 0.01, 0);
+  for (const double sd : {0.01, 0.02}) {
+    for (const double change : {0.04, 0.08, 0.1}) print(0, sd, change);
+  }
+}
+
 }  // namespace
 
 /// "field": only what drifts in wall time.
@@ -131,5 +150,6 @@ int main(int argc, char** argv) {
   coverage();
   comparisons();
   launches();
+  histories();
   return 0;
 }

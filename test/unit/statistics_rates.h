@@ -8,6 +8,7 @@
 #include "common/statistics/paired.h"
 #include "common/statistics/prediction.h"
 #include "common/statistics/stop_rule.h"
+#include "common/statistics/trend.h"
 #include "synthetic_times.h"
 
 #include <algorithm>
@@ -207,6 +208,46 @@ inline int launches_covered(int count, int trials) {
     covered += merged.interval->low <= 1 && 1 <= merged.interval->high ? 1 : 0;
   }
   return covered;
+}
+
+/// Standard normal values of which neighbours have the correlation `phi`.
+inline std::vector<double> correlated(int count, double phi, std::uint64_t seed) {
+  SyntheticTimes noise(Law::independent, seed);  // sd 0.1
+  const auto normal = [&] { return std::log(noise.next()) / 0.1; };
+  std::vector<double> values(static_cast<std::size_t>(count));
+  double state = normal();
+  for (double& value : values) {
+    value = state;
+    state = phi * state + std::sqrt(1 - phi * phi) * normal();
+  }
+  return values;
+}
+
+/// How often each of history's hints is given at 1 %.
+struct Hints {
+  int last = 0;
+  int trend = 0;
+  int level = 0;
+};
+
+/// Of `trials` series of `count` runs: `drift` in all, or a jump of as much in the middle for the hint of a level and
+/// with the last run for the hint of that, over noise of standard deviation `sd`.
+inline Hints hints(int count, double phi, double sd, double change, int trials) {
+  Hints found;
+  for (int trial = 0; trial < trials; ++trial) {
+    const std::vector<double> noise = correlated(count, phi, 31000 + static_cast<std::uint64_t>(trial));
+    std::vector<double> drifting, jumping, last;
+    for (int i = 0; i < count; ++i) {
+      const double value = sd * noise[static_cast<std::size_t>(i)];
+      drifting.push_back(value + change * i / (count - 1));
+      jumping.push_back(value + (2 * i >= count ? change : 0));
+      last.push_back(value + (i == count - 1 ? change : 0));
+    }
+    found.last += last_value_p(last) <= 0.01 ? 1 : 0;
+    found.trend += trend_p(drifting) <= 0.01 ? 1 : 0;
+    found.level += level_change(jumping, 0.01) ? 1 : 0;
+  }
+  return found;
 }
 
 }  // namespace busbar::rates

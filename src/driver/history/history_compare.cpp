@@ -18,16 +18,17 @@ using Verdict = CellAgainstHistory::Verdict;
 
 constexpr double kAssumedDeviation = 0.10;
 constexpr double kLeastDegrees = 2;     // four runs of one setup
-constexpr std::size_t kEnoughRuns = 4;  // of those before, to tell how launches differ
+constexpr std::size_t kEnoughRuns = 4;  // bursts of those before, to tell how launches differ
 constexpr double kOneSided = 0.025;
 constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of themselves
 
 /// A run's cells by what they are: a run of accept on hundreds of hosts has ten thousand.
 struct IndexedRun {
+  std::string time;
   std::string alike;  // equal for runs that nothing known of tells apart
   std::map<CellIdentity, const Cell*> cells;
 
-  explicit IndexedRun(const HistoryRun& of) : alike(setup(of)) {
+  explicit IndexedRun(const HistoryRun& of) : time(of.time), alike(setup(of)) {
     for (const std::string& host : of.hosts) alike += '\n' + host;
     for (const std::string& variable : of.environment) alike += '\n' + variable;
     for (const Cell& cell : of.cells) cells.emplace(identity(cell), &cell);
@@ -45,18 +46,42 @@ struct Variation {
   int degrees = 0;  // 0: assumed
 };
 
+/// ln(time) of one cell in runs that are alike, oldest first.
+struct Series {
+  std::vector<std::string> times;
+  std::vector<double> logs;
+
+  void add(const IndexedRun& run, const Cell& cell) {
+    times.push_back(run.time);
+    logs.push_back(std::log(cell.median_s));
+  }
+
+  /// Runs near in time saw one state of the machine: taken for several, they would say that launches hardly differ.
+  std::vector<std::vector<double>> bursts() const {
+    std::vector<std::vector<double>> found;
+    const std::vector<std::size_t> numbers = burst_numbers(times);
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+      if (numbers[i] == found.size()) found.emplace_back();
+      found.back().push_back(logs[i]);
+    }
+    return found;
+  }
+};
+
 /// From the differences of neighbours in time (von Neumann 1941): a level that changed once for good, which is what
 /// people compare two runs for, counts as one difference and not as noise in all of them. It has as many degrees of
 /// freedom as its variance for normal values tells.
 Variation variation(const std::vector<IndexedRun>& pool, const CellIdentity& key) {
-  std::map<std::string, std::vector<double>> groups;
+  std::map<std::string, Series> groups;
   for (const IndexedRun& run : pool) {
-    if (const Cell* cell = run.find(key)) groups[run.alike].push_back(std::log(cell->median_s));
+    if (const Cell* cell = run.find(key)) groups[run.alike].add(run, *cell);
   }
   double squares = 0;
   double pairs = 0;
   double degrees = 0;
-  for (const auto& [alike, values] : groups) {
+  for (const auto& [alike, series] : groups) {
+    std::vector<double> values;  // the last of each: a median of several would scatter less than the run to be judged
+    for (const std::vector<double>& burst : series.bursts()) values.push_back(burst.back());
     const auto n = static_cast<double>(values.size());
     if (values.size() < 2) continue;
     for (std::size_t i = 1; i < values.size(); ++i)
@@ -75,23 +100,30 @@ double own_variance(const Cell& cell) {
   return deviation * deviation;
 }
 
-/// Of ln of the median over runs: 1 or 2 are a mean, more a median, which is less sure by pi / 2.
-double variance_of_middle(const std::vector<const Cell*>& cells, double variance) {
-  if (cells.size() == 1) return std::max(variance, own_variance(*cells.front()));
-  return (cells.size() > 2 ? std::numbers::pi / 2 : 1) * variance / static_cast<double>(cells.size());
-}
+/// The runs that a cell is held against.
+struct Before {
+  Series series;
+  double own_variance = 0;  // of the last
+
+  /// Of ln of the median over bursts: 1 or 2 are a mean, more a median, which is less sure by pi / 2.
+  double variance_of_middle(double variance, std::size_t bursts) const {
+    if (bursts == 1) return std::max(variance, series.logs.size() == 1 ? own_variance : 0);
+    return (bursts > 2 ? std::numbers::pi / 2 : 1) * variance / static_cast<double>(bursts);
+  }
+};
 
 struct Judged {
   CellAgainstHistory cell;
   double p = 1;
 };
 
-Judged judge_cell(const Cell& after, const std::vector<const Cell*>& before, const Variation& v, double delta) {
+Judged judge_cell(const Cell& after, const Before& before, const Variation& v, double delta) {
   std::vector<double> logs;
-  for (const Cell* b : before) logs.push_back(std::log(b->median_s));
+  for (const std::vector<double>& burst : before.series.bursts()) logs.push_back(median(burst));
   const double middle = median(logs);
   const double difference = std::log(after.median_s) - middle;
-  const double error = std::sqrt(std::max(v.variance, own_variance(after)) + variance_of_middle(before, v.variance));
+  const double error =
+      std::sqrt(std::max(v.variance, own_variance(after)) + before.variance_of_middle(v.variance, logs.size()));
   const double q = v.degrees > 0 ? student_t_quantile(1 - kOneSided, v.degrees) : normal_quantile(1 - kOneSided);
   Judged judged;
   judged.cell.cell = after;
@@ -140,8 +172,10 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (before.size() > 1) {
     for (const HistoryRun& run : before) telling.push_back(&run);
   }
+  std::vector<std::string> times;
+  for (const HistoryRun& run : before) times.push_back(run.time);
   // Runs of other times say less of how launches differ now.
-  if (before.size() < kEnoughRuns) {
+  if (times.empty() || burst_numbers(times).back() + 1 < kEnoughRuns) {
     for (const HistoryRun& run : others) telling.push_back(&run);
   }
   std::sort(telling.begin(), telling.end(), [](const HistoryRun* a, const HistoryRun* b) {
@@ -155,11 +189,14 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   for (const Cell& cell : after.cells) {
     const CellIdentity key = identity(cell);
     if (!compared.insert(key).second) continue;
-    std::vector<const Cell*> cells;
+    Before cells;
     for (const IndexedRun& run : earlier) {
-      if (const Cell* found = run.find(key)) cells.push_back(found);
+      const Cell* found = run.find(key);
+      if (found == nullptr) continue;
+      cells.series.add(run, *found);
+      cells.own_variance = own_variance(*found);
     }
-    if (cells.empty()) {
+    if (cells.series.logs.empty()) {
       ++result.only_after;
       continue;
     }

@@ -56,9 +56,8 @@ std::string trend_line(const CellTrend& t, bool ascii) {
   return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}{}\n", cell_columns(t.cell), t.points.size(),
                      microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
                      earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_number(latest.busbw, 9),
-                     t.month_slope ? percent(*t.month_slope) : "-",
-                     t.points.size() >= 8 ? fmt::format("{:.3f}", t.p) : "-", sparkline(busbw, kSparkWidth, ascii),
-                     whose(t.cell).empty() ? "" : "  ", whose(t.cell));
+                     t.month_slope ? percent(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
+                     sparkline(busbw, kSparkWidth, ascii), whose(t.cell).empty() ? "" : "  ", whose(t.cell));
 }
 
 /// What stands out of one cell; empty for nothing.
@@ -67,9 +66,11 @@ std::string trend_remarks(const CellTrend& t) {
   std::string text;
   const CellTrend::Point& latest = t.points.back();
   if (t.latest_is_slow() || t.latest_is_fast()) {
-    text += fmt::format("# {}: run {} is {}: {} us, {:.1f} robust deviations from the {} before it\n", what, latest.run,
+    const std::size_t others = t.points.size() - 1 - t.latest_burst;
+    text += fmt::format("# {}: run {}{} is {}: {} us, {:.1f} robust deviations from the {} before it\n", what,
+                        latest.run, others > 0 ? fmt::format(" (with the {} before it within the hour)", others) : "",
                         t.latest_is_slow() ? "slow" : "fast", microseconds(latest.median_s), std::fabs(*t.distance),
-                        t.points.size() - 1);
+                        t.latest_burst);
   }
   if (t.change) {
     const CellTrend::Point& first = t.points[t.change->first_after];
@@ -239,6 +240,9 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
     }
     text += "#\n";
   }
+  if (std::any_of(trends.begin(), trends.end(), [](const CellTrend& t) { return t.bursts < t.points.size(); })) {
+    text += "# runs that began within an hour count as one: they saw one state of the machine\n";
+  }
   return text + (remarks.empty() ? "# nothing stands out\n" : remarks);
 }
 
@@ -286,6 +290,8 @@ std::string trends_json(std::span<const CellTrend> trends) {
     json["robust_distance"] = t.distance ? json_number(*t.distance) : Json(nullptr);
     json["month_slope"] = t.month_slope ? json_number(*t.month_slope) : Json(nullptr);
     json["trend_p"] = t.p;
+    json["bursts"] = t.bursts;
+    json["latest_p"] = t.latest_p;
     json["level_change"] = nullptr;
     if (t.change) {
       json["level_change"] = {{"run", t.points[t.change->first_after].run},

@@ -2,11 +2,14 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/base/timestamp.h"
+#include "common/statistics/trend.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace busbar {
 namespace {
@@ -46,6 +49,19 @@ std::string measured_alike(const HistoryRun& run) {
   return run.kind == "perf" || run.kind == "compare"
              ? fmt::format("{}, {}", text, run.estimand.empty() ? "loop without --stat" : printable(run.estimand))
              : text;
+}
+
+std::vector<std::size_t> burst_numbers(std::span<const std::string> times) {
+  constexpr double kHour = 3600;  // a machine's state with a memory of ten minutes is forgotten
+  std::vector<double> times_s;
+  for (const std::string& text : times) {
+    const auto time = parse_local_timestamp(text);
+    if (time) times_s.push_back(static_cast<double>(*time));
+  }
+  if (times_s.size() == times.size()) return bursts(times_s, kHour);
+  std::vector<std::size_t> each(times.size());
+  std::iota(each.begin(), each.end(), std::size_t{0});
+  return each;
 }
 
 std::string setup(const HistoryRun& run) { return fmt::format("{}, {}", measured_alike(run), printable(run.library)); }

@@ -19,6 +19,10 @@ std::string setup(const HistoryRun& run);
 /// What else differs from run `a` to run `b`, a sentence each: library, hosts, version, variables.
 std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b);
 
+/// Per run, oldest first, the number of its burst, 0, 1, ...: runs that began within an hour of a burst's first saw one
+/// state of the machine, and are one observation. Where a time cannot be read each run is a burst.
+std::vector<std::size_t> burst_numbers(std::span<const std::string> times);
+
 /// The run that a user names, in `runs` (oldest first): its number, "last", "last-1" for the one before, or the start
 /// of its date ("2026-07-04", then the latest of those). Throws Error(bad_config) saying what there is.
 const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view word);

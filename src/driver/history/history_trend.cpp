@@ -1,7 +1,7 @@
 #include "driver/history/history_trend.h"
 
 #include "common/base/timestamp.h"
-#include "common/statistics/series.h"
+#include "common/statistics/interval.h"
 #include "driver/history/history_setup.h"
 
 #include <algorithm>
@@ -18,10 +18,37 @@ constexpr std::size_t kLeastRuns = 8;
 constexpr std::size_t kMostRuns = 1000;  // slopes take the square
 constexpr double kChangeAlpha = 0.01;
 
-void judge_slope(CellTrend& trend, const std::vector<double>& logs) {
+/// Runs of one burst, which are one observation.
+struct Burst {
+  std::size_t first = 0;  ///< index of its first point
+  std::vector<double> logs;
+
+  /// Of the last `most` runs.
+  double middle(std::size_t most) const { return median(std::span(logs).last(std::min(most, logs.size()))); }
+};
+
+std::vector<Burst> bursts_of(const std::vector<CellTrend::Point>& points) {
+  std::vector<std::string> times;
+  for (const CellTrend::Point& point : points) times.push_back(point.time);
+  std::vector<Burst> found;
+  const std::vector<std::size_t> numbers = burst_numbers(times);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (numbers[i] == found.size()) found.push_back({i, {}});
+    found.back().logs.push_back(std::log(points[i].median_s));
+  }
+  return found;
+}
+
+std::vector<double> middles(const std::vector<Burst>& bursts, std::size_t most) {
+  std::vector<double> logs;
+  for (const Burst& burst : bursts) logs.push_back(burst.middle(most));
+  return logs;
+}
+
+void judge_slope(CellTrend& trend, const std::vector<Burst>& bursts, const std::vector<double>& logs) {
   std::vector<double> days;
-  for (const CellTrend::Point& point : trend.points) {
-    const auto time = parse_local_timestamp(point.time);
+  for (const Burst& burst : bursts) {
+    const auto time = parse_local_timestamp(trend.points[burst.first].time);
     if (!time) return;
     days.push_back(static_cast<double>(*time) / 86400);
   }
@@ -33,18 +60,24 @@ void judge_trend(CellTrend& trend) {
   if (trend.points.size() > kMostRuns) {
     trend.points.erase(trend.points.begin(), trend.points.end() - static_cast<std::ptrdiff_t>(kMostRuns));
   }
-  std::vector<double> times;
-  std::vector<double> logs;
-  for (const CellTrend::Point& point : trend.points) {
-    times.push_back(point.median_s);
-    logs.push_back(std::log(point.median_s));
-  }
-  const std::span<const double> earlier(logs.data(), logs.size() - 1);
+  const std::vector<Burst> bursts = bursts_of(trend.points);
+  trend.bursts = bursts.size();
+  trend.latest_burst = bursts.back().first;
+  // A lone run scatters more than the median of several does: of each burst as many are taken as the latest has.
+  const std::vector<double> alike = middles(bursts, bursts.back().logs.size());
+  const std::span<const double> earlier(alike.data(), alike.size() - 1);
   if (!earlier.empty()) trend.earlier_median_s = std::exp(median(earlier));
-  trend.distance = robust_distance(earlier, logs.back(), kLeastDeviation);
-  trend.p = mann_kendall_p(logs);
-  trend.change = level_change(times, kChangeAlpha);
-  judge_slope(trend, logs);
+  trend.distance = robust_distance(earlier, alike.back(), kLeastDeviation);
+  trend.latest_p = last_value_p(alike);
+  const std::vector<double> logs = middles(bursts, kMostRuns);
+  trend.p = trend_p(logs);
+  trend.change = level_change(logs, kChangeAlpha);
+  if (trend.change) {
+    trend.change->first_after = bursts[trend.change->first_after].first;
+    trend.change->before = std::exp(trend.change->before);
+    trend.change->after = std::exp(trend.change->after);
+  }
+  judge_slope(trend, bursts, logs);
 }
 
 }  // namespace

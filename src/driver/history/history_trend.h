@@ -21,16 +21,19 @@ struct CellTrend {
     double busbw = 0;
   };
   std::vector<Point> points;
-  double earlier_median_s = 0;     ///< of all but the latest; 0 where there is one run only
+  std::size_t bursts = 0;          ///< runs that began within an hour count as one observation
+  std::size_t latest_burst = 0;    ///< index of the first point of the latest
+  double earlier_median_s = 0;     ///< of all but the latest burst; 0 where there is no other
   std::optional<double> distance;  ///< of the latest's ln(time) from the earlier, in robust deviations (5 of them)
+  double latest_p = 1;             ///< of "the latest is like the earlier", whatever memory the runs have
   std::optional<double>
-      month_slope;  ///< growth of the time in 30 days as a share, Theil and Sen; from 3 days and 8 runs
-  double p = 1;     ///< Mann-Kendall, of "no trend"
-  std::optional<LevelChange> change;  ///< of the time [s], at p <= 0.01
+      month_slope;  ///< growth of the time in 30 days as a share, Theil and Sen; from 3 days and 8 bursts
+  double p = 1;     ///< of "no trend", whatever memory the runs have
+  std::optional<LevelChange> change;  ///< of the time [s], at p <= 0.01; `first_after` is an index of `points`
 
-  /// Beyond 3.5 robust deviations of the earlier runs, slower.
-  bool latest_is_slow() const { return distance && *distance > 3.5; }
-  bool latest_is_fast() const { return distance && *distance < -3.5; }
+  /// Beyond 3.5 robust deviations of the earlier runs, which happens by chance in 1 of 100 at most.
+  bool latest_is_slow() const { return latest_p <= 0.01 && distance && *distance > 3.5; }
+  bool latest_is_fast() const { return latest_p <= 0.01 && distance && *distance < -3.5; }
 };
 
 /// Every cell of these runs (oldest first, with their cells) over time, each setup by itself: times of different setups
