@@ -148,30 +148,44 @@ TEST_CASE("A win that a tuner cannot repeat is left out, and said", "[emit][unit
   CHECK(table.left_out[1] == "all_reduce at 2 KiB, Ring/LL: what ran is not known well enough: unknown/-");
 }
 
-TEST_CASE("The best single setting is the one of least regret", "[emit][unit]") {
-  // Regrets at 8 B and 64 KiB: default 1/0.8 - 1 = 25 % and 1/0.5 - 1 = 100 %; recursive doubling 0 and 2/0.5 - 1 =
-  // 300 %; ring 1.2/0.8 - 1 = 50 % and 0. Sums 1.25, 3, 0.5: ring.
+TEST_CASE("The best single setting is the one of least regret at its worst size", "[emit][unit]") {
+  // Intervals are +-0.01. At most, at 8 B and 64 KiB: default 1/0.79 - 1 = 26.6 % and 1/0.39 - 1 = 156.4 %; recursive
+  // doubling 2.01/0.39 - 1; ring 1.21/0.79 - 1 = 53.2 % and 0.51/0.39 - 1 = 30.8 %. Segmented ring cannot run at 8 B.
   const Comparison c = fake_comparison(ompi_variants(), {{8, {0.8, 1.2, 0}}, {65536, {2, 0.5, 0.4}}});
-  // Segmented ring cannot run at 8 B, but it is the fastest at 64 KiB: ring then loses 0.5/0.4 - 1 = 25 % there, in
-  // all 75 %, the default 25 % + 150 %.
   const BestSetting best = best_setting({&c, 1});
   CHECK(best.changes_anything);
-  CHECK(
-      best.text ==
-      "# The single best setting that `busbar compare` found.\n"
-      "# all_reduce on 4 ranks, 8 B to 64 KiB:\n"
-      "#   ring: 37.5 % slower than the best at each size on average, 50.0 % at worst, at 8 B\n"
-      "#   the library's own choice: 87.5 % slower than the best at each size on average, 150.0 % at worst, at 64 KiB\n"
-      "#   not usable at every size: segmented_ring/64K\n"
-      "export OMPI_MCA_coll_tuned_use_dynamic_rules=1\n"
-      "export OMPI_MCA_coll_tuned_allreduce_algorithm=4\n");
+  CHECK(best.text ==
+        "# The single best setting that `busbar compare` found.\n"
+        "# all_reduce on 4 ranks, 8 B to 64 KiB:\n"
+        "#   ring: at most 53.2 % slower than the best, at 8 B\n"
+        "#   the library's own choice: at most 156.4 % slower than the best, at 64 KiB\n"
+        "#   left out, not usable or without a ratio at some size: segmented_ring/64K\n"
+        "export OMPI_MCA_coll_tuned_use_dynamic_rules=1\n"
+        "export OMPI_MCA_coll_tuned_allreduce_algorithm=4\n");
+}
+
+TEST_CASE("What is undecided may cost what its interval says", "[emit][unit]") {
+  // 6 % faster at 1 KiB, and at 1 MiB anything from 3 % faster to 140 % slower: that was emitted as equal.
+  const std::vector<Variant> variants{{"default", {}}, {"ring", {{"ompi.algorithm", "ring"}}}};
+  Comparison c = fake_comparison(variants, {{1024, {0.94}}, {1 << 20, {1.0}}});
+  VariantCell& open = c.cases[1].variants[1];
+  open.ratio = Ratio{1.6, {0.97, 2.4}};
+  open.difference = Difference::undecided;
+  CHECK_FALSE(best_setting({&c, 1}).changes_anything);
+  CHECK_THAT(best_setting({&c, 1}).text, Catch::Contains("at most 7.5 % slower than the best, at 1 KiB"));  // 1/0.93
+  open.ratio = Ratio{1, {0.97, 1.03}};
+  CHECK(best_setting({&c, 1}).changes_anything);
+  open.ratio.reset();
+  CHECK_FALSE(best_setting({&c, 1}).changes_anything);
+  CHECK_THAT(best_setting({&c, 1}).text, Catch::Contains("without a ratio at some size: ring\n"));
 }
 
 TEST_CASE("Noise chooses no setting", "[emit][unit]") {
   const Comparison c = fake_comparison(ompi_variants(), {{8, {0.96, 0.97, 1.2}}, {16, {0.96, 1.01, 1.3}}});
   const BestSetting best = best_setting({&c, 1});
   CHECK_FALSE(best.changes_anything);
-  CHECK_THAT(best.text, Catch::Contains("#   the library's own choice is best: nowhere slower than the best; nothing"));
+  CHECK_THAT(best.text, Catch::Contains("#   no setting is surely better than the library's own choice: at most 5.3 % "
+                                        "slower than the best, at 8 B; nothing"));
   CHECK_THAT(best.text, !Catch::Contains("export"));
 }
 

@@ -247,47 +247,56 @@ std::vector<Group> group(std::span<const Comparison> comparisons) {
   return groups;
 }
 
-/// The time over that of the library's own choice, as far as it is certain; nothing where the variant cannot be used.
-std::optional<double> certain_ratio(const VariantCell& cell) {
-  if (!cell.usable()) return std::nullopt;
-  const bool differs = cell.difference == Difference::faster || cell.difference == Difference::slower;
-  return differs && cell.ratio ? cell.ratio->value : 1.0;
+/// The most that a's time may be over b's, less 1; nothing where no ratio tells.
+std::optional<double> excess_bound(const Comparison& comparison, const VariantCell& a, const VariantCell& b) {
+  if (!a.ratio || !b.ratio) return std::nullopt;
+  if (const auto direct = ratio_between(b, a, comparison.between_launches)) return direct->interval.high - 1;
+  if (b.ratio->interval.low <= 0) return std::nullopt;
+  return a.ratio->interval.high / b.ratio->interval.low - 1;
+}
+
+/// What a variant's regret at one size may be, the time over that of the fastest, less 1. Nothing where a ratio of its
+/// own is missing: what is not known is no gain. Rivals without one count for nothing.
+std::optional<double> regret_bound(const Comparison& comparison, const ComparedCase& at, std::size_t variant) {
+  const VariantCell& own = at.variants[variant];
+  if (!own.usable() || !own.ratio) return std::nullopt;
+  double bound = 0;
+  for (std::size_t v = 0; v < at.variants.size(); ++v) {
+    if (v == variant || !at.variants[v].usable()) continue;
+    bound = std::max(bound, excess_bound(comparison, own, at.variants[v]).value_or(0));
+  }
+  return bound;
 }
 
 struct Regret {
-  double sum = 0;
   double worst = 0;
   std::uint64_t worst_bytes = 0;
-  std::size_t cases = 0;
 
-  void add(double regret, std::uint64_t nbytes) {
-    sum += regret;
-    ++cases;
-    if (regret <= worst) return;
-    worst = regret;
-    worst_bytes = nbytes;
-  }
-
-  std::string text() const {
-    if (sum <= 0) return "nowhere slower than the best";
-    return fmt::format("{:.1f} % slower than the best at each size on average, {:.1f} % at worst, at {}",
-                       100 * sum / static_cast<double>(cases), 100 * worst, format_bytes(worst_bytes));
+  std::string text(double delta) const {
+    if (worst <= delta) return fmt::format("at no size measured more than {:.3g} % slower than the best", 100 * delta);
+    return fmt::format("at most {:.1f} % slower than the best, at {}", 100 * worst, format_bytes(worst_bytes));
   }
 };
 
-/// Nothing for a variant that cannot be used in every case.
-std::optional<Regret> total_regret(const Group& group, std::size_t variant) {
-  Regret regret;
+/// Nothing for a variant whose ratio is not known at every size.
+std::optional<Regret> most_regret(const Group& group, std::size_t variant) {
+  Regret most;
   for (const Comparison* comparison : group) {
     for (const ComparedCase& at : comparison->cases) {
-      double best = 1;
-      for (const VariantCell& cell : at.variants) best = std::min(best, certain_ratio(cell).value_or(1));
-      const std::optional<double> own = certain_ratio(at.variants[variant]);
-      if (!own) return std::nullopt;
-      regret.add(*own / best - 1, at.row_case.nbytes);
+      const std::optional<double> bound = regret_bound(*comparison, at, variant);
+      if (!bound) return std::nullopt;
+      if (*bound > most.worst) most = {*bound, at.row_case.nbytes};
     }
   }
-  return regret;
+  return most;
+}
+
+bool faster_somewhere(const Group& group, std::size_t variant) {
+  return std::ranges::any_of(group, [&](const Comparison* comparison) {
+    return std::ranges::any_of(comparison->cases, [&](const ComparedCase& at) {
+      return at.variants[variant].difference == Difference::faster;
+    });
+  });
 }
 
 /// NCCL's lists of two collectives are one list.
@@ -324,27 +333,33 @@ BestSetting best_setting(std::span<const Comparison> comparisons) {
   Environment environment;
   result.text = "# The single best setting that `busbar compare` found.\n";
   for (const Group& group : group(comparisons)) {
-    const std::optional<Regret> own = total_regret(group, 0);
+    const double delta = group.front()->delta;
+    const std::optional<Regret> own = most_regret(group, 0);
     if (!own) continue;
     std::size_t best = 0;
     Regret least = *own;
-    std::vector<std::string> unusable;
+    std::vector<std::string> unknown;
     for (std::size_t v = 1; v < group.front()->variants.size(); ++v) {
-      const std::optional<Regret> regret = total_regret(group, v);
-      if (!regret) unusable.push_back(group.front()->variants[v].label);
-      if (!regret || regret->sum >= least.sum) continue;
+      const std::optional<Regret> regret = most_regret(group, v);
+      if (!regret) unknown.push_back(group.front()->variants[v].label);
+      if (!regret || regret->worst >= least.worst || !faster_somewhere(group, v)) continue;
       best = v;
       least = *regret;
     }
     const std::string& label = group.front()->variants[best].label;
     result.text += fmt::format("# {}:\n", describe(group));
     if (best == 0) {
-      result.text += fmt::format("#   the library's own choice is best: {}; nothing to set\n", own->text());
+      result.text += fmt::format("#   no setting is surely better than the library's own choice: {}; nothing to set\n",
+                                 own->text(delta));
     } else {
-      result.text += fmt::format("#   {}: {}\n#   the library's own choice: {}\n", label, least.text(), own->text());
+      result.text +=
+          fmt::format("#   {}: {}\n#   the library's own choice: {}\n", label, least.text(delta), own->text(delta));
       for (const Comparison* c : group) merge(environment, variant_environment(c->variants[best], *c->collective));
     }
-    if (!unusable.empty()) result.text += fmt::format("#   not usable at every size: {}\n", fmt::join(unusable, ", "));
+    if (!unknown.empty()) {
+      result.text +=
+          fmt::format("#   left out, not usable or without a ratio at some size: {}\n", fmt::join(unknown, ", "));
+    }
   }
   for (const auto& [name, value] : environment)
     result.text += fmt::format("export {}={}\n", name, quote_for_shell(value));

@@ -49,14 +49,14 @@ struct TunerTable {
 };
 TunerTable tuner_rules(std::span<const Comparison> comparisons);
 
-/// The single best setting over all sizes, as lines for a shell. Best: least regret in all, where the regret at a size
-/// is the time over that of the fastest, less 1, and a difference from the library's own choice counts only where it is
-/// confident. What belongs to one collective (ompi.algorithm, NCCL_ALGO, ...) is chosen for each, what does not for all
-/// together.
+/// The single best setting over all sizes, as lines for a shell. Best: least regret at the worst size, where the regret
+/// at a size is what the time may be over any rival's, by the upper ends of the intervals: undecided is not equal. A
+/// setting is chosen only where it is confidently faster at some size, and never without a ratio at each. What belongs
+/// to one collective (ompi.algorithm, NCCL_ALGO, ...) is chosen for each, what does not for all together.
 struct BestSetting {
   std::string text;  ///< comments, and `export NAME=VALUE` lines
   std::vector<std::pair<std::string, std::string>> environment;
-  bool changes_anything = false;  ///< false: the library's own choice is best
+  bool changes_anything = false;  ///< false: nothing is surely better than the library's own choice
 };
 BestSetting best_setting(std::span<const Comparison> comparisons);
 
