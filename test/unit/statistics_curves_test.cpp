@@ -34,7 +34,15 @@ TEST_CASE("A crossover lies between the nearest decided sizes of opposite winner
   CHECK(found[0].low == 16);
   CHECK(found[0].high == 128);
   CHECK(found[0].b_wins_above);
-  CHECK(found[0].regret == Approx(1 / 0.92 - 1));  // at 64 bytes A may cost so much more than B
+  CHECK(found[0].regret == Approx(1 / 0.7 - 1));  // at 128 bytes A may cost so much more than B
+}
+
+TEST_CASE("A wrong choice next to an end costs what it costs at the end", "[statistics][curves]") {
+  // 1.59 at the lower end and 0.92 at the upper: the undecided size between them said 3.1 %.
+  const auto found = crossovers(
+      std::vector<SizedVerdict>{at(8, kSlower, 1.55, 1.59), at(16, kOpen, 0.97, 1.03), at(32, kFaster, 0.92, 0.95)});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].regret == Approx(0.59));
 }
 
 TEST_CASE("Between neighbours the regret is the ends' own", "[statistics][curves]") {

@@ -19,12 +19,10 @@ double worst_choice(const Interval& ratio) {
   return std::max(ratio.high - 1, ratio.low > 0 ? 1 / ratio.low - 1 : std::numeric_limits<double>::infinity());
 }
 
-/// `ends` are two decided sizes with no decided one between.
+/// From one decided size to the next. Both ends count: just above the lower one a choice costs what it costs there.
 double regret_between(std::span<const SizedVerdict> ends) {
-  const bool neighbours = ends.size() == 2;
-  const auto inside = neighbours ? ends : ends.subspan(1, ends.size() - 2);
   double regret = 0;
-  for (const SizedVerdict& size : inside) regret = std::max(regret, worst_choice(size.ratio.interval));
+  for (const SizedVerdict& size : ends) regret = std::max(regret, worst_choice(size.ratio.interval));
   return regret;
 }
 

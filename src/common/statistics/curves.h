@@ -21,11 +21,11 @@ struct Crossover {
   std::uint64_t low = 0;   ///< last size at which the former winner is confident
   std::uint64_t high = 0;  ///< first size at which the other is
   bool b_wins_above = false;
-  double regret = 0;  ///< most that a wrong choice between them can cost, as a share of the faster one's time
+  double regret = 0;  ///< most that a wrong choice at a size measured there may cost, as a share of the faster's time
 };
 
-/// All of them, sizes rising; no monotone order is assumed. The regret is the largest bound at the sizes measured
-/// between; where there are none, that of the two ends, beyond which a monotone ratio does not go.
+/// All of them, sizes rising; no monotone order is assumed. The regret is the largest bound at the sizes measured, both
+/// ends included.
 std::vector<Crossover> crossovers(std::span<const SizedVerdict> sizes);
 
 /// time = latency + bytes / bandwidth, fitted to relative errors (each size counts alike, whatever its time).

@@ -282,7 +282,7 @@ std::vector<std::string> crossover_lines(const Comparison& comparison) {
       passed.push_back(comparison.variants[all[end].below].label);
       regret = std::max(regret, all[end].crossover.regret);
     }
-    lines.push_back(fmt::format("{} passes {} between {} and {} (a wrong choice between them costs at most {} %)",
+    lines.push_back(fmt::format("{} passes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
                                 comparison.variants[all[i].above].label, fmt::join(passed, " and "),
                                 format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high),
                                 percent(regret)));
