@@ -57,6 +57,12 @@ void launches() {
   for (int count = 2; count <= 7; ++count) {
     fmt::print("{} launches: {} of {} covered\n", count, rates::launches_covered(count, kFewer), kFewer);
   }
+  for (const double apart : {0.05, 0.5, 1.0, 2.0, 3.0}) {
+    fmt::print("6 launches, {:.2f} memories apart: {} of {} covered\n", apart, rates::spaced_covered(apart, kTrials),
+               kTrials);
+  }
+  const rates::Between said = rates::between_with_spikes(kFewer);
+  fmt::print("launches that differ by 5 %, spikes: said {:.1f} %, 0 in {} of {}\n", 100 * said.mean, said.none, kFewer);
 }
 
 constexpr int kFieldTrials = 2000;

@@ -7,6 +7,7 @@
 #include "run_fixture.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -29,6 +30,7 @@ std::vector<RunFile> runs(const std::vector<double>& medians_us) {
   for (std::size_t i = 0; i < medians_us.size(); ++i) {
     const int number = static_cast<int>(i) + 1;
     result.push_back(run(fake(number, medians_us[i]), std::to_string(number) + ".json"));
+    result.back().start_time = fmt::format("2026-07-04 {:02}:00:00", number);
   }
   return result;
 }
@@ -46,11 +48,12 @@ TEST_CASE("Six launches have the interval of their medians", "[merge][unit]") {
   CHECK(c.estimate.interval->low == Approx(10e-6));
   CHECK(c.estimate.interval->high == Approx(15e-6));
   CHECK_FALSE(c.estimate.few);
-  // The medians vary by 17.5 / 5, the epochs in each launch by 2 / 2, which explains a third of it.
-  CHECK(c.estimate.variance_within == Approx(1e-12));
-  CHECK(c.estimate.variance_between == Approx((3.5 - 1.0 / 3) * 1e-12));
-  // sqrt(2 s / 12.5 us x 1 / 3.1667) = 224.8
-  CHECK(c.best_epochs == 225);
+  // Of the logarithms: the epochs vary by 0.006816 within, of which a median of three has a third; the medians vary by
+  // 0.022977 (statistics.variance of Python).
+  CHECK(c.estimate.variance_within == Approx(0.0068162).epsilon(1e-4));
+  CHECK(c.estimate.variance_between == Approx(0.0207047).epsilon(1e-4));
+  // sqrt(2 s / 12.5 us x 0.0068162 / 0.0207047) = 229.5
+  CHECK(c.best_epochs == 230);
   CHECK_THAT(merged_text(merged), Catch::Contains("6 launches of all_reduce on 2 ranks") && Catch::Contains("12.50") &&
                                       !Catch::Contains("few launches\n"));
   const auto json = nlohmann::json::parse(merged_json(merged));
@@ -58,6 +61,17 @@ TEST_CASE("Six launches have the interval of their medians", "[merge][unit]") {
   CHECK(json["cells"][0]["interval_s"] == std::vector<double>{10e-6, 15e-6});
   CHECK(json["cells"][0]["launch_medians_s"] == std::vector<double>{12e-6, 15e-6, 10e-6, 13e-6, 11e-6, 14e-6});
   CHECK(json["launches"].size() == 6);
+}
+
+TEST_CASE("Launches near in time are warned of", "[merge][unit]") {
+  std::vector<RunFile> near = runs({12, 15, 10, 13, 11, 14});
+  for (std::size_t i = 0; i < near.size(); ++i) near[i].start_time = fmt::format("2026-07-04 10:00:{:02}", 3 * i);
+  CHECK(merge_runs(near, 2).warnings ==
+        std::vector<std::string>{
+            "6 launches began within 15 s: they saw hardly more than 1 state of the machine, and the "
+            "interval is of that time; leave 180 s between launches"});
+  near[0].start_time = "";  // another program's, or an old one
+  CHECK(merge_runs(near, 2).warnings.empty());
 }
 
 TEST_CASE("Few launches say so", "[merge][unit]") {

@@ -223,6 +223,45 @@ inline std::vector<double> correlated(int count, double phi, std::uint64_t seed)
   return values;
 }
 
+/// What launches say that truly differ by 5 %, with 50 epochs of which every fiftieth takes five times as long.
+struct Between {
+  int none = 0;     ///< trials that say 0
+  double mean = 0;  ///< of the standard deviations
+};
+
+inline Between between_with_spikes(int trials) {
+  Between said;
+  for (int trial = 0; trial < trials; ++trial) {
+    SyntheticTimes noise(Law::independent, 52000 + static_cast<std::uint64_t>(trial));
+    Random chance(77 + static_cast<std::uint64_t>(trial));
+    std::vector<std::vector<double>> all(10);
+    for (std::vector<double>& launch : all) {
+      const double level = std::sqrt(noise.next());  // sd 5 %
+      for (int i = 0; i < 50; ++i) {
+        launch.push_back(level * std::pow(noise.next(), 0.2) * (chance.unit() < 0.02 ? 5 : 1));
+      }
+    }
+    const double sd = std::sqrt(merge_launches(all, 1).variance_between);
+    said.none += sd == 0 ? 1 : 0;
+    said.mean += sd / trials;
+  }
+  return said;
+}
+
+/// How many of `trials` intervals of six launches cover what the machine shows in the long run, where launches lie
+/// `apart` memories of its state apart.
+inline int spaced_covered(double apart, int trials) {
+  int covered = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> medians;
+    for (const double state : correlated(6, std::exp(-apart), 64000 + static_cast<std::uint64_t>(trial))) {
+      medians.push_back(std::exp(0.1 * state));
+    }
+    covered += covers(exact_median_interval(medians), 1) ? 1 : 0;
+  }
+  return covered;
+}
+
 /// How often each of history's hints is given at 1 %.
 struct Hints {
   int last = 0;

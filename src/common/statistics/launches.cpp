@@ -24,6 +24,25 @@ double variance(std::span<const double> values) {
   return squares / static_cast<double>(values.size() - 1);
 }
 
+std::vector<double> logs(std::span<const double> times) {
+  require_positive(times, "launch");
+  std::vector<double> result;
+  for (const double time : times) result.push_back(std::log(time));
+  return result;
+}
+
+/// Of ln of a launch's median, from the interval that order statistics give it: a few epochs many times as long hardly
+/// move a median, while their variance would explain any difference between launches. Of fewer than six epochs, which
+/// have no such interval, as for a mean.
+double variance_of_median(std::span<const double> epochs) {
+  constexpr double kHalfWidthZ = 1.96;  // of 95 %
+  const std::vector<double> values = logs(epochs);
+  const auto interval = exact_median_interval(values);
+  if (!interval) return variance(values) / static_cast<double>(values.size());
+  const double deviation = (interval->high - interval->low) / 2 / kHalfWidthZ;
+  return deviation * deviation;
+}
+
 /// Launches first, then epochs of each drawn one: epochs of one launch share what made it fast or slow.
 double drawn_median(std::span<const std::vector<double>> epochs, Random& random) {
   std::vector<double> medians(epochs.size());
@@ -54,14 +73,13 @@ LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std
   for (const std::vector<double>& launch : epochs) {
     if (launch.empty()) throw Error(ExitCode::invalid_use, "a launch without epochs cannot be merged");
     medians.push_back(median(launch));
-    const double within = variance(launch);
-    const auto launches = static_cast<double>(epochs.size());
-    estimate.variance_within += within / launches;
-    explained += within / static_cast<double>(launch.size()) / launches;
+    const double own = variance_of_median(launch) / static_cast<double>(epochs.size());
+    estimate.variance_within += own * static_cast<double>(launch.size());
+    explained += own;
   }
   estimate.median = median(medians);
   estimate.few = epochs.size() < kEnoughLaunches;
-  estimate.variance_between = std::max(0.0, variance(medians) - explained);
+  estimate.variance_between = std::max(0.0, variance(logs(medians)) - explained);
   if (!estimate.few) {
     estimate.interval = exact_median_interval(medians);
   } else if (epochs.size() > 1) {

@@ -16,11 +16,11 @@ struct LaunchesEstimate {
   double median = 0;                 ///< of the launches' medians
   std::optional<Interval> interval;  ///< nothing for one launch
   bool few = false;                  ///< fewer than 6 launches
-  double variance_between = 0;       ///< of launch medians, less what the epochs explain; at least 0
-  double variance_within = 0;        ///< of epochs within a launch, mean over launches
+  double variance_between = 0;       ///< of ln of the launches' medians, less what the epochs explain; at least 0
+  double variance_within = 0;        ///< of ln of a median of one epoch, mean over launches
 };
 
-/// `epochs`: per launch its epoch medians in time order. Throws where a launch has none.
+/// `epochs`: per launch its epoch medians in time order. Throws where a launch has none, or a time that is not above 0.
 LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed);
 
 /// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): 1 to 10000, the

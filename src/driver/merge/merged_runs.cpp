@@ -2,10 +2,13 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
+#include "common/base/timestamp.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
 #include "common/record/envelope.h"
 #include "common/statistics/interval.h"
+#include "common/statistics/trend.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +25,9 @@ namespace {
 constexpr std::uint64_t kSeed = 1;
 /// A machine whose canary differs by more than this from the other launches' was another machine, or a busier one.
 constexpr double kCanaryBand = 0.10;
+/// [s] Three times a minute, which a busy machine's memory may be: so far apart launches are worth nearly what
+/// independent ones are (docs/statistics.md).
+constexpr double kApart = 180;
 
 [[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 
@@ -104,6 +110,23 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, O
   }
 }
 
+/// Launches near in time see one state of the machine, and their interval is of that.
+std::string near_in_time(const std::vector<RunFile>& runs) {
+  std::vector<double> starts_s;
+  for (const RunFile& run : runs) {
+    const auto start = parse_local_timestamp(run.start_time);
+    if (!start) return {};
+    starts_s.push_back(static_cast<double>(*start));
+  }
+  std::sort(starts_s.begin(), starts_s.end());
+  const std::size_t apart = bursts(starts_s, kApart).back() + 1;
+  if (2 * apart > runs.size() + 1) return {};
+  return fmt::format(
+      "{} launches began within {:.0f} s: they saw hardly more than {} of the machine, and the interval "
+      "is of that time; leave {:.0f} s between launches",
+      runs.size(), starts_s.back() - starts_s.front(), counted(apart, "state"), kApart);
+}
+
 const Cell* find_cell(const RunFile& run, const Cell& like) {
   const auto found =
       std::find_if(run.cells.begin(), run.cells.end(), [&](const Cell& c) { return same_cell(c, like); });
@@ -131,9 +154,6 @@ MergedCell merge_cell(const std::vector<const Cell*>& cells, double launch_cost_
   return merged;
 }
 
-/// A standard deviation as a share of the median; 0 without one.
-double relative_sd(double variance, double median_s) { return median_s > 0 ? std::sqrt(variance) / median_s : 0; }
-
 std::string interval_columns(const LaunchesEstimate& e) {
   if (!e.interval) return fmt::format("{:>11} {:>11} {:>7}", "-", "-", "-");
   const double half = (e.interval->high - e.interval->low) / 2 / e.median;
@@ -148,8 +168,8 @@ std::string row_text(const MergedCell& m) {
   if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
   const LaunchesEstimate& e = m.estimate;
   return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}  {}\n", start, fit_number(1e6 * e.median, 11),
-                     interval_columns(e), 100 * relative_sd(e.variance_between, e.median),
-                     100 * relative_sd(e.variance_within, e.median), m.best_epochs, e.few ? "few launches" : "");
+                     interval_columns(e), 100 * std::sqrt(e.variance_between), 100 * std::sqrt(e.variance_within),
+                     m.best_epochs, e.few ? "few launches" : "");
 }
 
 Json optional_time(const std::optional<double>& time_s) { return time_s ? json_seconds(*time_s) : Json(nullptr); }
@@ -180,8 +200,8 @@ Json cell_json(const MergedCell& m) {
           {"median_s", good ? json_seconds(e.median) : Json(nullptr)},
           {"interval_s", good ? json_seconds(e.interval) : Json(nullptr)},
           {"few_launches", e.few},
-          {"relative_sd_between", json_number(relative_sd(e.variance_between, e.median))},
-          {"relative_sd_within", json_number(relative_sd(e.variance_within, e.median))},
+          {"relative_sd_between", json_number(std::sqrt(e.variance_between))},
+          {"relative_sd_within", json_number(std::sqrt(e.variance_within))},
           {"best_epochs_per_launch", m.best_epochs}};
 }
 
@@ -194,6 +214,8 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   if (!libraries.empty()) merged.warnings.push_back("the library differs: " + libraries);
   const std::string hosts = differing(runs, host_set);
   if (!hosts.empty()) merged.warnings.push_back("the hosts differ: " + hosts);
+  const std::string near = near_in_time(runs);
+  if (!near.empty()) merged.warnings.push_back(near);
   compare_canaries(
       runs, "spin", [](const RunFile& r) { return r.spin_s; }, merged.warnings);
   compare_canaries(

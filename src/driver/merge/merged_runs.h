@@ -13,7 +13,7 @@ namespace busbar {
 struct MergedCell {
   Cell cell;                             ///< which one: of the first launch
   std::vector<double> launch_medians_s;  ///< in the order of the files
-  LaunchesEstimate estimate;             ///< times in seconds, variances in their squares
+  LaunchesEstimate estimate;             ///< times in seconds
   int best_epochs = 0;                   ///< epochs per launch that give most precision for the time
   std::int64_t wrong = 0;                ///< wrong elements in all launches: then there are no times
 };
