@@ -27,8 +27,7 @@ VariantRuns runs(const std::string& label, const std::vector<double>& medians_us
 }  // namespace
 
 TEST_CASE("Launches apart are told apart, and equal ones are not", "[launch_results][unit]") {
-  // Fast and slow do not overlap: p = 2 / (12 over 6) = 2/924; two cells by Holm: 4/924. The middle of the 36 ratios
-  // 50..55 over 100..110 is between 0.49 and 0.51.
+  // Each fast launch takes half of what the one beside it takes; of the others five take 1 % more, one 10 % less.
   const std::vector<VariantRuns> variants{runs("default", {100, 102, 104, 106, 108, 110}),
                                           runs("fast", {50, 51, 52, 53, 54, 55}),
                                           runs("same", {101, 103, 105, 107, 109, 99})};
@@ -46,9 +45,9 @@ TEST_CASE("Launches apart are told apart, and equal ones are not", "[launch_resu
   CHECK(at.rounds == 6);
   CHECK(at.winner == 1);
   CHECK(at.variants[0].median_s == Approx(105e-6));
-  CHECK(at.variants[1].p == Approx(2.0 / 924));
-  CHECK(at.variants[1].adjusted_p == Approx(4.0 / 924));
-  CHECK(at.variants[1].ratio->value == Approx(0.5).margin(0.01));
+  CHECK(at.variants[1].p < 1e-9);
+  CHECK(at.variants[1].adjusted_p < 1e-9);
+  CHECK(at.variants[1].ratio->value == Approx(0.5));
   CHECK(at.variants[1].difference == Difference::faster);
   CHECK(at.variants[1].probability_faster == 1);
   CHECK(at.variants[2].difference == Difference::undecided);

@@ -56,9 +56,10 @@ bool sane_series(const std::vector<double>& times) {
 bool sane_pair(const std::vector<double>& a, const std::vector<double>& b) {
   const auto logs = log_ratios(a, b);
   const auto paired = paired_ratio(logs);
-  const auto unpaired = unpaired_ratio(a, b);
+  const auto launches = launches_ratio(logs);
   const bool ratios = (!paired || ordered(paired->interval, paired->value)) &&
-                      (!unpaired || ordered(unpaired->interval, unpaired->value));
+                      (!launches || ordered(launches->interval, launches->value)) &&
+                      probability(launches_p(logs, 0.02)) && probability(signed_rank_band_p(logs, 0.02));
   return ratios && (a.size() >= 7) == paired.has_value() && probability(signed_rank_p(logs)) &&
          probability(mann_whitney_p(a, b)) && probability(probability_faster(a, b));
 }
@@ -126,7 +127,7 @@ TEST_CASE("What is not a number is refused aloud", "[statistics][hostile]") {
     CHECK_THROWS_AS(holm(values), Error);
     CHECK_THROWS_AS(probability_faster(good, values), Error);
     CHECK_THROWS_AS(mann_whitney_p(values, good), Error);
-    CHECK_THROWS_AS(unpaired_ratio(good, values), Error);
+    CHECK_THROWS_AS(launches_ratio(values), Error);
     CHECK_THROWS_AS(merge_launches(std::vector<std::vector<double>>{values}, 1), Error);
     CHECK_THROWS_AS(fit_hockney(std::vector<SizedTime>{{8, 1}, {16, bad}}), Error);
   }

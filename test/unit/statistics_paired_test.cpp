@@ -2,7 +2,9 @@
 // that touches the band, and an elimination that drops the baseline or the best.
 
 #include "common/base/error.h"
+#include "common/statistics/distributions.h"
 #include "common/statistics/paired.h"
+#include "statistics_rates.h"
 #include "synthetic_times.h"
 
 #include <catch2/catch.hpp>
@@ -10,6 +12,7 @@
 #include <cmath>
 
 using namespace busbar;
+using namespace busbar::rates;
 
 TEST_CASE("A paired ratio is exp of Hodges and Lehmann's estimate with the signed-rank interval",
           "[statistics][paired]") {
@@ -100,20 +103,42 @@ TEST_CASE("A verdict needs the whole interval on one side of the band's edge", "
   CHECK(judge({0.90, 1.10}, 0.02) == Difference::undecided);
 }
 
-TEST_CASE("An unpaired ratio is of B over A, with the exact interval of the shift", "[statistics][paired]") {
-  const std::vector<double> a{10.0, 11.0, 10.5, 12.0, 9.8, 10.2};
-  const std::vector<double> b{13.0, 12.5, 14.0, 11.5, 12.8, 13.6};
-  const auto ratio = unpaired_ratio(a, b);
+TEST_CASE("Launches that alternate are compared in pairs, by Student's t", "[statistics][paired]") {
+  const std::vector<double> a{10, 20, 10, 40, 8};
+  const std::vector<double> b{13, 24, 13.5, 46, 10};  // ratios 1.3, 1.2, 1.35, 1.15, 1.25 whatever the level
+  const std::vector<double> logs = log_ratios(a, b);
+  const auto ratio = launches_ratio(logs);
   REQUIRE(ratio);
-  CHECK(ratio->value == Approx(1.237229134289979));
-  // The critical U of 6 and 6 at 5 % is 5 in every table: the 6th of 36 from each end.
-  CHECK(ratio->interval.low == Approx(1.0952380952380951));
-  CHECK(ratio->interval.high == Approx(1.3333333333333333));
-  const std::vector<double> four{1, 2, 3, 4};
-  const std::vector<double> twice{2, 4, 6, 8};
-  CHECK(unpaired_ratio(four, twice)->interval.low == Approx(0.5));
-  CHECK(unpaired_ratio(four, twice)->interval.high == Approx(8));
-  CHECK_FALSE(unpaired_ratio(std::vector<double>{1, 2, 3}, twice));
+  // Python: exp(mean -+ 2.7764451 sd / sqrt(5)) of the logarithms.
+  CHECK(ratio->value == Approx(1.2479961456));
+  CHECK(ratio->interval.low == Approx(1.15355031));
+  CHECK(ratio->interval.high == Approx(1.35017465));
+  // Of "within 10 %": t = 4.4535 above the edge, with four degrees of freedom.
+  CHECK(launches_p(logs, 0.1) == Approx(2 * student_t_upper(4.45350934, 4)));
+  CHECK(launches_p(logs, 0.5) == 1);
+  CHECK_FALSE(launches_ratio(std::vector<double>{0.1, 0.2, 0.3}));
+  CHECK(launches_p(std::vector<double>{0.1, 0.2, 0.3}) == 1);
+  CHECK(launches_p(std::vector<double>(6, 0.0)) == 1);
+}
+
+TEST_CASE("Pairs of launches find through a drift what groups of them do not", "[statistics][paired]") {
+  // Unpaired, 71 % were found at 10 % and 16 % at 6 %.
+  CHECK(launch_pairs(1.10, 300).slower >= 270);
+  CHECK(launch_pairs(1.06, 300).slower >= 105);
+  CHECK(launch_pairs(1, 600).excludes_one <= 30 + 19);  // 5 % and 3.5 standard deviations
+}
+
+TEST_CASE("A p against the band is as small as the ratio is beyond it", "[statistics][paired]") {
+  // Eight ratios that all lie between 2 and 5 %: beyond no difference and 2 % alike, within 5 %.
+  const std::vector<double> logs{0.022, 0.024, 0.026, 0.028, 0.03, 0.032, 0.034, 0.036};
+  CHECK(signed_rank_band_p(logs, 0) == Approx(2.0 / 256));
+  CHECK(signed_rank_band_p(logs, 0.02) == Approx(2.0 / 256));
+  CHECK(signed_rank_band_p(logs, 0.05) == 1);
+  std::vector<double> faster = logs;
+  for (double& value : faster) value = -value;
+  CHECK(signed_rank_band_p(faster, 0.02) == Approx(2.0 / 256));
+  // At the edge: as many on either side.
+  CHECK(signed_rank_band_p(logs, std::expm1(0.0285)) > 0.8);
 }
 
 TEST_CASE("Slow variants are dropped, the best and the baseline are kept", "[statistics][paired]") {

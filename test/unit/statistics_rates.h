@@ -223,6 +223,32 @@ inline std::vector<double> correlated(int count, double phi, std::uint64_t seed)
   return values;
 }
 
+/// Comparisons by launches that alternate three seconds apart, while the machine wanders by 10 % with a memory of 30 s;
+/// each launch has 2 % of its own.
+struct LaunchPairs {
+  int slower = 0;        ///< verdicts beyond the band of 2 %
+  int excludes_one = 0;  ///< intervals
+};
+
+inline LaunchPairs launch_pairs(double ratio, int trials, int rounds = 8) {
+  LaunchPairs found;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto seed = 83000 + static_cast<std::uint64_t>(trial);
+    const std::vector<double> machine = correlated(2 * rounds, std::exp(-0.1), seed);
+    const std::vector<double> own = correlated(2 * rounds, 0, seed + 500'000);
+    Random coin(seed);
+    std::vector<double> logs;
+    for (std::size_t i = 0; i < machine.size(); i += 2) {
+      const double later = 0.1 * (machine[i + 1] - machine[i]) + 0.02 * (own[i + 1] - own[i]);
+      logs.push_back(std::log(ratio) + (coin.below(2) == 1 ? later : -later));
+    }
+    const Interval interval = launches_ratio(logs)->interval;
+    found.slower += judge(interval, 0.02) == Difference::slower ? 1 : 0;
+    found.excludes_one += judge(interval, 0) != Difference::undecided ? 1 : 0;
+  }
+  return found;
+}
+
 /// What launches say that truly differ by 5 %, with 50 epochs of which every fiftieth takes five times as long.
 struct Between {
   int none = 0;     ///< trials that say 0

@@ -3,6 +3,7 @@
 
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
+#include "synthetic_times.h"
 
 #include <catch2/catch.hpp>
 
@@ -116,6 +117,47 @@ TEST_CASE("a difference that does not survive Holm's adjustment is not said", "[
   const Comparison few = comparison({cases[5], cases[6], cases[7], cases[8], cases[9]});
   CHECK(few.cases[2].variants[1].adjusted_p == Approx(10.0 / 256));
   CHECK(few.cases[2].winner == -1);
+}
+
+namespace {
+
+/// A comparison of `variants` that all take `ratio` of the default's time, in 30 rounds of independent noise of 2 %.
+Comparison noisy(int sizes, int variants, double ratio, std::uint64_t seed) {
+  std::vector<ComparedCase> cases;
+  SyntheticTimes noise(SyntheticTimes::Law::independent, seed);
+  for (int i = 0; i < sizes; ++i) {
+    std::vector<VariantCell> cells(static_cast<std::size_t>(variants) + 1);
+    for (std::size_t v = 0; v < cells.size(); ++v) {
+      for (int r = 0; r < 30; ++r) {
+        cells[v].rounds_s.push_back(100e-6 * (v == 0 ? 1 : ratio) * std::pow(noise.next(), 0.2));
+      }
+    }
+    cases.push_back(at_size(8u << i, std::move(cells)));
+  }
+  return comparison(std::move(cases));
+}
+
+}  // namespace
+
+TEST_CASE("many cells at the band's edge are not called beyond it", "[compare][verdicts]") {
+  // Adjusted for "no difference" alone, 39 % of such comparisons of 20 cells had one called slower.
+  int wrong = 0;
+  constexpr int kComparisons = 200;
+  for (int i = 0; i < kComparisons; ++i) {
+    const Comparison c = noisy(20, 1, 1.02, 400 + static_cast<std::uint64_t>(i));
+    wrong += std::ranges::any_of(c.cases,
+                                 [](const ComparedCase& at) { return at.variants[1].difference == Difference::slower; })
+                 ? 1
+                 : 0;
+  }
+  CHECK(wrong <= 10 + 11);  // 5 % and 3.5 standard deviations of such a count
+  // What is beyond it by as much again is still found.
+  int found = 0;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const Comparison c = noisy(20, 1, 1.05, 900 + i);
+    for (const ComparedCase& at : c.cases) found += at.variants[1].difference == Difference::slower ? 1 : 0;
+  }
+  CHECK(found >= 360);
 }
 
 TEST_CASE("too few rounds give no ratio", "[compare][verdicts]") {

@@ -130,21 +130,32 @@ double exact_p(const std::vector<double>& ways, double smaller) { return std::mi
 
 bool exact_groups(std::size_t n, std::size_t m) { return n <= 20 && m <= 20; }
 
-/// How many differences at each end the interval of the shift leaves out; nothing where not even none will do.
-std::optional<std::size_t> shift_cut(std::size_t n, std::size_t m, double confidence) {
-  if (exact_groups(n, m)) return critical_value(mann_whitney_ways(n, m), 1 - confidence);
-  const auto pairs = static_cast<double>(n) * static_cast<double>(m);
-  const double cut =
-      pairs / 2 - normal_quantile((1 + confidence) / 2) * std::sqrt(pairs * static_cast<double>(n + m + 1) / 12);
-  if (cut < 1) return std::nullopt;
-  return static_cast<std::size_t>(cut) - 1;
+/// How far a middle is beyond the band, and the edge that it is beyond; nothing within it.
+struct Beyond {
+  double edge = 0;
+  double by = 0;
+};
+std::optional<Beyond> beyond_band(double middle, double delta) {
+  const double low = std::log1p(-delta);
+  const double high = std::log1p(delta);
+  if (middle > high) return Beyond{high, middle - high};
+  if (middle < low) return Beyond{low, low - middle};
+  return std::nullopt;
 }
 
-std::vector<double> logs(std::span<const double> values) {
-  require_positive(values, "ratio");
-  std::vector<double> result(values.begin(), values.end());
-  for (double& value : result) value = std::log(value);
-  return result;
+struct Mean {
+  double value = 0;
+  double error = 0;  ///< standard deviation of it
+};
+
+std::optional<Mean> mean_of_launches(std::span<const double> log_ratios) {
+  require_finite(log_ratios, "ratio");
+  if (log_ratios.size() < 4) return std::nullopt;
+  const auto n = static_cast<double>(log_ratios.size());
+  Mean mean{std::accumulate(log_ratios.begin(), log_ratios.end(), 0.0) / n, 0};
+  for (const double value : log_ratios) mean.error += (value - mean.value) * (value - mean.value);
+  mean.error = std::sqrt(mean.error / (n - 1) / n);
+  return mean;
 }
 
 }  // namespace
@@ -168,6 +179,30 @@ double signed_rank_p(std::span<const double> differences) {
     return exact_p(signed_rank_ways(sizes.size()), std::min(above, total - above));
   }
   return normal_p(above, total / 2, total * (2 * n + 1) / 12 - ranking.tie_term / 48);
+}
+
+double signed_rank_band_p(std::span<const double> log_ratios, double delta) {
+  const auto beyond = beyond_band(median(log_ratios), delta);
+  if (!beyond) return 1;
+  std::vector<double> rest(log_ratios.begin(), log_ratios.end());
+  for (double& value : rest) value -= beyond->edge;
+  return signed_rank_p(rest);
+}
+
+std::optional<Ratio> launches_ratio(std::span<const double> log_ratios, double confidence) {
+  const auto mean = mean_of_launches(log_ratios);
+  if (!mean) return std::nullopt;
+  const int degrees = static_cast<int>(log_ratios.size()) - 1;
+  const double half = student_t_quantile((1 + confidence) / 2, degrees) * mean->error;
+  return Ratio{std::exp(mean->value), {std::exp(mean->value - half), std::exp(mean->value + half)}};
+}
+
+double launches_p(std::span<const double> log_ratios, double delta) {
+  const auto mean = mean_of_launches(log_ratios);
+  const auto beyond = mean ? beyond_band(mean->value, delta) : std::nullopt;
+  if (!beyond) return 1;
+  if (mean->error <= 0) return 0;
+  return std::min(1.0, 2 * student_t_upper(beyond->by / mean->error, static_cast<int>(log_ratios.size()) - 1));
 }
 
 double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
@@ -200,21 +235,6 @@ double probability_faster(std::span<const double> a, std::span<const double> b) 
     twice += static_cast<double>(std::upper_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
   }
   return twice / 2 / (static_cast<double>(a.size()) * static_cast<double>(b.size()));
-}
-
-std::optional<Ratio> unpaired_ratio(std::span<const double> a, std::span<const double> b, double confidence) {
-  const std::vector<double> logs_a = logs(a);
-  const std::vector<double> logs_b = logs(b);
-  if (a.size() < 4 || b.size() < 4) return std::nullopt;
-  const auto cut = shift_cut(a.size(), b.size(), confidence);
-  if (!cut) return std::nullopt;
-  std::vector<double> shifts;
-  shifts.reserve(a.size() * b.size());
-  for (double from : logs_a) {
-    for (double to : logs_b) shifts.push_back(to - from);
-  }
-  std::sort(shifts.begin(), shifts.end());
-  return Ratio{std::exp(median(shifts)), {std::exp(shifts[*cut]), std::exp(shifts[shifts.size() - 1 - *cut])}};
 }
 
 }  // namespace busbar

@@ -38,6 +38,17 @@ std::optional<Ratio> paired_ratio(std::span<const double> log_ratios, double z =
 /// Two-sided p of the Wilcoxon signed-rank test (zeros dropped, ties corrected; exact up to 25 values without ties).
 double signed_rank_p(std::span<const double> differences);
 
+/// Two-sided p, by the same test, of "the ratio is within 1 -+ delta": what a verdict beyond the band denies.
+double signed_rank_band_p(std::span<const double> log_ratios, double delta);
+
+/// Of launches that alternate, one log ratio per round of them: exp of the mean with the interval of Student's t.
+/// Nothing below 4 rounds. Ranks would need ever more rounds for ever more cells; a launch that is many times slower
+/// makes the interval wide, and the answer undecided.
+std::optional<Ratio> launches_ratio(std::span<const double> log_ratios, double confidence = 0.95);
+
+/// Two-sided p, by the same test, of "the ratio is within 1 -+ delta" (0: of no difference); 1 below 4 rounds.
+double launches_p(std::span<const double> log_ratios, double delta = 0);
+
 /// Holm's step-down adjustment, in the order given.
 std::vector<double> holm(std::span<const double> p);
 
@@ -60,10 +71,7 @@ Difference judge(const Interval& ratio, double delta);
 std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, std::span<const std::size_t> active,
                                    double delta);
 
-/// Two independent groups, one number per launch: two-sided Mann-Whitney p (exact up to 20 + 20 without ties).
+/// Two independent groups: two-sided Mann-Whitney p (exact up to 20 + 20 without ties).
 double mann_whitney_p(std::span<const double> a, std::span<const double> b);
-
-/// exp of the Hodges-Lehmann shift of ln(b) against ln(a), with its interval; nothing below 4 + 4.
-std::optional<Ratio> unpaired_ratio(std::span<const double> a, std::span<const double> b, double confidence = 0.95);
 
 }  // namespace busbar

@@ -72,6 +72,7 @@ Json cell_json(const VariantCell& cell, const std::string& label) {
             {"ratio", ratio_json(cell.ratio)}};
   if (cell.ratio) {
     json.update({{"p", json_number(cell.p)},
+                 {"band_p", json_number(cell.band_p)},
                  {"adjusted_p", json_number(cell.adjusted_p)},
                  {"probability_faster", json_number(cell.probability_faster)},
                  {"difference", name(cell.difference)}});

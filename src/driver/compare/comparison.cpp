@@ -71,8 +71,10 @@ Difference surviving(Difference difference, double adjusted_p, bool between_laun
   return differs && adjusted_p > whole_error(between_launches) ? Difference::undecided : difference;
 }
 
-double p_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
-  return between_launches ? mann_whitney_p(a.rounds_s, b.rounds_s) : signed_rank_p(common_log_ratios(a, b));
+/// Of "b's time over a's is within the band".
+double p_between(const VariantCell& a, const VariantCell& b, double band, bool between_launches) {
+  const std::vector<double> logs = common_log_ratios(a, b);
+  return between_launches ? launches_p(logs, band) : signed_rank_band_p(logs, band);
 }
 
 /// b against a at every size where both ran, adjusted over the sizes; never more than the table says of the default.
@@ -87,7 +89,7 @@ std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::si
     if (!ratio) continue;
     const double band = band_of({&first, &second}, comparison.delta, comparison.between_launches);
     verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, band), *ratio});
-    p.push_back(p_between(first, second, comparison.between_launches));
+    p.push_back(p_between(first, second, band, comparison.between_launches));
     if (a == 0) verdicts.back().difference = second.difference;
   }
   const std::vector<double> adjusted = holm(p);
@@ -105,7 +107,7 @@ void adjust(Comparison& comparison) {
     for (std::size_t v = 1; v < compared.variants.size(); ++v) {
       if (!comparable(compared.variants[v])) continue;
       cells.push_back(&compared.variants[v]);
-      p.push_back(compared.variants[v].p);
+      p.push_back(compared.variants[v].band_p);
     }
   }
   const std::vector<double> adjusted = holm(p);
@@ -143,8 +145,8 @@ void decide(ComparedCase& compared) {
 }  // namespace
 
 std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches, double z) {
-  if (between_launches) return unpaired_ratio(a.rounds_s, b.rounds_s);
-  return paired_ratio(common_log_ratios(a, b), z);
+  const std::vector<double> logs = common_log_ratios(a, b);
+  return between_launches ? launches_ratio(logs) : paired_ratio(logs, z);
 }
 
 void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
@@ -161,12 +163,13 @@ void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
     cell.ratio = ratio_between(base, cell, between_launches);
     if (!cell.ratio) continue;
     const std::size_t rounds = std::min(base.rounds_s.size(), cell.rounds_s.size());
-    cell.p =
-        between_launches ? mann_whitney_p(base.rounds_s, cell.rounds_s) : signed_rank_p(common_log_ratios(base, cell));
+    const double band = band_of({&base, &cell}, delta, between_launches);
+    cell.p = p_between(base, cell, 0, between_launches);
+    cell.band_p = p_between(base, cell, band, between_launches);
     cell.probability_faster = between_launches
                                   ? probability_faster(base.rounds_s, cell.rounds_s)
                                   : probability_faster(std::span(base.rounds_s).first(rounds), cell.rounds_s);
-    cell.difference = judge(cell.ratio->interval, band_of({&base, &cell}, delta, between_launches));
+    cell.difference = judge(cell.ratio->interval, band);
   }
 }
 

@@ -26,8 +26,9 @@ struct VariantCell {
   double median_s = 0;           ///< of the rounds' medians
   std::vector<double> rounds_s;  ///< one per round, while it was in the race
   std::optional<Ratio> ratio;    ///< its time over the default's
-  double p = 1;                  ///< signed rank, of "no difference from the default"
-  double adjusted_p = 1;         ///< Holm's, over all cells of the comparison
+  double p = 1;                  ///< of "no difference from the default"
+  double band_p = 1;             ///< of "no difference from the default beyond the band"
+  double adjusted_p = 1;         ///< Holm's of band_p, over all cells of the comparison
   double probability_faster = 0.5;
   Difference difference = Difference::undecided;  ///< against the default
   bool dropped = false;                           ///< confidently worse than the best: measured no further
@@ -46,7 +47,7 @@ struct ComparedCase {
   /// Index of the variant that is confidently faster than the default and than which none is confidently faster; 0
   /// where the default is such; -1: tie (no variant can be told from the best).
   int winner = -1;
-  int fastest = 0;    ///< by estimate alone
+  int fastest = 0;  ///< by estimate alone
   double regret = 0;  ///< default's time over the winner's, less 1; 0 where none beats it
 };
 
@@ -76,7 +77,7 @@ struct NamedCrossover {
 /// never narrower than this in one job; from 1.5 us on the usual 2 % are wider. [s]
 inline constexpr double kSameSettingsDiffer = 30e-9;
 
-/// b's time over a's, from the rounds that both ran; from unpaired launches where the comparison was between launches.
+/// b's time over a's, from the rounds that both ran; from rounds of launches where the comparison was between launches.
 /// Nothing where there are too few.
 std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches,
                                    double z = kLookZ);
