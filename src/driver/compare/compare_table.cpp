@@ -222,11 +222,10 @@ std::string worst_regret_line(const Comparison& comparison) {
     if (c.winner > 0 && (worst == nullptr || c.regret > worst->regret)) worst = &c;
   }
   if (worst == nullptr) return "# the library's own choice is nowhere confidently beaten\n";
-  std::string text =
-      fmt::format("# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
-                  percent(worst->regret), format_bytes(worst->row_case.nbytes),
-                  comparison.variants[static_cast<std::size_t>(worst->winner)].label,
-                  ratio_number(worst->variants[static_cast<std::size_t>(worst->winner)].ratio->value));
+  std::string text = fmt::format(
+      "# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
+      percent(worst->regret), format_bytes(worst->row_case.nbytes),
+      comparison.variants[static_cast<std::size_t>(worst->winner)].label, ratio_number(1 / (1 + worst->regret)));
   const std::string_view option = traits_of(comparison.backend).emit_option;
   // MPICH has no file of rules by size.
   const auto of_mpich = [](const Variant& v) { return setting(v, kMpichAlgorithm) != nullptr; };
@@ -282,10 +281,10 @@ std::vector<std::string> crossover_lines(const Comparison& comparison) {
       passed.push_back(comparison.variants[all[end].below].label);
       regret = std::max(regret, all[end].crossover.regret);
     }
-    lines.push_back(fmt::format("{} passes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
-                                comparison.variants[all[i].above].label, fmt::join(passed, " and "),
-                                format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high),
-                                percent(regret)));
+    lines.push_back(
+        fmt::format("{} passes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
+                    comparison.variants[all[i].above].label, fmt::join(passed, " and "),
+                    format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high), percent(regret)));
     i = end;
   }
   return lines;

@@ -48,7 +48,8 @@ struct ComparedCase {
   /// where the default is such; -1: tie (no variant can be told from the best).
   int winner = -1;
   int fastest = 0;  ///< by estimate alone
-  double regret = 0;  ///< default's time over the winner's, less 1; 0 where none beats it
+  /// Default's time over the winner's, less 1, corrected for the winner's luck; 0 where none beats the default.
+  double regret = 0;
 };
 
 /// One collective compared over its sizes, in rising order.
