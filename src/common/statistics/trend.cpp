@@ -16,7 +16,7 @@ constexpr std::size_t kLeastSeries = 8;
 constexpr std::size_t kLeastEarlier = 5;
 constexpr std::size_t kMostValues = 400;  // the line through all of them takes the square
 constexpr double kMemoryStep = 0.05;      // of the grid of correlations, from 0 to 0.95
-constexpr int kMemories = 20;
+constexpr int kTriedMemories = 20;
 constexpr double kLeastVariance = 1e-12;  // of logarithms: times are written with seven digits
 
 /// Of one statistic at `n` values: what it exceeds by chance in 10, 1 and 0.1 % of series, at the worst of correlations
@@ -138,7 +138,7 @@ LikeliestStep likeliest_step(std::span<const double> series, std::size_t first, 
   double without = -INFINITY;
   double with = -INFINITY;
   LikeliestStep best;
-  for (int i = 0; i < kMemories; ++i) {
+  for (int i = 0; i < kTriedMemories; ++i) {
     const Whitened whitened(series, kMemoryStep * i);
     without = std::max(without, whitened.likelihood(0));
     for (std::size_t at = first; at <= last; ++at) {
@@ -178,7 +178,7 @@ double trend_p(std::span<const double> series) {
   const std::vector<double> values = without_spikes(blocks);
   double without = -INFINITY;
   double with = -INFINITY;
-  for (int i = 0; i < kMemories; ++i) {
+  for (int i = 0; i < kTriedMemories; ++i) {
     const Whitened whitened(values, kMemoryStep * i);
     without = std::max(without, whitened.likelihood(0));
     with = std::max(with, whitened.likelihood(whitened.by_slope()));
