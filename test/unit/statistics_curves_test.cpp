@@ -125,7 +125,7 @@ TEST_CASE("Variance is split into that between launches and that within", "[stat
   // of which a median of two has half; the medians 2 and 6 by ln(3)^2 / 2.
   const auto split = merge_launches(std::vector<std::vector<double>>{{1, 3}, {5, 7}}, 1);
   CHECK(split.median == 4);
-  CHECK(split.variance_within == Approx(0.33008).epsilon(1e-4));
+  CHECK(split.variance_within == Approx(0.33004).epsilon(1e-4));
   CHECK(split.variance_between == Approx(0.43843).epsilon(1e-4));
   CHECK(merge_launches(std::vector<std::vector<double>>{{1, 9}, {2, 8}}, 1).variance_between == 0);
 }
