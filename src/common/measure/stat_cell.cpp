@@ -35,12 +35,14 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
     next_test_ = epochs + std::max(1, epochs / 10);
     const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
     const double width = prediction.relative_half_width();
-    const bool long_enough = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s;
+    // Before that a width says as little of the next one as of the next minute.
+    const bool told = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s &&
+                      prediction.spans_memory();
     const bool precise = precise_enough(limits.rule, stop_state_, epochs, width);
-    if (precise && long_enough && prediction.spans_memory()) return StopReason::ci;
+    if (precise && told) return StopReason::ci;
     // Narrow, but of a stretch that tells nothing of what comes: more would.
     if (is_last && width <= limits.rule.rel) return StopReason::time;
-    if (is_last || (hopeless(limits.rule, epochs, width) && long_enough)) return StopReason::noisy;
+    if (is_last || (told && hopeless(limits.rule, epochs, width))) return StopReason::noisy;
   }
   if (spent_s_ >= limits.cell_time_s) return cut_off(limits);
   return std::nullopt;
@@ -49,8 +51,8 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
 StopReason StatCell::cut_off(const StopLimits& limits) const {
   const int epochs = static_cast<int>(epoch_medians_s_.size());
   const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
-  const bool noisy =
-      prediction.span_s >= limits.least_span_s && hopeless(limits.rule, epochs, prediction.relative_half_width());
+  const bool noisy = prediction.span_s >= limits.least_span_s && prediction.spans_memory() &&
+                     hopeless(limits.rule, epochs, prediction.relative_half_width());
   return noisy ? StopReason::noisy : StopReason::time;
 }
 

@@ -110,7 +110,7 @@ std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m) {
 }
 
 double student_t_upper(double t, int degrees) {
-  const double half = (1 - within(t, degrees)) / 2;
+  const double half = std::max(0.0, 1 - within(t, degrees)) / 2;
   return t > 0 ? half : 1 - half;
 }
 

@@ -66,7 +66,9 @@ void judge_trend(CellTrend& trend) {
   // A lone run scatters more than the median of several does: of each burst as many are taken as the latest has.
   const std::vector<double> alike = middles(bursts, bursts.back().logs.size());
   const std::span<const double> earlier(alike.data(), alike.size() - 1);
-  if (!earlier.empty()) trend.earlier_median_s = std::exp(median(earlier));
+  const std::vector<double>& latest = bursts.back().logs;
+  const std::span<const double> shown = earlier.empty() ? std::span(latest).first(latest.size() - 1) : earlier;
+  if (!shown.empty()) trend.earlier_median_s = std::exp(median(shown));
   trend.distance = robust_distance(earlier, alike.back(), kLeastDeviation);
   trend.latest_p = last_value_p(alike);
   const std::vector<double> logs = middles(bursts, kMostRuns);

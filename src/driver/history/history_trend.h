@@ -23,7 +23,7 @@ struct CellTrend {
   std::vector<Point> points;
   std::size_t bursts = 0;          ///< runs that began within an hour count as one observation
   std::size_t latest_burst = 0;    ///< index of the first point of the latest
-  double earlier_median_s = 0;     ///< of all but the latest burst; 0 where there is no other
+  double earlier_median_s = 0;     ///< of all but the latest burst, or where it is alone of its other runs; 0: one run
   std::optional<double> distance;  ///< of the latest's ln(time) from the earlier, in robust deviations (5 of them)
   double latest_p = 1;             ///< of "the latest is like the earlier", whatever memory the runs have
   std::optional<double>
