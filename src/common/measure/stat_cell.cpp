@@ -36,8 +36,8 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
     const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
     const double width = prediction.relative_half_width();
     // Before that a width says as little of the next one as of the next minute.
-    const bool told = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s &&
-                      prediction.spans_memory();
+    const bool told =
+        timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s && prediction.spans_memory();
     const bool precise = precise_enough(limits.rule, stop_state_, epochs, width);
     if (precise && told) return StopReason::ci;
     // Narrow, but of a stretch that tells nothing of what comes: more would.

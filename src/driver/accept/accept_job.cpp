@@ -390,8 +390,8 @@ class RankSteps : public StepRunner {
     }
     job_.configure(of_all);
     if (of_all.mpi_threads != MpiThreads::single) {
-      result.remarks.push_back(fmt::format("MPI threads: {} ({} was asked for)", name(granted_mpi_threads()),
-                                           name(of_all.mpi_threads)));
+      result.remarks.push_back(
+          fmt::format("MPI threads: {} ({} was asked for)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
     }
     {
       std::vector<const Collective*> collectives;
