@@ -3,6 +3,7 @@
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
+#include "common/measure/workload.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
