@@ -121,7 +121,8 @@ TEST_CASE("What differs between launches is said", "[merge][unit]") {
   all[1].library = "Open MPI 4.1.5";
   all[2].hosts = {"node7"};
   all[2].spin_s = 354e-6;
-  all[2].flags = {"steal: 0.10 cores on node7"};
+  all[0].flags = {"foreign_cpu: 0.50 cores on node0"};
+  all[2].flags = {"steal: 0.10 cores on node7", "foreign_cpu: 0.70 cores on node7"};
   Cell more = all[0].cells[0];
   more.nbytes = 16;
   all[0].cells.push_back(more);
@@ -132,6 +133,7 @@ TEST_CASE("What differs between launches is said", "[merge][unit]") {
             "the library differs: Open MPI 4.1.4 (1.json, 3.json); Open MPI 4.1.5 (2.json)",
             "the hosts differ: node0 (1.json, 2.json); node7 (3.json)",
             "launch 3 (3.json) ran on a machine 18 % slower: its spin canary took 354.0 us, the others' 300.0 us",
+            "launch 1 (1.json) was disturbed: foreign_cpu: 0.50 cores on node0; 1 more of 3 by foreign_cpu",
             "launch 3 (3.json) was disturbed: steal: 0.10 cores on node7",
             "left out: 16 float sum out of place: only 1 of 3 launches measured it"});
 }

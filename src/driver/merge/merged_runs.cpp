@@ -127,6 +127,32 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
       runs.size(), starts_s.back() - starts_s.front(), counted(apart, "state"), kApart);
 }
 
+/// One line for each kind of disturbance: with many launches a busy machine disturbs them all alike.
+void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string>& warnings) {
+  struct Kind {
+    std::string name, first;
+    std::set<std::size_t> launches;
+  };
+  std::vector<Kind> kinds;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string& flag : runs[i].flags) {
+      const std::string kind = flag.substr(0, flag.find(':'));
+      const std::string told = fmt::format("launch {} ({}) was disturbed: {}", i + 1, runs[i].name, flag);
+      const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == kind; });
+      if (known == kinds.end()) {
+        kinds.push_back({kind, told, {i}});
+      } else {
+        known->launches.insert(i);
+      }
+    }
+  }
+  for (const Kind& kind : kinds) {
+    const std::size_t others = kind.launches.size() - 1;
+    warnings.push_back(
+        others == 0 ? kind.first : fmt::format("{}; {} more of {} by {}", kind.first, others, runs.size(), kind.name));
+  }
+}
+
 const Cell* find_cell(const RunFile& run, const Cell& like) {
   const auto found =
       std::find_if(run.cells.begin(), run.cells.end(), [&](const Cell& c) { return same_cell(c, like); });
@@ -220,11 +246,7 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
       runs, "spin", [](const RunFile& r) { return r.spin_s; }, merged.warnings);
   compare_canaries(
       runs, "copy", [](const RunFile& r) { return r.copy_s; }, merged.warnings);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string& flag : runs[i].flags) {
-      merged.warnings.push_back(fmt::format("launch {} ({}) was disturbed: {}", i + 1, runs[i].name, flag));
-    }
-  }
+  tell_disturbances(runs, merged.warnings);
   std::vector<Cell> seen;
   for (const RunFile& of : runs) {
     for (const Cell& cell : of.cells) {
