@@ -221,6 +221,7 @@ TEST_CASE("a process that is told to leave while its watchdog is destroyed leave
       return 0;
     });
     const int code = child.code();
+    CAPTURE(round, code);
     CHECK((code == 0 || code == static_cast<int>(ExitCode::timeout)));
   }
 }
