@@ -212,26 +212,27 @@ Json launch_json(const RunFile& run) {
 }
 
 Json cell_json(const MergedCell& m) {
-  const Cell& c = m.cell;
   const LaunchesEstimate& e = m.estimate;
   const bool good = m.wrong == 0;
-  return {{"size", c.nbytes},
-          {"count", c.count},
-          {"type", c.dtype},
-          {"redop", c.op},
-          {"root", c.root},
-          {"placement", c.in_place ? "in" : "out"},
-          {"nwrong", m.wrong},
-          {"launch_medians_s", json_seconds(m.launch_medians_s)},
-          {"median_s", good ? json_seconds(e.median) : Json(nullptr)},
-          {"interval_s", good ? json_seconds(e.interval) : Json(nullptr)},
-          {"few_launches", e.few},
-          {"relative_sd_between", json_number(std::sqrt(e.variance_between))},
-          {"relative_sd_within", json_number(std::sqrt(e.variance_within))},
-          {"best_epochs_per_launch", m.best_epochs}};
+  Json json = launches_json(m);
+  json.update({{"median_s", good ? json_seconds(e.median) : Json(nullptr)},
+               {"interval_s", good ? json_seconds(e.interval) : Json(nullptr)},
+               {"few_launches", e.few},
+               {"relative_sd_between", json_number(std::sqrt(e.variance_between))},
+               {"relative_sd_within", json_number(std::sqrt(e.variance_within))},
+               {"best_epochs_per_launch", m.best_epochs}});
+  return json;
 }
 
 }  // namespace
+
+Json launches_json(const MergedCell& m) {
+  const Cell& c = m.cell;
+  return {{"size", c.nbytes},  {"count", c.count},
+          {"type", c.dtype},   {"redop", c.op},
+          {"root", c.root},    {"placement", c.in_place ? "in" : "out"},
+          {"nwrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}};
+}
 
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   check(runs);

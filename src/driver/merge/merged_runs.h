@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/json_values.h"
 #include "common/record/read_run.h"
 #include "common/statistics/launches.h"
 
@@ -17,6 +18,9 @@ struct MergedCell {
   int best_epochs = 0;                   ///< epochs per launch that give most precision for the time
   std::int64_t wrong = 0;                ///< wrong elements in all launches: then there are no times
 };
+
+/// Which cell it is, and what each launch measured: how documents of launches begin a cell.
+Json launches_json(const MergedCell& cell);
 
 /// Launches of one benchmark as one result.
 struct MergedRuns {

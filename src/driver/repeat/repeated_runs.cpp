@@ -229,19 +229,12 @@ std::string odd_text(const OddLaunch& odd, const std::vector<RunFile>& runs) {
 }
 
 Json cell_json(const MergedCell& of, const LaunchMean& mean) {
-  const Cell& c = of.cell;
   const bool good = of.wrong == 0;
-  return {{"size", c.nbytes},
-          {"count", c.count},
-          {"type", c.dtype},
-          {"redop", c.op},
-          {"root", c.root},
-          {"placement", c.in_place ? "in" : "out"},
-          {"nwrong", of.wrong},
-          {"launch_medians_s", json_seconds(of.launch_medians_s)},
-          {"time_s", good ? json_seconds(mean.time_s) : Json(nullptr)},
-          {"interval_s", good ? json_seconds(mean.interval_s) : Json(nullptr)},
-          {"busbw", good ? json_number(c.busbw * c.median_s / mean.time_s) : Json(nullptr)}};
+  Json json = launches_json(of);
+  json.update({{"time_s", good ? json_seconds(mean.time_s) : Json(nullptr)},
+               {"interval_s", good ? json_seconds(mean.interval_s) : Json(nullptr)},
+               {"busbw", good ? json_number(of.cell.busbw * of.cell.median_s / mean.time_s) : Json(nullptr)}});
+  return json;
 }
 
 }  // namespace
