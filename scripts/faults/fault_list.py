@@ -77,24 +77,10 @@ def kill_daemon_and_terminate(host):
     return inject
 
 
-def continue_ranks(host):
-    def repair(cluster):
-        for pid in cluster.ranks(host):
-            kill(pid, signal.SIGCONT)
-    return repair
-
-
-def kill_ranks(host):
+def signal_ranks(host, number):
     def inject(cluster):
         for pid in cluster.ranks(host):
-            kill(pid, signal.SIGKILL)
-    return inject
-
-
-def stop_ranks(host):
-    def inject(cluster):
-        for pid in cluster.ranks(host):
-            kill(pid, signal.SIGSTOP)
+            kill(pid, number)
     return inject
 
 
@@ -219,9 +205,10 @@ FAULTS = [
           verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
     Fault("stop_8", "a rank stopped, 8 hosts", stop(13), hosts=8, rate="500mbit", verdicts=("PROCESS_STOPPED",),
           ranks=(13,), blamed_hosts=("node6",)),
-    Fault("stop_host", "all ranks of a host stopped", stop_ranks("node2"),
+    Fault("stop_host", "all ranks of a host stopped", signal_ranks("node2", signal.SIGSTOP),
           verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, keeps=NODE2),
-    Fault("stop_first_of_two", "all ranks of the first of two hosts stopped", stop_ranks("node0"), hosts=2,
+    Fault("stop_first_of_two", "all ranks of the first of two hosts stopped",
+          signal_ranks("node0", signal.SIGSTOP), hosts=2,
           verdicts=("HOST_UNREACHABLE",), ranks=(0, 1), blamed_hosts=("node0",), keeps=("node0",)),
     Fault("freeze_host", "all processes of a host stopped", command("freeze", "node2"),
           verdicts=("PROCESS_STOPPED", "HOST_UNREACHABLE"), ranks=(4, 5), blamed_hosts=NODE2, launcher_waits=True,
@@ -230,7 +217,8 @@ FAULTS = [
           codes=(137,)),
     Fault("kill_0", "rank 0 killed", crash(0), verdicts=("PROCESS_DEAD",), ranks=(0,), blamed_hosts=("node0",),
           codes=(137,)),
-    Fault("kill_host_ranks", "all ranks of a host killed", kill_ranks("node2"), verdicts=("PROCESS_DEAD",),
+    Fault("kill_host_ranks", "all ranks of a host killed",
+          signal_ranks("node2", signal.SIGKILL), verdicts=("PROCESS_DEAD",),
           ranks=(4, 5), blamed_hosts=NODE2, codes=(137,)),
     Fault("kill_daemon", "a host's daemon killed", kill_daemon("node2"), verdicts=("PROCESS_DEAD", "HOST_UNREACHABLE"),
           ranks=(4, 5), blamed_hosts=NODE2, codes=(205, 1, 137)),
@@ -306,7 +294,7 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
 KILLS_ALL = {"verdicts": ("UNKNOWN",), "nobody": True, "ranks": (), "blamed_hosts": (), "keeps": ALL_FOUR}
 # What a launcher makes of a fault itself (docs/mpi_libraries.md).
 UNDER = {"hydra": {
-    "stop_host": {"launcher_waits": True, "wait_s": 25, "repair": continue_ranks("node2")},
+    "stop_host": {"launcher_waits": True, "wait_s": 25, "repair": signal_ranks("node2", signal.SIGCONT)},
     "kill": {**KILLS_ALL, "says": "RUNNING AT node2"},
     "kill_0": {**KILLS_ALL, "says": "RUNNING AT node0"},
     "kill_host_ranks": {**KILLS_ALL, "says": "RUNNING AT node2"},
