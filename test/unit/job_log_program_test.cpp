@@ -234,6 +234,21 @@ TEST_CASE("Wrapped lines are read whole", "[job_log][program]") {
                 "operation timeout: WorkNCCL(SeqNum=4, OpTy",
                 "pe=BROADCAST, NumelIn=112, NumelOut=112, Timeout(ms)=18) ran for 19 milliseconds"});
   CHECK(says(glued.sentence, "BROADCAST SeqNum 4"));
+  // Indented by whoever quotes it, and broken in a word.
+  const Diagnosis quoted =
+      of_lines({watchdog(0, 5779),
+                "    [E ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: "
+                "WorkNCCL(SeqNum=5779, OpType=ALLREDU",
+                "    CE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600017 milliseconds before timing out."});
+  CHECK(quoted.verdict == Verdict::stuck_inside);
+  CHECK(quoted.ranks.empty());
+  // The number in front of the rest is that of the line.
+  const Diagnosis numbered = of_lines(
+      {watchdog(0, 3334), watchdog(2, 3334),
+       "  41  [E ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=",
+       "  42  3334, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600017 milliseconds"});
+  CHECK(numbered.verdict != Verdict::rank_lagging);
+  CHECK(numbered.ranks.empty());
   const Diagnosis ib = of_lines({"net_ib.cc:2472 NCCL WARN NET/IB: Got completion from peer 192.168.60.20",
                                  "  with status=12 opcode=0 len=0 vendor err 129 (Recv)", "  localGid  fe80::1",
                                  "  remoteGid fe80::2   hca mlx5_6"});

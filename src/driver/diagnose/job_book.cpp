@@ -322,13 +322,14 @@ bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t n
   if (!goes_on(other->text, broken) && !(held_.torch && other->text.find("WorkNCCL(") != kNotFound)) return false;
   ++held_.lines;
   const std::string_view rest = without_blanks(other->text);
-  if (held_.torch && other->text.front() != ' ') {
-    // A terminal breaks words, too.
-    const std::string glued = held_.text + std::string(rest), apart = held_.text + ' ' + std::string(rest);
-    held_.text = fields_of(parse_log_line(glued)) >= fields_of(parse_log_line(apart)) ? glued : apart;
-  } else {
-    held_.text.append(1, ' ').append(rest);
+  std::string apart = held_.text + ' ' + std::string(rest);
+  if (held_.torch) {
+    // A terminal breaks words, too, and who quotes them indents both halves.
+    std::string glued = held_.text + std::string(rest);
+    const int more = fields_of(parse_log_line(glued)) - fields_of(parse_log_line(apart));
+    if (more > 0 || (more == 0 && other->text.front() != ' ')) apart = std::move(glued);
   }
+  held_.text = std::move(apart);
   return true;
 }
 
@@ -353,6 +354,7 @@ void fill_if_unset(T& ours, const T& theirs, const T& unset) {
 
 void merge_process(Process& ours, Process& later) {
   ours.first_line = std::min(ours.first_line, later.first_line);
+  ours.last_line = ours.file == later.file ? std::max(ours.last_line, later.last_line) : UINT64_MAX;
   ours.lines += later.lines;
   if (!later.nccl.empty()) ours.nccl = std::move(later.nccl);
   if (!later.cuda.empty()) ours.cuda = std::move(later.cuda);

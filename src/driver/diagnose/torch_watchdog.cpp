@@ -32,6 +32,16 @@ std::int64_t number_behind(std::string_view text, std::string_view key) {
   return at == kNotFound ? -1 : number(text.substr(at + key.size()));
 }
 
+/// The value of "key=value," or "key=value)". Where nothing follows, the line was cut, perhaps in the value; a blank in
+/// it is where a broken line was joined.
+std::string_view whole_field(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == kNotFound) return {};
+  text.remove_prefix(at + key.size());
+  const std::size_t end = text.find_first_of(",) ");
+  return end == kNotFound || text[end] == ' ' ? std::string_view{} : text.substr(0, end);
+}
+
 bool is_digits(std::string_view text) {
   return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == kNotFound;
 }
@@ -63,17 +73,11 @@ void read_timeout(std::string_view text, TorchWork& work) {
   work.what = TorchWork::What::timed_out;
   const std::size_t ran = text.find(" ran for ");
   const std::string_view fields = text.substr(0, ran);
-  work.seq = number_behind(fields, "SeqNum=");
-  const std::size_t op = fields.find("OpType=");
-  if (op != kNotFound) {
-    const std::string_view rest = fields.substr(op + 7);
-    // Where nothing follows, the line was cut, perhaps in the middle of the name.
-    const std::size_t end = rest.find_first_of(",) ");
-    if (end != kNotFound) work.op = rest.substr(0, end);
-  }
-  work.numel_in = number_behind(fields, "NumelIn=");
-  work.numel_out = number_behind(fields, "NumelOut=");
-  work.timeout_ms = number_behind(fields, "Timeout(ms)=");
+  work.seq = number(whole_field(fields, "SeqNum="));
+  work.op = whole_field(fields, "OpType=");
+  work.numel_in = number(whole_field(fields, "NumelIn="));
+  work.numel_out = number(whole_field(fields, "NumelOut="));
+  work.timeout_ms = number(whole_field(fields, "Timeout(ms)="));
   if (ran != kNotFound) work.ran_ms = number(text.substr(ran + 9));
 }
 
