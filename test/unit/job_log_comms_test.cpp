@@ -95,6 +95,62 @@ TEST_CASE("Equal groups of every host that only their calls tell of are told apa
   CHECK(told.communicators.size() == 2);
 }
 
+namespace {
+
+/// The initialisation of a rank's part in a communicator of some of the ranks.
+void join_part(MadeUpJob& job, JobLog& log, int rank, int part_rank, int part_size, std::uint64_t id) {
+  InitEvent event;
+  event.function = "ncclCommSplit";
+  event.comm = MadeUpJob::pointer(rank, 1);
+  event.rank = part_rank;
+  event.nranks = part_size;
+  event.comm_id = id;
+  job.say(log, rank, event);
+  event.complete = true;
+  job.say(log, rank, event);
+}
+
+}  // namespace
+
+TEST_CASE("A number in a part of the job is not the rank where the larger communicator's is not told", "[job_log]") {
+  MadeUpJob job(4);
+  JobLog log;
+  for (int rank = 0; rank < 3; ++rank) {
+    job.start(log, rank);
+    job.complete(log, rank);
+  }
+  join_part(job, log, 3, 1, 2, 78);
+  InitTimings timings;
+  timings.rank = 1;
+  timings.nranks = 2;
+  timings.total = 1;
+  job.say(log, 3, timings);
+  for (int rank = 0; rank < 4; ++rank) job.call(log, rank, {.count = rank == 3 ? 9u : 8u});
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::arg_mismatch);
+  CHECK(says(told.sentence, "process node1, pid 1003"));
+  CHECK(told.ranks.empty());
+}
+
+TEST_CASE("Calls without Init lines may be of any communicator of their size that lacks ranks", "[job_log]") {
+  MadeUpJob job(6);
+  JobLog log;
+  job.init(log);
+  for (int rank = 2; rank < 6; ++rank) join_part(job, log, rank, rank / 2, 3, 100 + static_cast<unsigned>(rank % 2));
+  for (int rank = 0; rank < 6; ++rank) {
+    CollCall call;
+    call.op = "AllReduce";
+    call.dtype = "7";
+    call.count = rank % 2 == 0 ? 10u : 20u;
+    call.comm = MadeUpJob::pointer(rank, 1);
+    call.nranks = 3;
+    job.say(log, rank, call);
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::ok);
+  CHECK(says(told.missing, "cannot be told apart"));
+}
+
 TEST_CASE("A pointer that is used again is another communicator", "[job_log]") {
   MadeUpJob job(2);
   JobLog log;

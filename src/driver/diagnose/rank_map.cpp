@@ -105,6 +105,11 @@ std::vector<int> ranks_by_communicators(const JobBook& book) {
     sizes[instance.actor] = instance.nranks;
     ranks[instance.actor] = instance.rank;
   }
+  // Whose log lacks its Init lines in a larger one has only a part's number.
+  for (const CommInstance& instance : book.instances) {
+    if (instance.actor == kNone || instance.nranks <= sizes[instance.actor]) continue;
+    ranks[instance.actor] = -1;
+  }
   return ranks;
 }
 
@@ -192,11 +197,13 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
     for (const std::string& address : process.addresses) rank_map.host_of_address.emplace(address, process.host);
   }
   for (const CommInstance& instance : book.instances) rank_map.nranks = std::max(rank_map.nranks, instance.nranks);
+  for (const Actor& actor : book.actors) rank_map.nranks = std::max(rank_map.nranks, actor.hint_nranks);
   for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
     if (!is_rank_actor(book, actor) || cut_heads.contains(book.actors[actor].process)) continue;
     if (rank_map.owner_of[actor] != actor) continue;
-    if (rank_map.rank_of[actor] < 0) rank_map.rank_of[actor] = book.actors[actor].hint_rank;
-    rank_map.nranks = std::max(rank_map.nranks, book.actors[actor].hint_nranks);
+    const Actor& hints = book.actors[actor];
+    const bool of_part = hints.hint_nranks >= 0 && hints.hint_nranks < rank_map.nranks;
+    if (rank_map.rank_of[actor] < 0 && !of_part) rank_map.rank_of[actor] = hints.hint_rank;
     rank_map.rank_actors.push_back(actor);
     if (rank_map.rank_of[actor] >= 0) rank_map.actor_of.emplace(rank_map.rank_of[actor], actor);
   }
@@ -344,6 +351,19 @@ void adopt_nameless(std::vector<JoinedComm>& comms) {
   std::erase_if(comms, [](const JoinedComm& comm) { return comm.members.empty(); });
 }
 
+/// Calls whose Init lines are missing: where other communicators of that size lack ranks too, they may be of any.
+void find_strays(std::vector<JoinedComm>& comms) {
+  const auto lacks_ranks = [](const JoinedComm& comm) {
+    return comm.recorded_as.empty() && comm.members.size() < static_cast<std::size_t>(std::max(comm.nranks, 0));
+  };
+  for (JoinedComm& stray : comms) {
+    if (!stray.heuristic || stray.child || !stray.id.empty() || !lacks_ranks(stray)) continue;
+    stray.ambiguous = stray.ambiguous || std::ranges::any_of(comms, [&](const JoinedComm& other) {
+                        return &other != &stray && other.nranks == stray.nranks && lacks_ranks(other);
+                      });
+  }
+}
+
 void name_comm(JoinedComm& comm, std::size_t number) {
   const std::string size = comm.nranks < 0    ? std::string("size not told")
                            : comm.nranks == 1 ? std::string("1 rank")
@@ -385,6 +405,7 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& r
     for (JoinedComm& part : split_by_host(book, std::move(comm))) apart.push_back(std::move(part));
   }
   adopt_nameless(apart);
+  find_strays(apart);
   for (std::size_t i = 0; i < apart.size(); ++i) {
     JoinedComm& comm = apart[i];
     for (CommMember& member : comm.members) {
