@@ -334,15 +334,23 @@ class OfEveryCommand(Case):
     def test_accept_keeps_its_steps(self):
         for name, number in self.SIGNALS:
             with self.subTest(name):
-                results, page = self.path(f"{name}.json"), self.path(f"{name}.html")
+                results, page, tests = (self.path(f"{name}.{end}") for end in ("json", "html", "xml"))
                 command = ["accept", self.write("plan.yaml", PLAN), "--backend", "mpi"]
-                said = self.interrupt([*command, "-J", results, "--report", page],
-                                      lambda: is_filled(results) and read(results)["done"], number)
+
+                def has(path, words):
+                    with open(path, encoding="utf-8") as file:
+                        return words in file.read()
+
+                # The files for people hold a step as soon as the one that --resume reads.
+                said = self.interrupt([*command, "-J", results, "--report", page, "--junit", tests],
+                                      lambda: is_filled(results) and read(results)["done"] and has(tests, "one completed"),
+                                      number)
                 before = read(results)["done"]
                 self.assertIn(said, [f"busbar: interrupted (SIGTERM): kept {n} of 3 steps in {results}; "
                                      f"--resume {results} goes on" for n in (len(before), len(before) - 1)])
-                with open(page, encoding="utf-8") as file:
-                    self.assertIn("</html>", file.read())
+                for path, words in ((page, "</html>"), (page, "the run did not end"), (page, "rows measured"),
+                                    (tests, "</testsuites>"), (tests, "the run goes on, or ended before its verdict")):
+                    self.assertTrue(has(path, words), (path, words))
                 result = suite.execute([suite.MPIRUN, "-n", "2", BUSBAR, *command, "--resume", results],
                                        cwd=self.folder.name)
                 self.assertIn(result.code, (0, 8), str(result))

@@ -31,6 +31,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -159,17 +160,6 @@ class AcceptStore {
 
   bool is_saved() const { return saved_; }
 
-  /// The same as save(), but at most a twentieth of the time: hours of repetitions make a file that takes seconds to
-  /// write.
-  void save_at_times(const AcceptResult& result) {
-    constexpr int kTimes = 20;
-    const auto begin = std::chrono::steady_clock::now();
-    if (begin < next_save_) return;
-    save(result);
-    const auto end = std::chrono::steady_clock::now();
-    next_save_ = end + kTimes * (end - begin);
-  }
-
   /// The same for the first time: throws Error(bad_config) where it cannot be written.
   void begin(const AcceptResult& result) {
     if (!is_kept()) return;
@@ -194,7 +184,6 @@ class AcceptStore {
   std::optional<ResultsLock> lock_;
   bool saved_ = true;
   bool warned_ = false;
-  std::chrono::steady_clock::time_point next_save_{};
 };
 
 /// Everything that accept writes, from before the first measurement to the verdict. For process 0 alone.
@@ -214,32 +203,28 @@ class AcceptEnd {
     write_report(begun);  // so that whatever ends the run leaves one that opens
   }
 
-  /// Writes --report. A disk that is full by now is told on stderr.
-  void write_report(const AcceptResult& result) {
-    if (report_file_.empty()) return;
-    ReportData data;
-    add_accept(data, result);
-    const int error = replace_file(report_file_, report_html(data));
-    if (error == 0) return;
-    warn(report_file_, error);
-    complete_ = false;
-  }
-
   /// Judges what is there so far.
   void judge(AcceptResult& result) const {
     judge_acceptance(result, shipped_platforms(), baseline_ ? &*baseline_ : nullptr);
   }
 
+  /// What the files say until the run ends, of a result without an end_time: judged as far as it goes, and unfinished.
+  void write_so_far(AcceptResult result) {
+    judge(result);
+    write_report(result);
+    files_.write_so_far(result);
+  }
+
   /// Prints the verdict, writes the files, and says which exit code they make.
   ExitCode finish(const AcceptResult& result, const std::string& results_file) {
-    complete_ = write_stdout(accept_text(result));
+    bool complete = write_stdout(accept_text(result));
     write_report(result);
-    complete_ = files_.write(result) && complete_;
+    complete = files_.write(result) && report_complete_ && complete;
     const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
     if (!baseline_file_.empty() && good) {
       const int error = replace_file(baseline_file_, accept_json(result));
       if (error != 0) warn(baseline_file_, error);
-      complete_ = complete_ && error == 0;
+      complete = complete && error == 0;
     } else if (!baseline_file_.empty()) {
       std::remove(baseline_file_.c_str());
       say("no baseline is saved from a run that ended {}", name(result.outcome));
@@ -249,19 +234,46 @@ class AcceptEnd {
     if (!report_file_.empty()) written.push_back("report: " + report_file_);
     if (!written.empty()) say("{}", joined_words(written, ", "));
     const ExitCode code = exit_code_of(result.outcome, options_.strict);
-    return complete_ || code != ExitCode::good ? code : ExitCode::internal;
+    return complete || code != ExitCode::good ? code : ExitCode::internal;
   }
 
  private:
+  /// Writes --report. A disk that is full by now is told on stderr, once.
+  void write_report(const AcceptResult& result) {
+    if (report_file_.empty()) return;
+    ReportData data;
+    add_accept(data, result);
+    const int error = replace_file(report_file_, report_html(data));
+    report_complete_ = error == 0;
+    if (error != 0 && !std::exchange(report_warned_, true)) warn(report_file_, error);
+  }
+
   const AcceptOptions& options_;
   OutputFiles files_;
   std::optional<AcceptResult> baseline_;
   std::string report_file_;
   std::string baseline_file_;
-  bool complete_ = true;
+  bool report_complete_ = true;
+  bool report_warned_ = false;
 };
 
 using EngineClock = std::chrono::steady_clock;
+
+/// For what hours of repetitions make long, so that it takes at most a twentieth of the time.
+class AtTimes {
+ public:
+  void operator()(const std::function<void()>& work) {
+    constexpr int kTimes = 20;
+    const auto begin = EngineClock::now();
+    if (begin < next_) return;
+    work();
+    const auto end = EngineClock::now();
+    next_ = end + kTimes * (end - begin);
+  }
+
+ private:
+  EngineClock::time_point next_{};
+};
 
 AcceptResult begin_result(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan) {
   AcceptResult result;
@@ -329,10 +341,14 @@ class Acceptance {
   /// Writes what was measured until an interrupt, which reaches only a process that launches. Says what that is.
   std::string keep() {
     result_.elapsed_s = repeated_s();
-    store_->save(result_);
-    end_->judge(result_);
-    end_->write_report(result_);
+    save();
     return kept();
+  }
+
+  /// What is known so far, into every file that an end of any kind must leave.
+  void save() {
+    store_->save(result_);
+    if (end_) end_->write_so_far(result_);
   }
 
   std::string kept() const {
@@ -384,9 +400,9 @@ class Acceptance {
       result_.elapsed_s = repeated_s();
       if (!store_) continue;
       if (repetition == 0) {
-        store_->save(result_);
+        save();
       } else {
-        store_->save_at_times(result_);
+        save_at_times_([this] { save(); });
       }
       if (end_ && store_->is_saved()) runner_.keep(kept());
     }
@@ -443,6 +459,7 @@ class Acceptance {
   AcceptResult result_;
   std::optional<AcceptEnd> end_;
   std::optional<AcceptStore> store_;
+  AtTimes save_at_times_;
 };
 
 }  // namespace

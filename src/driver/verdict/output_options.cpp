@@ -74,6 +74,7 @@ struct OutputFiles::Open {
   std::vector<OutputFile> files;
   std::string prometheus;
   std::string history;
+  bool warned = false;
 };
 
 OutputFiles::OutputFiles() = default;
@@ -104,6 +105,14 @@ void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, 
   add(options.csv, "--csv", accept_csv);
   add(options.markdown, "--markdown", [name](const AcceptResult& r) { return markdown_text(r, name); });
   open_ = std::move(opened);
+}
+
+void OutputFiles::write_so_far(const AcceptResult& result) {
+  if (!open_) return;
+  for (const OutputFile& file : open_->files) {
+    const int error = replace_file(file.path, file.text(result));
+    if (error != 0 && !std::exchange(open_->warned, true)) write_stderr(write_warning(file.path, error));
+  }
 }
 
 bool OutputFiles::write(const AcceptResult& result) {

@@ -37,6 +37,10 @@ class OutputFiles {
   /// start; `tool`: "accept", "locate" or "doctor".
   void open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool);
 
+  /// Writes what is known of a run that goes on into those that are of this run alone, so that whatever ends it leaves
+  /// that. Tells a disk that is full on stderr, once.
+  void write_so_far(const AcceptResult& result);
+
   /// Writes all of them; once, at the end. What cannot be written is said on stderr, a line each: the verdict and the
   /// exit code of the run stand. Returns false then.
   bool write(const AcceptResult& result);
