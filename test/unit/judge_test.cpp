@@ -757,7 +757,7 @@ TEST_CASE("records of a job that was ended while it moved blame nobody, and nobo
   rank_of(job, 5).flight.heartbeat_age_s = 3180;
   rank_of(job, 5).flight.entered = 411;
   check(job, Verdict::unknown, {}, {});
-  CHECK_THAT(judge(job).sentence, Contains("from outside (SIGKILL)"));
+  CHECK_THAT(judge(job).sentence, Contains("from outside (SIGKILL, or its launcher had gone)"));
   for_all_ranks(job, [](RankEvidence& r) { r.flight.ending = Ending::signalled; });
   // It had stood still when it was ended: who was behind is told, and not that gdb should look at what is gone.
   for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 3280; });

@@ -113,6 +113,9 @@ std::string during(const FlightState& f) {
   return std::string(name(f.phase));
 }
 
+/// Ranks of mpirun end a second after it, without a signal, where two quick Ctrl-C end it at once.
+constexpr std::string_view kWithoutWord = "SIGKILL, or its launcher had gone";
+
 /// Ended from outside while it moved, there is nothing to explain; by a process of its own, there is. Records tell
 /// later what they held when they were written last.
 std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
@@ -138,7 +141,7 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   const std::string step = scene.ranks.empty() ? "an unknown step" : during(*scene.ranks.front().flight);
   const std::string_view heard = scene.unheard.empty() ? "" : " heard from";
   ruling.sentence =
-      fmt::format("the job was ended from outside ({}) during {}; {}", killed ? "SIGKILL" : "SIGTERM", step,
+      fmt::format("the job was ended from outside ({}) during {}; {}", killed ? kWithoutWord : "SIGTERM", step,
                   running == 0        ? "no rank left a record"
                   : moving == running ? fmt::format("all ranks{} were moving", heard)
                                       : fmt::format("{} of {} ranks{} were moving", moving, running, heard));
