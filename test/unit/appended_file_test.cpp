@@ -1,5 +1,5 @@
 // The bugs these would catch: a file whose last line is half a line after a full disk, lines that are not there when
-// the disk has room again, and a run that dies of it.
+// the disk has room again, a run that dies of it, and lines that a SIGKILL takes back.
 
 #include "common/output/appended_file.h"
 
@@ -9,10 +9,16 @@
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 using namespace busbar;
 
@@ -67,6 +73,40 @@ TEST_CASE("On a full disk the file ends with a whole line, and gets the others o
     const std::string all = "a,b\n" + lines + "more\nand more\n";
     CHECK(all.substr(0, on_full_disk.size()) == on_full_disk);
     CHECK(read_text(path) == all);
+  }
+}
+
+TEST_CASE("A SIGKILL leaves whole lines, and the beginning of the next at most where a page ends",
+          "[appended_file][unit]") {
+  const TempDir dir;
+  const std::string lines = some_lines(2000);
+  for (int kill_after = 1; kill_after <= 100; ++kill_after) {
+    INFO(kill_after);
+    const std::string path = dir.file("r" + std::to_string(kill_after));
+    std::array<int, 2> begun{};
+    REQUIRE(pipe(begun.data()) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      AppendedFile file(path, "--csv", "a,b\n");
+      for (std::size_t at = 0; at < lines.size();) {
+        const std::size_t end = lines.find('\n', at) + 1;
+        file.append(std::string_view(lines).substr(at, end - at));
+        if (write(begun[1], "x", 1) != 1) _exit(1);
+        at = end;
+      }
+      _exit(0);
+    }
+    char byte = 0;
+    for (int i = 0; i < kill_after; ++i) REQUIRE(read(begun[0], &byte, 1) == 1);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    close(begun[0]);
+    close(begun[1]);
+    const std::string left = read_text(path);
+    CHECK(left == ("a,b\n" + lines).substr(0, left.size()));
+    CHECK(std::count(left.begin(), left.end(), '\n') >= 1 + kill_after);
+    CHECK((left.back() == '\n' || left.size() % 4096 == 0));
   }
 }
 
