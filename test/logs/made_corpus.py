@@ -230,7 +230,7 @@ def of_job(rng):
     hosts = {f"node{rank // 8}" for rank in ranks} | {word for word in words if word.startswith(("node", "10."))}
     # Whom the network names may be either end of the path, or all of a host.
     if name in ("hw_fault_ib", "host_unreachable", "resource_shm", "hw_fault_xid"):
-        hosts |= {"node0", "node1"}
+        hosts |= {"node0", "node1", "10.0.0.1", "10.0.0.2"}
         ranks |= set(range(16))
     if name.startswith(("init_", "config", "order_cycle", "stuck", "slow", "unknown")):
         ranks |= set(range(16))

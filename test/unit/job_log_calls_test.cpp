@@ -218,6 +218,37 @@ TEST_CASE("What opCount passes over on all ranks alike are replays of CUDA graph
   CHECK_FALSE(says(told.missing, "passes over"));
 }
 
+TEST_CASE("Where each rank lacks a call, but not the same one, lines were lost", "[job_log]") {
+  MadeUpJob job(4);
+  JobLog log;
+  for (int rank = 0; rank < 4; ++rank) job.say(log, rank, VersionLine{.nccl = "2.21.5", .cuda = {}});
+  job.init(log);
+  for (int rank = 0; rank < 4; ++rank) {
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      if (i != (rank == 3 ? 0 : 1)) job.call(log, rank, {.count = 100 + i, .op_count = i});
+    }
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.ranks.empty());
+  CHECK(says(told.missing, "opCount passes over 1 call of rank 3"));
+}
+
+TEST_CASE("From 2.27 on an opCount of 0 does not show that a log begins with the communicator", "[job_log]") {
+  MadeUpJob job(4);
+  JobLog log;
+  for (int rank : {0, 1, 3}) {
+    job.say(log, rank, VersionLine{.nccl = "2.28.9", .cuda = {}});
+    job.start(log, rank);
+    job.complete(log, rank);
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    for (std::uint64_t i = rank == 2 ? 1 : 0; i < 4; ++i) job.call(log, rank, {.count = 100 + i});
+  }
+  const Diagnosis told = job.conclude(log);
+  CHECK(told.verdict == Verdict::ok);
+  CHECK(told.ranks.empty());
+}
+
 TEST_CASE("A rank that calls without its Init COMPLETE shows that the others' may be missing as well", "[job_log]") {
   MadeUpJob job(4);
   job.one_file = true;
@@ -230,6 +261,66 @@ TEST_CASE("A rank that calls without its Init COMPLETE shows that the others' ma
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::ok);
   CHECK(says(told.missing, "rank 2 (node1, pid 1002) calls, and its Init COMPLETE is not told"));
+}
+
+namespace {
+
+/// One file, each rank's lines behind those of the rank before: `told(rank)` are its calls, -1: only that it began, -2:
+/// nothing. `begins(rank)`: whether its first lines are there.
+template <typename Told, typename Begins>
+Diagnosis one_behind_the_other(int nranks, Told told, Begins begins) {
+  MadeUpJob job(nranks);
+  job.one_file = true;
+  JobLog log;
+  for (int rank = 0; rank < nranks; ++rank) {
+    if (told(rank) == -2) continue;
+    if (begins(rank)) {
+      job.say(log, rank, NetworkInUse{"IB"});
+      job.start(log, rank);
+    }
+    if (begins(rank) && told(rank) >= 0) job.complete(log, rank);
+    for (int i = 0; i < told(rank); ++i) {
+      const auto number = static_cast<std::uint64_t>(i);
+      job.call(log, rank, {.count = 100 + number, .op_count = number});
+    }
+  }
+  return job.conclude(log);
+}
+
+bool always(int) { return true; }
+
+}  // namespace
+
+TEST_CASE("The last rank in front of a stretch that is missing is not late for it", "[job_log]") {
+  const auto up_to_four = [](int calls_of_last) {
+    return [=](int rank) { return rank > 4 ? -2 : rank == 4 ? calls_of_last : 4; };
+  };
+  const Diagnosis cut = one_behind_the_other(8, up_to_four(2), always);
+  CHECK(cut.verdict == Verdict::unknown);
+  CHECK(cut.ranks.empty());
+  CHECK(says(cut.sentence, "of rank 4 (node2, pid 1004) the log ends earlier"));
+  CHECK(says(cut.missing, "the end of the log of rank 4"));
+  // The others completed the initialisation, for which all are needed.
+  const Diagnosis early = one_behind_the_other(8, up_to_four(-1), always);
+  CHECK(early.verdict == Verdict::ok);
+  CHECK(says(early.missing, "a stretch of the log behind rank 4"));
+  SECTION("who is late elsewhere still is") {
+    const Diagnosis told = one_behind_the_other(
+        8, [&](int rank) { return rank == 1 ? 2 : up_to_four(3)(rank); }, always);
+    CHECK(told.verdict == Verdict::rank_lagging);
+    CHECK(told.ranks == std::vector<int>{1});
+  }
+  SECTION("the next begins in the middle") {
+    const auto told = [](int rank) { return rank == 3 ? 2 : 4; };
+    CHECK(one_behind_the_other(8, told, [](int rank) { return rank != 4; }).ranks.empty());
+    CHECK(one_behind_the_other(8, told, always).ranks == std::vector<int>{3});
+  }
+  SECTION("nothing is missing") {
+    const Diagnosis told = one_behind_the_other(
+        8, [](int rank) { return rank == 7 ? 2 : 4; }, always);
+    CHECK(told.verdict == Verdict::rank_lagging);
+    CHECK(told.ranks == std::vector<int>{7});
+  }
 }
 
 TEST_CASE("From 2.27 on logs that begin in the middle are matched where they agree", "[job_log]") {

@@ -153,7 +153,9 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     if (instance.calls.size() == 0 && !would_show) continue;
     alignment.streams.push_back({.member = &member, .calls = &instance.calls});
     if (instance.calls.size() == 0) continue;
-    whole = whole && (instance.announced || instance.calls.first_op_count() == 0);
+    // Who counts nothing, as many do from 2.27 on, says 0 in every call.
+    const bool counts = reliable_op_count || (unknown_version && instance.calls.increasing());
+    whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
     consecutive = consecutive && instance.calls.consecutive();
   }
   std::erase_if(alignment.streams, [&](const PlacedCalls& placed) { return placed.calls->size() == 0 && !whole; });
@@ -376,7 +378,7 @@ bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key) {
   return ended_to >= 0 && ended_to <= key && key < placed.end();
 }
 
-std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment) {
+std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment, const LostLines& lost) {
   if (alignment.how == CallAlignment::How::none || !alignment.certain) return std::nullopt;
   CallLag lag;
   lag.front = INT64_MIN;
@@ -386,11 +388,17 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
     lag.least = std::min(lag.least, placed.end());
   }
   if (lag.front == lag.least) return std::nullopt;
+  lag.least = lag.front;
   std::size_t cut = 0, ended = 0;
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
     const bool at_front = placed.end() == lag.front;
+    if (!at_front && lost.ends_early[placed.member->actor]) {
+      lag.cut_off.push_back(i);
+      continue;
+    }
     (at_front ? lag.at_front : lag.behind).push_back(i);
+    lag.least = std::min(lag.least, placed.end());
     const bool left = book.instances[placed.member->instance].ended && !book.instances[placed.member->instance].aborted;
     if (at_front) {
       ended += left ? 1 : 0;

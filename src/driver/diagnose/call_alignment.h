@@ -76,14 +76,15 @@ struct CallLag {
   std::int64_t least = 0;               ///< of the last
   std::vector<std::uint32_t> at_front;  ///< indices of streams
   std::vector<std::uint32_t> behind;
-  bool waited_for = false;  ///< not merely the usual skew of calls that are enqueued ahead
+  std::vector<std::uint32_t> cut_off;  ///< behind only as far as their logs tell, which lack their ends
+  bool waited_for = false;             ///< not merely the usual skew of calls that are enqueued ahead
 };
 
 /// Empty where all made the same number of calls. A few calls of difference are usual in a job that runs, because hosts
 /// enqueue ahead of the GPUs. Ranks wait where their last call is known not to have ended; else where most of them
 /// stopped at the same call: in a job that moves they are spread. A lead of more than a stream's queue holds is not
 /// skew either.
-std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment);
+std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment, const LostLines& lost);
 
 /// Whether a call was made and is known not to have ended.
 bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key);

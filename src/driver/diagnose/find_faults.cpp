@@ -523,7 +523,7 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
   std::vector<std::uint32_t> silent = on_named_hosts(view, all_silent, named);
   const bool host_known = !silent.empty();
   if (!host_known) silent = all_silent;
-  std::erase_if(silent, [&](std::uint32_t actor) { return view.lost.of_actor[actor]; });
+  std::erase_if(silent, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
   if (silent.size() > 1) silent = furthest_behind(view, silent);
   Finding finding;
   finding.evidence.push_back(fmt::format("{} lost {}: \"closed by remote peer\" and its like",

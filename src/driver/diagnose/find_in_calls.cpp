@@ -169,6 +169,32 @@ Finding lag_finding(const LogView& view, std::size_t comm) {
   return finding;
 }
 
+/// Whether those whose logs lack their ends would be late, were it not for that.
+bool is_cut_off(const LogView& view, const CallLag& lag, std::size_t comm) {
+  const auto left = [&](std::uint32_t stream) {
+    const CommInstance& instance = view.book.instances[view.alignments[comm].streams[stream].member->instance];
+    return instance.ended && !instance.aborted;
+  };
+  return lag.behind.empty() && lag.at_front.size() > lag.cut_off.size() && !std::ranges::all_of(lag.at_front, left);
+}
+
+/// Who seems late only because the end of its log is missing.
+Finding cut_off_finding(const LogView& view, std::size_t comm) {
+  const CallLag& lag = *view.lags[comm];
+  const CallAlignment& alignment = view.alignments[comm];
+  const std::string who = list_actors(view.rank_map, actors_of(alignment, lag.cut_off));
+  Finding finding;
+  finding.verdict = Verdict::unknown;
+  finding.sentence = fmt::format(
+      "{} came to call {} of {}; of {} the log ends earlier, where a stretch of it is missing: late or not, it does "
+      "not tell",
+      list_actors(view.rank_map, actors_of(alignment, lag.at_front)), call_number(alignment, lag.front - 1),
+      view.comms[comm].name, who);
+  finding.missing.push_back("the end of the log of " + who);
+  finding.next.push_back("the whole log of " + who + ": whether it made that call");
+  return finding;
+}
+
 /// All ranks seen made the same last call, which is known not to have ended on some.
 void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
   const CallAlignment& alignment = view.alignments[comm];
@@ -225,6 +251,8 @@ void find_in_calls(const LogView& view, Findings& findings) {
     // Calls after a divergence cannot be compared any more.
     if (!view.divergences[comm] && view.lags[comm] && view.lags[comm]->waited_for) {
       findings.push_back(lag_finding(view, comm));
+    } else if (!view.divergences[comm] && view.lags[comm] && is_cut_off(view, *view.lags[comm], comm)) {
+      findings.push_back(cut_off_finding(view, comm));
     }
     if (!view.divergences[comm] && !view.lags[comm]) find_open_call(view, comm, findings);
   }
@@ -465,7 +493,7 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
     for (int rank = 0; rank < nranks; ++rank) {
       if (spoke.count(rank) > 0) continue;
       const auto actor = view.rank_map.actor_of.find(rank);
-      const bool whole = actor != view.rank_map.actor_of.end() && !view.lost.of_actor[actor->second];
+      const bool whole = actor != view.rank_map.actor_of.end() && !view.lost.may_lack_end(actor->second);
       (whole ? silent_known : silent_absent).push_back(rank);
     }
   }

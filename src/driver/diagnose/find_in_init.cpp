@@ -64,7 +64,7 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   }
   // Where others completed, a COMPLETE that is missing with other lines is likelier than a rank that is stuck.
   if (progress.complete_told)
-    std::erase_if(progress.pending, [&](std::uint32_t actor) { return view.lost.of_actor[actor]; });
+    std::erase_if(progress.pending, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
   return progress;
 }
 

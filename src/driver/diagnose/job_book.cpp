@@ -264,7 +264,9 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     from.actor = find_actor(from.process, line.origin.dev);
   }
   actors[from.actor].cut = false;
-  ++processes[from.process].lines;
+  Process& process = processes[from.process];
+  ++process.lines;
+  process.last_line = process.file == file ? std::max(process.last_line, number) : UINT64_MAX;
   if (std::holds_alternative<Warning>(line.fact) && hold(line, from)) return;
   std::visit([&](const auto& fact) { ingest(fact, from); }, line.fact);
 }

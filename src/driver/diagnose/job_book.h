@@ -82,6 +82,7 @@ struct Process {
   std::string decoration;
   std::size_t file = 0;
   std::uint64_t first_line = 0;
+  std::uint64_t last_line = 0;  ///< UINT64_MAX: it speaks in several files
   std::uint64_t lines = 0;
   bool anonymous = false;   ///< neither host nor pid is known
   std::uint32_t calls = 0;  ///< of all kinds, so far

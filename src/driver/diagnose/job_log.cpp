@@ -47,7 +47,7 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
   for (const JoinedComm& comm : view.comms) {
     view.alignments.push_back(align_calls(book, comm, view.lost, rule.reliable, rule.unknown));
     view.divergences.push_back(first_divergence(view.alignments.back(), book.words));
-    view.lags.push_back(find_lag(book, view.alignments.back()));
+    view.lags.push_back(find_lag(book, view.alignments.back(), view.lost));
   }
   view.cycles = find_cycles(book, view.rank_map, view.comms, view.alignments);
   return view;
@@ -226,7 +226,7 @@ Finding nothing_wrong(const LogView& view) {
     if (alignment.streams.size() < 2) continue;
     ++compared;
     for (const PlacedCalls& placed : alignment.streams) calls += placed.calls->size();
-    if (!view.lags[i]) continue;
+    if (!view.lags[i] || view.lags[i]->behind.empty()) continue;
     finding.evidence.push_back(
         fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", view.comms[i].name,
                     list_actors(view.rank_map, actors_of(alignment, view.lags[i]->at_front)),
@@ -267,6 +267,14 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   if (view.lost.any()) {
     diagnosis.missing.push_back(
         fmt::format("lines in the middle of the logs ({}): what is not told there may have happened", view.lost.sign));
+  }
+  std::vector<std::uint32_t> cut_off;
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
+    if (view.lost.ends_early[actor]) cut_off.push_back(actor);
+  }
+  if (!cut_off.empty()) {
+    diagnosis.missing.push_back(fmt::format("a stretch of the log behind {}: it may have come further than is told",
+                                            list_actors(view.rank_map, cut_off)));
   }
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (!view.comms[i].ambiguous) continue;

@@ -6,12 +6,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 
 namespace busbar {
 namespace {
 
 std::uint64_t told(const CommInstance& instance) { return instance.calls.size() + instance.sends + instance.receives; }
+
+/// Of a log that begins in the middle the first lines are no loss.
+bool tells_beginning(const Process& process) {
+  return !process.network.empty() || !process.devices.empty() || !process.env.empty();
+}
 
 /// Calls that opCount counts and no line tells.
 std::uint64_t untold(const CommInstance& instance) {
@@ -28,7 +34,7 @@ class LossFinder {
   }
 
   LostLines result() const {
-    LostLines lost{std::vector<bool>(book_.actors.size(), false), sign_};
+    LostLines lost{std::vector<bool>(book_.actors.size(), false), sign_, std::vector<bool>(book_.actors.size(), false)};
     for (std::size_t actor = 0; actor < book_.actors.size(); ++actor) {
       lost.of_actor[actor] = files_.contains(file_of(static_cast<std::uint32_t>(actor)));
     }
@@ -45,22 +51,28 @@ class LossFinder {
 
   /// Replays of CUDA graphs pass over the same calls on all ranks that count; from 2.27 on not all do.
   void find_passed_over(const JoinedComm& comm) {
-    std::uint64_t least = UINT64_MAX, most_told = 0;
+    std::uint64_t least = UINT64_MAX, least_first = UINT64_MAX, most_told = 0;
     std::size_t counting = 0;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       most_told = std::max(most_told, told(instance));
       if (instance.op_counts.last == 0) continue;
       least = std::min(least, untold(instance));
+      if (instance.announced) least_first = std::min(least_first, instance.op_counts.first);
       ++counting;
     }
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       // Who alone counts is held against what the others tell.
       if (counting == 1) least = told(instance) < most_told ? 0 : untold(instance);
-      if (told(instance) == 0 || untold(instance) <= least) continue;
-      lost(member.actor, fmt::format("opCount passes over {} of {}", counted(untold(instance) - least, "call"),
-                                     rank_map_.name_of[member.actor]));
+      if (told(instance) == 0) continue;
+      // Others may lack as many, but not the same, where one's calls begin later.
+      const std::uint64_t first = instance.announced && counting > 1 ? instance.op_counts.first : 0;
+      const std::uint64_t lacking =
+          std::max(untold(instance) - std::min(least, untold(instance)), first - std::min(least_first, first));
+      if (lacking == 0) continue;
+      lost(member.actor,
+           fmt::format("opCount passes over {} of {}", counted(lacking, "call"), rank_map_.name_of[member.actor]));
     }
   }
 
@@ -75,8 +87,7 @@ class LossFinder {
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       const Process& process = book_.processes[instance.process];
-      // Of a log that begins in the middle the first lines are no loss.
-      const bool from_start = !process.network.empty() || !process.devices.empty() || !process.env.empty();
+      const bool from_start = tells_beginning(process);
       const std::string& name = rank_map_.name_of[member.actor];
       if (complete_told && !instance.completed && (from_start || instance.started) && told(instance) > 0) {
         lost(member.actor, name + " calls, and its Init COMPLETE is not told");
@@ -92,12 +103,69 @@ class LossFinder {
   std::string sign_;
 };
 
+/// Finds the ranks in front of a stretch that is missing from a file in which ranks stand one behind the other (cat
+/// rank*.log).
+class StackedFiles {
+ public:
+  StackedFiles(const JobBook& book, const RankMap& rank_map) : book_(book), rank_map_(rank_map) {
+    for (const auto& [rank, actor] : rank_map.actor_of) {
+      if (rank < rank_map.nranks - 1 && !rank_map.actor_of.contains(rank + 1)) first_absent_.insert(rank + 1);
+    }
+  }
+
+  void mark(std::vector<bool>& ends_early) const {
+    std::map<std::size_t, std::vector<const Process*>> by_file;
+    for (const Process& process : book_.processes) {
+      if (process.lines > 0 && !process.anonymous) by_file[process.file].push_back(&process);
+    }
+    for (auto& [file, stack] : by_file) {
+      std::ranges::sort(stack, {}, &Process::first_line);
+      if (!is_stacked(stack)) continue;
+      for (std::size_t i = 0; i < stack.size(); ++i) {
+        if (!breaks_off(stack, i)) continue;
+        for (const std::uint32_t actor : stack[i]->actors) ends_early[actor] = true;
+      }
+    }
+  }
+
+ private:
+  /// Two alone may stand one behind the other by chance.
+  static bool is_stacked(const std::vector<const Process*>& stack) {
+    const auto overlap = [](const Process* one, const Process* next) { return one->last_line >= next->first_line; };
+    return stack.size() > 2 && std::ranges::adjacent_find(stack, overlap) == stack.end();
+  }
+
+  /// Who comes next begins in the middle, where others do not; or a rank that should come next is nowhere.
+  bool breaks_off(const std::vector<const Process*>& stack, std::size_t i) const {
+    const bool last = i + 1 == stack.size();
+    const auto begins = [](const Process* process) { return tells_beginning(*process); };
+    if (!last && !begins(stack[i + 1]) && std::ranges::any_of(stack, begins)) return true;
+    const int own = highest_rank(*stack[i]);
+    const auto absent = own < 0 ? first_absent_.end() : first_absent_.upper_bound(own);
+    if (absent == first_absent_.end()) return false;
+    const int next = last ? -1 : highest_rank(*stack[i + 1]);
+    return last || *absent < next;
+  }
+
+  int highest_rank(const Process& process) const {
+    int rank = -1;
+    for (const std::uint32_t actor : process.actors) rank = std::max(rank, rank_map_.rank_of[actor]);
+    return rank;
+  }
+
+  const JobBook& book_;
+  const RankMap& rank_map_;
+  std::set<int> first_absent_;  ///< of each row of ranks that no line names
+};
+
 }  // namespace
 
 LostLines find_lost_lines(const JobBook& book, const RankMap& rank_map, const std::vector<JoinedComm>& comms) {
   LossFinder finder(book, rank_map);
   for (const JoinedComm& comm : comms) finder.look_at(comm);
-  return finder.result();
+  LostLines lost = finder.result();
+  StackedFiles(book, rank_map).mark(lost.ends_early);
+  return lost;
 }
 
 }  // namespace busbar
