@@ -50,6 +50,17 @@ void comparisons() {
                rates::found_by_peeking(law, kFewer));
     std::fflush(stdout);
   }
+  for (const double between : {0.01, 0.02}) {
+    const rates::Equals equals = rates::compare_equals(Law::drift, kTrials, between);
+    fmt::print(
+        "slow drift, communicators differ by {:.0f} %: {} exclude 1, {} different, {} equivalent; 5 % found: {}, "
+        "10 %: {}\n",
+        100 * between, equals.raw, equals.band,
+        rates::count(Law::drift, 1, 0.02, Difference::equivalent, kTrials, between),
+        rates::count(Law::drift, 1.05, 0.02, Difference::slower, kTrials, between),
+        rates::count(Law::drift, 1.10, 0.02, Difference::slower, kTrials, between));
+    std::fflush(stdout);
+  }
 }
 
 void launches() {
@@ -149,13 +160,17 @@ void histories() {
 }  // namespace
 
 /// "field": only what drifts in wall time.
+/// Everything, or the part that is named: field, coverage, comparisons, launches, histories.
 int main(int argc, char** argv) {
-  field_coverage();
-  stopped_coverage();
-  if (argc > 1 && std::string_view(argv[1]) == "field") return 0;
-  coverage();
-  comparisons();
-  launches();
-  histories();
+  const std::string_view part = argc > 1 ? argv[1] : "";
+  const auto wanted = [&](std::string_view name) { return part.empty() || part == name; };
+  if (wanted("field")) {
+    field_coverage();
+    stopped_coverage();
+  }
+  if (wanted("coverage")) coverage();
+  if (wanted("comparisons")) comparisons();
+  if (wanted("launches")) launches();
+  if (wanted("histories")) histories();
   return 0;
 }

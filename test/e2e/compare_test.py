@@ -50,7 +50,7 @@ class Table(Case):
                          ["default", "recursive_doubling", "ring", "segmented_ring/64K"])
         self.assertEqual(comparison["variants"][2]["settings"], {"ompi.algorithm": "ring"})
         for size, (_, row) in zip(comparison["sizes"], rows):
-            self.assertIn(size["rounds"], (15, 30, 60) if not size["out_of_time"] else range(61))
+            self.assertIn(size["rounds"], range(9) if size["out_of_time"] else range(4, 9))
             default, doubling = size["variants"][:2]
             self.assertEqual(len(default["rounds_s"]), size["rounds"])
             self.assertEqual(default["ratio"], {"value": 1.0, "low": 1.0, "high": 1.0})
@@ -114,15 +114,16 @@ class Wrong(Case):
         result = compare(2, "all_reduce", "--sizes", "64,64K", "--vary", "ompi.algorithm=ring,recursive_doubling", "-J",
                          path, *SHORT, program=(FAULTY, "compare:ring", "flip:1:0"))
         self.assertEqual(result.code, 7, str(result))
-        rows = cells(result)
-        self.assertEqual(rows[0][1][1], "WRONG", str(result))
-        self.assertNotEqual(rows[1][1][1], "WRONG", str(result))
-        self.assertNotEqual(rows[0][1][3], "ring", str(result))
-        self.assertRegex(result.out, r"# WRONG ring, 64 B: [1-9][0-9]* wrong elements")
+        # The first call of the first round is of one size or the other.
+        rows = [row for _, row in cells(result)]
+        first = 0 if rows[0][1] == "WRONG" else 1
+        self.assertEqual([row[1] == "WRONG" for row in rows], [first == 0, first == 1], str(result))
+        self.assertNotEqual(rows[first][3], "ring", str(result))
+        self.assertRegex(result.out, rf"# WRONG ring, {('64 B', '64 KiB')[first]}: [1-9][0-9]* wrong elements")
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
         self.assertEqual(document["exit_code"], 7)
-        self.assertGreater(document["comparisons"][0]["sizes"][0]["variants"][1]["wrong"], 0)
+        self.assertGreater(document["comparisons"][0]["sizes"][first]["variants"][1]["wrong"], 0)
 
     def test_a_wrong_default_leaves_nothing_to_compare_with(self):
         result = compare(2, "all_reduce", "--sizes", "64", "--vary", "ompi.algorithm=ring", *SHORT,

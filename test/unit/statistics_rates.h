@@ -108,20 +108,27 @@ inline Stopped run_to_stop(Law law, double rel, int trials) {
   return stopped;
 }
 
-/// Log ratios of 60 rounds of B against A, which takes 1/ratio as long; interleaved, AB or BA by a coin in each pair.
-inline std::vector<double> rounds(Law law, double ratio, std::uint64_t seed) {
+/// Log ratios of `count` rounds of B against A, which takes 1/ratio as long: each the middle of 8 turns, AB or BA by a
+/// coin in each pair of them, on communicators that differ by `between` (sd) for as long as they live.
+inline std::vector<double> rounds(Law law, double ratio, std::uint64_t seed, double between = 0,
+                                  int count = kLooks.back()) {
   SyntheticTimes times(law, seed);
+  SyntheticTimes own(Law::independent, seed + 700'000);  // sd 0.1
   Random coin(seed);
   std::vector<double> logs;
-  bool b_first = false;
-  for (int round = 0; round < 60; ++round) {
-    b_first = round % 2 == 0 ? coin.below(2) == 1 : !b_first;
-    times.skip(200);  // other sizes
-    double first = times.batch_median(SyntheticTimes::kBatch);
-    times.skip(4);
-    double second = times.batch_median(SyntheticTimes::kBatch);
-    if (b_first) std::swap(first, second);
-    logs.push_back(std::log(ratio * second / first));
+  for (int round = 0; round < count; ++round) {
+    std::vector<double> turns;
+    bool b_first = false;
+    times.skip(1600);  // other sizes
+    for (int turn = 0; turn < 8; ++turn) {
+      b_first = turn % 2 == 0 ? coin.below(2) == 1 : !b_first;
+      double first = times.batch_median(SyntheticTimes::kBatch);
+      times.skip(4);
+      double second = times.batch_median(SyntheticTimes::kBatch);
+      if (b_first) std::swap(first, second);
+      turns.push_back(std::log(ratio * second / first));
+    }
+    logs.push_back(hodges_lehmann(turns) + between / 0.1 * std::log(own.next() / own.next()));
   }
   return logs;
 }
@@ -129,7 +136,7 @@ inline std::vector<double> rounds(Law law, double ratio, std::uint64_t seed) {
 /// The verdict at the first look that has one.
 inline Difference compare(const std::vector<double>& logs, double delta) {
   for (int look : kLooks) {
-    const auto ratio = paired_ratio(std::span(logs).first(static_cast<std::size_t>(look)));
+    const auto ratio = round_ratio(std::span(logs).first(static_cast<std::size_t>(look)), 1 - kLookLevel);
     const Difference verdict = judge(ratio->interval, delta);
     if (verdict == Difference::faster || verdict == Difference::slower) return verdict;
     if (delta > 0 && verdict == Difference::equivalent) return verdict;
@@ -138,10 +145,10 @@ inline Difference compare(const std::vector<double>& logs, double delta) {
 }
 
 /// Of `trials` comparisons, how many end so.
-inline int count(Law law, double ratio, double delta, Difference verdict, std::uint64_t trials) {
+inline int count(Law law, double ratio, double delta, Difference verdict, std::uint64_t trials, double between = 0) {
   int found = 0;
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
-    found += compare(rounds(law, ratio, 9000 + trial), delta) == verdict ? 1 : 0;
+    found += compare(rounds(law, ratio, 9000 + trial, between), delta) == verdict ? 1 : 0;
   }
   return found;
 }
@@ -151,10 +158,10 @@ struct Equals {
   int band = 0;  ///< the verdict with the 2 % band was faster or slower
 };
 
-inline Equals compare_equals(Law law, std::uint64_t trials) {
+inline Equals compare_equals(Law law, std::uint64_t trials, double between = 0) {
   Equals equals;
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
-    const auto logs = rounds(law, 1, 9000 + trial);
+    const auto logs = rounds(law, 1, 9000 + trial, between);
     equals.raw += compare(logs, 0) != Difference::undecided ? 1 : 0;
     const Difference verdict = compare(logs, 0.02);
     equals.band += verdict == Difference::faster || verdict == Difference::slower ? 1 : 0;
@@ -177,10 +184,10 @@ inline int found_in_sequence(Law law, std::uint64_t trials) {
 inline int found_by_peeking(Law law, std::uint64_t trials) {
   int found = 0;
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
-    const auto logs = rounds(law, 1, 9000 + trial);
+    const auto logs = rounds(law, 1, 9000 + trial, 0, 30);
     bool differs = false;
-    for (std::size_t n = 6; n <= 60 && !differs; ++n) {
-      const auto ratio = paired_ratio(std::span(logs).first(n), 1.96);
+    for (std::size_t n = 4; n <= logs.size() && !differs; ++n) {
+      const auto ratio = round_ratio(std::span(logs).first(n));
       differs = ratio && judge(ratio->interval, 0) != Difference::undecided;
     }
     found += differs ? 1 : 0;
@@ -242,7 +249,7 @@ inline LaunchPairs launch_pairs(double ratio, int trials, int rounds = 8) {
       const double later = 0.1 * (machine[i + 1] - machine[i]) + 0.02 * (own[i + 1] - own[i]);
       logs.push_back(std::log(ratio) + (coin.below(2) == 1 ? later : -later));
     }
-    const Interval interval = launches_ratio(logs)->interval;
+    const Interval interval = round_ratio(logs)->interval;
     found.slower += judge(interval, 0.02) == Difference::slower ? 1 : 0;
     found.excludes_one += judge(interval, 0) != Difference::undecided ? 1 : 0;
   }

@@ -135,6 +135,8 @@ void append(std::vector<double>& to, const std::vector<double>& from, double sig
 Sampler::Sampler(const Comm& world, const GlobalClock& clock, FailJob fail)
     : world_(world), clock_(clock), fail_(std::move(fail)), barrier_(world), start_(Clock::now()) {}
 
+double Sampler::now_s() const { return seconds(Clock::now() - start_); }
+
 Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchShape& shape) {
   if (before_batch_) before_batch_(backend, workload.operation(), operations_of(backend, shape));
   const std::shared_ptr<void> in_force = backend.settings_in_force();

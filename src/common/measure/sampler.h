@@ -45,6 +45,9 @@ class Sampler {
   /// Collective over `world`, with the same arguments. A failure inside must end the job.
   Batch measure(Backend& backend, const Workload& workload, const BatchShape& shape);
 
+  /// Since it was made, on this process.
+  double now_s() const;
+
  private:
   const Comm& world_;
   const GlobalClock& clock_;

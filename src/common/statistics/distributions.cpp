@@ -84,15 +84,6 @@ std::optional<std::size_t> critical_value(const std::vector<double>& ways, doubl
   return k - 1;
 }
 
-std::vector<double> signed_rank_ways(std::size_t n) {
-  std::vector<double> ways(n * (n + 1) / 2 + 1);
-  ways[0] = 1;
-  for (std::size_t rank = 1; rank <= n; ++rank) {
-    for (std::size_t sum = ways.size() - 1; sum >= rank; --sum) ways[sum] += ways[sum - rank];
-  }
-  return ways;
-}
-
 std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m) {
   // U of the first group is its rank sum less n(n+1)/2: choose n of the ranks 1 .. n+m. A row per number chosen.
   std::vector<std::vector<double>> chosen(n + 1, std::vector<double>(n * (n + m) + 1));

@@ -21,9 +21,6 @@ double lower_tail(const std::vector<double>& ways, double value);
 /// The largest value k with P(X <= k) <= alpha / 2; nothing where even 0 is likelier.
 std::optional<std::size_t> critical_value(const std::vector<double>& ways, double alpha);
 
-/// Ways to each sum of signed ranks of `n` untied differences. Doubles are exact up to n = 50.
-std::vector<double> signed_rank_ways(std::size_t n);
-
 /// Ways to each Mann-Whitney U of groups of `n` and `m` untied values. Exact up to 20 + 20 and beyond.
 std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m);
 

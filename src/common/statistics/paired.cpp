@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-// The rank tests that paired.h declares. Wilcoxon 1945, Mann & Whitney 1947; corrections as in R's wilcox.test.
+// The tests that paired.h declares. Mann & Whitney 1947; corrections as in R's wilcox.test.
 
 namespace busbar {
 
@@ -20,29 +20,14 @@ std::vector<double> log_ratios(std::span<const double> a, std::span<const double
   return logs;
 }
 
-double look_z(std::size_t comparisons) {
-  if (comparisons <= 1) return kLookZ;
-  const double alpha = normal_two_sided_p(kLookZ) / static_cast<double>(comparisons);
-  return normal_quantile(1 - alpha / 2);
-}
-
-std::optional<Ratio> paired_ratio(std::span<const double> log_ratios, double z) {
-  require_finite(log_ratios, "ratio");
-  const auto rounds = static_cast<double>(log_ratios.size());
-  const double cut = rounds * (rounds + 1) / 4 - z * std::sqrt(rounds * (rounds + 1) * (2 * rounds + 1) / 24);
-  if (log_ratios.empty() || cut < 0) return std::nullopt;
+double hodges_lehmann(std::span<const double> values) {
+  require_finite(values, "middle");
   std::vector<double> walsh;
-  walsh.reserve(log_ratios.size() * (log_ratios.size() + 1) / 2);
-  for (std::size_t i = 0; i < log_ratios.size(); ++i) {
-    for (std::size_t j = i; j < log_ratios.size(); ++j) walsh.push_back(std::midpoint(log_ratios[i], log_ratios[j]));
+  walsh.reserve(values.size() * (values.size() + 1) / 2);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = i; j < values.size(); ++j) walsh.push_back(std::midpoint(values[i], values[j]));
   }
-  const double estimate = median(walsh);
-  const auto from_low = walsh.begin() + static_cast<std::ptrdiff_t>(cut);
-  const auto from_high = walsh.end() - 1 - static_cast<std::ptrdiff_t>(cut);
-  std::nth_element(walsh.begin(), from_low, walsh.end());  // selections: sorting would take most of a look
-  const double low = *from_low;
-  std::nth_element(walsh.begin(), from_high, walsh.end());
-  return Ratio{std::exp(estimate), {std::exp(low), std::exp(*from_high)}};
+  return median(walsh);
 }
 
 Difference judge(const Interval& ratio, double delta) {
@@ -70,25 +55,21 @@ std::vector<double> holm(std::span<const double> p) {
 std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, std::span<const std::size_t> active,
                                    double delta) {
   if (active.empty()) return {};
-  const auto mid_log_ratio = [&](std::size_t variant) {
-    const auto ratio = paired_ratio(log_ratios(times[0], times[variant]), 0);
-    return ratio ? ratio->value : 1.0;
-  };
   // Against the baseline round by round, so that a slow minute that hit all of them chooses nobody.
   std::size_t best = 0;
   double best_ratio = 1;
   for (std::size_t variant : active) {
-    const double ratio = variant == 0 ? 1 : mid_log_ratio(variant);
-    if (ratio < best_ratio) {
+    const auto ratio = round_ratio(log_ratios(times[0], times[variant]));
+    if (ratio && ratio->value < best_ratio) {
       best = variant;
-      best_ratio = ratio;
+      best_ratio = ratio->value;
     }
   }
-  const double z = look_z(active.size() - 1);
+  const double level = kLookLevel / static_cast<double>(std::max<std::size_t>(active.size() - 1, 1));
   std::vector<std::size_t> kept;
   for (std::size_t variant : active) {
     const bool judged = variant != 0 && variant != best;
-    const auto ratio = judged ? paired_ratio(log_ratios(times[best], times[variant]), z) : std::nullopt;
+    const auto ratio = judged ? round_ratio(log_ratios(times[best], times[variant]), 1 - level) : std::nullopt;
     if (!ratio || ratio->interval.low <= 1 + delta) kept.push_back(variant);
   }
   return kept;
@@ -148,7 +129,7 @@ struct Mean {
   double error = 0;  ///< standard deviation of it
 };
 
-std::optional<Mean> mean_of_launches(std::span<const double> log_ratios) {
+std::optional<Mean> mean_of_rounds(std::span<const double> log_ratios) {
   require_finite(log_ratios, "ratio");
   if (log_ratios.size() < 4) return std::nullopt;
   const auto n = static_cast<double>(log_ratios.size());
@@ -160,45 +141,16 @@ std::optional<Mean> mean_of_launches(std::span<const double> log_ratios) {
 
 }  // namespace
 
-double signed_rank_p(std::span<const double> differences) {
-  require_finite(differences, "signed rank test");
-  std::vector<double> sizes;
-  std::vector<bool> positive;
-  for (double difference : differences) {
-    if (difference == 0) continue;
-    sizes.push_back(std::fabs(difference));
-    positive.push_back(difference > 0);
-  }
-  if (sizes.empty()) return 1;
-  const Ranking ranking = rank(sizes);
-  double above = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) above += positive[i] ? ranking.ranks[i] : 0;
-  const auto n = static_cast<double>(sizes.size());
-  const double total = n * (n + 1) / 2;
-  if (sizes.size() <= 25 && ranking.tie_term == 0) {
-    return exact_p(signed_rank_ways(sizes.size()), std::min(above, total - above));
-  }
-  return normal_p(above, total / 2, total * (2 * n + 1) / 12 - ranking.tie_term / 48);
-}
-
-double signed_rank_band_p(std::span<const double> log_ratios, double delta) {
-  const auto beyond = beyond_band(median(log_ratios), delta);
-  if (!beyond) return 1;
-  std::vector<double> rest(log_ratios.begin(), log_ratios.end());
-  for (double& value : rest) value -= beyond->edge;
-  return signed_rank_p(rest);
-}
-
-std::optional<Ratio> launches_ratio(std::span<const double> log_ratios, double confidence) {
-  const auto mean = mean_of_launches(log_ratios);
+std::optional<Ratio> round_ratio(std::span<const double> log_ratios, double confidence) {
+  const auto mean = mean_of_rounds(log_ratios);
   if (!mean) return std::nullopt;
   const int degrees = static_cast<int>(log_ratios.size()) - 1;
   const double half = student_t_quantile((1 + confidence) / 2, degrees) * mean->error;
   return Ratio{std::exp(mean->value), {std::exp(mean->value - half), std::exp(mean->value + half)}};
 }
 
-double launches_p(std::span<const double> log_ratios, double delta) {
-  const auto mean = mean_of_launches(log_ratios);
+double round_p(std::span<const double> log_ratios, double delta) {
+  const auto mean = mean_of_rounds(log_ratios);
   const auto beyond = mean ? beyond_band(mean->value, delta) : std::nullopt;
   if (!beyond) return 1;
   if (mean->error <= 0) return 0;

@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/runner.h"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <list>
+#include <numeric>
 
 namespace busbar {
 namespace {
@@ -92,24 +94,35 @@ class TargetRuns {
 
  private:
   void run(const Target& target) {
-    std::vector<OpenedVariant> opened(1);
-    std::vector<std::unique_ptr<Watchdog::Attached>> watched;
-    const Comm& world = job_.world();
-    for (std::size_t v = 1; v < target.variants.size(); ++v) {
-      job_.begin(Phase::initialization, fmt::format("opening a communicator for {}", target.variants[v].label));
-      opened.push_back(open_variant(target.variants[v], *target.collective, config_, world, world));
-      if (wrap_ && opened[v].backend) opened[v].backend = wrap_(std::move(opened[v].backend), target.variants[v]);
-      JobBackend adopted = job_.adopt(std::move(opened[v].backend));
-      opened[v].backend = std::move(adopted.backend);
-      watched.push_back(std::move(adopted.watched));
-    }
+    refused_.assign(target.variants.size(), {});
     for (const std::vector<Case>& table : tables_of(target.plan)) {
       Comparison comparison = empty_comparison(target);
-      for (const Case& c : table) measure(comparison, target, c, opened);
-      if (options_.refine) refine(comparison, target, opened);
+      cases_left_ -= table.size();
+      measure(comparison, target, table);
+      if (options_.refine) refine(comparison, target);
       conclude(comparison);
       finished_(comparison);
     }
+  }
+
+  /// Anew, but for those that the library refused before.
+  RoundSet open(const Target& target) {
+    RoundSet set;
+    const Comm& world = job_.world();
+    for (std::size_t v = 0; v < target.variants.size(); ++v) {
+      const Variant& variant = target.variants[v];
+      if (!refused_[v].empty()) {
+        set.opened.push_back({nullptr, refused_[v]});
+        continue;
+      }
+      job_.begin(Phase::initialization, fmt::format("opening a communicator for {}", variant.label));
+      OpenedVariant& one = set.opened.emplace_back(open_variant(variant, *target.collective, config_, world, world));
+      if (wrap_ && one.backend) one.backend = wrap_(std::move(one.backend), variant);
+      JobBackend adopted = job_.adopt(std::move(one.backend));
+      one.backend = std::move(adopted.backend);
+      set.watched.push_back(std::move(adopted.watched));
+    }
+    return set;
   }
 
   Comparison empty_comparison(const Target& target) const {
@@ -123,17 +136,46 @@ class TargetRuns {
     return comparison;
   }
 
-  void measure(Comparison& comparison, const Target& target, const Case& row_case, std::vector<OpenedVariant>& opened) {
-    std::vector<Backend*> backends{&baseline_};
-    for (const OpenedVariant& o : opened) backends.push_back(o.backend.get());
-    job_.guarded(rounds_.step(), backends, [&] {
-      comparison.cases.push_back(
-          rounds_.run(*target.collective, row_case, target.variants, opened, std::max<std::size_t>(cases_left_, 1)));
-    });
-    if (cases_left_ > 0) --cases_left_;
+  /// All `cases` in every round, in an order of its own.
+  void measure(Comparison& comparison, const Target& target, std::span<const Case> cases) {
+    std::vector<Race> races;
+    for (const Case& c : cases) races.push_back(rounds_.start(c, target.variants.size()));
+    const std::uint64_t stream = races.front().number << 32U;
+    std::vector<std::size_t> running(races.size());
+    std::iota(running.begin(), running.end(), std::size_t{0});
+    int most = kLooks.back();
+    for (int round = 0; round < most && !running.empty(); ++round) {
+      const double begun_s = rounds_.agree_on_now();
+      if (round > 0 && begun_s >= config_.max_time_s) break;
+      RoundSet set = open(target);
+      job_.begin(Phase::allocating, "allocating buffers");
+      rounds_.allocate(set, largest_message(target.plan));
+      const double opened_s = rounds_.agree_on_now();
+      if (round == 0) most = affordable_rounds(opened_s - begun_s, config_.max_time_s - opened_s);
+      std::vector<Backend*> backends;
+      for (const OpenedVariant& o : set.opened) backends.push_back(o.backend.get());
+      std::size_t visits_left = running.size() * static_cast<std::size_t>(most - round) +
+                                cases_left_ * static_cast<std::size_t>(kLooks.back());
+      job_.guarded(rounds_.step(), backends, [&] {
+        for (const std::size_t i : turn_order(settings_.seed, stream, round, running)) {
+          const double budget_s =
+              visit_budget_s(rounds_.now_s(), config_.max_time_s, config_.cell_time_s / most, visits_left--);
+          rounds_.visit(races[i], *target.collective, target.variants, set, budget_s);
+        }
+      });
+      for (std::size_t v = 0; v < refused_.size(); ++v) refused_[v] = set.opened[v].why_not;
+      if (round + 1 != most && !contains(kLooks, round + 1)) continue;
+      for (const std::size_t i : running) rounds_.look(races[i]);
+      std::erase_if(running, [&](std::size_t i) { return races[i].over; });
+    }
+    for (Race& race : races) {
+      race.compared.out_of_time = !race.over && race.compared.rounds < most;
+      if (race.compared.out_of_time) rounds_.look(race);
+      comparison.cases.push_back(std::move(race.compared));
+    }
   }
 
-  void refine(Comparison& comparison, const Target& target, std::vector<OpenedVariant>& opened) {
+  void refine(Comparison& comparison, const Target& target) {
     while (rounds_.now_s() < config_.max_time_s) {
       const std::optional<std::uint64_t> nbytes = next_size_between(comparison);
       if (!nbytes) return;
@@ -147,7 +189,7 @@ class TargetRuns {
       const Plan plan = make_plan(one, *target.collective, baseline_, target.traffic,
                                   {arena_bytes(largest_message(target.plan), 0) * 2, "as planned"});
       if (plan.cases.empty() || !is_new(comparison, plan.cases.front().nbytes)) return;
-      measure(comparison, target, plan.cases.front(), opened);
+      measure(comparison, target, std::span(plan.cases).first(1));
       std::ranges::sort(comparison.cases, [](const ComparedCase& a, const ComparedCase& b) {
         return a.row_case.nbytes < b.row_case.nbytes;
       });
@@ -162,7 +204,8 @@ class TargetRuns {
   Rounds& rounds_;
   const Rounds::Settings& settings_;
   std::function<void(const Comparison&)> finished_;
-  std::size_t cases_left_ = 0;
+  std::size_t cases_left_ = 0;        ///< of later tables
+  std::vector<std::string> refused_;  ///< per variant, why the library does not open it
 };
 
 RunInfo describe_compare(std::span<char*> args, const Config& config, const Backend& backend, const Target& target,
@@ -201,9 +244,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   job.configure(config);
   const int nnodes = count_nodes(world);
   on_process0(world, [&] { check_compare_options(options, nnodes); });
-  OpenedJobBackend opened = job.open(config, world, options.collectives, [&](std::unique_ptr<Backend> backend) {
-    return wrap ? wrap(std::move(backend), {.label = "default", .settings = {}}) : std::move(backend);
-  });
+  OpenedJobBackend opened = job.open(config, world, options.collectives);
   Backend& baseline = *opened.backend;
   const std::list<Target> targets = prepare(options, config, baseline, world);
 
@@ -216,9 +257,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   RunInfo info = describe_compare(args, config, baseline, targets.front(), local_ranks, world);
   settings.seed = info.seed;
   job.add_remarks(info, config, std::move(opened.remarks), skip_remarks(targets));
-  std::size_t largest = 0;
   for (const Target& target : targets) {
-    largest = std::max(largest, largest_message(target.plan));
     info.rotated_bytes = std::max<std::uint64_t>(info.rotated_bytes.value_or(0), widest_rotation(config, target.plan));
   }
 
@@ -231,8 +270,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
     return ExitCode::good;
   }
 
-  job.begin(Phase::allocating, "allocating buffers");
-  Rounds rounds(baseline, largest, world, config, settings, std::move(local_ranks), job.watchdog(), job.fail(),
+  Rounds rounds(baseline, world, config, settings, std::move(local_ranks), job.watchdog(), job.fail(),
                 [&](const std::string& text) { reporter.progress(text); });
   TargetRuns runs(options, config, job, wrap, baseline, rounds, settings,
                   [&](const Comparison& comparison) { reporter.add(comparison); });

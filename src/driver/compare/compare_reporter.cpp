@@ -8,6 +8,7 @@
 #include "common/output/run_history.h"
 #include "common/output/table.h"
 #include "common/record/json_values.h"
+#include "common/statistics/distributions.h"
 #include "driver/compare/comparison.h"
 #include "driver/history/history.h"
 
@@ -169,9 +170,10 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
                {"estimand", json_text_or_null(info.estimand)},
                {"seed", info.seed},
                {"delta", delta},
-               {"same_settings_s", json_seconds(kSameSettingsDiffer)},
+               {"same_settings_s", 0},  // of schema 2; the rounds' own communicators tell now
                {"looks", kLooks},
-               {"look_z", kLookZ}});
+               {"look_z", json_number(normal_quantile(1 - kLookLevel / 2))},
+               {"look_level", kLookLevel}});
   Json list = Json::array();
   for (const Comparison& comparison : comparisons) list.push_back(comparison_json(comparison));
   json["comparisons"] = std::move(list);

@@ -307,9 +307,10 @@ std::string compare_header(const RunInfo& info, double delta) {
   if (!info.cadence.empty()) {
     text += fmt::format("# cadence: {}; a time is {}; seed {}\n", info.cadence, info.estimand, info.seed);
     text += fmt::format(
-        "# rounds: each takes a batch of every variant in random order; looks after {}; at most {} in all, {} per "
-        "size\n",
-        fmt::join(kLooks, ", "), format_duration(info.config.max_time_s), format_duration(info.config.cell_time_s));
+        "# rounds: {} at most, each with new communicators and buffers, sizes and variants in random order; looks "
+        "after {};\n# at most {} in all, {} per size\n",
+        kLooks.back(), fmt::join(kLooks, ", "), format_duration(info.config.max_time_s),
+        format_duration(info.config.cell_time_s));
   }
   text += "#\n# Using devices\n";
   for (const RankInfo& rank : info.ranks) text += device_line(rank);
@@ -317,15 +318,14 @@ std::string compare_header(const RunInfo& info, double delta) {
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   text += "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
   text += fmt::format(
-      "# '<', '>': confidently faster, slower by more than {} %; '=': within {} %; '?': undecided. Where an interval "
+      "# '<', '>': confidently faster, slower by more than {0} %; '=': within {0} %; '?': undecided. Where an interval "
       "is\n"
       "# lopsided the mark counts, and -J has both ends. Regret: what the default takes beyond the winner. An "
       "interval\n"
-      "# says: this launch, these seconds.\n",
-      percent(delta), percent(delta));
-  text += fmt::format(
-      "# Communicators with the same settings differ by up to {:g} ns, so that less is not a difference either.\n",
-      kSameSettingsDiffer * 1e9);
+      "# says: other communicators and buffers of this launch, in these minutes. Launches may differ by more, which "
+      "one\n"
+      "# cannot tell: --launch compares launches.\n",
+      percent(delta));
   return text;
 }
 

@@ -1,22 +1,20 @@
 #include "driver/compare/comparison.h"
 
 #include "common/base/lists.h"
-#include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <iterator>
 #include <span>
 
 namespace busbar {
 namespace {
 
-/// Error of the whole comparison, shared among its cells by Holm: 5 %, of which each of three looks may spend its part
-/// (Pocock). Launches are looked at once.
-double whole_error(bool between_launches) { return between_launches ? 0.05 : normal_two_sided_p(kLookZ); }
+/// Error of the whole comparison, shared among its cells by Holm: 5 %, of which each look may spend its part. Launches
+/// are looked at once.
+double whole_error(bool between_launches) { return between_launches ? 0.05 : kLookLevel; }
 
 bool comparable(const VariantCell& cell) { return cell.usable() && cell.ratio.has_value(); }
 
@@ -47,34 +45,17 @@ std::vector<double> common_log_ratios(const VariantCell& a, const VariantCell& b
   return log_ratios(std::span(a.rounds_s).first(rounds), std::span(b.rounds_s).first(rounds));
 }
 
-/// Of two cells or more: delta, or what kSameSettingsDiffer is of the shortest time. Launches have other communicators
-/// each.
-double band_of(std::initializer_list<const VariantCell*> cells, double delta, bool between_launches) {
-  if (between_launches) return delta;
-  double band = delta;
-  for (const VariantCell* cell : cells) {
-    if (cell->median_s > 0) band = std::max(band, kSameSettingsDiffer / cell->median_s);
-  }
-  return band;
-}
-
 bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other, double delta, bool between_launches) {
   const VariantCell& a = compared.variants[other];
   const VariantCell& b = compared.variants[v];
   const auto ratio = ratio_between(a, b, between_launches);
-  return ratio && judge(ratio->interval, band_of({&a, &b}, delta, between_launches)) == Difference::slower;
+  return ratio && judge(ratio->interval, delta) == Difference::slower;
 }
 
 /// What a difference that Holm's adjustment leaves is; the band and the interval have said the rest.
 Difference surviving(Difference difference, double adjusted_p, bool between_launches) {
   const bool differs = difference == Difference::faster || difference == Difference::slower;
   return differs && adjusted_p > whole_error(between_launches) ? Difference::undecided : difference;
-}
-
-/// Of "b's time over a's is within the band".
-double p_between(const VariantCell& a, const VariantCell& b, double band, bool between_launches) {
-  const std::vector<double> logs = common_log_ratios(a, b);
-  return between_launches ? launches_p(logs, band) : signed_rank_band_p(logs, band);
 }
 
 /// b against a at every size where both ran, adjusted over the sizes; never more than the table says of the default.
@@ -87,9 +68,8 @@ std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::si
     if (!first.usable() || !second.usable()) continue;
     const auto ratio = ratio_between(first, second, comparison.between_launches);
     if (!ratio) continue;
-    const double band = band_of({&first, &second}, comparison.delta, comparison.between_launches);
-    verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, band), *ratio});
-    p.push_back(p_between(first, second, band, comparison.between_launches));
+    verdicts.push_back({c.row_case.nbytes, judge(ratio->interval, comparison.delta), *ratio});
+    p.push_back(round_p(common_log_ratios(first, second), comparison.delta));
     if (a == 0) verdicts.back().difference = second.difference;
   }
   const std::vector<double> adjusted = holm(p);
@@ -118,11 +98,11 @@ void adjust(Comparison& comparison) {
 }
 
 /// Default's time over the winner's, less 1, without what luck made it win by: of several as fast, the one that noise
-/// favours wins, and its own rounds flatter it. Of each fifth of the rounds it counts what the variant took there
-/// that wins without it.
+/// favours wins, and its own rounds flatter it. Of each round it counts what the variant took there that wins without
+/// it.
 template <class Take>
 double gain_of_choosing(const ComparedCase& compared, Take take) {
-  constexpr std::size_t kFolds = 5;
+  constexpr std::size_t kLeast = 4;
   std::size_t rounds = compared.variants[0].rounds_s.size();
   std::vector<std::vector<double>> candidates;
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
@@ -131,20 +111,20 @@ double gain_of_choosing(const ComparedCase& compared, Take take) {
     rounds = std::min(rounds, candidates.back().size());
   }
   const double told = 1 / compared.variants[fastest_of(compared, take)].ratio->value - 1;
-  if (candidates.size() < 2 || rounds < kFolds) return told;
+  if (candidates.size() < 2 || rounds < kLeast) return told;
   std::vector<double> honest;
-  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+  for (std::size_t left_out = 0; left_out < rounds; ++left_out) {
     std::size_t best = 0;
     double least = INFINITY;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       double sum = 0;
-      for (std::size_t r = 0; r < rounds; ++r) sum += r % kFolds == fold ? 0 : candidates[c][r];
+      for (std::size_t r = 0; r < rounds; ++r) sum += r == left_out ? 0 : candidates[c][r];
       if (sum < least) best = c;
       least = std::min(least, sum);
     }
-    for (std::size_t r = fold; r < rounds; r += kFolds) honest.push_back(candidates[best][r]);
+    honest.push_back(candidates[best][left_out]);
   }
-  return std::max(0.0, 1 / paired_ratio(honest, 0)->value - 1);
+  return std::max(0.0, 1 / round_ratio(honest)->value - 1);
 }
 
 void decide(ComparedCase& compared) {
@@ -174,9 +154,8 @@ void decide(ComparedCase& compared) {
 
 }  // namespace
 
-std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches, double z) {
-  const std::vector<double> logs = common_log_ratios(a, b);
-  return between_launches ? launches_ratio(logs) : paired_ratio(logs, z);
+std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
+  return round_ratio(common_log_ratios(a, b), 1 - whole_error(between_launches));
 }
 
 void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
@@ -192,30 +171,24 @@ void judge_rounds(ComparedCase& compared, double delta, bool between_launches) {
     }
     cell.ratio = ratio_between(base, cell, between_launches);
     if (!cell.ratio) continue;
-    const std::size_t rounds = std::min(base.rounds_s.size(), cell.rounds_s.size());
-    const double band = band_of({&base, &cell}, delta, between_launches);
-    cell.p = p_between(base, cell, 0, between_launches);
-    cell.band_p = p_between(base, cell, band, between_launches);
-    cell.probability_faster = between_launches
-                                  ? probability_faster(base.rounds_s, cell.rounds_s)
-                                  : probability_faster(std::span(base.rounds_s).first(rounds), cell.rounds_s);
-    cell.difference = judge(cell.ratio->interval, band);
+    const std::vector<double> logs = common_log_ratios(base, cell);
+    cell.p = round_p(logs);
+    cell.band_p = round_p(logs, delta);
+    cell.probability_faster = probability_faster(std::span(base.rounds_s).first(logs.size()), cell.rounds_s);
+    cell.difference = judge(cell.ratio->interval, delta);
   }
 }
 
 std::vector<std::size_t> too_slow(const ComparedCase& compared, double delta) {
   std::vector<std::vector<double>> times;
   std::vector<std::size_t> racing;
-  double band = delta;
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
     times.push_back(compared.variants[v].rounds_s);
-    if (!in_race(compared, v)) continue;
-    racing.push_back(v);
-    band = band_of({&compared.variants[v]}, band, false);
+    if (in_race(compared, v)) racing.push_back(v);
   }
   std::vector<std::size_t> slow;
   if (racing.size() < 3) return slow;  // with one rival there is nothing to save
-  const std::vector<std::size_t> kept = survivors(times, racing, band);
+  const std::vector<std::size_t> kept = survivors(times, racing, delta);
   std::set_difference(racing.begin(), racing.end(), kept.begin(), kept.end(), std::back_inserter(slow));
   return slow;
 }
@@ -229,8 +202,7 @@ bool settled(const ComparedCase& compared, double delta) {
     const VariantCell& leader = compared.variants[best];
     const VariantCell& cell = compared.variants[v];
     const auto ratio = ratio_between(leader, cell, false);
-    const double band = band_of({&leader, &cell}, delta, false);
-    if (v != best && (!ratio || judge(ratio->interval, band) == Difference::undecided)) return false;
+    if (v != best && (!ratio || judge(ratio->interval, delta) == Difference::undecided)) return false;
   }
   return true;
 }

@@ -21,14 +21,16 @@ struct Variant {
 
 /// One variant at one size.
 struct VariantCell {
-  std::string why_not;           ///< not empty: it cannot run here, and why
-  std::uint64_t wrong = 0;       ///< wrong elements: never a winner
-  double median_s = 0;           ///< of the rounds' medians
-  std::vector<double> rounds_s;  ///< one per round, while it was in the race
-  std::optional<Ratio> ratio;    ///< its time over the default's
-  double p = 1;                  ///< of "no difference from the default"
-  double band_p = 1;             ///< of "no difference from the default beyond the band"
-  double adjusted_p = 1;         ///< Holm's of band_p, over all cells of the comparison
+  std::string why_not;      ///< not empty: it cannot run here, and why
+  std::uint64_t wrong = 0;  ///< wrong elements: never a winner
+  double median_s = 0;      ///< of rounds_s
+  /// One per round, while it was in the race: a launch, or new communicators with what their turns say of this variant
+  /// against the default, times the default's median.
+  std::vector<double> rounds_s;
+  std::optional<Ratio> ratio;  ///< its time over the default's
+  double p = 1;                ///< of "no difference from the default"
+  double band_p = 1;           ///< of "no difference from the default beyond the band"
+  double adjusted_p = 1;       ///< Holm's of band_p, over all cells of the comparison
   double probability_faster = 0.5;
   Difference difference = Difference::undecided;  ///< against the default
   bool dropped = false;                           ///< confidently worse than the best: measured no further
@@ -73,15 +75,8 @@ struct NamedCrossover {
 
 // From the rounds' times to what a comparison says. Pure: the same numbers give the same verdicts on every process.
 
-/// What communicators of one job with the same settings differ by, each pair for as long as it lives: up to 25 ns of
-/// 270 to 470 (`make experiments ARGS=aa`; where their memory lies, it seems). The band of indifference, delta, is
-/// never narrower than this in one job; from 1.5 us on the usual 2 % are wider. [s]
-inline constexpr double kSameSettingsDiffer = 30e-9;
-
-/// b's time over a's, from the rounds that both ran; from rounds of launches where the comparison was between launches.
-/// Nothing where there are too few.
-std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches,
-                                   double z = kLookZ);
+/// b's time over a's, from the rounds that both ran; nothing where there are too few.
+std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches);
 
 /// Fills median, ratio to the default, p, A12 and difference of every usable variant from its rounds.
 void judge_rounds(ComparedCase& compared, double delta, bool between_launches = false);

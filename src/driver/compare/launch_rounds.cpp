@@ -170,7 +170,7 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
       result.out_of_time = true;
       break;
     }
-    for (const std::size_t v : round_order(series.seed, 0, round, active)) {
+    for (const std::size_t v : turn_order(series.seed, 0, round, active)) {
       VariantRuns& of = result.variants[v];
       ++number;
       tell(fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));

@@ -6,20 +6,23 @@
 #include "common/measure/runner.h"
 #include "common/mpi/collectively.h"
 #include "common/statistics/interval.h"
+#include "common/statistics/paired.h"
 #include "common/statistics/random.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 namespace busbar {
 namespace {
 
-/// Time of a half-round's samples [s]: short against the machine's drift, long against the agreement at its end.
-double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
+/// Turns of a visit; an even number, so that each order has its mirror image.
+constexpr int kTurns = 8;
 
-bool is_look(int rounds) { return contains(kLooks, rounds); }
+/// Time of a batch's samples [s]: short against the machine's drift, long against the agreement at its end.
+double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
 
 /// Nothing below can be said of what is not a time.
 double positive(double time_s) { return std::max(time_s, 1e-12); }
@@ -31,32 +34,34 @@ int count_nodes(const Comm& comm) {
   return static_cast<int>(comm.sum(std::int64_t{host.rank() == 0}));
 }
 
-std::vector<std::size_t> round_order(std::uint64_t seed, std::uint64_t case_number, int round,
-                                     std::vector<std::size_t> active) {
+std::vector<std::size_t> turn_order(std::uint64_t seed, std::uint64_t stream, int turn,
+                                    std::vector<std::size_t> active) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // spreads neighbouring numbers over all bits
-  Random random(seed * kOdd + case_number * 1000003 + static_cast<std::uint64_t>(round / 2));
+  Random random(seed * kOdd + stream * 1000003 + static_cast<std::uint64_t>(turn / 2));
   random.shuffle(std::span(active));
-  if (round % 2 == 1) std::ranges::reverse(active);
+  if (turn % 2 == 1) std::ranges::reverse(active);
   return active;
 }
 
-double case_budget_s(double now_s, double max_time_s, double cell_time_s, std::size_t cases_left) {
-  const double left_s = std::max(0.0, max_time_s - now_s);
-  return std::min(cell_time_s, left_s / static_cast<double>(std::max<std::size_t>(cases_left, 1)));
+int affordable_rounds(double opening_s, double left_s) {
+  const double affordable = std::floor(left_s / 2 / positive(opening_s));
+  return static_cast<int>(std::clamp<double>(affordable, kLooks.front(), kLooks.back()));
 }
 
-Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const Config& config,
-               const Settings& settings, std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell)
-    : baseline_(baseline),
-      world_(world),
+double visit_budget_s(double now_s, double max_time_s, double most_s, std::size_t visits_left) {
+  const double left_s = std::max(0.0, max_time_s - now_s);
+  return std::min(most_s, left_s / static_cast<double>(std::max<std::size_t>(visits_left, 1)));
+}
+
+Rounds::Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
+               std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell)
+    : world_(world),
       config_(config),
       settings_(settings),
-      local_ranks_(local_ranks),
-      steps_(watchdog, baseline),
+      local_ranks_(std::move(local_ranks)),
+      steps_(watchdog, like),
       fail_(fail),
       tell_(std::move(tell)),
-      arena_(baseline, capacity, static_cast<std::size_t>(config.unalign) * sizeof(double)),
-      baseline_verifier_(baseline, std::move(local_ranks)),
       clock_(world),
       sampler_(world, clock_, std::move(fail)),
       clock_read_s_(clock_read_cost(world)) {
@@ -64,6 +69,26 @@ Rounds::Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const
   sampler_.before_batches([this](const Backend& b, const Operation& op, std::uint64_t calls) {
     compare_calls(world_, config_, b, op, calls);
   });
+}
+
+Race Rounds::start(const Case& row_case, std::size_t nvariants) {
+  Race race;
+  race.compared.row_case = row_case;
+  race.compared.in_place = settings_.in_place;
+  race.compared.variants.resize(nvariants);
+  race.number = ++races_;
+  return race;
+}
+
+void Rounds::allocate(RoundSet& set, std::size_t capacity) const {
+  const std::size_t unalign_bytes = static_cast<std::size_t>(config_.unalign) * sizeof(double);
+  set.arena = std::make_unique<Arena>(set.baseline(), capacity, unalign_bytes);
+  set.verifier = std::make_unique<Verifier>(set.baseline(), local_ranks_);
+}
+
+double Rounds::agree_on_now() {
+  now_s_ = world_.max(sampler_.now_s());
+  return now_s_;
 }
 
 /// The first call of a forced setting is where a library refuses it. Only launched, never waited for: a rank that was
@@ -92,75 +117,88 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
 }
 
 /// In full: a fast variant that computes something else is not a winner.
-void Rounds::check(Backend& backend, const Workload& workload, VariantCell& cell) {
+void Rounds::check(Backend& backend, RoundSet& set, const Workload& workload, VariantCell& cell) {
   const std::shared_ptr<void> in_force = backend.settings_in_force();
   if (config_.check > 0) {
     Verifier own(backend, local_ranks_);
-    Verifier& verifier = &backend == &baseline_ ? baseline_verifier_ : own;
+    Verifier& verifier = &backend == &set.baseline() ? *set.verifier : own;
     const std::vector<WrongRank> wrong = verifier.verify_once(workload, false, fail_);
     cell.wrong = static_cast<std::uint64_t>(world_.sum(static_cast<std::int64_t>(count_wrong(wrong))));
   }
   if (cell.wrong == 0) cell.ran = observe_operation(backend, workload, fail_);
 }
 
-ComparedCase Rounds::run(const Collective& collective, const Case& row_case, std::span<const Variant> variants,
-                         std::span<OpenedVariant> opened, std::size_t cases_left) {
-  ComparedCase compared;
-  compared.row_case = row_case;
-  compared.in_place = settings_.in_place;
-  compared.variants.resize(variants.size());
-  ++case_number_;
-  const double budget_s = case_budget_s(now_s_, config_.max_time_s, config_.cell_time_s, cases_left);
-  const double deadline_s = now_s_ + budget_s;
-  if (budget_s == 0) {
-    compared.out_of_time = true;
-    return compared;
-  }
-
-  const std::size_t slots = messages_in_turn(config_, arena_.capacity(), row_case.nbytes);
-  const Workload workload(baseline_, arena_, collective, row_case, settings_.in_place, config_.unalign, slots);
-  std::vector<Racer> racers(variants.size());
-  std::vector<std::size_t> active;
+/// A size's first round: who can run it, and rightly.
+void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const Workload& workload) {
+  const Operation& op = workload.operation();
   for (std::size_t v = 0; v < variants.size(); ++v) {
-    VariantCell& cell = compared.variants[v];
-    racers[v].backend = v == 0 ? &baseline_ : opened[v].backend.get();
+    VariantCell& cell = race.compared.variants[v];
+    Backend* const backend = set.opened[v].backend.get();
     const std::string what = fmt::format("checking {}", variants[v].label);
-    steps_.begin(collective, row_case, settings_.in_place,
+    steps_.begin(*op.collective, race.compared.row_case, settings_.in_place,
                  {.phase = Phase::checking,
                   .what = what,
                   .calls = 3,
                   .bytes = 4.0 * static_cast<double>(workload.message_bytes()),
                   .communicator = static_cast<int>(v),
-                  .backend = racers[v].backend});
+                  .backend = backend});
     tell_(steps_.current());
-    cell.why_not = v == 0 ? "" : opened[v].why_not;
+    cell.why_not = set.opened[v].why_not;
     if (!cell.why_not.empty()) continue;
-    cell.why_not = why_not(variants[v], workload.operation(), settings_.where).value_or("");
+    cell.why_not = why_not(variants[v], op, settings_.where).value_or("");
     if (!cell.why_not.empty()) continue;
     // Tried out, checked, and asked what runs.
-    const int calls = (racers[v].backend->asynchronous() ? 1 : 0) + (config_.check > 0 ? 1 : 0) + 1;
-    compare_calls(world_, config_, *racers[v].backend, workload.operation(), static_cast<std::uint64_t>(calls));
-    if (!try_out(*racers[v].backend, workload, cell)) {
-      opened[v].why_not = cell.why_not;
+    const int calls = (backend->asynchronous() ? 1 : 0) + (config_.check > 0 ? 1 : 0) + 1;
+    compare_calls(world_, config_, *backend, op, static_cast<std::uint64_t>(calls));
+    if (!try_out(*backend, workload, cell)) {
+      set.opened[v].why_not = cell.why_not;
       continue;
     }
-    check(*racers[v].backend, workload, cell);
-    if (cell.wrong == 0) active.push_back(v);
+    check(*backend, set, workload, cell);
+    if (cell.wrong == 0) race.active.push_back(v);
   }
-  // Without a sound baseline there is nothing to compare with.
-  if (active.empty() || active.front() != 0) return compared;
+}
 
+void Rounds::visit(Race& race, const Collective& collective, std::span<const Variant> variants, RoundSet& set,
+                   double budget_s) {
+  if (race.over || budget_s == 0) return;
+  const double deadline_s = now_s_ + budget_s;
+  const Case& row_case = race.compared.row_case;
+  const std::size_t slots = messages_in_turn(config_, set.arena->capacity(), row_case.nbytes);
+  const Workload workload(set.baseline(), *set.arena, collective, row_case, settings_.in_place, config_.unalign, slots);
+  if (race.compared.rounds == 0) prepare(race, variants, set, workload);
+  std::erase_if(race.active, [&](std::size_t v) {
+    if (set.opened[v].why_not.empty()) return false;
+    race.compared.variants[v].why_not = set.opened[v].why_not;
+    return true;
+  });
+  // Without a sound baseline there is nothing to compare with.
+  if (race.active.empty() || race.active.front() != 0) {
+    race.over = true;
+    return;
+  }
+  std::vector<Racer> racers;
+  for (const OpenedVariant& o : set.opened) racers.push_back({o.backend.get(), {}});
   steps_.begin(collective, row_case, settings_.in_place,
                {.phase = Phase::preparing,
                 .what = "preparing data",
                 .bytes = 2.0 * static_cast<double>(workload.message_bytes() * workload.slots())});
-  baseline_verifier_.prepare_timed(workload);
+  set.verifier->prepare_timed(workload);
   const StepWork work{.phase = Phase::timed_loop, .what = "rounds", .calls = 0, .seconds = budget_s};
   steps_.begin(collective, row_case, settings_.in_place, work);
-  shape_batches(racers, active, workload, budget_s);
-  race(compared, racers, std::move(active), workload, deadline_s);
+  shape_batches(racers, race.active, workload, budget_s);
+  take_turns(race, racers, workload, deadline_s);
   steps_.rest();
-  return compared;
+}
+
+void Rounds::look(Race& race) const {
+  if (race.compared.rounds == 0) return;
+  judge_rounds(race.compared, settings_.delta);
+  for (std::size_t v : too_slow(race.compared, settings_.delta)) {
+    race.compared.variants[v].dropped = true;
+    std::erase(race.active, v);
+  }
+  race.over = race.over || settled(race.compared, settings_.delta);
 }
 
 void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s) {
@@ -194,8 +232,7 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
 void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
                            double budget_s) {
   constexpr int kMostSamples = 200;
-  constexpr int kWantedRounds = 30;
-  const double batch_s = batch_time_s(baseline_);
+  const double batch_s = batch_time_s(*racers.front().backend);
   const double warm_up_s = std::clamp(budget_s / (10.0 * static_cast<double>(active.size())), 5e-3, 0.1);
   std::vector<BatchShape> shapes;
   std::vector<double> sample_s;
@@ -209,38 +246,31 @@ void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size
     shape.samples = samples;
     shapes.push_back(shape);
   }
-  fit_samples(shapes, sample_s, batch_s, budget_s / kWantedRounds);
+  fit_samples(shapes, sample_s, batch_s, budget_s / kTurns);
   for (std::size_t i = 0; i < active.size(); ++i) racers[active[i]].shape = shapes[i];
 }
 
-void Rounds::race(ComparedCase& compared, std::vector<Racer>& racers, std::vector<std::size_t> active,
-                  const Workload& workload, double deadline_s) {
+void Rounds::take_turns(Race& race, std::vector<Racer>& racers, const Workload& workload, double deadline_s) {
+  ComparedCase& compared = race.compared;
   const double left_s = std::max(0.0, deadline_s - now_s_);
-  for (int round = 0; round < kLooks.back(); ++round) {
-    tell_(fmt::format("{}: round {} of at most {}", steps_.current(), round + 1, kLooks.back()));
-    for (std::size_t v : round_order(settings_.seed, case_number_, round, active)) {
+  tell_(fmt::format("{}: round {} of at most {}", steps_.current(), compared.rounds + 1, kLooks.back()));
+  std::vector<std::vector<double>> turns_s(racers.size());
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::size_t v : turn_order(settings_.seed, race.number, compared.rounds * kTurns + turn, race.active)) {
       steps_.begin(
           *workload.operation().collective, compared.row_case, settings_.in_place,
           {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
       const Batch batch = sampler_.measure(*racers[v].backend, workload, racers[v].shape);
-      compared.variants[v].rounds_s.push_back(positive(median(batch.time_s)));
+      turns_s[v].push_back(positive(median(batch.time_s)));
       now_s_ = batch.now_s;
     }
-    compared.rounds = round + 1;
-    if (is_look(compared.rounds)) {
-      judge_rounds(compared, settings_.delta);
-      for (std::size_t v : too_slow(compared, settings_.delta)) {
-        compared.variants[v].dropped = true;
-        active.erase(std::ranges::find(active, v));
-      }
-      if (settled(compared, settings_.delta)) return;
-    }
-    if (now_s_ >= deadline_s && compared.rounds < kLooks.back()) {
-      compared.out_of_time = true;
-      judge_rounds(compared, settings_.delta);
-      return;
-    }
+    if (now_s_ >= deadline_s && turn % 2 == 1) break;
   }
+  const double base_s = median(turns_s[0]);
+  for (const std::size_t v : race.active) {
+    compared.variants[v].rounds_s.push_back(base_s * std::exp(hodges_lehmann(log_ratios(turns_s[0], turns_s[v]))));
+  }
+  ++compared.rounds;
 }
 
 }  // namespace busbar

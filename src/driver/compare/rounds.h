@@ -30,21 +30,46 @@ struct OpenedVariant {
 OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
                            const Comm& world, const Comm& group);
 
-/// The variants' order in a round: `active` shuffled; every second round is the mirror image of the one before, so that
-/// each variant stands as early as late. Pure, so that all processes agree.
-std::vector<std::size_t> round_order(std::uint64_t seed, std::uint64_t case_number, int round,
-                                     std::vector<std::size_t> active);
+/// An order of `active` that is shuffled; every second one is the mirror image of the one before, so that each stands
+/// as early as late. Of variants in a turn, of sizes in a round. Pure, so that all processes agree.
+std::vector<std::size_t> turn_order(std::uint64_t seed, std::uint64_t stream, int turn,
+                                    std::vector<std::size_t> active);
 
-/// Time that one of `cases_left` sizes may take [s]: what the small ones leave is for the large ones.
-double case_budget_s(double now_s, double max_time_s, double cell_time_s, std::size_t cases_left);
+/// Rounds that all sizes may get where opening the communicators of one takes so long: as many as the last look wants,
+/// fewer where that would take more than half of the time that is left, but not fewer than the first look wants.
+int affordable_rounds(double opening_s, double left_s);
+
+/// Time that one of `visits_left` visits may take [s], at most `most_s`: what the small sizes leave is for the large
+/// ones.
+double visit_budget_s(double now_s, double max_time_s, double most_s, std::size_t visits_left);
 
 /// Lowers the samples per batch until no batch takes longer than 5 `batch_s` and a round of all of them no longer than
 /// `round_s`, as far as 3 samples each allow; where that is far too long still, 1. `sample_s`: what a sample of each
 /// takes with all around it. Pure.
 void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s);
 
-/// Measures variants against each other, one size at a time, all of them in the same seconds: each round takes a batch
-/// of every variant in random order, so that drift hits all alike. Everything it decides comes from agreed numbers.
+/// What a round measures with: new communicators, and buffers that are the first one's. Anew for each.
+struct RoundSet {
+  std::vector<OpenedVariant> opened;
+  std::vector<std::unique_ptr<Watchdog::Attached>> watched;
+  std::unique_ptr<Arena> arena;
+  std::unique_ptr<Verifier> verifier;
+
+  Backend& baseline() const { return *opened.front().backend; }
+};
+
+/// One size in the race, from its first round to its last.
+struct Race {
+  ComparedCase compared;
+  std::uint64_t number = 0;         ///< of all that were ever begun
+  std::vector<std::size_t> active;  ///< variants that are measured on
+  bool over = false;                ///< decided, or there is nothing to compare with
+};
+
+/// Measures variants against each other in rounds. A round is a set of new communicators and new buffers, a visit to
+/// each size, and there turns: a batch of every variant in random order, so that drift hits all alike. What two
+/// communicators with the same settings differ by is so part of what rounds differ by. Everything it decides comes
+/// from agreed numbers.
 class Rounds {
  public:
   struct Settings {
@@ -57,18 +82,28 @@ class Rounds {
   /// What is under way, for a person's eyes.
   using Tell = std::function<void(const std::string& text)>;
 
-  /// `baseline` owns the buffers, of `capacity` bytes per message; the other variants are given per case. Collective.
-  Rounds(Backend& baseline, std::size_t capacity, const Comm& world, const Config& config, const Settings& settings,
+  /// `like`: a backend as those of the variants. Collective.
+  Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
          std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell);
 
-  /// One case; opened[0] is not looked at, the baseline stands for it; a variant
-  /// that the library refuses at its first call is lost, and `opened` then says why. Collective; the same on every
-  /// process but for `ran`, complete on process 0. A failure inside must end the job.
-  ComparedCase run(const Collective& collective, const Case& row_case, std::span<const Variant> variants,
-                   std::span<OpenedVariant> opened, std::size_t cases_left);
+  Race start(const Case& row_case, std::size_t nvariants);
 
-  /// Seconds since the start, agreed.
+  /// Buffers of `capacity` bytes per message. Collective.
+  void allocate(RoundSet& set, std::size_t capacity) const;
+
+  /// One size's turns in this round, within `budget_s` but for the least that is needed; nothing without a budget. A
+  /// variant that the library refuses at its first call is lost, and `set` then says why. Collective; the same on every
+  /// process but for `ran`, complete on process 0. A failure inside must end the job.
+  void visit(Race& race, const Collective& collective, std::span<const Variant> variants, RoundSet& set,
+             double budget_s);
+
+  /// Judges what the rounds so far have brought, and takes out of the race what is confidently slower.
+  void look(Race& race) const;
+
+  /// Seconds since the start, agreed at the end of the last batch or agree_on_now().
   double now_s() const { return now_s_; }
+  /// Collective.
+  double agree_on_now();
 
   /// The step under way, for the message of a failure.
   const std::string& step() const { return steps_.current(); }
@@ -79,14 +114,13 @@ class Rounds {
     BatchShape shape;
   };
 
+  void prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const Workload& workload);
   bool try_out(Backend& backend, const Workload& workload, VariantCell& cell);
-  void check(Backend& backend, const Workload& workload, VariantCell& cell);
+  void check(Backend& backend, RoundSet& set, const Workload& workload, VariantCell& cell);
   void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
                      double budget_s);
-  void race(ComparedCase& compared, std::vector<Racer>& racers, std::vector<std::size_t> active,
-            const Workload& workload, double deadline_s);
+  void take_turns(Race& race, std::vector<Racer>& racers, const Workload& workload, double deadline_s);
 
-  Backend& baseline_;
   const Comm& world_;
   const Config& config_;
   Settings settings_;
@@ -94,13 +128,11 @@ class Rounds {
   WatchedSteps steps_;
   FailJob fail_;
   Tell tell_;
-  Arena arena_;
-  Verifier baseline_verifier_;
   GlobalClock clock_;
   Sampler sampler_;
   double clock_read_s_;
   double now_s_ = 0;
-  std::uint64_t case_number_ = 0;
+  std::uint64_t races_ = 0;
 };
 
 }  // namespace busbar
