@@ -53,6 +53,9 @@ TEST_CASE("Who speaks is told by any launcher's decoration", "[job_log][program]
   CHECK(find_speaker("7: ValueError: no").rank == 7);
   CHECK(find_speaker("> | 12  [rank1]: ValueError: no").rank == 1);
   CHECK(find_speaker("2026-11-21T06:16:47.000000001Z stderr F ValueError: no").text == "ValueError: no");
+  CHECK(find_speaker("10.0.0.1: [rank3]: ValueError: no").rank == 3);
+  CHECK(find_speaker("node12: [rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_speaker("ValueError: [rank3]: no").rank == -1);
   CHECK(find_speaker("ValueError: no").rank == -1);
 }
 

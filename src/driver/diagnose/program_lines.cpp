@@ -84,6 +84,11 @@ int rank_in(std::string_view decoration) {
   return static_cast<int>(rank);
 }
 
+bool is_host(std::string_view word) {
+  return word.find_first_of("0123456789") != kNotFound &&
+         word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") == kNotFound;
+}
+
 /// A decoration off the front of `text`; false where there is none.
 bool take_decoration(std::string_view& text, Speaker& speaker) {
   const char open = text.empty() ? '\0' : text.front();
@@ -110,6 +115,11 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
   if (colon < 7 && whole_number(text.substr(0, colon), srun)) {
     if (speaker.rank < 0) speaker.rank = srun;
     text = without_blanks(text.substr(colon + 2));
+    return true;
+  }
+  // pdsh and its like: "10.0.0.1: [rank3]: ...", "node12: [rank3]: ...", but not "ValueError: [rank3]: ...".
+  if (colon < 64 && text.substr(colon + 2).starts_with('[') && is_host(text.substr(0, colon))) {
+    text.remove_prefix(colon + 2);
     return true;
   }
   // Kubernetes: "2026-11-21T00:00:00.000000000Z stderr F ".
