@@ -47,6 +47,12 @@ TEST_CASE("The files say from the start that nothing passed, and at the end what
   CHECK_THAT(read_text(options.markdown), Contains("not ended"));
   CHECK_THAT(read_text(options.csv), Catch::Matchers::StartsWith("record,"));
   CHECK(read_text(options.prometheus) == "yesterday's\n");
+  AcceptResult so_far = output_result();
+  so_far.end_time.clear();
+  files.write_so_far(so_far);
+  CHECK_THAT(read_text(options.junit), Contains("all_reduce") && Contains("ended before its verdict"));
+  CHECK_THAT(read_text(options.csv), Contains("\ncell,"));
+  CHECK(read_text(options.prometheus) == "yesterday's\n");
   CHECK(files.write(output_result()));
   CHECK(read_text(options.junit) ==
         read_text(std::filesystem::path(__FILE__).parent_path() / "golden/accept.junit.xml"));
