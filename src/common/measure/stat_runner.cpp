@@ -62,7 +62,7 @@ std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
 
 StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
                        std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed,
-                       StatEvents events)
+                       StatEvents events, int communicator)
     : backend_(backend),
       world_(world),
       config_(config),
@@ -71,6 +71,7 @@ StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config
       steps_(watchdog, backend),
       fail_(fail),
       events_(std::move(events)),
+      communicator_(communicator),
       cadence_(resolve(config.cadence, backend)),
       limits_(limits_of(config)),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
@@ -144,7 +145,8 @@ Workload StatRunner::workload_of(const Entry& entry, std::size_t calls) const {
   return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
 }
 
-void StatRunner::begin(const Entry& entry, const StepWork& work) {
+void StatRunner::begin(const Entry& entry, StepWork work) {
+  work.communicator = communicator_;
   steps_.begin(*plan_.collective, plan_.cases[entry.row], entry.in_place, work);
 }
 

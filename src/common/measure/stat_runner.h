@@ -23,10 +23,10 @@ struct StatEvents {
 /// one batch per visit, so that a slow minute does not fall on one size. Method: docs/statistics.md.
 class StatRunner {
  public:
-  /// `seed`: agreed on all processes.
+  /// `seed`: agreed on all processes. `communicator`: its number where runners take turns, for the watchdog.
   StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-             std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed,
-             StatEvents events);
+             std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed, StatEvents events,
+             int communicator = 0);
 
   /// The whole plan. Every process must call it. A failure inside must end the job. The first pass is always finished,
   /// with as few calls as possible once --max-time is over: every row has a number and a checked result.
@@ -59,7 +59,7 @@ class StatRunner {
   void keep_clock();
   /// With one slot per call at most.
   Workload workload_of(const Entry& entry, std::size_t calls) const;
-  void begin(const Entry& entry, const StepWork& work);
+  void begin(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
   std::vector<RankTimes> gather_ranks(const StatCell& cell) const;
   bool out_of_time() const { return now_s_ >= config_.max_time_s; }
@@ -72,6 +72,7 @@ class StatRunner {
   WatchedSteps steps_;
   FailJob fail_;
   StatEvents events_;
+  int communicator_;
   Cadence cadence_;
   StopLimits limits_;
   Arena arena_;

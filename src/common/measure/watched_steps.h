@@ -16,7 +16,7 @@ struct StepWork {
   std::uint64_t calls = 0;           ///< operations
   double bytes = 0;                  ///< filled or compared
   double seconds = 0;                ///< beside those
-  int communicator = 0;              ///< the variant's number in comparisons
+  int communicator = 0;              ///< its number, where several take turns
   const Backend* backend = nullptr;  ///< the variant's; null: the run's own
 };
 

@@ -37,7 +37,7 @@ constexpr std::string_view name(Phase phase) { return word(kPhaseNames, phase); 
 
 /// The arguments with which this process calls the operations of its step.
 struct CalledOperation {
-  int communicator = 0;  ///< 0, or the variant's number in `busbar compare`
+  int communicator = 0;  ///< 0, or the number of compare's variant, of accept's cell in turn
   std::string collective;
   std::uint64_t count = 0;  ///< elements, as the API counts them
   std::string dtype;

@@ -174,11 +174,12 @@ class OpenCell {
  public:
   /// Collective over the world; throws AgreedError where all processes fail alike, anything else where the job must be
   /// aborted.
-  OpenCell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition)
+  OpenCell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition, int number)
       : job_(context.job),
         cell_(cell),
         stage_(stage),
         repetition_(repetition),
+        number_(number),
         config_(config_of(cell, context.options)),
         comm_((begin(Phase::initialization, "opening the communicator"),
                stage == Stage::per_host ? world().split_by_host() : world().split(0))),
@@ -212,7 +213,8 @@ class OpenCell {
                     job_.fail(), agree_on_seed(world(), config_.seed),
                     StatEvents{.row = [this](const Row& row) { add_row(row); },
                                .batch = [](const Case&, bool, int, const Batch&) {},
-                               .pass = [](int, int, int, double) {}});
+                               .pass = [](int, int, int, double) {}},
+                    number_);
   }
 
   /// One pass; false once there are no more. Collective over the group.
@@ -247,6 +249,7 @@ class OpenCell {
   const PlanCell& cell_;
   Stage stage_;
   int repetition_;
+  int number_;  ///< among those that take turns
   Config config_;
   Comm comm_;
   JobBackend opened_;
@@ -459,7 +462,7 @@ class RankSteps : public StepRunner {
       const PlanCell& cell = result.plan.cells.at(static_cast<std::size_t>(step.cell));
       const std::string why = why_not_here(cell, traits_of(result.backend));
       if (why.empty()) {
-        auto opened = std::make_unique<OpenCell>(context_, cell, stage, repetition);
+        auto opened = std::make_unique<OpenCell>(context_, cell, stage, repetition, static_cast<int>(cells.size()));
         bytes += opened->bytes();
         if (!cells.empty() && bytes > opened->free_bytes()) break;
         cells.push_back(std::move(opened));
