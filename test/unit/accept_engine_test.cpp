@@ -147,6 +147,25 @@ TEST_CASE("Steps follow the plan's stages, parts share stage and environment", "
   CHECK_THROWS(find_step(plan, "whole/nothing"));
 }
 
+TEST_CASE("A step is expected to take what its cells may take, for on a machine that drifts they do", "[accept]") {
+  AcceptPlan plan = plan_of_three();
+  const auto seconds = [&](const char* id, double cell_time_s, int epochs, double max_time_s = 120) {
+    for (PlanCell& c : plan.cells) {
+      c.config.placement = Placements::out;
+      c.config.cell_time_s = cell_time_s;
+      c.config.epochs = epochs;
+      c.config.max_time_s = max_time_s;
+    }
+    return estimate_step_s(plan, find_step(plan, id));
+  };
+  CHECK(seconds("whole/ring", 2, 400) == Approx(2 + 1));
+  CHECK(seconds("whole/small", 3, 400) == Approx(2 * 3 + 1));     // two sizes
+  CHECK(seconds("whole/ring", 20, 400) == Approx(4.2 + 1));       // 400 epochs of 10.5 ms come first
+  CHECK(seconds("whole/small", 20, 400, 5) == Approx(5 + 1));     // and max-time
+  CHECK(seconds("whole/ring", 0.1, 400) == Approx(2.0 / 3 + 1));  // its third of the least span
+  CHECK(seconds("doctor", 2, 400) == Approx(3));
+}
+
 TEST_CASE("A part brings what it finished, and nothing of the step that it did not", "[accept]") {
   AcceptResult whole;
   AcceptResult part;

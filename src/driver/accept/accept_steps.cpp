@@ -84,11 +84,12 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
   if (step.stage == Stage::doctor) return kDoctor;
   if (step.cell < 0) return kPairs;
   const PlanCell& cell = cell_of(plan, step);
-  // Ten epochs and more of 10 ms each, warm-up and checks, as the statistical mode takes them.
-  constexpr double kHalf = 0.5;
+  // Where the machine drifts, which most do, a cell ends by its own limits: cell-time, or its epochs of some 10 ms.
+  constexpr double kEpoch = 10.5e-3;
+  const double half_s = std::min(cell.config.cell_time_s, kEpoch * cell.config.epochs);
   const auto in_turn = static_cast<double>(
       std::ranges::count_if(plan.cells, [&](const PlanCell& c) { return contains(c.stages, step.stage); }));
-  const double measured_s = std::max(kHalf * static_cast<double>(halves_of(cell)), kLeastSpan / in_turn);
+  const double measured_s = std::max(half_s * static_cast<double>(halves_of(cell)), kLeastSpan / in_turn);
   return std::min(measured_s, cell.config.max_time_s) + 1;
 }
 
