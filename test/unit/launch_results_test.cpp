@@ -86,12 +86,13 @@ TEST_CASE("Launches that measured something else are refused", "[launch_results]
 }
 
 TEST_CASE("More cells need more launches", "[launch_results][unit]") {
-  // 2/924 = 0.00216, 2/3432 = 0.000583, 2/12870 = 0.000155, 2/48620 = 0.0000411.
+  // Two-sided p of Student's t at 2 sqrt(n), by Simpson's rule on its density: 0.004478, 0.001845, 0.0007690, 0.0003234
+  // for n = 6 .. 9; 0.05 over these is 11.2, 27.1, 65.02, 154.6.
   CHECK(launches_for(1) == 6);
-  CHECK(launches_for(9) == 6);
-  CHECK(launches_for(10) == 7);
-  CHECK(launches_for(34) == 7);
-  CHECK(launches_for(35) == 8);
-  CHECK(launches_for(128) == 8);
-  CHECK(launches_for(129) == 9);
+  CHECK(launches_for(11) == 6);
+  CHECK(launches_for(12) == 7);
+  CHECK(launches_for(27) == 7);
+  CHECK(launches_for(28) == 8);
+  CHECK(launches_for(65) == 8);
+  CHECK(launches_for(66) == 9);
 }

@@ -75,15 +75,6 @@ double lower_tail(const std::vector<double>& ways, double value) {
   return std::accumulate(ways.begin(), ways.begin() + count, 0.0) / std::accumulate(ways.begin(), ways.end(), 0.0);
 }
 
-std::optional<std::size_t> critical_value(const std::vector<double>& ways, double alpha) {
-  const double limit = std::accumulate(ways.begin(), ways.end(), 0.0) * alpha / 2;
-  double sum = 0;
-  std::size_t k = 0;
-  while (k < ways.size() && sum + ways[k] <= limit) sum += ways[k++];
-  if (k == 0) return std::nullopt;
-  return k - 1;
-}
-
 std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m) {
   // U of the first group is its rank sum less n(n+1)/2: choose n of the ranks 1 .. n+m. A row per number chosen.
   std::vector<std::vector<double>> chosen(n + 1, std::vector<double>(n * (n + m) + 1));

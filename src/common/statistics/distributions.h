@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 namespace busbar {
@@ -17,9 +16,6 @@ double binomial_cdf(std::size_t n, double q, std::ptrdiff_t k);
 
 /// Of a null distribution given as how many ways lead to each value 0, 1, ...: P(X <= value).
 double lower_tail(const std::vector<double>& ways, double value);
-
-/// The largest value k with P(X <= k) <= alpha / 2; nothing where even 0 is likelier.
-std::optional<std::size_t> critical_value(const std::vector<double>& ways, double alpha);
 
 /// Ways to each Mann-Whitney U of groups of `n` and `m` untied values. Exact up to 20 + 20 and beyond.
 std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m);

@@ -103,8 +103,8 @@ std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Confi
     cells = std::max(cells, planned_cells(configured.config, *collective) * (series.variants.size() - 1));
   }
   if (launches_for(cells) > options.launches) {
-    say("note: {} launches of each variant are few for {} cells: a single difference among them cannot pass the "
-        "correction for their number; --launches {} can",
+    say("note: {} launches of each variant are few for {} cells: a difference of twice what pairs of launches differ "
+        "by does not pass the correction for their number; with --launches {} it does",
         options.launches, cells, launches_for(cells));
   }
   const std::uint64_t seed = draw_seed(configured.config.seed);

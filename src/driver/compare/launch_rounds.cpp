@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
 #include "common/measure/plan.h"
+#include "common/statistics/distributions.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
 #include "driver/launch/launch_template.h"
@@ -13,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -21,7 +23,7 @@ namespace busbar {
 namespace {
 
 constexpr int kLeastLaunches = 6;
-constexpr double kLeastAdjustedP = 0.02;
+constexpr double kError = 0.05;  // of all cells together
 
 void require_alike(const RunFile& first, const RunFile& other) {
   const auto differ = [&](std::string_view what, const auto& a, const auto& b) {
@@ -132,13 +134,9 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
 }
 
 int launches_for(std::size_t cells) {
-  double p = 2.0 / 924;  // 12 over 6
+  const auto p = [](int n) { return 2 * student_t_upper(2 * std::sqrt(n), n - 1); };
   int n = kLeastLaunches;
-  while (p * static_cast<double>(cells) > kLeastAdjustedP) {
-    ++n;
-    // (2n over n) from (2n - 2 over n - 1): times (2n - 1) 2n / n^2.
-    p *= static_cast<double>(n) / (2.0 * (2 * n - 1));
-  }
+  while (p(n) * static_cast<double>(cells) > kError) ++n;
   return n;
 }
 
