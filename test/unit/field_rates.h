@@ -22,6 +22,7 @@ namespace busbar::rates {
 /// Cells of one sampler, and when they stop.
 struct Field {
   double memory_s = 1;  ///< of the machine's drift
+  double drift = DriftingMachine::kDrift;
   int cells = 1;
   StopLimits limits = {};
   double max_time_s = 120;
@@ -58,7 +59,10 @@ inline double oracle_half_width(const Field& field, double span_s) {
 class FieldRun {
  public:
   FieldRun(const Field& field, std::uint64_t seed)
-      : field_(field), machine_(field.memory_s, seed), random_(seed), cells_(count(), StatCell(2, false)) {}
+      : field_(field),
+        machine_(field.memory_s, seed, field.drift),
+        random_(seed),
+        cells_(count(), StatCell(2, false)) {}
 
   struct Result {
     CellStats stats;
@@ -154,6 +158,7 @@ struct Covered {
   double share = 0;       ///< of all cells
   double stopped_ci = 0;  ///< share of all cells
   double right_ci = 0;    ///< of these
+  double wrong_ci = 0;    ///< share of all cells that stopped as ci and do not cover
   double half_width = 0;  ///< median, as a logarithm
   double span_s = 0;      ///< median
 };
@@ -187,6 +192,7 @@ inline Covered covered_when_stopped(const Field& field, int trials) {
       spans.push_back(result.span_s);
     }
   }
+  all.wrong_ci = (all.stopped_ci - all.right_ci) / static_cast<double>(spans.size());
   all.right_ci = all.stopped_ci > 0 ? all.right_ci / all.stopped_ci : 1;
   all.share /= static_cast<double>(spans.size());
   all.stopped_ci /= static_cast<double>(spans.size());

@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <utility>
+
 using namespace busbar;
 using namespace busbar::rates;
 
@@ -42,9 +44,32 @@ TEST_CASE("Cells that stop where the drift is short are precise and right", "[st
   const Field field{
       .memory_s = 0.1, .cells = 5, .limits = {.rule = {.rel = 0.05}, .least_span_s = 2, .cell_time_s = 20}};
   const Covered at = covered_when_stopped(field, 50);
-  // 0.79 of 250; the others saw a stretch whose memory looked longer than it is.
-  CHECK(at.stopped_ci >= 0.7);
-  CHECK(at.right_ci >= 0.85);
+  // 0.52 of 250 (0.79 before a longer memory had to be excluded, but then 5 % of all were wrong): the others saw a
+  // stretch whose memory looked longer than it is.
+  CHECK(at.stopped_ci >= 0.4);
+  CHECK(at.right_ci >= 0.9);
+}
+
+TEST_CASE("A machine that does not drift lets cells stop as precise at once", "[statistics][field][stop]") {
+  const Field field{
+      .drift = 0, .cells = 2, .limits = {.rule = {.rel = 0.01}, .least_span_s = kLeastSpan, .cell_time_s = 20}};
+  const Covered at = covered_when_stopped(field, 50);
+  CHECK(at.stopped_ci >= 0.9);
+  CHECK(at.span_s <= 2 * kLeastSpan);
+}
+
+TEST_CASE("Few cells of the shipped plans stop as precise without covering, whatever the memory",
+          "[statistics][field][stop]") {
+  // 28 and 21 % stopped so at a memory of 10 s when the span had to be twelve estimated memories alone.
+  for (const auto& [cells, rel] : {std::pair(3, 0.05), std::pair(2, 0.05), std::pair(6, 0.02)}) {
+    for (const double memory_s : {1.0, 3.0, 10.0}) {
+      CAPTURE(cells, memory_s);
+      const Field field{.memory_s = memory_s,
+                        .cells = cells,
+                        .limits = {.rule = {.rel = rel}, .least_span_s = kLeastSpan, .cell_time_s = 2}};
+      CHECK(covered_when_stopped(field, 240 / cells).wrong_ci <= 0.04);
+    }
+  }
 }
 
 TEST_CASE("A drift that is longer than the limits stops no cell as precise, but by luck", "[statistics][field][stop]") {

@@ -42,7 +42,8 @@ class DriftingMachine {
   static constexpr double kDrift = 0.1;
   static constexpr double kEpochNoise = 0.02;
 
-  DriftingMachine(double memory_s, std::uint64_t seed) : memory_s_(memory_s), normals_(seed), level_(normals_.next()) {}
+  DriftingMachine(double memory_s, std::uint64_t seed, double drift = kDrift)
+      : memory_s_(memory_s), drift_(drift), normals_(seed), level_(normals_.next()) {}
 
   void pass(double seconds) {
     const double kept = std::exp(-seconds / memory_s_);
@@ -50,11 +51,12 @@ class DriftingMachine {
   }
 
   /// The factor on all times now.
-  double level() const { return std::exp(kDrift * level_); }
+  double level() const { return std::exp(drift_ * level_); }
   double epoch_median() { return level() * std::exp(kEpochNoise * normals_.next()); }
 
  private:
   double memory_s_;
+  double drift_;
   Normals normals_;
   double level_;
 };

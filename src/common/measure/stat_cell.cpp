@@ -36,8 +36,8 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
     const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
     const double width = prediction.relative_half_width();
     // Before that a width says as little of the next one as of the next minute.
-    const bool told =
-        timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s && prediction.spans_memory();
+    const bool told = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s &&
+                      prediction.allows(std::max(limits.rule.rel, width));
     const bool precise = precise_enough(limits.rule, stop_state_, epochs, width);
     if (precise && told) return StopReason::ci;
     // Narrow, but of a stretch that tells nothing of what comes: more would.
@@ -51,8 +51,9 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
 StopReason StatCell::cut_off(const StopLimits& limits) const {
   const int epochs = static_cast<int>(epoch_medians_s_.size());
   const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
-  const bool noisy = prediction.span_s >= limits.least_span_s && prediction.spans_memory() &&
-                     hopeless(limits.rule, epochs, prediction.relative_half_width());
+  const double width = prediction.relative_half_width();
+  const bool noisy =
+      prediction.span_s >= limits.least_span_s && prediction.allows(width) && hopeless(limits.rule, epochs, width);
   return noisy ? StopReason::noisy : StopReason::time;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -19,6 +20,11 @@ constexpr std::size_t kMostBlocks = 48;
 
 // The grid. Longer memories than half the span look like none of them does: they would widen all intervals.
 constexpr int kMemories = 12;
+// For the stop alone also longer ones, to some eight spans, where a drift is a level that the next minute leaves.
+constexpr int kLonger = 8;
+constexpr double kShownMemories = 6;  // that a span must hold for its drift to be known
+constexpr double kStrong = 3;         // variance within the span over that of the noise, to stand out of it
+constexpr double kExcluded = 0.003;   // chance of what is not believed any more
 constexpr std::array<double, 8> kNoises{0.001, 0.01, 0.1, 0.3, 1, 3, 10, 100};  // variance over that of the drift
 
 /// e^x and ln x, good to 1e-15.
@@ -127,6 +133,7 @@ struct Component {
   double mean = 0;
   double deviation = 0;
   double memory_s = 0;
+  bool strong = false;  ///< what it moves within the span stands out of the noise
 };
 
 /// Kalman's filter over the scores and, beside it, over ones: by both the unknown mean is integrated out (flat), by the
@@ -174,23 +181,37 @@ Component component_of(const Blocks& blocks, double span_s, double memory_s, dou
   c.mean = mean + kept * (scores - mean * ones);
   c.deviation = std::sqrt((of_mean * of_mean / oo + kept * kept * variance + ahead + white) * squares / degrees);
   c.memory_s = memory_s;
+  c.strong = 1 - exp_of(-span_s / memory_s) >= kStrong * noise_ratio;
   return c;
 }
 
-/// The grid with its weights, which add up to 1.
-std::vector<Component> components_of(const Blocks& blocks, double span_s) {
+/// `count` memories from `memory_s` on, each `ratio` times the one before.
+std::vector<Component> components_of(const Blocks& blocks, double span_s, double memory_s, double ratio, int count) {
   std::vector<Component> all;
-  const auto count = static_cast<double>(blocks.size());
-  const double ratio = exp_of(log_of(count) / (kMemories - 1));
-  double memory_s = span_s / 2 / count;
-  for (int i = 0; i < kMemories; ++i, memory_s *= ratio) {
+  for (int i = 0; i < count; ++i, memory_s *= ratio) {
     for (double noise : kNoises) all.push_back(component_of(blocks, span_s, memory_s, noise));
   }
+  return all;
+}
+
+/// Weights as shares: they add up to 1.
+void normalise(std::vector<Component>& all) {
   const double best = std::ranges::max_element(all, {}, &Component::weight)->weight;
   double sum = 0;
   for (Component& c : all) sum += c.weight = exp_of(c.weight - best);
   for (Component& c : all) c.weight /= sum;
-  return all;
+}
+
+/// The widest that memories from `least_s` on give, of those that are not excluded. Of a drift that is weaker than the
+/// noise no span of reasonable length could say that it is not there.
+double slow_half_width(const Blocks& blocks, std::vector<Component> all, double least_s) {
+  std::ranges::sort(all, std::ranges::greater{}, &Component::deviation);
+  double chance = 0;
+  for (const Component& c : all) {
+    if (c.memory_s >= least_s && c.strong) chance += c.weight;
+    if (chance > kExcluded) return 2 * c.deviation * blocks.scale;  // 95 %
+  }
+  return 0;
 }
 
 double mixture_quantile(const std::vector<Component>& all, int degrees, double p) {
@@ -224,7 +245,12 @@ MedianPrediction predict_median(std::span<const double> medians_s, std::span<con
     return prediction;
   }
   const double span_s = std::max(prediction.span_s, 1e-9);
-  const std::vector<Component> all = components_of(blocks, span_s);
+  const auto count = static_cast<double>(blocks.size());
+  const double ratio = exp_of(log_of(count) / (kMemories - 1));
+  std::vector<Component> all = components_of(blocks, span_s, span_s / 2 / count, ratio, kMemories);
+  std::vector<Component> longer = components_of(blocks, span_s, span_s / 2 * ratio, ratio, kLonger);
+  longer.insert(longer.end(), all.begin(), all.end());
+  normalise(all);
   double log_memory = 0;
   for (const Component& c : all) log_memory += c.weight * log_of(c.memory_s);
   prediction.memory_s = exp_of(log_memory);
@@ -234,6 +260,8 @@ MedianPrediction predict_median(std::span<const double> medians_s, std::span<con
   const double low = exp_of(log_time_at(blocks, mixture_quantile(all, degrees, kAlpha / 2)));
   const double high = exp_of(log_time_at(blocks, mixture_quantile(all, degrees, 1 - kAlpha / 2)));
   prediction.interval = Interval{std::min(low, prediction.value), std::max(high, prediction.value)};
+  normalise(longer);
+  prediction.slow_half_width = slow_half_width(blocks, longer, span_s / kShownMemories);
   return prediction;
 }
 

@@ -13,13 +13,20 @@ struct MedianPrediction {
   std::optional<Interval> interval;  ///< 95 %, of the next minute's median; nothing below 6 epochs
   double span_s = 0;                 ///< that the epochs cover
   double memory_s = 0;               ///< of the drift (to 1/e), estimated; 0 below 6 epochs and for constants
+  /// Half width over the value that a memory of a sixth of the span or more gives, the widest of those that the epochs
+  /// do not exclude; 0 where they exclude them all.
+  double slow_half_width = 0;
 
   /// (high - low) / (2 value): what --rel-ci bounds; infinity without an interval.
   double relative_half_width() const;
 
-  /// Whether the span shows what the drift does: six memories, with the estimate taken twice, because it is from few
-  /// memories itself, and quiet moments make it short.
+  /// Whether the span seems to show what the drift does: six memories, with the estimate taken twice, because it is
+  /// from few memories itself, and quiet moments make it short.
   bool spans_memory() const { return interval && span_s >= 12 * memory_s; }
+
+  /// Whether a half width of `rel` may be claimed: a drift of which the span is less than six memories is excluded, or
+  /// it is so weak that the interval would be as narrow with it.
+  bool allows(double rel) const { return spans_memory() && slow_half_width <= rel; }
 };
 
 /// `medians_s` of the epochs and when each ended, in rising order. Model: the normal scores of the medians wander (an
