@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -139,6 +140,25 @@ void stopped_coverage() {
   }
 }
 
+/// How often --stat says that a cell drifted: where the machine only wanders, and where it slows down all the time.
+void drift_flags() {
+  fmt::print("\nsaid to have drifted, {} cells each\n", kFieldTrials);
+  const auto print = [](double memory_s, double drift, double slope) {
+    fmt::print("memory {:4g} s, sd {:2.0f} %, {:2.0f} % slower at the end:", memory_s, 100 * drift, 100 * slope);
+    for (const auto& [epochs, step_s] : {std::pair(200, 0.0105), std::pair(400, 0.0105), std::pair(400, 0.05)}) {
+      int said = 0;
+      for (int trial = 0; trial < kFieldTrials; ++trial) {
+        said += rates::said_to_drift(memory_s, drift, slope, epochs, step_s, trial) ? 1 : 0;
+      }
+      fmt::print("  {:4.1f} s: {:.2f} %", epochs * step_s, 100.0 * said / kFieldTrials);
+    }
+    fmt::print("\n");
+    std::fflush(stdout);
+  };
+  for (const double memory_s : {0.1, 1.0, 3.0, 10.0, 60.0}) print(memory_s, DriftingMachine::kDrift, 0);
+  for (const double slope : {0.0, 0.02, 0.05, 0.1}) print(1, 0, slope);
+}
+
 void histories() {
   fmt::print("\nhints at 1 %: share of {} series, latest run / trend / level\n", kTrials);
   const auto print = [](double phi, double sd, double change) {
@@ -166,7 +186,10 @@ int main(int argc, char** argv) {
   const std::string_view part = argc > 1 ? argv[1] : "";
   const auto wanted = [&](std::string_view name) { return part.empty() || part == name; };
   if (wanted("field")) field_coverage();
-  if (wanted("field") || part == "stopped") stopped_coverage();
+  if (wanted("field") || part == "stopped") {
+    stopped_coverage();
+    drift_flags();
+  }
   if (wanted("coverage")) coverage();
   if (wanted("comparisons")) comparisons();
   if (wanted("launches")) launches();

@@ -143,6 +143,20 @@ class FieldRun {
   std::vector<double> levels_;  ///< after each epoch's time
 };
 
+/// Whether a cell is said to have drifted that takes e^slope times as long at its end, all else wandering.
+inline bool said_to_drift(double memory_s, double drift, double slope, int epochs, double step_s, int trial) {
+  DriftingMachine machine(memory_s, 1 + static_cast<std::uint64_t>(trial), drift);
+  StatCell cell(2, false);
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    machine.pass(step_s);
+    Batch batch;
+    batch.time_s = batch.own_s = {machine.epoch_median() * std::exp(slope * epoch / epochs)};
+    batch.now_s = step_s * epoch;
+    cell.add(batch, step_s, 1);
+  }
+  return cell.stats(StopReason::time).trend_p < kDriftP;
+}
+
 inline double middle_of(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

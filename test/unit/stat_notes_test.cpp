@@ -116,7 +116,7 @@ TEST_CASE("All that a reader must know stands before the footer as the golden fi
   row = row_of(512);
   row.out_of_place.stats = late_cell(4, -1);  // nobody
   row.out_of_place.stats->stop = StopReason::time;
-  row.in_place.stats->trend_p = 0.002;
+  row.in_place.stats->trend_p = 0.001;
   notes.add(row);
   row = row_of(1024);
   row.out_of_place.stats = late_cell(2, 1);

@@ -23,31 +23,6 @@ double share_flagged(Law law, Flag flag) {
 
 }  // namespace
 
-TEST_CASE("Mann-Kendall counts pairs and corrects for ties", "[statistics][series]") {
-  // By the definition in Python, with scipy's normal tail: S = 55, variance 399 with ties; S = 45, variance 125.
-  CHECK(mann_kendall_p(std::vector<double>{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9}) ==
-        Approx(0.006863794985449032).epsilon(1e-10));
-  CHECK(mann_kendall_p(std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) ==
-        Approx(8.303070332644974e-05).epsilon(1e-10));
-  CHECK(mann_kendall_p(std::vector<double>{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) ==
-        Approx(8.303070332644974e-05).epsilon(1e-10));
-  CHECK(mann_kendall_p(std::vector<double>{5, 4, 6, 4, 5, 4, 6, 5}) == Approx(0.7910815129207817).epsilon(1e-10));
-  CHECK(mann_kendall_p(std::vector<double>{1, 2, 3, 4, 5, 6, 7}) == 1);  // too few
-  CHECK(mann_kendall_p(std::vector<double>(50, 2.5)) == 1);
-}
-
-TEST_CASE("The drift flag is rare without a trend and certain with one", "[statistics][series]") {
-  const auto drifted = [](const std::vector<double>& epochs) { return mann_kendall_p(epochs) < 0.01; };
-  // 1 % + 4 standard deviations of a share of 300
-  CHECK(share_flagged(Law::independent, drifted) < 0.033);
-  CHECK(share_flagged(Law::regimes, drifted) < 0.033);
-  const auto with_slope = [&](std::vector<double> epochs) {
-    for (std::size_t i = 0; i < epochs.size(); ++i) epochs[i] *= 1 + 0.1 * static_cast<double>(i) / 29;
-    return drifted(epochs);
-  };
-  CHECK(share_flagged(Law::independent, with_slope) > 0.95);  // 10 % in all, epochs of sd 2.7 %
-}
-
 TEST_CASE("Two modes are found where they are, with their shares", "[statistics][series]") {
   const std::vector<double> apart{1.00, 1.01, 1.02, 1.01, 1.00, 1.03, 1.30, 1.31, 1.32, 1.29};
   const auto modes = two_modes(apart);

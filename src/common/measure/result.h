@@ -36,6 +36,9 @@ struct RankTimes {
   double last_share = 0;  ///< of the samples, in which this rank arrived last
 };
 
+/// Below which a trend is more than the wandering of a machine explains in 1 of 100 cells (docs/statistics.md).
+inline constexpr double kDriftP = 0.002;
+
 /// The statistics of one cell (--stat). Times are of one operation; the same on all processes but for `ranks`.
 struct CellStats {
   double median_s = 0;                 ///< of the epochs' medians
@@ -52,7 +55,7 @@ struct CellStats {
   int warmup_calls = 0;
   bool warmed_up = true;  ///< false: times were still falling when the warm-up was cut off
   double lag1 = 0;
-  double trend_p = 1;  ///< Mann-Kendall; below 0.01 the cell drifted
+  double trend_p = 1;  ///< of "no trend" (trend.h), whatever the machine's memory; below kDriftP the cell drifted
   std::optional<Modes> modes;
   Outliers outliers;                    ///< of the samples [s]
   std::optional<double> skew_median_s;  ///< entry spread: last arrival less first; nothing where no host clock sees it

@@ -1,11 +1,25 @@
 #include "common/measure/stat_cell.h"
 
+#include "common/statistics/series.h"
+#include "common/statistics/trend.h"
+
+#include <cmath>
 #include <numeric>
+#include <span>
 
 namespace busbar {
 namespace {
 
 constexpr double kQuantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
+
+/// By blocks, because neighbouring epochs resemble each other more than any memory that trend_p tries.
+double trend_of(std::span<const double> epoch_medians_s) {
+  constexpr std::size_t kBlocks = 20;
+  constexpr double kShortest = 1e-15;  // [s]
+  std::vector<double> logs;
+  for (const double median_s : epoch_medians_s) logs.push_back(std::log(std::max(median_s, kShortest)));
+  return trend_p(logs, kBlocks);
+}
 
 double quantile_of(const ThinnedSamples& samples, double q) { return quantile(samples.sorted(), q); }
 
@@ -76,7 +90,7 @@ CellStats StatCell::stats(StopReason why) const {
   s.calls_per_sample = shape.calls_per_sample;
   s.warmup_calls = warm.calls;
   s.warmed_up = warm.settled;
-  s.trend_p = mann_kendall_p(epoch_medians_s_);
+  s.trend_p = trend_of(epoch_medians_s_);
   s.modes = two_modes(epoch_medians_s_);
   s.outliers = far_outliers(sorted);
   if (skews_.count() > 0) {

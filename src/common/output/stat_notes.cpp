@@ -94,7 +94,6 @@ std::optional<Straggler> find_straggler(const CellStats& cell) {
 
 namespace {
 
-constexpr double kDriftP = 0.01;
 constexpr std::size_t kMaxRuns = 12;  // of neighbouring cells in one line
 
 template <class Member>
@@ -194,7 +193,7 @@ std::string StatNotes::target_lines() const {
 
 std::string StatNotes::oddity_lines() const {
   std::string text;
-  text += note(drifting_, "drifted while measured (p < 0.01: 1 in 100 by chance)", "");
+  text += note(drifting_, "drifted while measured (1 in 100 by chance)", "");
   text += note(bimodal_, "in two modes, the median may lie between", "");
   text += note(cold_, "still falling when the warm-up was cut off", "");
   return text;

@@ -1,73 +1,17 @@
 #include "common/statistics/series.h"
 
-#include "common/statistics/distributions.h"
 #include "common/statistics/finite.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 namespace busbar {
 namespace {
 
-/// Counts of values by rank, asked for sums from below (a Fenwick tree): a million samples in a second, not in a day.
-class RankCounts {
- public:
-  explicit RankCounts(std::size_t ranks) : tree_(ranks + 1) {}
-
-  void add(std::size_t rank) {
-    for (++rank; rank < tree_.size(); rank += rank & (~rank + 1)) ++tree_[rank];
-  }
-
-  /// How many are below `rank`.
-  std::int64_t below(std::size_t rank) const {
-    std::int64_t sum = 0;
-    for (; rank > 0; rank &= rank - 1) sum += tree_[rank];
-    return sum;
-  }
-
- private:
-  std::vector<std::int64_t> tree_;
-};
-
-/// Pairs (i < j) with x_i < x_j less those with x_i > x_j; `distinct` in rising order.
-double kendall_sum(std::span<const double> series, const std::vector<double>& distinct) {
-  RankCounts counts(distinct.size());
-  std::int64_t sum = 0;
-  std::int64_t seen = 0;
-  for (double value : series) {
-    const auto rank =
-        static_cast<std::size_t>(std::lower_bound(distinct.begin(), distinct.end(), value) - distinct.begin());
-    sum += counts.below(rank) - (seen - counts.below(rank + 1));
-    counts.add(rank);
-    ++seen;
-  }
-  return static_cast<double>(sum);
-}
-
 double interquartile_range(std::span<const double> sorted) { return quantile(sorted, 0.75) - quantile(sorted, 0.25); }
 
 }  // namespace
-
-double mann_kendall_p(std::span<const double> series) {
-  const std::vector<double> sorted = in_order(series, "trend");
-  if (sorted.size() < 8) return 1;
-  const auto n = static_cast<double>(series.size());
-  double variance = n * (n - 1) * (2 * n + 5);
-  std::vector<double> distinct;
-  for (auto at = sorted.begin(); at != sorted.end();) {
-    const auto next = std::upper_bound(at, sorted.end(), *at);
-    const auto ties = static_cast<double>(next - at);
-    variance -= ties * (ties - 1) * (2 * ties + 5);
-    distinct.push_back(*at);
-    at = next;
-  }
-  variance /= 18;
-  const double sum = std::fabs(kendall_sum(series, distinct));
-  if (sum < 1 || variance <= 0) return 1;
-  return normal_two_sided_p((sum - 1) / std::sqrt(variance));
-}
 
 std::optional<Modes> two_modes(std::span<const double> values) {
   const std::vector<double> sorted = in_order(values, "modes");

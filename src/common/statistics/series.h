@@ -8,9 +8,6 @@
 
 namespace busbar {
 
-/// Two-sided p of "no trend" (Mann-Kendall, normal approximation with tie correction); 1 below 8 values.
-double mann_kendall_p(std::span<const double> series);
-
 /// Two groups of values far apart: the largest gap in the central 80 % is above 5 times the median gap and twice the
 /// interquartile range of either side, and each side holds a quarter at least. Nothing below 8 values.
 struct Modes {

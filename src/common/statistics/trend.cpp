@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::size_t kLeastSeries = 8;
 constexpr std::size_t kLeastEarlier = 5;
-constexpr std::size_t kMostValues = 400;  // the line through all of them takes the square
-constexpr double kMemoryStep = 0.05;      // of the grid of correlations, from 0 to 0.95
+constexpr double kMemoryStep = 0.05;  // of the grid of correlations, from 0 to 0.95
 constexpr int kTriedMemories = 20;
 constexpr double kLeastVariance = 1e-12;  // of logarithms: times are written with seven digits
 
@@ -166,11 +165,11 @@ double theil_sen_slope(std::span<const double> x, std::span<const double> y) {
   return median(slopes);
 }
 
-double trend_p(std::span<const double> series) {
+double trend_p(std::span<const double> series, std::size_t most) {
   require_finite(series, "trend");
   if (series.size() < kLeastSeries) return 1;
   std::vector<double> blocks;
-  const std::size_t count = std::min(series.size(), kMostValues);
+  const std::size_t count = std::min(series.size(), most);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t from = i * series.size() / count;
     blocks.push_back(median(series.subspan(from, (i + 1) * series.size() / count - from)));

@@ -17,8 +17,9 @@ namespace busbar {
 /// pair. Throws on values that are not finite. Takes the square of their number.
 double theil_sen_slope(std::span<const double> x, std::span<const double> y);
 
-/// Two-sided p of "no trend"; 1 below 8 values. Of more than 400 the medians of blocks are looked at.
-double trend_p(std::span<const double> series);
+/// Two-sided p of "no trend"; 1 below 8 values. Of more than `most` the medians of so many blocks are looked at: the
+/// line through all of them takes the square.
+double trend_p(std::span<const double> series, std::size_t most = 400);
 
 /// Where a series changed its level once, with two values at least on either side: nothing below 8 values, or where its
 /// p is above `alpha`.
