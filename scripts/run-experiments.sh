@@ -12,7 +12,7 @@ export BUSBAR_MPIRUN=${BUSBAR_MPIRUN:-mpirun}
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(crossover foreign_cpu aa locate statistics)
+  names=(crossover foreign_cpu aa acceptance locate statistics)
 fi
 
 for name in "${names[@]}"; do
@@ -20,14 +20,17 @@ for name in "${names[@]}"; do
   case $name in
     crossover | foreign_cpu | aa) ;;
     peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"} --rows "$builddir/peers.jsonl") ;;
-    locate | statistics)
+    acceptance | locate | statistics)
       echo
       echo "== $name"
-      if [[ $name == locate ]]; then "$builddir/test/locate_simulation"; else "$builddir/test/statistics_tables"; fi
+      case $name in
+        acceptance | statistics) "$builddir/test/${name}_tables" ;;
+        locate) "$builddir/test/locate_simulation" ;;
+      esac
       continue
       ;;
     *)
-      echo "no such experiment: $name; there are: crossover foreign_cpu peers aa locate statistics" >&2
+      echo "no such experiment: $name; there are: crossover foreign_cpu peers aa acceptance locate statistics" >&2
       exit 2
       ;;
   esac

@@ -193,9 +193,7 @@ class AcceptEnd {
   AcceptEnd(const AcceptOptions& options, const AcceptResult& begun) : options_(options) {
     const std::string& baseline = options.baseline.empty() ? begun.plan.baseline : options.baseline;
     if (!baseline.empty()) {
-      baseline_ = read_accept_json(read_file(baseline, "the baseline"), baseline);
-      // Its cells are told by their place in its plan.
-      if (!baseline_->plan.text.empty()) baseline_->plan = read_accept_plan(baseline_->plan.text, baseline_->plan.file);
+      for (const std::string_view file : split_text(baseline, ',')) add_baseline(std::string(file));
     }
     if (!options.report.empty()) report_file_ = create_new_file(options.report, "--report").path;
     if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
@@ -246,6 +244,28 @@ class AcceptEnd {
     const int error = replace_file(report_file_, report_html(data));
     report_complete_ = error == 0;
     if (error != 0 && !std::exchange(report_warned_, true)) warn(report_file_, error);
+  }
+
+  /// Of several files each is a launch, or as many as it tells, all of them as repetitions of the first.
+  void add_baseline(const std::string& file) {
+    AcceptResult more = read_accept_json(read_file(file, "the baseline"), file);
+    // Its cells are told by their place in its plan.
+    if (!more.plan.text.empty()) more.plan = read_accept_plan(more.plan.text, more.plan.file);
+    if (!baseline_) {
+      baseline_ = std::move(more);
+      return;
+    }
+    const auto one_launch = [](AcceptResult& result) {
+      for (Cell& m : result.cells) m.repetition = result.launch.empty() ? 0 : m.repetition;
+    };
+    one_launch(*baseline_);
+    one_launch(more);
+    const int first = last_repetition(*baseline_) + 1;
+    for (Cell& m : more.cells) {
+      m.repetition += first;
+      baseline_->cells.push_back(std::move(m));
+    }
+    baseline_->launch = "each of several files";
   }
 
   const AcceptOptions& options_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace busbar {
 
@@ -237,21 +238,83 @@ std::vector<std::string> differences(const AcceptResult& now, const AcceptResult
   return list;
 }
 
-/// Its time over the baseline's, less 1. Half widths of logarithms add as those of independent medians do.
-Estimate slowdown(const Estimate& now, const Estimate& then) {
-  Estimate e{.value = now.value / then.value - 1, .interval = {}, .precise = now.precise && then.precise};
-  if (!now.interval || !then.interval) return e;
-  const auto half = [](const Estimate& x) {
-    return std::max(std::log(x.interval->high / x.value), std::log(x.value / x.interval->low));
-  };
-  const double width = std::hypot(half(now), half(then));
-  if (!std::isfinite(width)) return e;
-  e.interval = Interval{(1 + e.value) * std::exp(-width) - 1, (1 + e.value) * std::exp(width) - 1};
-  return e;
+/// What a row took in each launch. The repetitions of one job are one launch: they saw one placement of its processes.
+struct LaunchTimes {
+  std::vector<double> logs;  ///< of a time [s], per launch
+  double own = 0;            ///< variance of one of them by its own interval
+};
+
+LaunchTimes launch_times(const CellSeries& series, bool launched) {
+  std::map<int, std::vector<double>> of_launch;
+  for (const Cell* m : series.repetitions) {
+    if (std::isfinite(m->median_s) && m->median_s > 0) of_launch[launched ? m->repetition : 0].push_back(m->median_s);
+  }
+  LaunchTimes times;
+  for (const auto& [number, medians] : of_launch) times.logs.push_back(std::log(median(medians)));
+  const Cell& first = series.first();
+  const double half = first.interval_s ? std::log(first.interval_s->high / first.interval_s->low) / 2 : 0;
+  times.own = std::isfinite(half) ? half * half / (1.96 * 1.96) : 0;
+  return times;
 }
 
-CriterionResult compare_series(const CellSeries& now, const CellSeries* then, const Bound& margin,
-                               const std::string& source) {
+/// A row's time over the baseline's, less 1.
+struct Slowdown {
+  Estimate estimate;
+  double now_s = 0;   ///< geometric means over the launches
+  double then_s = 0;  ///<
+  double error = 0;   ///< of the logarithm
+  int degrees = 0;    ///< of freedom of that
+  bool known = true;  ///< the launches show what they differ by; else it is taken for kAssumed
+};
+
+/// What launches are taken to differ by where there are too few to tell: more than they do on most machines.
+constexpr double kAssumed = 0.10;
+
+/// Of Student's t at either end of the interval: of ten rows whose launches differ alike 1 % of healthy clusters FAIL
+/// at most, with one launch now and any number then, where 2.5 % at either end made up to 1.7 %.
+double one_sided(int degrees) { return degrees < 6 ? 0.99 : 0.98; }
+
+/// From the launches alone: the interval inside one says nothing of the next.
+Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
+  constexpr std::size_t kLeastLaunches = 5;  // of both: three degrees of freedom
+  constexpr int kMany = 1000;
+  const auto mean = [](const std::vector<double>& logs) {
+    return std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size());
+  };
+  Slowdown s;
+  s.estimate.value = std::nan("");
+  if (now.logs.empty() || then.logs.empty()) return s;
+  const auto n = static_cast<double>(now.logs.size());
+  const auto m = static_cast<double>(then.logs.size());
+  s.known = now.logs.size() + then.logs.size() >= kLeastLaunches;
+  s.degrees = s.known ? static_cast<int>(now.logs.size() + then.logs.size()) - 2 : kMany;
+  double squares = 0;
+  for (const LaunchTimes* times : {&now, &then}) {
+    for (const double log : times->logs) squares += (log - mean(times->logs)) * (log - mean(times->logs));
+  }
+  const double variance = s.known ? squares / s.degrees : kAssumed * kAssumed + std::max(now.own, then.own);
+  s.error = std::sqrt(variance * (1 / n + 1 / m));
+  s.now_s = std::exp(mean(now.logs));
+  s.then_s = std::exp(mean(then.logs));
+  const double by = mean(now.logs) - mean(then.logs);
+  const double half = student_t_quantile(one_sided(s.degrees), s.degrees) * s.error;
+  s.estimate.value = std::exp(by) - 1;
+  s.estimate.interval = Interval{std::exp(by - half) - 1, std::exp(by + half) - 1};
+  return s;
+}
+
+/// "with 8 + 1 launches (then + now) a slowdown of 35 % or more can be told": one that is found in 95 of 100 runs.
+std::string power_text(const Slowdown& s, const LaunchTimes& now, const LaunchTimes& then, double fail) {
+  const double t = student_t_quantile(one_sided(s.degrees), s.degrees) + student_t_quantile(0.95, s.degrees);
+  const double least = (1 + fail) * std::exp(t * s.error) - 1;
+  std::string text = fmt::format("with {} + {} launches (then + now) a slowdown of {:.0f} % or more can be told",
+                                 then.logs.size(), now.logs.size(), 100 * least);
+  if (!s.known) text += fmt::format(", if they differ by {:g} %, which takes five launches to know", 100 * kAssumed);
+  return text;
+}
+
+CriterionResult compare_series(const CellSeries& now, bool launched, const CellSeries* then, bool then_launched,
+                               const Bound& margin, const std::string& source) {
   CriterionResult c = criterion_for(now, Criterion::baseline);
   c.source = source;
   const auto skip = [&](std::string reason) {
@@ -263,16 +326,20 @@ CriterionResult compare_series(const CellSeries& now, const CellSeries* then, co
   if (then->first().nranks != now.first().nranks) {
     return skip(fmt::format("the baseline has {} ranks, not {}", then->first().nranks, now.first().nranks));
   }
-  const Estimate a = time_of(*then);
-  const Estimate b = time_of(now);
-  const Estimate slower = slowdown(b, a);
+  const LaunchTimes before = launch_times(*then, then_launched);
+  const LaunchTimes after = launch_times(now, launched);
+  const Slowdown found = slowdown(after, before);
+  const Estimate& slower = found.estimate;
   const BoundVerdict verdict = judge_bound(slower, margin, false);
   c.outcome = verdict.outcome;
   c.reason = verdict.reason;
+  if (c.outcome == Outcome::inconclusive && slower.interval) {
+    c.reason = power_text(found, after, before, margin.fail.value_or(0));
+  }
   c.found = fmt::format("{:+.1f} %", slower.value * 100);
   if (slower.interval)
     c.found += fmt::format(" [{:+.1f}, {:+.1f}]", slower.interval->low * 100, slower.interval->high * 100);
-  c.found += fmt::format(" ({}, then {})", time_text(b.value), time_text(a.value));
+  c.found += fmt::format(" ({}, then {})", time_text(found.now_s), time_text(found.then_s));
   c.wanted = fmt::format("time {}",
                          bound_text(margin, false, [](double share) { return fmt::format("{:+.1f} %", share * 100); }));
   if (c.outcome >= Outcome::warn && now.first().stage == Stage::per_host) c.hosts = {now.first().scope};
@@ -300,8 +367,8 @@ void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& a
   std::size_t compared = 0;
   for (const CellSeries& s : all) {
     const auto found = known.find(key_of(s));
-    criteria.push_back(
-        compare_series(s, found == known.end() ? nullptr : found->second, result.plan.baseline_margin, source));
+    criteria.push_back(compare_series(s, !result.launch.empty(), found == known.end() ? nullptr : found->second,
+                                      !baseline->launch.empty(), result.plan.baseline_margin, source));
     compared += criteria.back().outcome == Outcome::skip ? 0 : 1;
   }
   whole.outcome = compared == 0 ? Outcome::inconclusive : Outcome::pass;
