@@ -260,8 +260,8 @@ LaunchTimes launch_times(const CellSeries& series, bool launched) {
 /// A row's time over the baseline's, less 1.
 struct Slowdown {
   Estimate estimate;
-  double now_s = 0;   ///< geometric means over the launches
-  double then_s = 0;  ///<
+  double now_s = 0;   ///< geometric mean over the launches
+  double then_s = 0;  ///< as now_s
   double error = 0;   ///< of the logarithm
   int degrees = 0;    ///< of freedom of that
   bool known = true;  ///< the launches show what they differ by; else it is taken for kAssumed
@@ -307,10 +307,11 @@ Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
 std::string power_text(const Slowdown& s, const LaunchTimes& now, const LaunchTimes& then, double fail) {
   const double t = student_t_quantile(one_sided(s.degrees), s.degrees) + student_t_quantile(0.95, s.degrees);
   const double least = (1 + fail) * std::exp(t * s.error) - 1;
-  std::string text = fmt::format("with {} + {} launches (then + now) a slowdown of {:.0f} % or more can be told",
-                                 then.logs.size(), now.logs.size(), 100 * least);
-  if (!s.known) text += fmt::format(", if they differ by {:g} %, which takes five launches to know", 100 * kAssumed);
-  return text;
+  const std::string assumed =
+      s.known ? ""
+              : fmt::format(", fewer than the five that tell what they differ by (taken for {:g} %),", 100 * kAssumed);
+  return fmt::format("with {} + {} launches (then + now){} a slowdown of {:.0f} % or more can be told",
+                     then.logs.size(), now.logs.size(), assumed, 100 * least);
 }
 
 CriterionResult compare_series(const CellSeries& now, bool launched, const CellSeries* then, bool then_launched,
