@@ -15,9 +15,9 @@ constexpr double kQuantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 /// By blocks, because neighbouring epochs resemble each other more than any memory that trend_p tries.
 double trend_of(std::span<const double> epoch_medians_s) {
   constexpr std::size_t kBlocks = 20;
-  constexpr double kShortest = 1e-15;  // [s]
+  constexpr double kLeastTime = 1e-15;  // [s]
   std::vector<double> logs;
-  for (const double median_s : epoch_medians_s) logs.push_back(std::log(std::max(median_s, kShortest)));
+  for (const double median_s : epoch_medians_s) logs.push_back(std::log(std::max(median_s, kLeastTime)));
   return trend_p(logs, kBlocks);
 }
 
