@@ -18,6 +18,7 @@
 #include <optional>
 
 using namespace busbar;
+using Catch::Contains;
 
 namespace {
 
@@ -285,6 +286,20 @@ TEST_CASE("A process that knows nothing but agreed answers takes the same way", 
   FakeRunner other(root.agreed);
   CHECK(accept_in(folder, plan, other) == code);
   CHECK(other.calls == root.calls);
+}
+
+TEST_CASE("Several baselines must be of one plan", "[accept]") {
+  // Cells are told by their place in the plan: of another one they would be taken for what they are not.
+  const TempDir folder, other;
+  FakeRunner first, second, again;
+  accept_in(folder, plan_of_two(""), first);
+  accept_in(other, plan_of_two("max-time: 1h"), second);
+  AcceptOptions options;
+  options.results = folder.file("again.json");
+  options.baseline = folder.file("results.json") + "," + other.file("results.json");
+  CHECK_THROWS_WITH(run_acceptance({}, options, plan_of_two(""), again), Contains("another plan"));
+  options.baseline = folder.file("results.json") + "," + folder.file("results.json");
+  CHECK_NOTHROW(run_acceptance({}, options, plan_of_two(""), again));
 }
 
 TEST_CASE("The rows of an earlier run are found in its file", "[accept]") {

@@ -255,6 +255,16 @@ class AcceptEnd {
       baseline_ = std::move(more);
       return;
     }
+    const AcceptResult& known = *baseline_;
+    const auto ranks = [](const AcceptResult& result) {
+      return result.cells.empty() ? 0 : result.cells.front().nranks;
+    };
+    if (more.plan.text != known.plan.text || more.backend != known.backend || ranks(more) != ranks(known)) {
+      throw_bad_config(
+          fmt::format("--baseline {}: it is of another plan, backend or number of ranks than the first; give "
+                      "files of runs that did the same",
+                      file));
+    }
     const auto one_launch = [](AcceptResult& result) {
       for (Cell& m : result.cells) m.repetition = result.launch.empty() ? 0 : m.repetition;
     };
