@@ -2,6 +2,7 @@
 SIGTERM, Ctrl-C, the watchdog's exit code 4; half a line or half a document; and an interrupt that does not say what is
 kept and how to go on. BUSBAR_KILLS=200 tries each end 200 times (`make test-more`)."""
 
+import concurrent.futures
 import csv
 import glob
 import json
@@ -110,21 +111,24 @@ def flight_records_of(pids, older):
     return found
 
 
-class AbnormalEnd(Case):
-    def command(self, name, options, nranks):
-        self.json, self.csv, self.samples = (self.path(f"{name}.{kind}") for kind in ("json", "csv", "samples"))
-        words = [suite.program("all_reduce"), "--backend", "mpi", *options, "-J", self.json, "--csv", self.csv]
-        if "--stat" in options:
-            words += ["--samples", self.samples]
-        if nranks == 1:
-            return words
-        # Not through the launcher: when it is ended it now and then drops what it has not read yet.
-        return [suite.MPIRUN, "-n", str(nranks), "sh", "-c", 'exec "$@" 2>>"$0"', self.path("said"), *words]
+class Ended:
+    """A run that somebody ends, and its files."""
 
-    def end_after(self, nrows, kill, command):
-        """Ends a run by `kill` while rows come, after `nrows` of them were read."""
-        with open(self.path("stderr"), "w+", encoding="utf-8") as err, \
-                subprocess.Popen(command, cwd=self.folder.name, text=True, stdin=subprocess.DEVNULL,
+    def __init__(self, folder, name, options, nranks):
+        self.folder = folder
+        self.json, self.csv, self.samples, self.stderr = (os.path.join(folder, f"{name}.{kind}")
+                                                          for kind in ("json", "csv", "samples", "err"))
+        self.command = [suite.program("all_reduce"), "--backend", "mpi", *options, "-J", self.json, "--csv", self.csv]
+        if "--stat" in options:
+            self.command += ["--samples", self.samples]
+        if nranks > 1:
+            # Not through the launcher: when it is ended it now and then drops what it has not read yet.
+            self.command = [suite.MPIRUN, "-n", str(nranks), "sh", "-c", 'exec "$@" 2>>"$0"', self.stderr, *self.command]
+
+    def after(self, nrows, kill):
+        """Ends it by kill(self, pid) while rows come, after `nrows` of them were read."""
+        with open(self.stderr, "a+", encoding="utf-8") as err, \
+                subprocess.Popen(self.command, cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=err, start_new_session=True) as running:
             limit = threading.Timer(suite.LIMIT_S, os.killpg, (running.pid, signal.SIGKILL))
             limit.start()
@@ -134,25 +138,24 @@ class AbnormalEnd(Case):
                 if line.strip()[:1].isdigit():
                     nrows -= 1
                     if nrows == 0:
-                        kill(running.pid)
+                        kill(self, running.pid)
             code = running.wait()
             limit.cancel()
             err.seek(0)
-            return Result(code, "".join(out), err.read() + self.take_said())
+            return Result(code, "".join(out), err.read())
 
-    def take_said(self):
-        try:
-            with open(self.path("said"), encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
-            return ""
-        os.remove(self.path("said"))
-        return text
+    def kill_rank(self, rank):
+        os.kill(read(self.json)["config"]["devices"][rank]["pid"], signal.SIGKILL)
 
-    def check_files(self, result, may_finish=False):
+
+class AbnormalEnd(Case):
+    def run_of(self, name, options, nranks):
+        return Ended(self.folder.name, name, options, nranks)
+
+    def check_files(self, run, result, may_finish=False):
         """Every row of the table is in every file, and the files are whole."""
         shown = [row for row in result.rows() if len(row) >= 13]  # the pipe may have been cut in the last one
-        document = read(self.json)
+        document = read(run.json)
         told = document["results"]
         self.assertGreaterEqual(len(told), len(shown), str(result)[-2000:])
         for row, entry in zip(shown, told):
@@ -161,65 +164,71 @@ class AbnormalEnd(Case):
         if not may_finish or document["busbar"]["exit_code"] is None:
             self.assertIsNone(document["busbar"]["exit_code"])
             self.assertTrue(document["errors"][0].startswith("unfinished"), document["errors"])
-        lines = lines_of(self.csv)
+        lines = lines_of(run.csv)
         self.assertGreaterEqual(len(lines) - 1, 2 * len(shown))
         for row, line in zip(shown, lines[1::2]):
             self.assertEqual((row[0], row[1]), (line[4], line[5]))
         return shown
 
-    def check_samples(self, shown):
-        sampled = {(line[4], line[5]) for line in lines_of(self.samples)[1:]}
+    def check_samples(self, run, shown):
+        sampled = {(line[4], line[5]) for line in lines_of(run.samples)[1:]}
         for row in shown:
             for placement in ("out", "in"):
                 self.assertIn((row[0], placement), sampled)
 
-    def check_words(self, result, name):
+    def check_words(self, run, result, name):
         """One line of one process, which counts what was shown and perhaps one more."""
         said = [line for line in result.errors() if "interrupted" in line]
         self.assertEqual(len(said), 1, str(result)[-3000:])
-        kept = re.fullmatch(rf"busbar: interrupted \({name}\): kept (\d+) rows? in {self.json}, {self.csv}", said[0])
+        kept = re.fullmatch(rf"busbar: interrupted \({name}\): kept (\d+) rows? in {run.json}, {run.csv}", said[0])
         self.assertTrue(kept, said)
         rows = len([row for row in result.rows() if len(row) >= 13])
         self.assertGreaterEqual(int(kept[1]), rows)
-        self.assertLessEqual(int(kept[1]), len(read(self.json)["results"]))
-
-    def kill_rank(self, rank):
-        os.kill(read(self.json)["config"]["devices"][rank]["pid"], signal.SIGKILL)
+        self.assertLessEqual(int(kept[1]), len(read(run.json)["results"]))
 
     def ways(self):
         """How a run ends: name, number of ranks, what ends it, and the signal that rank 0 then gets and names. mpirun
         makes SIGTERM of Ctrl-C, which reaches it alone: its ranks are in groups of their own."""
-        yield "SIGKILL alone", 1, lambda pid: os.kill(pid, signal.SIGKILL), None
-        yield "SIGTERM alone", 1, lambda pid: os.kill(pid, signal.SIGTERM), "SIGTERM"
-        yield "Ctrl-C alone", 1, lambda pid: os.killpg(pid, signal.SIGINT), "SIGINT"
-        yield "SIGKILL of rank 0", 2, lambda _: self.kill_rank(0), None
-        yield "SIGKILL of rank 1", 2, lambda _: self.kill_rank(1), None
-        yield "SIGKILL of mpirun", 2, lambda pid: os.kill(pid, signal.SIGKILL), None
-        yield "SIGTERM of mpirun", 2, lambda pid: os.kill(pid, signal.SIGTERM), "SIGTERM"
-        yield "Ctrl-C", 2, lambda pid: os.killpg(pid, signal.SIGINT), "SIGTERM"
+        yield "SIGKILL alone", 1, lambda _, pid: os.kill(pid, signal.SIGKILL), None
+        yield "SIGTERM alone", 1, lambda _, pid: os.kill(pid, signal.SIGTERM), "SIGTERM"
+        yield "Ctrl-C alone", 1, lambda _, pid: os.killpg(pid, signal.SIGINT), "SIGINT"
+        yield "SIGKILL of rank 0", 2, lambda run, _: run.kill_rank(0), None
+        yield "SIGKILL of rank 1", 2, lambda run, _: run.kill_rank(1), None
+        yield "SIGKILL of mpirun", 2, lambda _, pid: os.kill(pid, signal.SIGKILL), None
+        yield "SIGTERM of mpirun", 2, lambda _, pid: os.kill(pid, signal.SIGTERM), "SIGTERM"
+        yield "Ctrl-C", 2, lambda _, pid: os.killpg(pid, signal.SIGINT), "SIGTERM"
 
     def test_no_end_loses_a_row_that_was_shown(self):
         chance = random.Random(SEED)
-        for way, nranks, kill, named in self.ways():
-            for number in range(KILLS):
-                nrows = chance.choice((1, chance.randrange(2, 50), chance.randrange(50, 1000)))
+
+        def end(case):
+            way, nranks, kill, _, number, nrows = case
+            older = flight_records()
+            run = self.run_of(f"{way}{number}", MANY, nranks)
+            result = run.after(nrows, kill)
+            return run, result, wait_for_ranks(result), older
+
+        cases = [(*way, number, chance.choice((1, chance.randrange(2, 50), chance.randrange(50, 1000))))
+                 for way in self.ways() for number in range(KILLS)]
+        # Most of the time a launcher starts or waits.
+        with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+            for case, (run, result, pids, older) in zip(cases, pool.map(end, cases)):
+                way, _, _, named, number, nrows = case
                 with self.subTest(way, number=number, nrows=nrows):
-                    older = flight_records()
-                    result = self.end_after(nrows, kill, self.command(f"{way}{number}", MANY, nranks))
                     self.assertNotEqual(result.code, 0, str(result)[-2000:])
-                    pids = wait_for_ranks(result)
-                    self.assertTrue(self.check_files(result), str(result)[-2000:])
+                    self.assertTrue(self.check_files(run, result), str(result)[-2000:])
                     if named:
-                        self.check_words(result, named)
+                        self.check_words(run, result, named)
                         self.assertEqual(flight_records_of(pids, older), [], str(result)[-2000:])
 
     def test_samples_are_there_for_each_row_that_was_shown(self):
         for way, nranks, kill, _ in self.ways():
             with self.subTest(way):
-                result = self.end_after(1, kill, self.command(way, STAT, nranks))
+                run = self.run_of(way, STAT, nranks)
+                result = run.after(1, kill)
                 wait_for_ranks(result)
                 # A rank whose launcher was killed may come to its end first.
-                self.check_samples(self.check_files(result, may_finish=True))
+                self.check_samples(run, self.check_files(run, result, may_finish=True))
 
     def test_the_watchdog_s_exit_loses_none(self):
         # A row is two timed and two checked operations: some files stay small, others do not.
@@ -227,20 +236,30 @@ class AbnormalEnd(Case):
         for number in range(KILLS):
             op = chance.choice((40, 4000, chance.randrange(4, 4000)))
             with self.subTest(op=op):
-                command = self.command(f"hang{number}", MANY, 2)
-                result = suite.execute(command + ["-c", "1", "--inject", f"rank=1,op={op},kind=skip", "-T", "1"],
+                run = self.run_of(f"hang{number}", MANY, 2)
+                result = suite.execute(run.command + ["-c", "1", "--inject", f"rank=1,op={op},kind=skip", "-T", "1"],
                                        cwd=self.folder.name)
                 self.assertIn(result.code, suite.HANG_CODES, str(result)[-3000:])
-                self.assertGreaterEqual(len(self.check_files(result)), op // 4 - 1)
+                self.assertGreaterEqual(len(self.check_files(run, result)), op // 4 - 1)
+
+    def test_two_alone_that_one_shell_started_are_two_jobs(self):
+        def end_neighbour(_, pid):
+            first = self.run_of("first", MANY, 1)
+            self.check_words(first, first.after(1, lambda _, pid: os.kill(pid, signal.SIGTERM)), "SIGTERM")
+            self.assertEqual(len(flight_records_of([pid], set())), 1)
+            os.kill(pid, signal.SIGKILL)
+
+        self.run_of("neighbour", MANY, 1).after(1, end_neighbour)
 
     def test_what_no_run_will_write_again_goes_with_the_next(self):
-        self.end_after(999, lambda pid: os.kill(pid, signal.SIGKILL), self.command("left", MANY, 1))
-        left = self.json + ".tmp"
+        run = self.run_of("left", MANY, 1)
+        run.after(999, lambda _, pid: os.kill(pid, signal.SIGKILL))
+        left = run.json + ".tmp"
         with open(left, "a", encoding="utf-8"):
             os.utime(left, (0, 0))  # however young it is
-        self.ok(suite.execute(self.command("left", ("-b", "8", "-e", "8"), 1), cwd=self.folder.name))
+        self.ok(suite.execute(self.run_of("left", ("-b", "8", "-e", "8"), 1).command, cwd=self.folder.name))
         self.assertFalse(os.path.exists(left))
-        self.assertEqual(len(read(self.json + ".0")["results"]), 1)
+        self.assertEqual(len(read(run.json + ".0")["results"]), 1)
 
 
 class StalledDisk(Case):

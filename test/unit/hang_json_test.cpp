@@ -44,6 +44,7 @@ HangEvidence rich_job() {
   job.hosts.back().why_not = "no route";
   job.hosts.back().silence = Silence::no_route;
   job.ras.push_back({"node0", true, "", {"a line"}, {4001, -1}, {1, 2}});
+  job.ras.back().lagging_pids = {4002};
   job.ras.push_back({"node1", false, "silent", {}, {}, {}});
   return job;
 }
@@ -85,6 +86,7 @@ TEST_CASE("what was written is read again, all of it", "[hang_json]") {
   CHECK_FALSE(back.hosts.at(1).ranks.at(0).flight.call);
   CHECK(back.hosts.at(1).ranks.at(0).process.state == 'Z');
   CHECK(back.ras.at(0).dead_pids == std::vector<std::int64_t>{4001, -1});
+  CHECK(back.ras.at(0).lagging_pids == std::vector<std::int64_t>{4002});
 }
 
 TEST_CASE("a report of before the facts had fields of their own is judged as it was then", "[hang_json]") {

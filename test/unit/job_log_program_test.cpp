@@ -101,6 +101,8 @@ TEST_CASE("Messages of NCCL, CUDA and Gloo count without a prefix; other program
       {"OSError: [Errno 24] Too many open files", WarningKind::resource},
       {"RuntimeError: Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703",
        WarningKind::config},
+      {"RuntimeError: Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1",
+       WarningKind::config},
       {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
        "[10.0.0.1]:37",
        WarningKind::victim},

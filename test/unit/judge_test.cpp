@@ -369,8 +369,13 @@ TEST_CASE("what is used up is a verdict only where something failed there", "[ju
 
 TEST_CASE("a wrong setting that the library names is a verdict", "[judge]") {
   HangEvidence job = stuck_job(4, 4);
-  rank_of(job, 1).flight.error = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000";
-  check(job, Verdict::config, {1}, {"node0"});
+  for (const char* error : {"Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000",
+                            "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to "
+                            "enable this configuration.",
+                            "Mismatched NCCL version detected : rank 0 version 22809 rank 1 version 23203"}) {
+    rank_of(job, 1).flight.error = error;
+    check(job, Verdict::config, {1}, {"node0"});
+  }
 }
 
 TEST_CASE("a rank without a record on a host that answered has not joined", "[judge][init]") {
@@ -517,8 +522,12 @@ TEST_CASE("of two ranks the one behind is blamed", "[judge][progress]") {
 
 TEST_CASE("RAS names who lags where all processes stand alike", "[judge][progress]") {
   HangEvidence job = stuck_job(8, 4);
-  job.ras.push_back({"node0", true, "", {"rank 5 is behind"}, {}, {5, 77}});
+  // By its processes: the numbers of a communicator's ranks may be those of GPUs (-g), of a group, or of another job.
+  job.ras.push_back({"node0", true, "", {"rank 2 is behind"}, {}, {2, 77}});
+  job.ras.back().lagging_pids = {rank_of(job, 5).flight.pid, 99999};
   check(job, Verdict::rank_lagging, {5}, {"node1"});
+  job.ras.back().lagging_pids = {99999};
+  check(job, Verdict::stuck_inside, {}, {});
 }
 
 TEST_CASE("what still moves is slow, not hung, unless something earlier holds", "[judge][slow]") {
@@ -555,6 +564,11 @@ TEST_CASE("a job that is ended from outside while it moves is nobody's fault", "
   CHECK(judge(job).sentence ==
         "the job was ended from outside (SIGTERM) during all_reduce #412, 64 MiB float sum, "
         "timed loop; all ranks were moving");
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 6.5; });
+  check(job, Verdict::unknown, {}, {});
+  CHECK(judge(job).sentence ==
+        "the job was ended from outside (SIGTERM) during all_reduce #412, 64 MiB float sum, timed loop; no rank had "
+        "advanced for 6.5 s, too short to tell a slow job from one that hangs");
   // Ended while it hung, it is judged like any other.
   job = stuck_job(8, 4);
   job.occasion = Occasion::terminated;

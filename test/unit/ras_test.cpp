@@ -218,6 +218,7 @@ TEST_CASE("RAS's text tells dead processes, missing and lagging ranks", "[watch]
              Contains("rank 1 launched operation 6649, ranks 0,2 launched operation 6650; one answer only"));
   CHECK_THAT(joined(once), Contains("2 timeouts inside RAS"));
   CHECK(read_ras(kText, kText).lagging_ranks == Ranks{1});
+  CHECK(read_ras(kText, kText).lagging_pids == Pids{901});
 }
 
 TEST_CASE("counts that moved between two answers blame nobody", "[watch][ras]") {
@@ -241,6 +242,7 @@ TEST_CASE("RAS's JSON tells the same, even where 2.28.9 forgets a comma", "[watc
   CHECK(evidence.answered);
   CHECK(evidence.dead_pids == Pids{902});
   CHECK(evidence.lagging_ranks == Ranks{1});
+  CHECK(evidence.lagging_pids == Pids{901});
   CHECK_THAT(joined(evidence), Contains("communicator 0x9abc: rank 2 missing"));
   CHECK_THAT(joined(evidence), Contains("rank 1 launched AllReduce 6, rank 0 launched AllReduce 7; the same in both"));
   CHECK_THAT(joined(evidence), Contains("rank 1 on 10.0.0.1 (pid 901) reports asynchronous error 6"));
@@ -319,6 +321,32 @@ TEST_CASE("one that hangs up at what it does not know is asked again without", "
     put(fd, "SERVER PROTOCOL 2\n");
   });
   CHECK(ask_ras(5s) == kText);
+}
+
+TEST_CASE("where a stopped process holds the connection, another one is asked", "[watch][ras]") {
+  const FakeRas ras([](int fd, int client) {
+    if (client > 0) return serve_like_nccl(fd, true, "{\"json\"}\n");
+    get(fd);
+    get(fd);  // until the client goes
+  });
+  CHECK(ask_ras(30s) == "{\"json\"}\n");
+}
+
+TEST_CASE("RAS is told to be done in time, although it may take 5 s more", "[watch][ras]") {
+  std::vector<std::string> timeouts;
+  {
+    const FakeRas ras([&](int fd, int) {
+      get(fd);
+      put(fd, "SERVER PROTOCOL 2\n");
+      timeouts.push_back(get(fd));
+    });
+    CHECK_THAT(complaint(9s), Contains("hung up"));
+  }
+  REQUIRE(timeouts.size() == 2);
+  for (const std::string& told : timeouts) {
+    REQUIRE(told.starts_with("timeout "));
+    CHECK(std::stoi(told.substr(8)) <= 9 - 5);
+  }
 }
 
 TEST_CASE("a service that does not answer is left in time", "[watch][ras]") {

@@ -100,10 +100,9 @@ std::vector<std::string> common_interfaces(const Comm& world, const Watchdog& wa
 
 /// Agrees on the job's name and a token and lets every process's watcher know where the others listen. Collective.
 void connect_watchers(const Comm& world, Watchdog& watchdog) {
-  const bool is_named = !environment_jobid().empty();
   constexpr std::size_t kTellsApart = 12;
-  const std::string jobid =
-      unpadded(world.broadcast(padded(is_named ? watchdog.jobid() : make_launch_uuid().substr(0, kTellsApart)), 0));
+  const std::string own_name = watchdog.is_named() ? watchdog.jobid() : make_launch_uuid().substr(0, kTellsApart);
+  const std::string jobid = unpadded(world.broadcast(padded(own_name), 0));
   const std::string token = world.broadcast(world.rank() == 0 ? make_token() : "", 0);
   const bool one_host = on_one_host(world);
   const PeerAddress own = watchdog.listen(world.rank(), one_host, token);

@@ -126,7 +126,7 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
 
 void visit_fields(auto&& visit, RasEvidence& evidence) {
   // What only diagnose asks for is not kept in a hang's report.
-  auto& [host, answered, why_not, lines, dead_pids, lagging_ranks, silent, missing, lost] = evidence;
+  auto& [host, answered, why_not, lines, dead_pids, lagging_ranks, silent, missing, lost, lagging_pids] = evidence;
   static_cast<void>(silent), static_cast<void>(missing), static_cast<void>(lost);
   visit("host", host);
   visit("answered", answered);
@@ -134,6 +134,7 @@ void visit_fields(auto&& visit, RasEvidence& evidence) {
   visit("lines", lines);
   visit("dead_pids", dead_pids);
   visit("lagging_ranks", lagging_ranks);
+  visit("lagging_pids", lagging_pids);
 }
 
 /// Of a HangEvidence. In the file these two stand in different places.

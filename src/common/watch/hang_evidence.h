@@ -81,10 +81,11 @@ struct RasEvidence {
   std::string why_not;
   std::vector<std::string> lines;
   std::vector<std::int64_t> dead_pids;
-  std::vector<int> lagging_ranks;
+  std::vector<int> lagging_ranks;           ///< of their communicators, which may be other numbers than the processes'
   std::vector<std::int64_t> silent_pids{};  ///< gave no data: gone for less than a minute, or stopped
   std::vector<int> missing_ranks{};         ///< of the largest communicator
   std::vector<std::string> lost_hosts{};    ///< of dead and silent processes
+  std::vector<std::int64_t> lagging_pids{};
 };
 
 /// Everything known about a job that does not go on, from the watchdog or from files.

@@ -1,4 +1,5 @@
 #include "common/base/enum_words.h"
+#include "common/base/units.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/judge_scene.h"
 
@@ -127,14 +128,18 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
                       });
   const bool ended = later ? signalled || killed : scene.evidence->occasion == HangEvidence::Occasion::terminated;
   if (!ended || died_of_mismatch(scene)) return std::nullopt;
-  constexpr double kMoving = 10;
+  constexpr double kUndoubted = 5;  // [s] in which even a healthy job may not have advanced
   std::size_t moving = 0, running = 0;
+  double still_s = kMovedWithin;
   Seen first;
   for (const SeenRank& seen : scene.ranks) {
     if (seen.flight->ending == Ending::good) continue;
     if (seen.flight->ending == Ending::signalled) first.push_back(&seen);
     ++running;
-    if (later ? moved_at_its_end(*seen.flight) : seen.flight->idle_s < kMoving) ++moving;
+    const double still = later ? still_at_its_end(*seen.flight) : seen.flight->idle_s;
+    if (still < 0 || still >= kMovedWithin) continue;
+    ++moving;
+    still_s = std::min(still_s, still);
   }
   if (running > 0 && moving == 0) return std::nullopt;
   Ruling ruling;
@@ -142,7 +147,10 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   const std::string_view heard = scene.unheard.empty() ? "" : " heard from";
   ruling.sentence =
       fmt::format("the job was ended from outside ({}) during {}; {}", killed ? kWithoutWord : "SIGTERM", step,
-                  running == 0        ? "no rank left a record"
+                  running == 0 ? "no rank left a record"
+                  : still_s >= kUndoubted
+                      ? fmt::format("no rank{} had advanced for {}, too short to tell a slow job from one that hangs",
+                                    heard, format_duration(still_s))
                   : moving == running ? fmt::format("all ranks{} were moving", heard)
                                       : fmt::format("{} of {} ranks{} were moving", moving, running, heard));
   ruling.sentence += unheard_words(scene);

@@ -42,7 +42,8 @@ constexpr std::array kSymptoms = {
     Symptom{"Too many open files", Verdict::resource},
     Symptom{"failed to extend /dev/shm", Verdict::resource},
     Symptom{"Duplicate GPU", Verdict::config},
-    Symptom{"mismatched NCCL version", Verdict::config},
+    Symptom{"Multiple Ranks are using the same GPU", Verdict::config},  // the same from NCCL 2.30 on
+    Symptom{"Mismatched NCCL version", Verdict::config},
 };
 
 bool says(std::string_view error, Verdict verdict) {

@@ -191,12 +191,13 @@ std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const See
   return ruling;
 }
 
-/// Seen from the processes all are at the same operation; NCCL's own counters, read twice, say whose GPU is behind.
+/// Seen from the processes all are at the same operation; NCCL's own counters, read twice, say whose GPU is behind. By
+/// process: a communicator's ranks are GPUs, or members of a group, and may be another job's.
 std::optional<Ruling> rule_by_ras(const Scene& scene) {
   Seen behind;
   for (const RasEvidence& ras : scene.evidence->ras) {
-    for (const int rank : ras.lagging_ranks) {
-      const SeenRank* seen = scene.find(rank);
+    for (const std::int64_t pid : ras.lagging_pids) {
+      const SeenRank* seen = find_process(scene.ranks, pid);
       if (seen != nullptr && std::find(behind.begin(), behind.end(), seen) == behind.end()) behind.push_back(seen);
     }
   }

@@ -150,9 +150,9 @@ void miss_the_silent(const HangEvidence& evidence, std::vector<SeenRank>& ranks)
 void believe_ras(const HangEvidence& evidence, std::vector<SeenRank>& ranks) {
   for (const RasEvidence& ras : evidence.ras) {
     for (const std::int64_t pid : ras.dead_pids) {
-      const auto same = [&](const SeenRank& seen) { return seen.flight->pid == pid; };
-      if (std::count_if(ranks.begin(), ranks.end(), same) != 1) continue;
-      SeenRank& seen = *std::find_if(ranks.begin(), ranks.end(), same);
+      const SeenRank* const found = find_process(ranks, pid);
+      if (found == nullptr) continue;
+      SeenRank& seen = ranks[static_cast<std::size_t>(found - ranks.data())];
       const bool unknown = seen.process.life == Life::unknown && seen.flight->ending == Ending::none;
       if (unknown && seen.flight->heartbeat_age_s > kSilent) seen.condition = Condition::lost;
     }
@@ -200,6 +200,12 @@ void find_absent(Scene& scene) {
 
 }  // namespace
 
+const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid) {
+  const auto same = [&](const SeenRank& seen) { return seen.flight->pid == pid; };
+  if (std::count_if(ranks.begin(), ranks.end(), same) != 1) return nullptr;
+  return &*std::find_if(ranks.begin(), ranks.end(), same);
+}
+
 const SeenRank* Scene::find(int rank) const {
   const auto at =
       std::lower_bound(ranks.begin(), ranks.end(), rank, [](const SeenRank& s, int wanted) { return s.rank < wanted; });
@@ -234,10 +240,11 @@ std::string part_of_step(const FlightState& f) {
 
 }  // namespace
 
+double still_at_its_end(const FlightState& flight) { return flight.idle_s - flight.heartbeat_age_s; }
+
 bool moved_at_its_end(const FlightState& flight) {
-  constexpr double kMoving = 10;
-  const double still_s = flight.idle_s - flight.heartbeat_age_s;
-  return still_s >= 0 && still_s < kMoving;
+  const double still_s = still_at_its_end(flight);
+  return still_s >= 0 && still_s < kMovedWithin;
 }
 
 bool inside(const FlightState& flight) { return flight.call && flight.entered > flight.step_first; }

@@ -67,6 +67,9 @@ struct Scene {
 
 Scene make_scene(const HangEvidence& evidence);
 
+/// The process of that number, where exactly one host has it; else null.
+const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid);
+
 /// What one of the looks at a scene found.
 struct Ruling {
   Verdict verdict = Verdict::unknown;
@@ -110,7 +113,10 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
 /// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
 std::string mtu_words(const Scene& scene);
 
-/// Of a record that was read later: whether it still advanced when it was written last.
+/// Of a record that was read later: how long it had not advanced when it was written last [s].
+double still_at_its_end(const FlightState& flight);
+inline constexpr double kMovedWithin = 10;  ///< [s] of standing that ended from outside is no hang yet
+/// Whether it stood for less than kMovedWithin.
 bool moved_at_its_end(const FlightState& flight);
 /// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
 bool inside(const FlightState& flight);

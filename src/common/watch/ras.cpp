@@ -31,7 +31,19 @@ using Clock = std::chrono::steady_clock;
 /// Of 64k ranks RAS's JSON has some 30 MB; a stranger on the port shall not fill our memory.
 constexpr std::size_t kMostBytes = 64 << 20;
 
-constexpr std::chrono::milliseconds kRasLimit{3000};
+/// The early look must not be long under way; at the second one the job is over anyway, and NCCL may take what we allow
+/// it and 5 s more (ras_internal.h, RAS_COLLECTIVE_EXTRA_TIMEOUT).
+constexpr std::chrono::milliseconds kEarlyLimit{3000};
+constexpr std::chrono::milliseconds kLastLimit{8000};
+constexpr int kRasExtraSeconds = 5;
+
+/// All processes of a host listen on one port (SO_REUSEPORT), and the kernel may choose one that is stopped: it
+/// accepts, and says nothing. Another try comes from another port of ours, so that another one may be chosen.
+constexpr std::chrono::milliseconds kGreetingLimit{700};
+
+struct NoAnswer : Error {
+  NoAnswer() : Error(ExitCode::not_possible, "NCCL's RAS service: no answer in time") {}
+};
 
 struct HostPort {
   std::string host;
@@ -86,6 +98,8 @@ class Connection {
   ~Connection() {
     if (fd_ >= 0) close(fd_);
   }
+
+  void wait_until(Clock::time_point end) { end_ = end; }
 
   /// Where the other side is gone, line() and rest() will tell.
   void send(std::string_view text) {
@@ -168,7 +182,7 @@ class Connection {
       }
       if (errno == ECONNRESET) return false;
       if (errno != EAGAIN && errno != EINTR) fail(std::strerror(errno));
-      if (!ready(POLLIN)) fail("no answer in time");
+      if (!ready(POLLIN)) throw NoAnswer();
     }
   }
 
@@ -177,17 +191,18 @@ class Connection {
   std::string got_;
 };
 
-/// How long RAS itself may gather, in whole seconds: it must answer before we give up, and 0 would be for ever.
+/// How long RAS itself may gather, in whole seconds: it should answer before we give up, and 0 would be for ever.
 long ras_seconds(Clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-  return std::clamp<long>(static_cast<long>(left / 2000), 1, 5);
+  const auto left = std::chrono::duration_cast<std::chrono::seconds>(end - Clock::now()).count();
+  return std::clamp<long>(static_cast<long>(left) - kRasExtraSeconds, 1, 5);
 }
 
 /// One exchange; nothing where RAS hung up before it said anything of the job.
 std::optional<std::string> exchange(const HostPort& at, Clock::time_point end, bool ask_for_json) {
-  Connection ras(at, end);
+  Connection ras(at, std::min(end, Clock::now() + kGreetingLimit));
   ras.send("CLIENT PROTOCOL 2\n");
   const auto greeting = ras.line();
+  ras.wait_until(end);
   if (!greeting) return std::nullopt;
   if (!greeting->starts_with("SERVER PROTOCOL")) Connection::fail("whoever listens there is not RAS");
   ras.send(fmt::format("TIMEOUT {}\n", ras_seconds(end)));
@@ -202,13 +217,25 @@ std::optional<std::string> exchange(const HostPort& at, Clock::time_point end, b
   return answer.empty() ? std::nullopt : std::optional(std::move(answer));
 }
 
+/// The same with whom the kernel chooses, until somebody answers.
+std::optional<std::string> exchange_with_any(const HostPort& at, Clock::time_point end, bool ask_for_json) {
+  while (Clock::now() + kGreetingLimit < end) {
+    try {
+      return exchange(at, end, ask_for_json);
+    } catch (const NoAnswer&) {
+      if (Clock::now() >= end) throw;
+    }
+  }
+  return exchange(at, end, ask_for_json);
+}
+
 }  // namespace
 
 std::string ask_ras(std::chrono::milliseconds limit) {
   const Clock::time_point end = Clock::now() + limit;
   const HostPort at = ras_address();
-  auto answer = exchange(at, end, true);
-  if (!answer) answer = exchange(at, end, false);
+  auto answer = exchange_with_any(at, end, true);
+  if (!answer) answer = exchange_with_any(at, end, false);
   if (!answer) Connection::fail("it hung up without an answer");
   return std::move(*answer);
 }
@@ -223,7 +250,7 @@ void RasObserver::look_early() {
   thread_ = std::thread([this] {
     std::string text;
     try {
-      text = ask_ras(kRasLimit);
+      text = ask_ras(kEarlyLimit);
     } catch (const std::exception&) {
       text.clear();  // asked again at expiry, where the reason is told
     }
@@ -244,7 +271,7 @@ RasEvidence RasObserver::look_again() {
   }
   RasEvidence answer;
   try {
-    answer = read_ras(ask_ras(kRasLimit), earlier);
+    answer = read_ras(ask_ras(kLastLimit), earlier);
   } catch (const std::exception& e) {
     answer.why_not = e.what();
   }
@@ -367,22 +394,25 @@ class Evidence {
       const bool same =
           before != nullptr && std::find(before->counts.begin(), before->counts.end(), counts) != before->counts.end();
       fill_in_the_rest(counts, c);
-      tell_counts(c.id, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
+      tell_counts(c, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
     }
     for (const std::string& note : c.notes) say("communicator {}: {}", c.id, note);
   }
 
-  void tell_counts(const std::string& id, RasAnswer::Counts& counts, Seen seen) {
+  void tell_counts(const RasAnswer::Communicator& c, RasAnswer::Counts& counts, Seen seen) {
     auto& groups = counts.groups;
     if (groups.size() < 2) return;
     std::sort(groups.begin(), groups.end(),
               [](const RasAnswer::Group& a, const RasAnswer::Group& b) { return a.launched < b.launched; });
     const std::string op = counts.op.empty() ? "operation" : counts.op;
-    std::string text = fmt::format("communicator {}:", id);
+    std::string text = fmt::format("communicator {}:", c.id);
     for (const RasAnswer::Group& group : groups) {
       text += fmt::format(" {} launched {} {},", who(group), op, group.launched);
       if (seen == Seen::twice && group.launched < groups.back().launched) {
         evidence_.lagging_ranks.insert(evidence_.lagging_ranks.end(), group.ranks.begin(), group.ranks.end());
+        for (const int rank : group.ranks) {
+          if (const auto pid = c.pids.find(rank); pid != c.pids.end()) evidence_.lagging_pids.push_back(pid->second);
+        }
       }
     }
     text.pop_back();
@@ -404,6 +434,7 @@ class Evidence {
 
   void tidy() {
     unique(evidence_.lagging_ranks);
+    unique(evidence_.lagging_pids);
     unique(evidence_.dead_pids);
   }
 

@@ -30,7 +30,7 @@ class RasObserver {
   /// Begins to ask. Any thread; blocks only while an earlier question is under way, 3 s at most.
   void look_early();
 
-  /// What it says now, held against the early answer, or why it says nothing. Any thread; blocks for 6 s at most.
+  /// What it says now, held against the early answer, or why it says nothing. Any thread; blocks for 11 s at most.
   RasEvidence look_again();
 
  private:

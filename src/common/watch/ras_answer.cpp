@@ -132,7 +132,7 @@ class TextReader {
         if (const auto rank = rank_number(words[1])) c.missing.push_back(*rank);
       }
     } else if (part_ == Part::counts) {
-      read_count(line, words, c.counts.back());
+      read_count(line, words, c.counts.back(), c.pids);
     } else if (words.size() > 2 && (words[0] == "Rank" || words[1] == "ranks" || has(line, " error"))) {
       c.notes.emplace_back(line);
     }
@@ -140,11 +140,17 @@ class TextReader {
 
   /// "26 ranks have launched up to operation 6650", "Rank 3 has not launched any operations -- GPU ...", and below the
   /// first kind the ranks, "Rank 0 -- GPU 0 managed by ...", where they are few.
-  static void read_count(std::string_view line, const Words& words, RasAnswer::Counts& counts) {
+  static void read_count(std::string_view line, const Words& words, RasAnswer::Counts& counts,
+                         std::map<int, std::int64_t>& pids) {
     if (words.size() < 3) return;
     const bool one = words[0] == "Rank";
     const auto which = rank_number(one ? words[1] : words[0]);
     if (!which) return;
+    constexpr std::string_view kBy = "managed by process ";
+    if (const std::size_t by = line.find(kBy); one && by != kNone) {
+      const Words behind = split_words(line.substr(by + kBy.size()));
+      if (const auto pid = behind.empty() ? std::nullopt : number(behind[0])) pids[*which] = *pid;
+    }
     constexpr std::string_view kUpTo = "launched up to operation ";
     const std::size_t up_to = line.find(kUpTo);
     const bool none = has(line, "not launched any operations");
@@ -325,6 +331,7 @@ void add_ranks(const Node& communicator, RasAnswer::Communicator& c, RasAnswer& 
     const auto number = rank_of(rank);
     if (!number) continue;
     note_status(rank, c);
+    if (const auto pid = rank.number("pid")) c.pids[*number] = *pid;
     for (const auto& [op, node] : rank.list("collective_counts")) {
       const auto count = rank.find("collective_counts")->number(op);
       if (!count || *count < 0) continue;

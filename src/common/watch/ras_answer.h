@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,9 @@ struct RasAnswer {
   struct Communicator {
     std::string id;
     int size = -1;
-    std::vector<int> missing;    ///< ranks
-    std::vector<Counts> counts;  ///< where ranks differ
+    std::vector<int> missing;          ///< ranks
+    std::vector<Counts> counts;        ///< where ranks differ
+    std::map<int, std::int64_t> pids;  ///< of ranks, where told
     std::vector<std::string> notes;
   };
 

@@ -33,12 +33,6 @@ sigset_t ending_signals(const FlightRecord& own) {
   return set;
 }
 
-/// Where the environment has no name for the job: the processes of one host share a parent.
-std::string jobid_until_agreed() {
-  std::string jobid = environment_jobid();
-  return jobid.empty() ? fmt::format("parent{}", getppid()) : jobid;
-}
-
 std::shared_ptr<FlightRecord> make_record(const std::string& jobid, const JobView& job, const std::string& command) {
   return std::make_shared<FlightRecord>(FlightOwner{jobid, job.host, job.rank, job.nprocs, command});
 }
@@ -47,7 +41,10 @@ std::shared_ptr<FlightRecord> make_record(const std::string& jobid, const JobVie
 
 Watchdog::Impl::Impl(double timeout, const Owner& owner, Json the_json)
     : json(std::move(the_json)), timeout_s(timeout) {
-  job.jobid = jobid_until_agreed();
+  job.jobid = environment_jobid();
+  is_named = !job.jobid.empty();
+  // Until the name is agreed: the processes of one host share a parent.
+  if (!is_named) job.jobid = fmt::format("parent{}", getppid());
   job.host = owner.host;
   job.rank = owner.rank;
   job.nprocs = owner.nprocs;
@@ -108,6 +105,8 @@ void Watchdog::set_timeout(double timeout_s) { impl_->timeout_s = timeout_s; }
 void Watchdog::use_ras() { impl_->has_ras = true; }
 
 const std::string& Watchdog::jobid() const { return impl_->job.jobid; }
+
+bool Watchdog::is_named() const { return impl_->is_named; }
 
 PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token) {
   {

@@ -43,6 +43,8 @@ class Watchdog {
   void use_ras();
 
   const std::string& jobid() const;
+  /// Whether the environment named the job before MPI was started, which names even those that it starts alone.
+  bool is_named() const;
 
   /// Opens this process's listener on the job's interface; what the others must know of it. Where that interface does
   /// not exist, on another; where there is none, nowhere, so that nobody reaches it: warning() says so.

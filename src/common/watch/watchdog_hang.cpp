@@ -67,18 +67,26 @@ void say_within(double seconds, const std::string& text) {
   (void)done_within(seconds, [text] { write_to_stderr(text); });
 }
 
-/// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too.
+/// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too. Its own last: who
+/// misses that (is_first_to_end) then misses the one of its own as well (was_tidied_up).
 void remove_records(const JobView& view, bool of_lively) {
+  std::error_code ignored;
+  std::filesystem::path own;
   // There may be many of other jobs, and little time.
   const std::string prefix = flight_file_prefix(view.jobid, view.host);
   for (const std::filesystem::path& folder : flight_folders()) {
     for (const std::filesystem::path& file : files_named(folder, prefix)) {
       const std::optional<FlightState> flight = read_flight(file);
       if (!flight || flight->jobid != view.jobid || flight->host != view.host) continue;
-      std::error_code ignored;
-      if (of_lively || !is_lively({*flight, process_state(*flight)})) std::filesystem::remove(file, ignored);
+      if (!of_lively && is_lively({*flight, process_state(*flight)})) continue;
+      if (flight->rank == view.rank) {
+        own = file;
+      } else {
+        std::filesystem::remove(file, ignored);
+      }
     }
   }
+  if (!own.empty()) std::filesystem::remove(own, ignored);
 }
 
 /// Whether no lower rank of this host speaks or has spoken.
@@ -359,14 +367,17 @@ void Watchdog::Impl::terminated(int signal) {
   const JobView now = view();
   const FlightState me = current_record()->state();
   const bool is_told = result_told;
-  if ((is_told && is_at_its_end(me) && me.step_age_s < kQuiet) || was_tidied_up(*current_record())) return;
+  if (is_told && is_at_its_end(me) && me.step_age_s < kQuiet) return;
+  // In this order: a neighbour that speaks may be tidying up just now.
+  const bool is_first = is_first_to_end(now) && !was_tidied_up(*current_record());
   // Over its limit: by a host that has somebody to name, which these do not know.
   const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
-  if (told || forget || !is_first_to_end(now) || (now.host_index() != 0 && another_host_speaks(now))) {
+  if (told || forget || !is_first || (now.host_index() != 0 && another_host_speaks(now))) {
     if (is_told_elsewhere) {
       forget = true;
     } else {
-      // Its server goes on answering meanwhile.
+      // Its server goes on answering meanwhile, and no launcher sees a first end before the neighbour has spoken: it
+      // would kill the others.
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
     return;

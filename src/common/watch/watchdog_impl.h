@@ -60,6 +60,7 @@ struct Watchdog::Impl {
 
   Json json;
   std::string command;
+  bool is_named = false;  ///< by the environment
   std::atomic<double> timeout_s;
   sigset_t signals{};  ///< that end the job
   sigset_t mask_before{};
