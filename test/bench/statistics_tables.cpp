@@ -64,6 +64,23 @@ void comparisons() {
   }
 }
 
+void quantiles() {
+  fmt::print("\nquantiles where 5 % of the epochs are slow as a whole: told (covered of these), naive; {} trials\n",
+             kFewer);
+  for (const int length : {0, 1, 5}) {
+    for (const int epochs : {40, 120, 400}) {
+      fmt::print("bursts of {} epochs, {:3} epochs:", length, epochs);
+      for (const double q : {0.9, 0.95, 0.99}) {
+        const rates::QuantileRates r =
+            rates::quantile_rates({.share = length > 0 ? 0.05 : 0, .length = std::max(1, length)}, q, epochs, kFewer);
+        fmt::print("  p{:g} {:3.0f} % ({:4.1f}), {:4.1f}", 100 * q, 100 * r.told, 100 * r.covered, 100 * r.naive);
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
 void launches() {
   fmt::print("\n");
   for (int count = 2; count <= 7; ++count) {
@@ -186,6 +203,7 @@ int main(int argc, char** argv) {
   const std::string_view part = argc > 1 ? argv[1] : "";
   const auto wanted = [&](std::string_view name) { return part.empty() || part == name; };
   if (wanted("field")) field_coverage();
+  if (wanted("quantiles")) quantiles();
   if (wanted("field") || part == "stopped") {
     stopped_coverage();
     drift_flags();

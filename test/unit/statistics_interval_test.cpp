@@ -91,6 +91,22 @@ TEST_CASE("The interval of a quantile has scipy's ranks, and needs samples enoug
   CHECK(quantile_interval(ranks(3688), 0.999));
 }
 
+TEST_CASE("Epochs that are all alike have the binomial's interval, and constants themselves",
+          "[statistics][interval]") {
+  std::vector<float> values;  // 1 to 10 in each of 100 epochs: 1000 values of which each is there 100 times
+  std::vector<std::size_t> ends;
+  for (int epoch = 1; epoch <= 100; ++epoch) {
+    for (int v = 1; v <= 10; ++v) values.push_back(static_cast<float>(v));
+    ends.push_back(values.size());
+  }
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  CHECK(quantile_interval(values, ends, sorted, 0.9) == quantile_interval(sorted, 0.9));
+  CHECK(quantile_interval(values, ends, sorted, 0.9) == Interval{9, 10});  // ranks 882 and 919
+  const std::vector<float> constant(1000, 3);
+  CHECK(quantile_interval(constant, ends, std::vector<double>(1000, 3), 0.95) == Interval{3, 3});
+}
+
 TEST_CASE("Neighbours that resemble each other are told from those that alternate", "[statistics][interval]") {
   CHECK(lag1_about_median(runs(std::vector<int>(30, 1))) == 0);  // -29/30, clipped
   // 22 of 29 pairs of neighbours on one side of the median, 7 across it: (22 - 7) / 30 = 0.5

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <utility>
@@ -71,6 +72,70 @@ inline double naive_coverage(Law law, double truth, int trials) {
     covered += covers(exact_median_interval(times.samples(1000)), truth) ? 1 : 0;
   }
   return static_cast<double>(covered) / trials;
+}
+
+/// Epochs of 20 samples (sd 5 %), of which some are slow as a whole, about three times as slow.
+struct BurstyEpochs {
+  double share = 0.05;  ///< of all epochs
+  int length = 1;       ///< epochs of a burst
+
+  double true_quantile(double q) const {
+    const auto normal = [](double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; };
+    double low = -1, high = 4;  // of the logarithm
+    for (int i = 0; i < 60; ++i) {
+      const double x = (low + high) / 2;
+      const double below =
+          (1 - share) * normal(x / kNoise) + share * normal((x - std::log(3)) / std::hypot(kSpread, kNoise));
+      (below < q ? low : high) = x;
+    }
+    return std::exp(low);
+  }
+
+  std::vector<float> samples(int epochs, std::uint64_t seed) const {
+    Normals normals(seed);
+    std::vector<float> values;
+    int left = 0;  // of the burst
+    double slow = 0;
+    const double begins = 1 - std::pow(1 - share, 1.0 / length);
+    for (int epoch = -length; epoch < epochs; ++epoch) {
+      if (normals.unit() < begins) {
+        left = length;
+        slow = std::log(3) + kSpread * normals.next();
+      }
+      for (int i = 0; epoch >= 0 && i < kSamples; ++i) {
+        values.push_back(static_cast<float>(std::exp((left > 0 ? slow : 0) + kNoise * normals.next())));
+      }
+      left = std::max(0, left - 1);
+    }
+    return values;
+  }
+
+  static constexpr int kSamples = 20;
+  static constexpr double kNoise = 0.05, kSpread = 0.3;
+};
+
+struct QuantileRates {
+  double told = 0;     ///< share of the trials that have an interval
+  double covered = 0;  ///< share of these
+  double naive = 0;    ///< of the interval that takes all samples for independent
+};
+
+inline QuantileRates quantile_rates(const BurstyEpochs& law, double q, int epochs, int trials) {
+  const double truth = law.true_quantile(q);
+  std::vector<std::size_t> ends;
+  for (int i = 1; i <= epochs; ++i) ends.push_back(static_cast<std::size_t>(i) * BurstyEpochs::kSamples);
+  int told = 0, covered = 0, naive = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    const std::vector<float> values = law.samples(epochs, 2000 + static_cast<std::uint64_t>(trial));
+    std::vector<double> sorted(values.begin(), values.end());
+    std::sort(sorted.begin(), sorted.end());
+    const std::optional<Interval> interval = quantile_interval(values, ends, sorted, q);
+    told += interval ? 1 : 0;
+    covered += covers(interval, truth) ? 1 : 0;
+    naive += covers(quantile_interval(sorted, q), truth) ? 1 : 0;
+  }
+  const auto share = [](int n, int of) { return of > 0 ? static_cast<double>(n) / of : 0; };
+  return {share(told, trials), share(covered, told), share(naive, trials)};
 }
 
 struct Stopped {

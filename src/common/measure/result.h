@@ -18,7 +18,7 @@ struct IterationTimes {
   std::vector<std::vector<double>> per_process_max_times_s;  ///< empty for one process
 };
 
-/// A quantile of all samples of a cell, with its interval where there are samples enough for one.
+/// A quantile of all samples of a cell, with its interval where there are epochs enough for one.
 struct Quantile {
   double q = 0;
   double value_s = 0;

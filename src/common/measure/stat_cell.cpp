@@ -3,6 +3,7 @@
 #include "common/statistics/series.h"
 #include "common/statistics/trend.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -35,6 +36,7 @@ void StatCell::add(const Batch& batch, double spent_s, double spin_s) {
   spent_s_ += spent_s;
   timed_s_ += std::accumulate(batch.time_s.begin(), batch.time_s.end(), 0.0) * shape.calls_per_sample;
   for (double t : batch.time_s) samples_.add(t);
+  epoch_ends_.push_back(samples_.count());
   for (double t : batch.skew_s) skews_.add(t);
   for (double t : batch.own_s) own_.add(t);
   if (!per_rank_) return;
@@ -82,7 +84,12 @@ CellStats StatCell::stats(StopReason why) const {
   s.lag1 = lag1_about_median(epoch_medians_s_);
   s.stop = why;
   const std::vector<double> sorted = samples_.sorted();
-  for (double q : kQuantiles) s.quantiles.push_back({q, quantile(sorted, q), quantile_interval(sorted, q)});
+  std::vector<std::size_t> ends;
+  for (const std::uint64_t end : epoch_ends_) ends.push_back(samples_.kept_of(end));
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());  // of some, nothing is kept
+  for (double q : kQuantiles) {
+    s.quantiles.push_back({q, quantile(sorted, q), quantile_interval(samples_.kept(), ends, sorted, q)});
+  }
   s.quantiles.push_back({1, samples_.largest(), std::nullopt});
   s.epoch_medians_s = epoch_medians_s_;
   s.samples = samples_.count();

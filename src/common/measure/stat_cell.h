@@ -30,6 +30,8 @@ class ThinnedSamples {
 
   /// In order of arrival.
   const std::vector<float>& kept() const { return kept_; }
+  /// How many of the first `count` that were added are kept.
+  std::size_t kept_of(std::uint64_t count) const { return static_cast<std::size_t>((count + stride_ - 1) / stride_); }
   std::vector<double> sorted() const {
     std::vector<double> values(kept_.begin(), kept_.end());
     std::sort(values.begin(), values.end());
@@ -98,8 +100,9 @@ class StatCell {
   bool per_rank_;
   std::uint64_t times_last_ = 0;
   std::vector<double> epoch_medians_s_;
-  std::vector<double> epoch_times_s_;  ///< when each ended
-  int next_test_ = 0;                  ///< [epochs]
+  std::vector<double> epoch_times_s_;      ///< when each ended
+  std::vector<std::uint64_t> epoch_ends_;  ///< [samples]
+  int next_test_ = 0;                      ///< [epochs]
   std::vector<double> canary_s_;
   double timed_s_ = 0;
   double spent_s_ = 0;

@@ -68,6 +68,57 @@ std::optional<Interval> quantile_interval(std::span<const double> sorted, double
   return Interval{sorted[ranks->low - 1], sorted[ranks->high - 1]};
 }
 
+namespace {
+
+/// Variance of the share of values at or below `value`, over that of independent values, of `nblocks` blocks of epochs.
+double design_effect(std::span<const float> in_order, std::span<const std::size_t> ends, double value,
+                     std::size_t nblocks) {
+  const auto n = static_cast<double>(in_order.size());
+  const auto is_below = [&](float v) { return v <= value; };
+  const double share = static_cast<double>(std::count_if(in_order.begin(), in_order.end(), is_below)) / n;
+  double squares = 0;
+  std::size_t begin = 0;
+  for (std::size_t b = 1; b <= nblocks; ++b) {
+    const std::size_t end = ends[b * ends.size() / nblocks - 1];
+    const auto block = in_order.subspan(begin, end - begin);
+    const double more = static_cast<double>(std::count_if(block.begin(), block.end(), is_below)) -
+                        share * static_cast<double>(block.size());
+    squares += more * more;
+    begin = end;
+  }
+  const auto blocks = static_cast<double>(nblocks);
+  return squares / n * blocks / (blocks - 1) / (share * (1 - share));
+}
+
+}  // namespace
+
+std::optional<Interval> quantile_interval(std::span<const float> in_order, std::span<const std::size_t> ends,
+                                          std::span<const double> sorted, double q, double confidence) {
+  constexpr std::size_t kBlocks = 20;
+  const std::size_t n = sorted.size(), epochs = ends.size(), nblocks = std::min(kBlocks, epochs / 2);
+  if (nblocks < 2) return std::nullopt;
+  if (sorted.front() == sorted.back()) return quantile_interval(sorted, q, confidence);
+  // Ties with the largest would leave nothing above it.
+  const double value = std::min(quantile(sorted, q), std::nextafter(sorted.back(), sorted.front()));
+  const double by_epochs = design_effect(in_order, ends, value, epochs);
+  const double by_blocks = design_effect(in_order, ends, value, nblocks);
+  const double alike = by_epochs > 0 ? std::max(1.0, by_blocks / by_epochs) : 1;
+  if (!exact_ranks(static_cast<std::size_t>(static_cast<double>(epochs) / alike), q, confidence)) return std::nullopt;
+  const double p = (1 + confidence) / 2, z = normal_quantile(p);
+  const auto widened = [&](double effect, std::size_t parts) {
+    const double t = student_t_quantile(p, static_cast<int>(parts) - 1);
+    return effect * (t / z) * (t / z);
+  };
+  const double effect = std::max({1.0, widened(by_epochs, epochs), widened(by_blocks, nblocks)});
+  const auto effective = static_cast<std::size_t>(static_cast<double>(n) / effect);
+  const auto ranks = exact_ranks(effective, q, confidence);
+  if (!ranks) return std::nullopt;
+  const double each = static_cast<double>(n) / static_cast<double>(effective);
+  const auto low = static_cast<std::size_t>(std::floor(static_cast<double>(ranks->low) * each));
+  const auto high = static_cast<std::size_t>(std::ceil(static_cast<double>(ranks->high) * each));
+  return Interval{sorted[std::max<std::size_t>(low, 1) - 1], sorted[std::min(high, n) - 1]};
+}
+
 double lag1_about_median(std::span<const double> series) {
   const double center = median(series);
   double share = 0;

@@ -27,6 +27,14 @@ std::optional<Interval> exact_median_interval(std::span<const double> values, do
 /// there are too few of them (p99 needs 368 at 95 %).
 std::optional<Interval> quantile_interval(std::span<const double> sorted, double q, double confidence = 0.95);
 
+/// The same of values that came in epochs, of which all may be slow at once, as may neighbours: `ends` are the ends of
+/// the epochs in `in_order`, rising, the last one its size; `sorted`: the same values. The ranks are those of as many
+/// values as would say as much if they were independent (effective size and its t: Korn & Graubard, Survey Methodology
+/// 24 (1998) 193): by how much the share at or below the quantile varies between epochs, and between 20 blocks of them.
+/// Nothing where epochs, less as their neighbours are alike, are too few for the quantile: p99 needs 368 of them.
+std::optional<Interval> quantile_interval(std::span<const float> in_order, std::span<const std::size_t> ends,
+                                          std::span<const double> sorted, double q, double confidence = 0.95);
+
 /// Lag-1 autocorrelation of "at most the median" of a series in time order, clipped to [0, 0.9]: of the indicator,
 /// because a spike of any height counts once. 0 where all are alike.
 double lag1_about_median(std::span<const double> series);
