@@ -34,6 +34,7 @@ std::span<const EmbeddedFile> embedded_@name@() {
 }
 }  // namespace busbar
 ")
-  set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${ARGN}")
+  # By itself: of a part of a unity file the dependency would be lost, and an edited plan not embedded anew.
+  set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${ARGN}" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE "${source}")
 endfunction()

@@ -44,10 +44,23 @@ struct SimulatedCluster {
   double dip_sustained = 0.95;  ///< what is sustained where one dips
   double dipping_share = 0;     ///< of all measurements in which some repetition dips so, whoever takes part
   std::vector<char> silent;     ///< units that cannot be measured
+  double busy_share = 0;        ///< of the time in which each unit has other work, and does `busy_rate`
+  double busy_s = 0;            ///< mean length of a spell of it; lengths are exponential
+  double busy_rate = 0.7;
   Random random;
 
   void slow_unit(int unit, double factor) { out[at(unit)] = in[at(unit)] = factor; }
   void slow_link(int a, int b, double factor) { link[{a, b}] = link[{b, a}] = factor; }
+
+  /// Time between rounds, or of one: spells begin and end.
+  void pass(double seconds) {
+    if (busy_s <= 0) return;
+    if (busy.empty()) {
+      for (int unit = 0; unit < n; ++unit) busy.push_back(random.unit() < busy_share ? 1 : 0);
+    }
+    const double kept = std::exp(-seconds / (busy_s * (1 - busy_share)));
+    for (char& unit : busy) unit = random.unit() < busy_share + kept * (unit - busy_share) ? 1 : 0;
+  }
 
   std::vector<GroupMeasurement> measure(const LocateRound& round) {
     std::map<int, int> crossing;  // per rack, how many pairs of this round leave it
@@ -63,6 +76,7 @@ struct SimulatedCluster {
                                              : ring(group);
       for (const int unit : group) {
         if (round.rail >= 0) bandwidth = std::min(bandwidth, rail_factor(unit, round.rail));
+        if (!busy.empty() && busy[at(unit)]) bandwidth = std::min(bandwidth, busy_rate);
         if (comes_and_goes[at(unit)] > 0 && random.unit() < comes_and_goes[at(unit)])
           bandwidth = std::min(bandwidth, 0.5);
         const auto uplink = uplink_of_rack.find(rack[at(unit)]);
@@ -92,6 +106,7 @@ struct SimulatedCluster {
   }
 
  private:
+  std::vector<char> busy;  ///< which units are
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   double way(int from, int to) const {
     double bandwidth = std::min(out[at(from)], in[at(to)]);
@@ -121,8 +136,9 @@ inline Search searched(SimulatedCluster& cluster, const SearchOptions& options =
   int rounds = 0;
   while (const auto round = search.next(now_s)) {
     if (++rounds > kMostRounds) throw std::logic_error("a search without an end");
+    cluster.pass(round->wait_s + round_s);
     search.add(cluster.measure(*round));
-    now_s += round_s;
+    now_s += round->wait_s + round_s;
   }
   return search;
 }

@@ -1,7 +1,7 @@
 // How often does the search name exactly what is faulty, and how often what is healthy? The real Search on simulated
 // clusters: the tables of docs/locate.md.
 //
-//     locate_simulation [rates|kinds|cost]... [--trials N] [--units N]...
+//     locate_simulation [rates|kinds|spells|cost]... [--trials N] [--units N]...
 
 #include "common/record/culprit.h"
 #include "driver/locate/search.h"
@@ -37,6 +37,8 @@ struct Tally {
   int trials = 0;
   int exact = 0;
   int inconclusive = 0;
+  int failed = 0;  ///< searches in which a healthy unit FAILs
+  int found = 0;   ///< in which all that is faulty does
   long faulty = 0;
   long missed = 0;
   long healthy = 0;
@@ -60,15 +62,25 @@ void count(Tally& tally, const LocateVerdict& verdict, const Truth& truth, int n
   std::set<int> guilty;
   for (const std::vector<int>& culprit : truth.culprits) guilty.insert(culprit.begin(), culprit.end());
   ++tally.trials;
+  std::set<std::vector<int>> failing;
+  bool innocent = false;
+  for (const Culprit& culprit : verdict.culprits) {
+    if (culprit.outcome != Outcome::fail) continue;
+    failing.insert(culprit.units);
+    innocent = innocent || truth.culprits.count(culprit.units) == 0;
+  }
+  tally.failed += innocent;
+  tally.found += std::ranges::includes(failing, truth.culprits);
   tally.exact += kind && named == truth.culprits;
   tally.inconclusive += verdict.outcome == Outcome::inconclusive;
   tally.faulty += static_cast<long>(truth.culprits.size());
   tally.healthy += n - static_cast<long>(guilty.size());
   for (const std::vector<int>& culprit : truth.culprits) tally.missed += named.count(culprit) == 0;
   for (const int unit : units) tally.blamed += guilty.count(unit) == 0;
-  tally.rounds += verdict.rounds;
-  tally.tests = std::max(tally.tests, verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds);
-  tally.most = std::max(tally.most, verdict.rounds);
+  const int rounds = verdict.rounds - verdict.later_rounds;
+  tally.rounds += rounds;
+  tally.tests = std::max(tally.tests, rounds - verdict.calibration_rounds - verdict.alone_rounds);
+  tally.most = std::max(tally.most, rounds);
 }
 
 using Plant = std::function<Truth(SimulatedCluster&)>;
@@ -220,6 +232,34 @@ void kinds(int trials) {
   }
 }
 
+/// Hosts with other work for a while, beside one that is slow or none.
+void spells(int trials) {
+  fmt::print(
+      "\n2 % of the time at 0.7: healthy ones that FAIL, WARN at most, one at 0.7 that FAILs, in % of searches\n");
+  for (const int looks : {1, 3}) {
+    for (const int n : {8, 64}) {
+      for (const double rounds : {3.0, 30.0}) {
+        const auto busy = [rounds](const Plant& plant) {
+          return [rounds, plant](SimulatedCluster& cluster) {
+            cluster.busy_share = 0.02;
+            cluster.busy_s = rounds;
+            return plant(cluster);
+          };
+        };
+        SearchOptions options;
+        options.looks = looks;
+        const Tally healthy = simulate(n, trials, 0, options, busy(nothing()));
+        const Tally slow = simulate(n, trials, 0, options, busy(slow_units(1, 0.7)));
+        fmt::print("{} looks, {:2} units, spells of {:2g} rounds: {:5.1f} {:5.1f} {:5.1f}\n", looks, n, rounds,
+                   100 * share(healthy.failed, trials),
+                   100 * share(healthy.blamed > 0 ? healthy.trials - healthy.exact : 0, trials),
+                   100 * share(slow.found, trials));
+        std::fflush(stdout);
+      }
+    }
+  }
+}
+
 /// What the search itself costs: time inside it, memory that it holds.
 void cost(const std::vector<int>& sizes) {
   fmt::print("\n{:32} {:>7} {:>13} {:>12} {:>12}\n", "search", "rounds", "us per round", "ms longest", "MiB held");
@@ -282,10 +322,10 @@ int main(int argc, char** argv) {
       trials = std::max(1, std::atoi(argv[++i]));
     } else if (word == "--units" && i + 1 < argc) {
       sizes.push_back(std::max(1, std::atoi(argv[++i])));
-    } else if (word == "rates" || word == "kinds" || word == "cost") {
+    } else if (word == "rates" || word == "kinds" || word == "cost" || word == "spells") {
       parts.insert(word);
     } else {
-      fmt::print(stderr, "usage: {} [rates|kinds|cost]... [--trials N] [--units N]...\n", argv[0]);
+      fmt::print(stderr, "usage: {} [rates|kinds|spells|cost]... [--trials N] [--units N]...\n", argv[0]);
       return 2;
     }
   }
@@ -293,6 +333,7 @@ int main(int argc, char** argv) {
   const auto wanted = [&](std::string_view part) { return parts.empty() || parts.count(part) > 0; };
   if (wanted("rates")) rates(trials, sizes);
   if (wanted("kinds")) kinds(trials);
+  if (wanted("spells")) spells(trials);
   if (wanted("cost")) cost(sizes);
   return 0;
 }

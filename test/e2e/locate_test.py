@@ -26,7 +26,8 @@ class Locate(Case):
     def hosts(self, nhosts, script):
         """Runs `locate NAME OPTIONS` lines on virtual hosts, one rank each; exit codes by name."""
         # A tenth of the link's usual messages: what is slow is slow in these too, and the test shorter.
-        common = "--backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes"
+        # Nothing else is busy here for minutes, so that further looks need not be minutes apart.
+        common = "--backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes --looks-apart 500ms"
         result = execute([VCLUSTER, "sandbox", "bash", "-c", f"""
             set -e
             vcluster() {{ "{VCLUSTER}" "$@"; }}
@@ -44,7 +45,7 @@ class Locate(Case):
         return {name: int(code) for name, code in map(str.split, result.out.splitlines())}
 
     def test_ranks_of_one_host_are_measured_in_all_pairs(self):
-        result = self.locate(4, "-b", "64K", "--repetitions", "10", "--seed", "3", "-J", self.path("ranks.json"))
+        result = self.locate(4, "-b", "64K", "--repetitions", "10", "--seed", "3", "--looks", "1", "-J", self.path("ranks.json"))
         document = self.document("ranks")
         verdict = document["locate"]
         # How noisy this machine is decides the verdict; that it is told alike everywhere does not depend on it.
@@ -90,6 +91,7 @@ class Locate(Case):
         self.assertEqual([c["units"] for c in culprits], [["node2"]])
         self.assertEqual(culprits[0]["side"], "transmit")
         self.assertEqual(culprits[0]["outcome"], "FAIL")
+        self.assertEqual((culprits[0]["looks"], culprits[0]["looks_slow"]), (3, 3))
         # A tenth of the rate, and nobody faster than his link of 62.5e6 B/s; its bucket holds 128 KiB of 512.
         self.assertLess(culprits[0]["ratio"], 0.2)
         for cell in self.document("healthy")["locate"]["matrix"]:

@@ -117,9 +117,9 @@ def record_comparisons(folder):
 
 
 def record_places(folder):
-    locate = "$MPIRUN -np 4 $BUILD/busbar locate --backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes"
+    locate = "$MPIRUN -np 4 $BUILD/busbar locate --backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes --looks-apart 500ms"
     run(f"{locate} -J locate_healthy.json --history history.db", folder, (0, 7, 8))
-    run("$MPIRUN -np 8 $BUILD/busbar locate --backend mpi --unit rank -b 4K --repetitions 5 --seed 7 -J locate_ranks.json",
+    run("$MPIRUN -np 8 $BUILD/busbar locate --backend mpi --unit rank -b 4K --repetitions 5 --seed 7 --looks 1 -J locate_ranks.json",
         folder, (0, 7, 8))
     run(f"{VCLUSTER} rate node2 tx 50mbit", folder)
     run(f"{locate} --direction -J locate_slow.json --csv locate_slow.csv --junit locate_slow.xml --history history.db",

@@ -96,8 +96,10 @@ class FakeRunner : public StepRunner {
     if (!answers_) work();
   }
   std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
-                               double /*left_s*/) override {
+                               double left_s) override {
     const AcceptStep& step = pending.front();
+    left.push_back(left_s);
+    if (!answers_ && later_s > 0 && !result.located) result.located.emplace().later_s = later_s;
     calls.push_back(step.id + " " + std::to_string(repetition));
     if (!answers_ && step.cell >= 0 && repetition <= last_that_measures) {
       Cell cell;
@@ -119,6 +121,8 @@ class FakeRunner : public StepRunner {
   }
 
   int last_that_measures = 0;
+  double later_s = 0;  ///< that its first step asked again after a slow host
+  std::vector<double> left;
   mutable std::vector<std::string> calls;
   mutable std::deque<double> agreed;
 
@@ -165,6 +169,14 @@ TEST_CASE("A step is expected to take what its cells may take, for on a machine 
   CHECK(seconds("whole/small", 20, 400, 5) == Approx(5 + 1));     // and max-time
   CHECK(seconds("whole/ring", 0.1, 400) == Approx(2.0 / 3 + 1));  // its third of the least span
   CHECK(seconds("doctor", 2, 400) == Approx(3));
+}
+
+TEST_CASE("What pairs may take beside max-time is said before", "[accept]") {
+  const auto dry = [](const char* more) { return accept_dry_run(plan_of_two(more), false); };
+  CHECK_THAT(dry("max-time: 30"), Contains(", at most 30 s, and up to 4 min more where a host looks slow\n"));
+  CHECK_THAT(dry("locate-looks-time: 20s"), Contains(", and up to 20 s more where a host looks slow\n"));
+  CHECK_THAT(dry("locate-looks-time: 0"), !Contains("looks slow"));
+  CHECK_THAT(dry("locate-on-fail: false"), !Contains("looks slow"));
 }
 
 TEST_CASE("A part brings what it finished, and nothing of the step that it did not", "[accept]") {
@@ -275,6 +287,17 @@ TEST_CASE("Repetitions end with max-time", "[accept]") {
   plan.max_time_s = 1e-9;
   accept_in(folder, plan, runner);
   CHECK(runner.steps().empty());
+}
+
+TEST_CASE("Asking again after a slow host is beside max-time", "[accept]") {
+  const TempDir folder;
+  FakeRunner runner;
+  runner.later_s = 1000;
+  accept_in(folder, plan_of_two("max-time: 30"), runner);
+  CHECK(runner.steps() == std::vector<std::string>{"doctor 0", "whole/small 0", "whole/large 0"});
+  REQUIRE(runner.left.size() == 3);
+  CHECK(runner.left[0] <= 30);
+  CHECK(runner.left[1] > 1000);  // of a step that took no time itself
 }
 
 TEST_CASE("A process that knows nothing but agreed answers takes the same way", "[accept]") {

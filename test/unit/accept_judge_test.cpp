@@ -301,6 +301,18 @@ TEST_CASE("the slow host is named among its likes", "[accept][judge]") {
   CHECK(outcome(per_host(1), Criterion::host_spread) == Outcome::skip);
 }
 
+TEST_CASE("a host that may be beyond the bound is named, and from where on a FAIL can be told", "[accept][judge]") {
+  AcceptResult r = per_host(8);
+  r.cells[5] = noisy(slower(r.cells[5], 1.25), 0.95, 1.05);  // 20 % below, from 15.8 to 23.8
+  CriterionResult c = judged(r, Criterion::host_spread);
+  CHECK(c.outcome == Outcome::inconclusive);
+  CHECK(c.hosts == std::vector<std::string>{"node5"});
+  // Seven hosts know their times to 1 %: 1 - 0.8 x 0.99. They are as precise as asked, so that the value decides.
+  CHECK_THAT(c.found, Contains("a FAIL can be told from 20.0 % on"));
+  for (Cell& m : r.cells) m.stop = StopReason::time;
+  CHECK_THAT(judged(r, Criterion::host_spread).found, Contains("a FAIL can be told from 20.8 % on"));
+}
+
 TEST_CASE("the slowest of many healthy hosts is not sick", "[accept][judge]") {
   // 512 hosts with a standard deviation of 4 %, which three deviations held for one of ordinary 8: 60 % FAILed.
   int failed = 0, found = 0;
@@ -349,6 +361,13 @@ TEST_CASE("hosts that take turns on cores have no outlier, one that alone waits 
   CHECK(c.outcome == Outcome::warn);
   CHECK(c.hosts.empty());
   CHECK(outcome(per_host(8), Criterion::host_spread) == Outcome::pass);
+  // What one could be told to be is a warning too: it is the scheduler's choice who is slow, up to a factor of two.
+  r.cells[5] = slower(measured_cell("a", Stage::per_host, "node5"), 1.5);
+  r.cells[5].core_wait = 0.4;
+  c = judged(r, Criterion::host_spread);
+  CHECK(c.outcome == Outcome::warn);
+  CHECK(c.hosts.empty());
+  CHECK_THAT(c.reason, Contains("waited for a core"));
   // Of two hosts that of the faster one counts.
   r = per_host(2);
   r.cells[0] = slower(r.cells[0], 3);

@@ -200,6 +200,8 @@ TEST_CASE("plans that ask for the same have equal digests, others do not", "[acc
   CHECK(one != read(with_cell("    sizes: 1K\n    criteria: {latency: 1s}\n")).digest);
   CHECK(one != read(with_cell("    sizes: 1K\n    env: {NCCL_ALGO: Ring}\n")).digest);
   CHECK(one != read("max-time: 3\n" + with_cell("    sizes: 1K\n")).digest);
+  CHECK(one == read("locate-looks-time: 4min\n" + with_cell("    sizes: 1K\n")).digest);
+  CHECK(one != read("locate-looks-time: 0\n" + with_cell("    sizes: 1K\n")).digest);
 }
 
 TEST_CASE("a cell for GPUs is not measured on host memory, and says so", "[accept][plan]") {

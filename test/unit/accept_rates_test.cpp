@@ -2,6 +2,7 @@
 // launches, with ten rows and a margin of 10 %), or that no longer finds a slow one.
 
 #include "acceptance_rates.h"
+#include "common/base/embedded_file.h"
 
 #include <catch2/catch.hpp>
 
@@ -24,10 +25,27 @@ TEST_CASE("A healthy cluster seldom fails against its baseline, however many lau
 
 TEST_CASE("A slow cluster is found by as many launches as its slowness takes", "[accept][rates]") {
   const AcceptPlan plan = ten_rows();
-  CHECK(verdicts(plan, {.rate = 0.8}, 10, 10, kTrials).fail >= 0.93);  // 95.9 % of 20000, less twice the deviation
+  CHECK(verdicts(plan, {.rate = 0.8}, 10, 10, kTrials).fail >= 0.95);
   CHECK(verdicts(plan, {.rate = 0.7}, 4, 4, kTrials).fail >= 0.95);
   CHECK(verdicts(plan, {.rate = 0.6}, 8, 1, kTrials).fail >= 0.95);
   const Verdicts few = verdicts(plan, {.rate = 0.8}, 1, 1, kTrials);
   CHECK(few.fail + few.inconclusive >= 0.97);
   CHECK(few.inconclusive >= 0.7);
+}
+
+TEST_CASE("Shipped plans FAIL a host at 0.7 of the others in one launch, and no healthy one", "[accept][rates]") {
+  int plans = 0;
+  for (const EmbeddedFile& file : embedded_plans()) {
+    if (file.text.find("\nstages:") == std::string_view::npos) continue;
+    const AcceptPlan plan = read_accept_plan(std::string(file.text), std::string(file.name));
+    for (const int hosts : {3, 4, 16}) {
+      constexpr int kFew = 150;
+      CAPTURE(file.name, hosts);
+      CHECK(verdicts(plan, {.hosts = hosts}, 0, 1, kFew).fail <= 0.02);
+      CHECK(verdicts(plan, {.hosts = hosts, .slow_hosts = 1, .slow_rate = 0.7}, 0, 1, kFew).fail >= 0.95);
+      CHECK(verdicts(plan, {.hosts = hosts, .slow_hosts = 1, .slow_rate = 0.8}, 0, 1, kFew).named >= 0.90);
+    }
+    ++plans;
+  }
+  CHECK(plans == 4);
 }

@@ -43,7 +43,8 @@ Rates rates(int n, double share, double factor, double dips, int trials) {
     found.healthy += n - static_cast<int>(count);
     for (const int unit : named) found.blamed += faulty.count(unit) == 0;
     found.extra = std::max(found.extra, verdict.calibration_rounds + verdict.alone_rounds);
-    found.rounds = std::max(found.rounds, verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds);
+    found.rounds = std::max(found.rounds,
+                            verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds - verdict.later_rounds);
   }
   return found;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 using namespace busbar;
 using Kind = LocateRound::Kind;
@@ -67,7 +68,7 @@ TEST_CASE("A slow unit is named with its counts, in seven rounds and those of ca
   CHECK(culprit.ratio == Approx(0.5).epsilon(0.05));
   CHECK(culprit.ratio_error < 0.05);
   CHECK_FALSE(culprit.intermittent);
-  CHECK(verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds == 7);
+  CHECK(verdict.rounds - verdict.calibration_rounds - verdict.alone_rounds - verdict.later_rounds == 7);
   CHECK(verdict.noise == Approx(0.03).epsilon(0.3));
   CHECK(verdict.expected_false < 1e-6);
 }
@@ -85,7 +86,9 @@ TEST_CASE("Confirmations use different good partners, and load the fabric with a
   SimulatedCluster cluster(32, 4);
   cluster.slow_unit(7, 0.5);
   cluster.slow_unit(9, 0.5);
-  Search search(cluster.n, {});
+  SearchOptions options;
+  options.looks = 1;
+  Search search(cluster.n, options);
   std::map<int, std::set<int>> partners;
   int confirmations = 0;
   int rounds = 0;
@@ -296,6 +299,7 @@ TEST_CASE("A unit that comes and goes is named as such", "[locate]") {
   int named = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SearchOptions options;
+    options.looks = 1;
     options.seed = seed;
     for (const Culprit& culprit : searched(cluster, options).finding().culprits) {
       CHECK(culprit.units == std::vector<int>{20});
@@ -463,4 +467,83 @@ TEST_CASE("The plan foresees the rounds", "[locate]") {
   SearchOptions options;
   options.direction = true;
   CHECK(Search(64, options).planned_rounds() == 1 + 4 + 8 + 9);
+}
+
+TEST_CASE("A host that is busy for a while is a warning, one that is slow in three looks fails", "[locate]") {
+  int false_fails = 0;
+  int warned = 0;
+  int found = 0;
+  constexpr int kTrials = 200;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    SearchOptions options;
+    options.seed = static_cast<std::uint64_t>(trial) + 1;
+    SimulatedCluster cluster(64, options.seed);
+    cluster.busy_share = 0.02;
+    cluster.busy_s = trial % 2 == 0 ? 3 : 30;
+    const Outcome outcome = searched(cluster, options).finding().outcome;
+    false_fails += outcome == Outcome::fail ? 1 : 0;
+    warned += outcome == Outcome::warn ? 1 : 0;
+    SimulatedCluster slow(64, options.seed);
+    slow.busy_share = 0.02;
+    slow.busy_s = cluster.busy_s;
+    slow.slow_unit(31, 0.7);
+    for (const Culprit& c : searched(slow, options).finding().culprits) {
+      if (c.outcome == Outcome::fail && c.units == std::vector<int>{31}) ++found;
+    }
+  }
+  CHECK(false_fails <= 0.02 * kTrials);  // a FAIL was in every second
+  CHECK(warned >= 0.2 * kTrials);
+  CHECK(found >= 0.95 * kTrials);
+}
+
+TEST_CASE("Where there is no time for further looks, who is slow is named with a warning", "[locate]") {
+  for (const auto& [looks, may_wait, outcome] :
+       {std::tuple(3, true, Outcome::fail), std::tuple(3, false, Outcome::warn), std::tuple(1, false, Outcome::fail)}) {
+    SimulatedCluster cluster(16, 5);
+    cluster.slow_unit(3, 0.5);
+    SearchOptions options;
+    options.looks = looks;
+    options.may_wait = may_wait;
+    const LocateVerdict verdict = searched(cluster, options).finding();
+    CHECK(only(verdict).units == std::vector<int>{3});
+    CHECK(verdict.outcome == outcome);
+    CHECK(only(verdict).looks == (looks == 3 && may_wait ? 3 : 1));
+  }
+}
+
+TEST_CASE("A further look says whom it is for and how long to wait, and a healthy cluster has none", "[locate]") {
+  SimulatedCluster cluster(16, 5);
+  cluster.slow_unit(3, 0.5);
+  Search search(cluster.n, {});
+  std::vector<double> waits;
+  while (const auto round = search.next()) {
+    if (round->wait_s > 0) {
+      waits.push_back(round->wait_s);
+      CHECK(round->again == std::vector<int>{3});
+      CHECK(round->look == static_cast<int>(waits.size()));
+    }
+    search.add(cluster.measure(*round));
+  }
+  CHECK(waits == std::vector<double>{60, 120});
+  SimulatedCluster healthy(16, 6);
+  const LocateVerdict verdict = searched(healthy).finding();
+  CHECK(verdict.outcome == Outcome::pass);
+  CHECK(verdict.later_rounds == 0);
+}
+
+TEST_CASE("A steadily slow unit fails in three looks, however few the units", "[locate]") {
+  for (const int n : {3, 4, 5, 7, 8}) {
+    int found = 0;
+    constexpr int kTrials = 100;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      SearchOptions options;
+      options.seed = static_cast<std::uint64_t>(trial) + 1;
+      SimulatedCluster cluster(n, options.seed);
+      cluster.slow_unit(1, 0.7);
+      const LocateVerdict verdict = searched(cluster, options).finding();
+      found += verdict.outcome == Outcome::fail && only(verdict).units == std::vector<int>{1} ? 1 : 0;
+    }
+    CAPTURE(n);
+    CHECK(found >= 95);
+  }
 }

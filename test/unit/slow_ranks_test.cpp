@@ -210,3 +210,28 @@ TEST_CASE("lateness within the clocks' error, or half of the time, or of shared 
   for (int i = 0; i < 200; i += 2) half[3].entry_s[i] += 0.5e-3;
   CHECK(judge_arrival(half, 1e-6, false).outcome == Outcome::pass);
 }
+
+TEST_CASE("a rank that is slow in one look and not minutes later is a warning", "[locate][ranks]") {
+  const auto slow_at = [](int rank) {
+    auto ranks = healthy(8);
+    for (auto& set : ranks[static_cast<std::size_t>(rank)].solo_s) {
+      for (double& time_s : set) time_s *= 2;
+    }
+    return judge_solo(ranks, 0.9, 0.8, false);
+  };
+  SlowRankVerdict steady = slow_at(3);
+  REQUIRE(steady.outcome == Outcome::fail);
+  SlowRankVerdict busy = steady;
+  SlowRankVerdict once = steady;
+  for (int later = 0; later < 2; ++later) {
+    look_again(steady, slow_at(3));
+    look_again(busy, later == 0 ? slow_at(3) : slow_at(5));
+  }
+  for (SlowRankVerdict* verdict : {&steady, &busy, &once}) demand_looks(*verdict, 3);
+  CHECK(steady.outcome == Outcome::fail);
+  CHECK(describe(steady.slow[0]).ends_with("slow in 3 of 3 looks"));
+  CHECK(busy.outcome == Outcome::warn);
+  CHECK(busy.slow[0].rank == 3);
+  CHECK(describe(busy.slow[0]).ends_with("slow in 2 of 3 looks: busy for a while, it seems, not at fault"));
+  CHECK(once.outcome == Outcome::warn);  // no time for more
+}

@@ -151,6 +151,8 @@ void visit_fields(auto&& visit, Culprit& c) {
   visit("ratio_error", c.ratio_error);
   visit("alone_ratio", c.alone_ratio);
   visit("over_time", c.over_time);
+  visit("looks", c.looks, 0);
+  visit("looks_slow", c.looks_slow, 0);
 }
 
 void visit_fields(auto&& visit, LocateVerdict& f) {
@@ -159,6 +161,7 @@ void visit_fields(auto&& visit, LocateVerdict& f) {
   visit("rounds", f.rounds);
   visit("calibration_rounds", f.calibration_rounds);
   visit("alone_rounds", f.alone_rounds);
+  visit("later_rounds", f.later_rounds, 0);
   visit("noise", f.noise);
   visit("threshold", f.threshold);
   visit("median_bandwidth", f.median_bandwidth);
@@ -192,6 +195,7 @@ void visit_fields(auto&& visit, AcceptResult::Located& l) {
   visit("looks", l.looks);
   visit("failed", l.failed);
   visit("unclear", l.unclear);
+  visit("later_s", l.later_s, 0.0);
 }
 
 /// All but the envelope, the plan, which is kept as its text, and doctor's reports, which have a format of their own.

@@ -49,6 +49,9 @@ struct PlanCell {
   int line = 0;  ///< in the file
 };
 
+/// Three looks a minute and two apart, and what they measure.
+inline constexpr double kLocateLooks = 240;
+
 /// An acceptance plan as its file says it. Read back from a result it has its file, text, title and digest alone.
 struct AcceptPlan {
   std::string file;
@@ -65,6 +68,9 @@ struct AcceptPlan {
   double repeat_for_s = 0;     ///< > 0: burn-in: the cells again and again for so long
   double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
   bool locate_on_fail = true;
+  /// [s] Beside max_time_s, for further looks at a host that the pairs find slow; a quarter before the second, half
+  /// before the third. 0: none, so that the pairs name it with a WARN.
+  double locate_looks_s = kLocateLooks;
   bool keeps_results = true;  ///< busbar-accept.json where no -J names a file
 
   const std::string& title_or_file() const { return title.empty() ? file : title; }

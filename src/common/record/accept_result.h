@@ -69,6 +69,7 @@ struct AcceptResult {
     int looks = 0;                     ///< of repeat-for, as add_located counts them; the worst of them stands here
     int failed = 0;                    ///< of these
     int unclear = 0;                   ///< of these, INCONCLUSIVE
+    double later_s = 0;                ///< from the first wait for another look at who is slow on, of all searches
   };
   std::optional<Located> located;
   std::vector<StageFailure> failures;

@@ -73,7 +73,15 @@ std::string who(const Culprit& culprit, std::span<const std::string> names) {
   return fmt::format("{}", fmt::join(units, between));
 }
 
-std::string describe(const Culprit& culprit, std::span<const std::string> names) {
+std::string looks_words(int looks, int slow) {
+  if (looks < 2) return "";
+  return fmt::format(", slow in {} of {} looks{}", slow, looks,
+                     slow < looks ? ": busy for a while, it seems, not at fault" : "");
+}
+
+namespace {
+
+std::string what_was_seen(const Culprit& culprit, std::span<const std::string> names) {
   const std::string name = who(culprit, names);
   const std::string ratio = of_median(culprit);
   switch (culprit.what) {
@@ -106,6 +114,12 @@ std::string describe(const Culprit& culprit, std::span<const std::string> names)
                          confirmed(culprit), culprit.units.size() == 1 ? "unit" : "pair", alone(culprit));
   }
   return name;
+}
+
+}  // namespace
+
+std::string describe(const Culprit& culprit, std::span<const std::string> names) {
+  return what_was_seen(culprit, names) + looks_words(culprit.looks, culprit.looks_slow);
 }
 
 std::string headline(const LocateVerdict& verdict, std::span<const std::string> names) {

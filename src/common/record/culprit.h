@@ -40,6 +40,8 @@ struct Culprit {
   double alone_ratio = 0;       ///< of the median, while nothing else ran; 0: not tried
   std::vector<int> slow_rails;  ///< of the rails tried, those that are slow
   double over_time = 0;         ///< known by its dips alone: what it reaches over time, of what others do; else 0
+  int looks = 0;                ///< that were made, minutes apart; 0: it was not looked for so
+  int looks_slow = 0;           ///< of these, up to the first in which it was not slow
   Outcome outcome = Outcome::fail;
 };
 
@@ -57,6 +59,7 @@ struct LocateVerdict {
   int rounds = 0;                   ///< all that were run
   int calibration_rounds = 0;       ///< of these, for the noise
   int alone_rounds = 0;             ///< of these, to tell contention from a fault
+  int later_rounds = 0;             ///< of these, of looks a minute later
   double noise = 0;                 ///< coefficient of variation of the calibration
   double threshold = 0;             ///< below which a measurement is slow, of the median
   double median_bandwidth = 0;      ///< [B/s] over the pairs of units that are good: what ratios are of
@@ -76,6 +79,9 @@ struct PairCell {
 /// Who and why, with the counts: "node31: 4 of 4 partners slow (0.11 +- 0.01 of the median), 3 of 3 confirmations,
 /// transmit side". `names`: of the units; one without is "unit 5".
 std::string describe(const Culprit& culprit, std::span<const std::string> names);
+
+/// ", slow in 1 of 3 looks: ..."; empty where only one look was made.
+std::string looks_words(int looks, int slow);
 
 /// The names of its units.
 std::vector<std::string> unit_names(const Culprit& culprit, std::span<const std::string> names);

@@ -6,6 +6,7 @@
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/mpi/child.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
@@ -29,6 +30,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -360,9 +362,12 @@ class Acceptance {
 
   double elapsed_s() const { return std::chrono::duration<double>(EngineClock::now() - start_).count(); }
   double repeated_s() const { return earlier_s_ + elapsed_s(); }
-  bool out_of_time() const { return limit_s_ > 0 && agree(elapsed_s() >= limit_s_); }
+  /// Of the limit; on the process that writes. What asking again after a slow host took is beside it.
+  double used_s() const { return elapsed_s() - (located_later_s() - earlier_later_s_); }
+  double located_later_s() const { return result_.located ? result_.located->later_s : 0; }
+  bool out_of_time() const { return limit_s_ > 0 && agree(used_s() >= limit_s_); }
   /// 0: no bound.
-  double left_s() const { return limit_s_ > 0 ? runner_.agree(std::max(0.1, limit_s_ - elapsed_s())) : 0; }
+  double left_s() const { return limit_s_ > 0 ? runner_.agree(std::max(0.1, limit_s_ - used_s())) : 0; }
 
   void tell(const std::string& text) const {
     if (store_) say("{}", text);
@@ -395,9 +400,11 @@ class Acceptance {
       const bool resumed = earlier.has_value();
       if (resumed) take_over(result_, std::move(*earlier));
       earlier_s_ = result_.elapsed_s;
+      earlier_later_s_ = located_later_s();
       runner_.begin(result_, store_->path(), resumed);
       store_->begin(result_);
       runner_.keep(kept());
+      if (limit_s_ > 0) tell(fmt::format("at most {}{}", format_duration(limit_s_), looks_allowance(result_.plan)));
       if (store_->is_kept()) {
         tell(fmt::format("results: {0} (--resume {0} goes on after an interruption)", store_->path()));
       }
@@ -471,6 +478,11 @@ class Acceptance {
       runner_.locate(result_);
       runner_.on_root([&] { end_->judge(result_); });
     }
+    const double later_s = located_later_s() - earlier_later_s_;
+    if (later_s > 0 && limit_s_ > 0) {
+      result_.remarks.push_back(fmt::format("{} went into asking again after who looked slow, beside max-time",
+                                            format_duration(std::round(later_s))));
+    }
     runner_.enter("writing results");
     ExitCode code = ExitCode::good;
     runner_.on_root([&] {
@@ -484,8 +496,9 @@ class Acceptance {
   const AcceptOptions& options_;
   StepRunner& runner_;
   EngineClock::time_point start_ = EngineClock::now();
-  double earlier_s_ = 0;  ///< of the runs that this one resumes; on the process that writes
-  double limit_s_ = 0;    ///< of this run; 0: no bound
+  double earlier_s_ = 0;        ///< of the runs that this one resumes; on the process that writes
+  double earlier_later_s_ = 0;  ///< of these, asking again after slow hosts
+  double limit_s_ = 0;          ///< of this run; 0: no bound
   AcceptResult result_;
   std::optional<AcceptEnd> end_;
   std::optional<AcceptStore> store_;

@@ -354,7 +354,7 @@ AcceptResult::Located not_located(std::string why) {
 
 /// `locate` as accept runs it: which host (or rank, where all are on one host) is slow. Collective; complete on process
 /// 0.
-AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options) {
+AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, double looks_s) {
   const Comm& world = job.world();
   const bool shared = world.max(std::int64_t{!job.oversubscribed().empty()}) > 0;
   if (on_one_host(world) && shared) {
@@ -369,6 +369,8 @@ AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options) {
   if (const std::optional<std::string> why = why_no_search(*opened.backend)) return not_located(*why);
   LocateOptions search;
   if (config.seed != 0) search.search.seed = config.seed;
+  search.search.may_wait = looks_s > 0;
+  search.search.apart_s = looks_s / 4;
   return located_of(run_search(job, *opened.backend, config, search, nullptr));
 }
 
@@ -435,7 +437,9 @@ class RankSteps : public StepRunner {
   }
 
   bool can_locate(const AcceptResult& result) const override { return can_measure(result) && world_.size() > 1; }
-  void locate(AcceptResult& result) override { add_located(result, locate_pairs(job_, options_)); }
+  void locate(AcceptResult& result) override {
+    add_located(result, locate_pairs(job_, options_, result.plan.locate_looks_s));
+  }
 
   void close(AcceptResult& result) override {
     enter("reading error counters");

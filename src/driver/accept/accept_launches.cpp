@@ -254,10 +254,11 @@ class AcceptLauncher {
 };
 
 /// Time for one launch, after which it is killed [s].
-double launch_timeout_s(const AcceptPlan& plan, double measuring_s) {
+double launch_timeout_s(const AcceptPlan& plan, Stage stage, double measuring_s) {
   // Many times what measuring should take: the job's own watchdog names a culprit before.
   constexpr double kLeast = 180;
-  return plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + 5 * measuring_s;
+  const double looks_s = stage == Stage::pairs ? plan.locate_looks_s : 0;
+  return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + 5 * measuring_s);
 }
 
 /// Steps by launches that one process starts, which decides and writes alone.
@@ -342,9 +343,9 @@ class LaunchedSteps : public StepRunner {
       work.ids.push_back(step.id);
       measuring_s += estimate_step_s(result.plan, step);
     }
-    work.timeout_s = launch_timeout_s(result.plan, measuring_s);
-    say("{}{}: about {}", fmt::join(work.ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
-        format_duration(measuring_s));
+    work.timeout_s = launch_timeout_s(result.plan, part.stage, measuring_s);
+    say("{}{}: about {}{}", fmt::join(work.ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
+        format_duration(measuring_s), part.stage == Stage::pairs ? looks_allowance(result.plan) : "");
     LaunchedPart launched;
     try {
       launched = launcher_->run(work);

@@ -112,6 +112,12 @@ std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptS
                      format_duration(plan.max_time_s), fmt::join(ids, ", "));
 }
 
+std::string looks_allowance(const AcceptPlan& plan) {
+  const bool has_pairs = contains(plan.stages, Stage::pairs) || plan.locate_on_fail;
+  if (!has_pairs || plan.locate_looks_s <= 0) return "";
+  return fmt::format(", and up to {} more where a host looks slow", format_duration(plan.locate_looks_s));
+}
+
 std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
   const std::vector<AcceptStep> steps = steps_of(plan);
   const std::vector<AcceptPart> parts = parts_of(plan, steps);
@@ -131,9 +137,10 @@ std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
     text += fmt::format("# about {} once, again and again for {}\n", format_duration(total_s),
                         format_duration(plan.repeat_for_s));
   } else {
-    text += fmt::format("# {}{}, about {}{}\n", counted(steps.size(), "step"),
+    text += fmt::format("# {}{}, about {}{}{}\n", counted(steps.size(), "step"),
                         launches ? fmt::format(" in {} launches", parts.size()) : "", format_duration(total_s),
-                        plan.max_time_s > 0 ? fmt::format(", at most {}", format_duration(plan.max_time_s)) : "");
+                        plan.max_time_s > 0 ? fmt::format(", at most {}", format_duration(plan.max_time_s)) : "",
+                        looks_allowance(plan));
   }
   return text;
 }
@@ -212,6 +219,7 @@ void add_located(AcceptResult& result, AcceptResult::Located look) {
   look.looks += kept.looks;
   look.failed += kept.failed;
   look.unclear += kept.unclear;
+  look.later_s += kept.later_s;
   const Outcome before = outcome_of(kept);
   const bool both_failed = before == Outcome::fail && outcome == Outcome::fail;
   if (weight(outcome) > weight(before)) std::swap(kept, look);
@@ -219,6 +227,7 @@ void add_located(AcceptResult& result, AcceptResult::Located look) {
   kept.looks = std::max(kept.looks, look.looks);
   kept.failed = std::max(kept.failed, look.failed);
   kept.unclear = std::max(kept.unclear, look.unclear);
+  kept.later_s = std::max(kept.later_s, look.later_s);
 }
 
 int last_repetition(const AcceptResult& result) {

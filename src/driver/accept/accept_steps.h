@@ -36,6 +36,9 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
 /// What a reader must know where max-time was over before these steps.
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late);
 
+/// ", and up to 4 min more where a host looks slow": what the pairs may take beside max-time; empty: nothing.
+std::string looks_allowance(const AcceptPlan& plan);
+
 /// What --dry-run prints: steps, criteria, time.
 std::string accept_dry_run(const AcceptPlan& plan, bool launches);
 

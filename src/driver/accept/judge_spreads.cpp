@@ -86,14 +86,33 @@ double ordinary_wait(const std::vector<HostTime>& hosts) {
 /// is far from the middle without being sick.
 double usual_reach(std::size_t hosts) { return std::max(3.0, normal_quantile(1 - 0.005 / static_cast<double>(hosts))); }
 
-/// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is not an outlier.
-BoundVerdict judge_host(const HostTime& h, const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s,
-                        double spread) {
-  BoundVerdict verdict = judge_bound(shortfall(h.time, ordinary_s), bound, false);
-  if (verdict.outcome != Outcome::fail || hosts.size() < 3) return verdict;
-  if (h.time.value / ordinary_s - 1 > usual_reach(hosts.size()) * spread) return verdict;
-  return {Outcome::inconclusive, fmt::format("the slowest of {} hosts may differ as much: their robust spread is {}",
-                                             hosts.size(), share_text(spread))};
+/// What hosts differ by although none is bad: standard deviation of the logarithms of their times, by the MAD (3.2 of
+/// acceptance.md). Few hosts tell little of it: of three, two that happen to agree would make the third one sick, and
+/// two that happen not to would hide it. So below eight what rows of healthy hosts differ by counts as four hosts more.
+double usual_spread(const std::vector<HostTime>& hosts, double ordinary_s) {
+  constexpr double kHealthy = 0.03;
+  constexpr double kAsHosts = 4;
+  constexpr std::size_t kFew = 8;
+  std::vector<double> deviations;
+  for (const HostTime& h : hosts) deviations.push_back(std::abs(std::log(h.time.value / ordinary_s)));
+  const double spread = 1.4826 * median(deviations);
+  if (hosts.size() < 3 || hosts.size() >= kFew) return spread;
+  const double degrees = static_cast<double>(hosts.size()) - 2;
+  return std::sqrt((kAsHosts * kHealthy * kHealthy + degrees * spread * spread) / (kAsHosts + degrees));
+}
+
+/// How much slower than the ordinary one, in logarithms, a host must be to be an outlier.
+double outlier_at(const std::vector<HostTime>& hosts, double spread) {
+  return hosts.size() < 3 ? 0 : usual_reach(hosts.size()) * spread;
+}
+
+/// From which shortfall on a FAIL is told of a host that is known as well as the median host.
+double told_from(const std::vector<HostTime>& hosts, double fail, double spread) {
+  std::vector<double> low;  // ends of intervals, of the value
+  for (const HostTime& h : hosts) {
+    low.push_back(h.time.precise ? 1 : h.time.interval ? h.time.interval->low / h.time.value : 0.5);
+  }
+  return std::max(1 - (1 - fail) * median(low), 1 - std::exp(-outlier_at(hosts, spread)));
 }
 
 /// The worst verdict, and who got it.
@@ -102,17 +121,32 @@ struct Blamed {
   std::vector<HostTime> hosts;
 };
 
-Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s) {
-  // What hosts differ by although none is bad (3.2 of acceptance.md: median and MAD).
-  const double spread = robust_spread(times_of(hosts)).value;
+/// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is not an outlier.
+Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s, double spread) {
   Blamed worst;
   for (const HostTime& h : hosts) {
-    BoundVerdict verdict = judge_host(h, hosts, bound, ordinary_s, spread);
+    BoundVerdict verdict = judge_bound(shortfall(h.time, ordinary_s), bound, false);
+    const bool usual =
+        verdict.outcome == Outcome::fail && std::log(h.time.value / ordinary_s) < outlier_at(hosts, spread);
+    if (usual) {
+      verdict = {Outcome::inconclusive,
+                 fmt::format("the slowest of {} hosts may differ as much: their robust spread is {}", hosts.size(),
+                             share_text(spread))};
+    }
     if (verdict.outcome < worst.verdict.outcome || verdict.outcome == Outcome::pass) continue;
     if (verdict.outcome > worst.verdict.outcome) worst = {std::move(verdict), {}};
-    worst.hosts.push_back(h);
+    if (!usual) worst.hosts.push_back(h);
   }
   return worst;
+}
+
+/// Where hosts take turns on cores their speeds are the scheduler's choice: no more than a warning, but for what is
+/// beyond a factor of two or has no interval.
+BoundVerdict doubt_hosts_in_turns(BoundVerdict verdict, const Estimate& slowest, double core_wait) {
+  verdict = doubt_turns(std::move(verdict), core_wait);
+  const bool by_chance = slowest.interval && slowest.value < 0.5;
+  if (takes_turns(core_wait) && by_chance) verdict.outcome = std::min(verdict.outcome, Outcome::warn);
+  return verdict;
 }
 
 void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionResults& criteria) {
@@ -134,12 +168,16 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
                         share_text(shortfall(hosts.front().time, ordinary_s).value),
                         hosts.size() == 2 ? "the faster of" : "the median of", hosts.size(),
                         time_text(hosts.front().time.value), time_text(ordinary_s));
-  Blamed worst = worst_of(hosts, bound, ordinary_s);
   const double wait = ordinary_wait(hosts);
-  worst.verdict = doubt_turns(std::move(worst.verdict), wait);
+  const double spread = usual_spread(hosts, ordinary_s);
+  if (bound.fail && !takes_turns(wait)) {
+    c.found += fmt::format("; a FAIL can be told from {} on", share_text(told_from(hosts, *bound.fail, spread)));
+  }
+  Blamed worst = worst_of(hosts, bound, ordinary_s, spread);
+  worst.verdict = doubt_hosts_in_turns(std::move(worst.verdict), shortfall(hosts.front().time, ordinary_s), wait);
   c.outcome = worst.verdict.outcome;
   c.reason = worst.verdict.reason;
-  if (c.outcome != Outcome::inconclusive && !takes_turns(wait)) {
+  if (!takes_turns(wait)) {
     for (const HostTime& h : worst.hosts) c.hosts.push_back(h.host);
   }
   const auto add_reason = [&](const std::string& text) { c.reason += (c.reason.empty() ? "" : "; ") + text; };
@@ -263,6 +301,7 @@ struct Slowdown {
   double now_s = 0;   ///< geometric mean over the launches
   double then_s = 0;  ///< as now_s
   double error = 0;   ///< of the logarithm
+  double level = 0;   ///< of Student's t at either end
   int degrees = 0;    ///< of freedom of that
   bool known = true;  ///< the launches show what they differ by; else it is taken for kAssumed
 };
@@ -271,8 +310,9 @@ struct Slowdown {
 constexpr double kAssumed = 0.10;
 
 /// Of Student's t at either end of the interval: of ten rows whose launches differ alike 1 % of healthy clusters FAIL
-/// at most, with one launch now and any number then, where 2.5 % at either end made up to 1.7 %.
-double one_sided(int degrees) { return degrees < 6 ? 0.99 : 0.98; }
+/// at most, with one launch now and any number then, where 2.5 % at either end made up to 1.7 %. Several on both sides
+/// lie so near their means that 3 % make 0.3 % at most.
+double one_sided(int degrees, std::size_t fewer) { return fewer >= 4 ? 0.97 : degrees < 6 ? 0.99 : 0.98; }
 
 /// From the launches alone: the interval inside one says nothing of the next.
 Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
@@ -294,10 +334,11 @@ Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   }
   const double variance = s.known ? squares / s.degrees : kAssumed * kAssumed + std::max(now.own, then.own);
   s.error = std::sqrt(variance * (1 / n + 1 / m));
+  s.level = one_sided(s.degrees, std::min(now.logs.size(), then.logs.size()));
   s.now_s = std::exp(mean(now.logs));
   s.then_s = std::exp(mean(then.logs));
   const double by = mean(now.logs) - mean(then.logs);
-  const double half = student_t_quantile(one_sided(s.degrees), s.degrees) * s.error;
+  const double half = student_t_quantile(s.level, s.degrees) * s.error;
   s.estimate.value = std::exp(by) - 1;
   s.estimate.interval = Interval{std::exp(by - half) - 1, std::exp(by + half) - 1};
   return s;
@@ -305,7 +346,7 @@ Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
 
 /// "with 8 + 1 launches (then + now) a slowdown of 35 % or more can be told": one that is found in 95 of 100 runs.
 std::string power_text(const Slowdown& s, const LaunchTimes& now, const LaunchTimes& then, double fail) {
-  const double t = student_t_quantile(one_sided(s.degrees), s.degrees) + student_t_quantile(0.95, s.degrees);
+  const double t = student_t_quantile(s.level, s.degrees) + student_t_quantile(0.95, s.degrees);
   const double least = (1 + fail) * std::exp(t * s.error) - 1;
   const std::string assumed =
       s.known ? ""

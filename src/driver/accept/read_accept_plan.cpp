@@ -182,6 +182,8 @@ void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan)
                    plan.stage_timeout_s = read_seconds(place, at, value, key);
                  } else if (name == "locate-on-fail") {
                    plan.locate_on_fail = read_switch(place, at, value, key);
+                 } else if (name == "locate-looks-time") {
+                   plan.locate_looks_s = read_seconds(place, at, value, key);
                  } else if (name == "keep-results") {
                    plan.keeps_results = read_switch(place, at, value, key);
                  } else if (name == "defaults") {
@@ -193,7 +195,7 @@ void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan)
                  } else {
                    place.fail_unknown(at, "key", key,
                                       {"schema", "title", "expect", "stages", "max-time", "repeat-for", "stage-timeout",
-                                       "locate-on-fail", "keep-results", "defaults", "cells"});
+                                       "locate-on-fail", "locate-looks-time", "keep-results", "defaults", "cells"});
                  }
                });
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
@@ -279,6 +281,8 @@ std::uint64_t digest_of(const AcceptPlan& plan) {
   hash = fnv1a(
       hash, fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),
                         plan.needs_gpus, names(plan.stages), plan.max_time_s, plan.repeat_for_s, plan.locate_on_fail));
+  // Results of before there was a choice go on being resumed.
+  if (plan.locate_looks_s != kLocateLooks) hash = fnv1a(hash, fmt::format(" looks {}", plan.locate_looks_s));
   for (const PlanCell& cell : plan.cells) hash = fnv1a(hash, text_of(cell));
   return hash;
 }

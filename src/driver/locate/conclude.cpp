@@ -43,6 +43,18 @@ bool recovers_alone(double ratio, double alone_ratio, double threshold) {
   return alone_ratio > 0 && alone_ratio >= std::max(threshold, (1 + ratio) / 2);
 }
 
+/// In how many looks it was slow before the first in which it was not: each time, or where it comes and goes, mostly.
+int looks_in_a_row(const LaterLooks& later, const SearchRecord& record, bool intermittent) {
+  int looks = 1;
+  while (looks < record.looks) {
+    const SlowCount& look = later.at(static_cast<std::size_t>(looks) - 1);
+    if (look.slow == 0 || (intermittent ? 2 * look.slow <= look.measured : look.slow < look.measured)) break;
+    ++looks;
+  }
+  return looks;
+}
+
+/// As the first look has it.
 Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
   const SlowCount all = together(end.pairs, end.confirmations);
   Culprit culprit;
@@ -55,6 +67,8 @@ Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
   culprit.ratio_error = all.deviation();
   culprit.alone_ratio = end.alone_ratio;
   culprit.intermittent = end.comes_and_goes();
+  culprit.looks = record.looks;
+  culprit.looks_slow = looks_in_a_row(end.later, record, culprit.intermittent);
   if (culprit.intermittent && all.slow < 3) {  // only within its measurements
     culprit.slow_partners = end.dipped;
     culprit.partners = end.measured;
@@ -77,6 +91,8 @@ Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
 Culprit link_culprit(const LinkEvidence& link, const SearchRecord& record) {
   Culprit culprit;
   culprit.what = What::link;
+  culprit.looks = record.looks;
+  culprit.looks_slow = looks_in_a_row(link.later, record, false);
   culprit.units = {link.a % record.nunits, link.b % record.nunits};
   culprit.slow_partners = 1;
   culprit.partners = 1;
@@ -118,6 +134,14 @@ Suspects suspects_of(const PairEvidence& evidence, const SearchRecord& record) {
     }
   }
   return suspects;
+}
+
+/// A FAIL takes all looks: of fewer it is a WARN, whether time was too short or it was slow for a while alone.
+void demand_looks(std::vector<Culprit>& culprits, const SearchRecord& record) {
+  const int wanted = std::min(record.options.looks, kMostLooks);
+  for (Culprit& culprit : culprits) {
+    if (culprit.looks > 0 && culprit.looks_slow < wanted) culprit.outcome = std::min(culprit.outcome, Outcome::warn);
+  }
 }
 
 /// What both kinds say, once: a unit that is slow both ways at once and when sending is one culprit with a side.
@@ -279,11 +303,25 @@ bool too_many(const Suspects& suspects, int nunits) {
 
 }  // namespace
 
+PairEvidence failing(const SearchRecord& record, bool one_way) {
+  PairEvidence evidence = record.score(one_way);
+  const auto passes = [&](const Culprit& culprit) {
+    return culprit.outcome != Outcome::fail || culprit.looks_slow < record.looks;
+  };
+  std::erase_if(evidence.ends, [&](const EndEvidence& end) {
+    return !(end.blamed() || end.comes_and_goes()) || passes(unit_culprit(end, record));
+  });
+  std::erase_if(evidence.links,
+                [&](const LinkEvidence& link) { return !link.blamed() || passes(link_culprit(link, record)); });
+  return evidence;
+}
+
 LocateVerdict conclude(const SearchRecord& record) {
   LocateVerdict verdict;
   verdict.rounds = record.rounds;
   verdict.calibration_rounds = record.calibration_rounds;
   verdict.alone_rounds = record.alone_rounds;
+  verdict.later_rounds = record.later_rounds;
   verdict.noise = std::isnan(record.noise) ? 0 : record.noise;
   verdict.threshold = record.threshold;
   if (record.nunits < 2) {
@@ -314,6 +352,7 @@ LocateVerdict conclude(const SearchRecord& record) {
     one_way.units.clear();
   }
   verdict.culprits = join_suspects(suspects, one_way, record.nunits);
+  demand_looks(verdict.culprits, record);
   for (Culprit& culprit : verdict.culprits) {
     if (culprit.units.size() != 1) continue;
     culprit.slow_rails = slow_rails(record, culprit.units.front());

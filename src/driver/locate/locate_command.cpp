@@ -82,6 +82,10 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
       {"matchings", "N", "random matchings, 4 as a rule", [&](Text t) { search.matchings = parse_int(t, 1, 1000); }},
       {"confirmations", "N", "of each suspect, with partners that were good; 3 as a rule",
        [&](Text t) { search.confirmations = parse_int(t, 1, 100); }},
+      {"looks", "N", "at who would FAIL: who is busy for a while is a WARN; 3 as a rule, 1: at once",
+       [&](Text t) { search.looks = parse_int(t, 1, kMostLooks); }},
+      {"looks-apart", "TIME", "before the second look, twice that before the third; 60 s",
+       [&](Text t) { search.apart_s = parse_duration(t); }},
       {"warn", "SHARE", "slower than this share of the median is a WARN; 0.9",
        [&](Text t) { search.warn = parse_share(t); }},
       {"fail", "SHARE", "slower than this share of the median is a FAIL; 0.8",
@@ -251,9 +255,12 @@ RunInfo describe_locate(std::span<char*> args, const Config& config, const Backe
 std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
   const Search search(units.count(), run.options.search);
   const double seconds = search.planned_rounds() * run.options.round_s + run.options.search.soak_s;
-  return fmt::format("# {} {}s, {} process{} of each at a time; about {} rounds of {} and about {} in all\n",
+  const int looks = run.options.search.looks;
+  const double later_s = run.options.search.apart_s * looks * (looks - 1) / 2;
+  return fmt::format("# {} {}s, {} process{} of each at a time; about {} rounds of {} and about {} in all{}\n",
                      units.count(), name(units.kind()), units.rails(), units.rails() == 1 ? "" : "es",
-                     search.planned_rounds(), format_duration(run.options.round_s), format_duration(seconds));
+                     search.planned_rounds(), format_duration(run.options.round_s), format_duration(seconds),
+                     looks > 1 ? fmt::format(", {} more where somebody looks slow", format_duration(later_s)) : "");
 }
 
 ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, Job& job) {

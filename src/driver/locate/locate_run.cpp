@@ -2,7 +2,10 @@
 
 #include "common/backends/backend.h"
 #include "common/backends/open_backend.h"
+#include "common/base/compress_list.h"
 #include "common/base/config.h"
+#include "common/base/lists.h"
+#include "common/base/say.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
@@ -26,8 +29,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <functional>
 #include <string>
+#include <thread>
 
 namespace busbar {
 
@@ -285,11 +291,98 @@ std::string round_words(const MeasuredRound& m) {
                      bandwidth_text(middle), *std::ranges::min_element(bandwidths) / middle);
 }
 
+/// Time between two looks at who is slow.
+class LookWait {
+ public:
+  LookWait(Job& job, const TellLocate& tell) : job_(job), tell_(tell) {}
+
+  /// `who`: known on process 0. `look`: the one to come, from 2 on. Collective.
+  void wait(double seconds, const std::vector<std::string>& who, int look, int looks) {
+    begin_ = std::min(begin_, Clock::now());
+    if (job_.is_root()) {
+      // Also where nobody asked for progress: who sees nothing for minutes takes it for a hang.
+      say("{} look{} slow: asked again in {} to tell a busy spell from a fault (look {} of {})", compress_hosts(who),
+          who.size() == 1 ? "s" : "", format_duration(seconds), look, looks);
+    }
+    const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+    Clock::time_point next_told = Clock::now() + kTellWait;
+    for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
+      // Each slice is a step of its own: a wait is no hang, however short the limit is that was asked for.
+      job_.begin(Phase::agreeing, "waiting for another look");
+      std::this_thread::sleep_for(std::min<Clock::duration>(kSlice, end - now));
+      if (!tell_ || !job_.is_root() || Clock::now() < next_told) continue;
+      next_told += kTellWait;
+      tell_(fmt::format("asked again in {:.0f} s", std::max(0.0, Seconds(end - Clock::now()).count())));
+    }
+  }
+
+  /// Since the first of them began [s]; 0: nobody had to be asked again.
+  double elapsed_s() const { return std::max(0.0, Seconds(Clock::now() - begin_).count()); }
+
+ private:
+  using Seconds = std::chrono::duration<double>;
+  static constexpr std::chrono::milliseconds kSlice{200};
+  static constexpr std::chrono::seconds kTellWait{15};
+
+  Job& job_;
+  const TellLocate& tell_;
+  Clock::time_point begin_ = Clock::time_point::max();
+};
+
+/// The looks at ranks that are slow by themselves: one at the end of each look of the search, while some rank fails.
+class RankLooks {
+ public:
+  using Probe = std::function<SlowRankVerdict()>;
+
+  /// `probe`: null for none. `wanted`: looks.
+  RankLooks(const Comm& world, SlowRankVerdict& verdict, Probe probe, int wanted)
+      : world_(world), verdict_(verdict), probe_(std::move(probe)), wanted_(wanted) {}
+
+  /// Collective, as asks().
+  void look() {
+    if (!probe_ || (looks_ > 0 && !asks_)) return;
+    if (looks_++ == 0) {
+      verdict_ = probe_();
+    } else {
+      look_again(verdict_, probe_());
+    }
+    asks_ = looks_ < wanted_ && world_.max(std::int64_t{std::ranges::any_of(verdict_.slow, fails_so_far)}) > 0;
+  }
+
+  /// Whether a rank fails so far, and there are looks left.
+  bool asks() const { return asks_; }
+  int looks() const { return looks_; }
+
+  std::vector<std::string> who() const {
+    std::vector<std::string> names;
+    for (const SlowRank& slow : verdict_.slow) {
+      if (fails_so_far(slow)) add_once(names, fmt::format("rank {} on {}", slow.rank, slow.host));
+    }
+    return names;
+  }
+
+ private:
+  const Comm& world_;
+  SlowRankVerdict& verdict_;
+  Probe probe_;
+  int wanted_;
+  int looks_ = 0;
+  bool asks_ = false;
+};
+
 /// One search while it runs.
 class SearchJob {
  public:
-  SearchJob(Job& job, GroupProbe& probe, const LocateUnits& units, LocateRun& run, const TellLocate& tell)
-      : job_(job), world_(job.world()), probe_(probe), units_(units), run_(run), tell_(tell) {}
+  SearchJob(Job& job, GroupProbe& probe, const LocateUnits& units, LocateRun& run, const TellLocate& tell,
+            RankLooks& ranks, LookWait& wait)
+      : job_(job),
+        world_(job.world()),
+        probe_(probe),
+        units_(units),
+        run_(run),
+        tell_(tell),
+        ranks_(ranks),
+        wait_(wait) {}
 
   void go() {
     std::optional<Search> search;
@@ -314,10 +407,20 @@ class SearchJob {
       run_.located.finding = search->finding();
       run_.located.matrix = search->matrix();
     });
+    ranks_.look();
+    const SearchOptions& options = run_.options.search;
+    while (ranks_.asks()) {
+      wait_.wait(options.apart_s * ranks_.looks(), ranks_.who(), ranks_.looks() + 1, options.looks);
+      ranks_.look();
+    }
   }
 
  private:
   MeasuredRound measure(LocateRound round, int number, int planned) {
+    if (!round.again.empty()) {
+      ranks_.look();  // the last one's
+      wait_.wait(round.wait_s, names_of(round.again), round.look + 1, run_.options.search.looks);
+    }
     job_.set_step(fmt::format("round {}, {}", number, kind_word(round.kind)));
     const Clock::time_point begin = Clock::now();
     MeasuredRound result;
@@ -327,6 +430,12 @@ class SearchJob {
     job_.watchdog().begin(Phase::agreeing, "choosing the next round");
     if (tell_ && world_.rank() == 0) tell_round(result, number, planned);
     return result;
+  }
+
+  std::vector<std::string> names_of(const std::vector<int>& units) const {
+    std::vector<std::string> names;
+    for (const int unit : units) names.push_back(units_.names[static_cast<std::size_t>(unit)]);
+    return names;
   }
 
   void tell_round(const MeasuredRound& result, int number, int planned) {
@@ -352,17 +461,22 @@ class SearchJob {
   const LocateUnits& units_;
   LocateRun& run_;
   const TellLocate& tell_;
+  RankLooks& ranks_;
+  LookWait& wait_;
   Clock::time_point next_told_;
   std::size_t kept_ = 0;
 };
 
 /// Ranks that take turns on cores: who is slow among them is the scheduler's choice. Hosts have their cores to
 /// themselves. Collective.
-void doubt_shared_cores(const Comm& world, AcceptResult::Located& located) {
+bool scheduler_chooses(const Comm& world, UnitKind unit) {
   const Comm host = world.split_by_host();
-  const bool turns = world.max(std::int64_t{host.size() > job_cores()}) > 0;
+  return world.max(std::int64_t{host.size() > job_cores()}) > 0 && unit == UnitKind::rank;
+}
+
+void doubt_shared_cores(AcceptResult::Located& located) {
   LocateVerdict& verdict = located.finding;
-  if (!turns || located.unit != UnitKind::rank || verdict.culprits.empty()) return;
+  if (verdict.culprits.empty()) return;
   verdict.outcome = Outcome::inconclusive;
   verdict.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",
                                describe(verdict.culprits.front(), located.units));
@@ -405,17 +519,25 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
     }
   }
   const SearchCounters counters(world);
-  SearchJob(job, probe, units, run, tell).go();
-  if (!on_gpu) doubt_shared_cores(world, run.located);
-  if (options.rank_probes) {
+  const bool by_scheduler = !on_gpu && scheduler_chooses(world, run.located.unit);
+  SearchOptions& search = run.options.search;
+  search.looks = std::min(search.looks, kMostLooks);
+  const int looks = search.may_wait ? search.looks : 1;
+  search.may_wait = search.may_wait && !by_scheduler;  // who is slow there is not named
+  const auto probe_all_ranks = [&] {
     job.set_step("looking for slow ranks");
     if (tell && job.is_root()) tell(job.step());
-    run.ranks = probe_ranks(world, baseline, config, probe.arena(), options.search.warn, options.search.fail,
-                            job.watchdog(), wrap);
-  }
+    return probe_ranks(world, baseline, config, probe.arena(), search.warn, search.fail, job.watchdog(), wrap);
+  };
+  LookWait wait(job, tell);
+  RankLooks ranks(world, run.ranks, options.rank_probes ? RankLooks::Probe(probe_all_ranks) : nullptr, looks);
+  SearchJob(job, probe, units, run, tell, ranks, wait).go();
+  demand_looks(run.ranks, search.looks);
+  run.located.later_s = wait.elapsed_s();
+  if (by_scheduler) doubt_shared_cores(run.located);
   job.watchdog().begin(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
-  run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);
+  run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);  // process 0's
   // A port whose counter moved too far is at fault also where bandwidth does not show it (acceptance.md 4.3 (d)): a
   // link that was down for a second between two measurements.
   for (const DoctorRow& row : run.counters) run.outcome = worse(run.outcome, row.outcome);

@@ -281,12 +281,20 @@ Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
           {"ratio", json_number(c.ratio)},
           {"ratio_error", json_number(c.ratio_error)},
           {"alone_ratio", c.alone_ratio > 0 ? json_number(c.alone_ratio) : Json(nullptr)},
-          {"over_time", c.over_time > 0 ? json_number(c.over_time) : Json(nullptr)}};
+          {"over_time", c.over_time > 0 ? json_number(c.over_time) : Json(nullptr)},
+          {"looks", c.looks},
+          {"looks_slow", c.looks_slow}};
 }
 
 Json slow_rank_json(const SlowRank& slow) {
-  Json json{{"rank", slow.rank},      {"host", slow.host},         {"outcome", name(slow.outcome)},
-            {"text", describe(slow)}, {"probe", name(slow.probe)}, {"ratio", slow.ratio}};
+  Json json{{"rank", slow.rank},
+            {"host", slow.host},
+            {"outcome", name(slow.outcome)},
+            {"text", describe(slow)},
+            {"probe", name(slow.probe)},
+            {"ratio", slow.ratio},
+            {"looks", slow.looks},
+            {"looks_slow", slow.looks_slow}};
   if (slow.iterations == 0) {
     json["slow_sets"] = slow.slow_sets;
     json["sets"] = kSoloSets;
@@ -344,6 +352,8 @@ Json search_json(const SearchOptions& s) {
           {"fail", s.fail},
           {"seed", s.seed},
           {"soak_s", s.soak_s},
+          {"looks", s.looks},
+          {"looks_apart_s", s.apart_s},
           {"expected_bandwidth", s.expected_bandwidth}};
 }
 

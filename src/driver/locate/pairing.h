@@ -8,6 +8,9 @@ namespace busbar {
 
 // Units are what may be slow: hosts, or ranks where all are on one host. They are numbered 0 .. nunits-1.
 
+/// Looks at most at who is slow: the first, and others a minute later.
+inline constexpr int kMostLooks = 3;
+
 /// What runs at the same time: disjoint groups of units. A group of two is a pair.
 struct LocateRound {
   enum class Kind : std::uint8_t {
@@ -24,7 +27,10 @@ struct LocateRound {
   Kind kind = Kind::matching;
   std::vector<std::vector<int>> groups;
   bool one_way = false;
-  int rail = -1;  ///< -1: all ranks of a unit
+  int rail = -1;           ///< -1: all ranks of a unit
+  double wait_s = 0;       ///< before it, where it begins a further look
+  int look = 0;            ///< 0: the first
+  std::vector<int> again;  ///< units that look slow so far, where it begins a further look
 };
 
 void visit_fields(auto&& visit, LocateRound& r) {
@@ -32,6 +38,9 @@ void visit_fields(auto&& visit, LocateRound& r) {
   visit("groups", r.groups);
   visit("one_way", r.one_way);
   visit("rail", r.rail);
+  visit("wait_s", r.wait_s);
+  visit("look", r.look);
+  visit("again", r.again);
 }
 
 /// What one group of a round achieved.

@@ -20,8 +20,11 @@ struct PlannedRound {
   std::vector<std::vector<int>> groups;  ///< instead of pairs: of `halving`
   bool one_way = false;
   int rail = -1;
-  int matching = -1;     ///< pairs are those of this matching, made when the round comes
-  bool reverse = false;  ///< of the matching: the second sends to the first
+  int matching = -1;       ///< pairs are those of this matching, made when the round comes
+  bool reverse = false;    ///< of the matching: the second sends to the first
+  int look = 0;            ///< 0: the first
+  double wait_s = 0;       ///< before it, the first of its look
+  std::vector<int> again;  ///< units that the look is for, in its first round
 };
 
 /// Whom each end that is tested has met.

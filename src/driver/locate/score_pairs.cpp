@@ -215,7 +215,7 @@ class PairScoring {
     for (int known = 0; known <= nends_ / 4; ++known) {
       dips_.assign(at(nends_), {});
       for (const PairResult& result : results_) {
-        if (result.one_way != evidence_.one_way || result.kind == LocateRound::Kind::alone) continue;
+        if (result.one_way != evidence_.one_way || result.kind == LocateRound::Kind::alone || result.look > 0) continue;
         if (result.kind == LocateRound::Kind::rail) continue;
         const int a = first_end(result);
         const int b = second_end(result, nunits_);
@@ -301,7 +301,7 @@ class PairScoring {
       if (beyond_suspicion(pair.a) && beyond_suspicion(pair.b)) all.add(of_reference, slow(of_reference));
     }
     for (const PairResult& result : results_) {
-      if (result.one_way != evidence_.one_way || result.tested != PairResult::kNothing) continue;
+      if (result.one_way != evidence_.one_way || result.tested != PairResult::kNothing || result.look > 0) continue;
       if (result.kind == LocateRound::Kind::alone || result.kind == LocateRound::Kind::rail) continue;
       if (!beyond_suspicion(first_end(result)) || !beyond_suspicion(second_end(result, nunits_))) continue;
       if (!of_screen(result)) all.add(ratio(result), slow(ratio(result)));
@@ -324,10 +324,18 @@ class PairScoring {
         const auto found = link_index_.find({first_end(result), second_end(result, nunits_)});
         if (found == link_index_.end()) continue;
         LinkEvidence& link = evidence_.links[found->second];
+        if (result.look > 0) {
+          link.later.at(result.look - std::size_t{1}).add(value, slow(value));
+          continue;
+        }
         (alone ? link.alone : link.measurements).add(value, slow(value));
         if (alone) link.alone_ratio = value;
       } else if (const auto found = index_.find(result.tested); found != index_.end()) {
         EndEvidence& end = evidence_.ends[found->second];
+        if (result.look > 0) {
+          end.later.at(result.look - std::size_t{1}).add(value, slow(value) || result.dipped);
+          continue;
+        }
         (alone ? end.alone : end.confirmations).add(value, slow(value));
         if (alone) end.alone_ratio = value;
         if (!alone && result.dipped) ++end.dipped_again;

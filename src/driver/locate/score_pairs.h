@@ -2,6 +2,7 @@
 
 #include "driver/locate/pairing.h"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -48,6 +49,7 @@ struct PairResult {
   bool dipped : 1 = false;  ///< some repetitions fell far below the others
   std::int16_t rail = -1;
   std::uint8_t sustained = 100;  ///< [%] GroupMeasurement's
+  std::uint8_t look = 0;         ///< 0: the first; later ones are counted by themselves
 };
 
 /// Its two ends.
@@ -91,6 +93,9 @@ struct SlowCount {
   double deviation() const;
 };
 
+/// What the looks after the first say.
+using LaterLooks = std::array<SlowCount, kMostLooks - 1>;
+
 /// What is known of an end that was suspect, or slow or dipping more often than the others.
 struct EndEvidence {
   int end = 0;
@@ -105,6 +110,7 @@ struct EndEvidence {
   double dip_chance = 1;  ///< the same, of the dips
   int dipped_again = 0;   ///< of the confirmations
   double sustained = 1;   ///< over all its measurements, dips included, of what others sustain
+  LaterLooks later;       ///< its tests there, slow ones and dips
   bool slow() const { return suspect && 2 * confirmations.slow > confirmations.measured; }
   bool blamed() const { return slow() && chance <= kFalseSuspects; }
   /// Slow too often for chance, but not always.
@@ -117,6 +123,7 @@ struct LinkEvidence {
   int b = 0;
   SlowCount measurements;  ///< the screen's, and each time it was measured again
   SlowCount alone;
+  LaterLooks later;
   double alone_ratio = 0;
   double chance = 1;
   bool always_slow() const { return measurements.slow == measurements.measured; }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <numeric>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -39,7 +40,7 @@ bool was_measured(const GroupMeasurement& group) {
 
 /// Of a Search: what is to be run next and what was found so far.
 struct Search::Impl {
-  enum class Stage : std::uint8_t { screen, confirm, retest, alone, groups, rails, rails_again, soak, over };
+  enum class Stage : std::uint8_t { screen, confirm, retest, alone, groups, rails, rails_again, again, soak, over };
   /// How often the two directions of a single pair are measured.
   static constexpr int kDirectionsOfOnePair = 3;
 
@@ -140,7 +141,11 @@ struct Search::Impl {
           stage = Stage::rails_again;
           break;
         case Stage::rails_again:
-          stage = Stage::soak;
+          stage = Stage::again;
+          break;
+        case Stage::again:
+          plan_again();
+          if (planned.empty()) stage = Stage::soak;
           break;
         case Stage::soak:
           plan_soak(elapsed_s);
@@ -220,6 +225,25 @@ struct Search::Impl {
     push(plan_rails(record.score(false), units, rails, record.nunits, random));
   }
 
+  /// Who fails is tested again a minute later, and once more after two: a spell of other work makes all rounds of one
+  /// look slow, and of 64 hosts one that was busy for both minutes is in every fiftieth search.
+  void plan_again() {
+    const SearchOptions& options = record.options;
+    if (!options.may_wait || record.nunits < 3 || record.looks >= std::min(options.looks, kMostLooks)) return;
+    std::set<int> again;
+    for (const bool one_way : {false, true}) {
+      const PairEvidence evidence = failing(record, one_way);
+      for (const EndEvidence& end : evidence.ends) again.insert(end.end % record.nunits);
+      for (const LinkEvidence& link : evidence.links) again.insert({link.a % record.nunits, link.b % record.nunits});
+      push(plan_confirmations(evidence, record.results, record.nunits, options.confirmations, random));
+    }
+    if (planned.empty()) return;
+    for (PlannedRound& round : planned) round.look = record.looks;
+    planned.front().wait_s = options.apart_s * record.looks;
+    planned.front().again.assign(again.begin(), again.end());
+    ++record.looks;
+  }
+
   void plan_soak(double elapsed_s) {
     const double soak_s = record.options.soak_s;
     if (soak_s <= 0 || elapsed_s >= soak_s || record.nunits < 3) return;  // of two it would be both, always
@@ -289,6 +313,7 @@ struct Search::Impl {
       result.one_way = asked.one_way;
       result.dipped = measured[i].dips > 0;
       result.rail = static_cast<std::int16_t>(asked.rail);
+      result.look = static_cast<std::uint8_t>(current.look);
       result.sustained = static_cast<std::uint8_t>(std::lround(100 * std::clamp(measured[i].sustained, 0.0, 1.0)));
       // A last group of three is as slow as the slowest of its links: each of its pairs is suspect with it.
       for (std::size_t first = 0; first < units.size(); ++first) {
@@ -348,6 +373,9 @@ std::optional<LocateRound> Search::next(double elapsed_s) {
   self.asked.kind = round.kind;
   self.asked.one_way = round.one_way;
   self.asked.rail = round.rail;
+  self.asked.wait_s = round.wait_s;
+  self.asked.look = round.look;
+  self.asked.again = round.again;
   self.asked.groups = std::move(round.groups);
   for (const auto& [a, b] : round.pairs) {
     self.asked.groups.push_back(round.reverse ? std::vector<int>{b, a} : std::vector<int>{a, b});
@@ -362,6 +390,7 @@ void Search::add(std::span<const GroupMeasurement> measured) {
   ++self.record.rounds;
   if (self.asked.kind == Kind::calibration) ++self.record.calibration_rounds;
   if (self.asked.kind == Kind::alone) ++self.record.alone_rounds;
+  if (self.current.look > 0) ++self.record.later_rounds;
   if (self.soaking) {
     self.keep_soak(known);
     return;

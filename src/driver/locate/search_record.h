@@ -98,7 +98,12 @@ struct SearchRecord {
   int rounds = 0;
   int calibration_rounds = 0;
   int alone_rounds = 0;
+  int later_rounds = 0;
+  int looks = 1;  ///< begun
 };
+
+/// The evidence, of its ends and links only those that fail so far and were slow in each look.
+PairEvidence failing(const SearchRecord& record, bool one_way);
 
 /// The rails on which `unit` is slow each time, against other units on the same rail, or where nobody else ran on it,
 /// against its own best.

@@ -1,6 +1,7 @@
 #include "driver/locate/slow_ranks.h"
 
 #include "common/base/text.h"
+#include "common/record/culprit.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 
@@ -256,7 +257,29 @@ void drop_unconfirmed(SlowRankVerdict& arrival) {
   conclude(arrival);
 }
 
-std::string describe(const SlowRank& slow) {
+void look_again(SlowRankVerdict& verdict, const SlowRankVerdict& later) {
+  for (SlowRank& slow : verdict.slow) {
+    if (slow.outcome != Outcome::fail) continue;
+    const bool fails = std::ranges::any_of(
+        later.slow, [&](const SlowRank& again) { return again.rank == slow.rank && again.outcome == Outcome::fail; });
+    if (fails && slow.looks_slow == slow.looks) ++slow.looks_slow;
+    ++slow.looks;
+  }
+}
+
+void demand_looks(SlowRankVerdict& verdict, int wanted) {
+  for (SlowRank& slow : verdict.slow) {
+    if (slow.looks_slow < wanted) slow.outcome = std::min(slow.outcome, Outcome::warn);
+  }
+  if (verdict.outcome != Outcome::skip) verdict.outcome = Outcome::pass;
+  conclude(verdict);
+}
+
+bool fails_so_far(const SlowRank& slow) { return slow.outcome == Outcome::fail && slow.looks_slow == slow.looks; }
+
+namespace {
+
+std::string what_was_seen(const SlowRank& slow) {
   const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
   if (slow.probe == SlowBy::core_share || slow.probe == SlowBy::core_share_in_turns) {
     return fmt::format("{}: kept off its core: {:.2f} of the median's CPU time{}, in {} of {} sets", who, slow.ratio,
@@ -271,5 +294,9 @@ std::string describe(const SlowRank& slow) {
                      who, slow.times_last, slow.iterations, 1e3 * slow.late_s,
                      slow.confirmed ? "as fast as it should be" : "no faster");
 }
+
+}  // namespace
+
+std::string describe(const SlowRank& slow) { return what_was_seen(slow) + looks_words(slow.looks, slow.looks_slow); }
 
 }  // namespace busbar

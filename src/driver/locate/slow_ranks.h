@@ -63,6 +63,8 @@ struct SlowRank {
   double late_s = 0;      ///< arrival: median behind the median rank
   double gap_s = 0;       ///< arrival: median behind the last of the others; below 0: mostly not the last
   bool confirmed = true;  ///< arrival: without it the operation is as fast as it should be
+  int looks = 1;          ///< that were made, minutes apart
+  int looks_slow = 1;     ///< of these, up to the first in which it did not fail
   bool operator==(const SlowRank&) const = default;
 };
 
@@ -96,6 +98,14 @@ void drop_unconfirmed(SlowRankVerdict& arrival);
 
 /// Both; a rank that is slow in both is listed once per probe.
 SlowRankVerdict join(SlowRankVerdict solo, const SlowRankVerdict& arrival);
+
+/// FAIL, in each look.
+bool fails_so_far(const SlowRank& slow);
+/// A further look, minutes later: whoever does not FAIL there by some probe was busy for a while.
+void look_again(SlowRankVerdict& verdict, const SlowRankVerdict& later);
+
+/// Who fails in fewer looks than are wanted is a WARN.
+void demand_looks(SlowRankVerdict& verdict, int wanted);
 
 /// "rank 5 on node2: copy to host at 0.52 of the median, in 3 of 3 sets",
 /// "rank 5 on node2: kept off its core: 0.21 of the median's CPU time, in 3 of 3 sets".
