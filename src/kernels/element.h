@@ -22,6 +22,10 @@ inline constexpr std::uint32_t kCounterStep = 0x9E3779B1;  ///< odd, nearest to 
 inline constexpr std::uint32_t kMix1 = 0x85EBCA6B;         ///< multipliers of MurmurHash3's fmix32 (A. Appleby)
 inline constexpr std::uint32_t kMix2 = 0xC2B2AE35;
 
+/// Elements in a row, from a multiple of as many on, within which no stream changes its key: not even that of the words
+/// of data movement, of which elements of 8 bytes have two.
+inline constexpr std::uint64_t kSegmentElems = std::uint64_t{1} << 31;
+
 /// Selects one of 2^64 sequences of 2^32 words. `tweak` enters between two multiplications: with `offset` alone, two
 /// sequences would be the same one moved, and a shifted or misplaced message could look right.
 struct StreamKey {
@@ -43,29 +47,20 @@ BUSBAR_HD inline StreamKey stream_key(std::uint64_t seed, std::uint32_t stream, 
   return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
 }
 
-/// Word `index` (its low 32 bits) of the key's sequence; within one key no two words are equal.
-BUSBAR_HD inline std::uint32_t stream_word(StreamKey key, std::uint32_t index) {
+/// Word `index` (its low 32 bits) of the key's sequence but for the last step, x ^ (x >> 16).
+BUSBAR_HD inline std::uint32_t open_word(StreamKey key, std::uint32_t index) {
   std::uint32_t x = index * kCounterStep + key.offset;
-  x = (x ^ (x >> 16)) * kMix1 ^ key.tweak;
-  x = (x ^ (x >> 13)) * kMix2;
-  return x ^ (x >> 16);
+  x = (x ^ (x >> 16)) * kMix1;
+  // With y = x ^ tweak, y ^ (y >> 13): what has the tweak alone is computed once for many words.
+  x = (x ^ (x >> 13) ^ (key.tweak ^ (key.tweak >> 13))) * kMix2;
+  return x;
 }
 
-/// A stream that is read at rising indices: its key changes once in 2^32 words.
-struct Stream {
-  std::uint64_t seed = 0;
-  std::uint32_t id = 0;
-  std::uint32_t high = 0;
-  StreamKey key;
-
-  BUSBAR_HD Stream(std::uint64_t seed_, std::uint32_t id_, std::uint64_t index)
-      : seed(seed_), id(id_), high(static_cast<std::uint32_t>(index >> 32)), key(stream_key(seed_, id_, index)) {}
-
-  BUSBAR_HD std::uint32_t word(std::uint64_t index) {
-    if (static_cast<std::uint32_t>(index >> 32) != high) *this = Stream(seed, id, index);
-    return stream_word(key, static_cast<std::uint32_t>(index));
-  }
-};
+/// Word `index` (its low 32 bits) of the key's sequence; within one key no two words are equal.
+BUSBAR_HD inline std::uint32_t stream_word(StreamKey key, std::uint32_t index) {
+  const std::uint32_t x = open_word(key, index);
+  return x ^ (x >> 16);
+}
 
 /// What decides a group's row. Row r < 16 is the palette rotated by r for a rank, reduced[r] for the reduction.
 struct RowRule {

@@ -12,9 +12,6 @@ namespace busbar {
 /// Elements are made in batches of so many, starting at multiples of it: eight groups, one AVX2 vector of group words.
 inline constexpr std::size_t kBatchElems = 8 * kGroupElems;
 
-/// Batches of one call must not cross a multiple of this many elements: within it, no stream changes its key.
-inline constexpr std::uint64_t kSegmentElems = std::uint64_t{1} << 31;
-
 enum class Isa : std::uint8_t { portable, avx2 };
 
 /// The fastest that this machine runs.
@@ -35,8 +32,9 @@ struct Source {
 /// `rank` may be kReduction where the pattern reduces.
 Source make_source(const Pattern& pattern, int rank, Isa isa);
 
-/// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst. `streaming`: past the caches, as
-/// for memory that is far larger; dst must then be aligned to 32 bytes.
+/// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst; they lie in one segment
+/// (kSegmentElems). `streaming`: past the caches, as for memory that is far larger; dst must then be aligned to 32
+/// bytes.
 void generate(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming);
 
 /// How many batches at data are what they should be, up to the first that is not.

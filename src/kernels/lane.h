@@ -18,78 +18,186 @@ using BitsOf = std::conditional_t<
 
 /// 16 bytes: what a thread loads or stores at once.
 struct alignas(16) Vector16 {
-  std::uint32_t x, y, z, w;
+  std::uint32_t words[4];
 };
 
-/// Makes one thread's elements of a source. `rows` are the source's rows (row_entry), in shared memory.
-template <unsigned W, bool reduces>
-struct Maker {
-  RowRule rule;
-  Stream words;   ///< data movement: the elements; reductions: the picks
-  Stream groups;  ///< reductions
-  const BitsOf<W>* rows;
+/// What a thread makes at once: the 16 bytes from some element on, and those from the sixteenth after it on. They lie
+/// in one group, and a word of picks is of four elements of the one and of four of the other. A group has W such pairs.
+struct VectorPair {
+  Vector16 low, high;
+};
 
-  BUSBAR_HD Maker(const Pattern& pattern, int rank, std::uint64_t first, const BitsOf<W>* rows_)
-      : rule(row_rule(pattern, rank)),
-        words(pattern.seed, reduces ? kPickStream : static_cast<std::uint32_t>(rank),
-              reduces ? pick_word(first) : first * W / 4),
-        groups(pattern.seed, kGroupStream, first / kGroupElems),
-        rows(rows_) {}
-
-  BUSBAR_HD BitsOf<W> element(std::uint64_t i) {
-    if constexpr (reduces) {
-      const std::uint32_t row = row_of(rule, groups.word(i / kGroupElems));
-      return rows[row * kPicks + (words.word(pick_word(i)) >> pick_shift(i)) % kPicks];
-    } else if constexpr (W == 8) {
-      return static_cast<std::uint64_t>(words.word(2 * i + 1)) << 32 | words.word(2 * i);
-    } else {
-      return static_cast<BitsOf<W>>(words.word(i * W / 4) >> (i * W % 4 * 8));
-    }
+/// The bytes of x and y (0 to 3 and 4 to 7) that the four nibbles of `selector` name, of which the top bits are 0.
+BUSBAR_HD inline std::uint32_t permute_bytes(std::uint32_t x, std::uint32_t y, std::uint32_t selector) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(x, y, selector);
+#else
+  const std::uint64_t bytes = static_cast<std::uint64_t>(y) << 32 | x;
+  std::uint32_t chosen = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    chosen |= static_cast<std::uint32_t>(bytes >> ((selector >> (4 * i) & 7) * 8) & 0xFF) << (8 * i);
   }
+  return chosen;
+#endif
+}
 
-  /// The 16 bytes from element i on, a multiple of 16 / W: they lie in one group.
-  BUSBAR_HD Vector16 vector(std::uint64_t i) {
-    std::uint32_t out[4] = {};
-    if constexpr (reduces) {
-      const BitsOf<W>* const row = rows + row_of(rule, groups.word(i / kGroupElems)) * kPicks;
-      std::uint32_t picks = words.word(pick_word(i)) >> pick_shift(i);
-      for (unsigned j = 0; j < 16 / W; ++j) {
-        if (j > 0 && j % 4 == 0)
-          picks = stream_word(words.key, static_cast<std::uint32_t>(pick_word(i)) + j / 4) >> pick_shift(i);
-        const BitsOf<W> entry = row[(picks >> (j % 4 * 8)) % kPicks];
-        if constexpr (W == 8) {
-          out[2 * j] = static_cast<std::uint32_t>(entry);
-          out[2 * j + 1] = static_cast<std::uint32_t>(entry >> 32);
-        } else {
-          out[j * W / 4] |= static_cast<std::uint32_t>(entry) << (j * W % 4 * 8);
-        }
+/// A source's rows, as they are looked up: a row of narrow elements as the eight first bytes, then the eight second
+/// ones.
+template <unsigned W>
+struct alignas(16) Rows {
+  static constexpr unsigned kRowBytes = kPicks * W;
+  static constexpr bool kPlanes = W <= 2;
+  unsigned char bytes[(kPaletteSize + 1) * kRowBytes];
+
+  BUSBAR_HD void set(unsigned row, unsigned a, std::uint64_t entry) {
+    if constexpr (kPlanes) {
+      for (unsigned i = 0; i < W; ++i) {
+        bytes[row * kRowBytes + i * kPicks + a] = static_cast<unsigned char>(entry >> (8 * i));
       }
     } else {
-      const std::uint64_t index = i * W / 4;
-      out[0] = words.word(index);  // a multiple of four, so that the key is that of the others too
-      for (unsigned j = 1; j < 4; ++j) out[j] = stream_word(words.key, static_cast<std::uint32_t>(index) + j);
+      reinterpret_cast<BitsOf<W>*>(bytes)[row * kPicks + a] = static_cast<BitsOf<W>>(entry);
     }
-    return {out[0], out[1], out[2], out[3]};
+  }
+
+  /// Entry a of the row that begins at that byte.
+  BUSBAR_HD BitsOf<W> at(std::uint32_t row_byte, std::uint32_t a) const {
+    if constexpr (W == 1) {
+      return bytes[row_byte + a];
+    } else if constexpr (W == 2) {
+      return static_cast<std::uint16_t>(bytes[row_byte + a] | bytes[row_byte + kPicks + a] << 8);
+    } else {
+      return *reinterpret_cast<const BitsOf<W>*>(bytes + (row_byte + a * W));
+    }
   }
 };
 
-/// How a range of elements splits into aligned vectors and the single elements before and after them.
-struct Split {
-  std::uint64_t head = 0;
-  std::uint64_t vectors = 0;
-  std::uint64_t singles = 0;  ///< head and tail together
+/// Whose data a range holds.
+enum class Holds { moved, rank, reduced };
+
+/// Makes one thread's elements of a source in the segment (kSegmentElems) of element `first`.
+template <unsigned W, Holds holds>
+struct Maker {
+  static constexpr bool kReduces = holds != Holds::moved;
+  RowRule rule;
+  StreamKey words;   ///< data movement: the elements; reductions: the picks
+  StreamKey groups;  ///< reductions
+  const Rows<W>* rows;
+
+  BUSBAR_HD Maker(const Pattern& pattern, int rank, std::uint64_t first, const Rows<W>* rows_)
+      : rule(row_rule(pattern, rank)),
+        words(stream_key(pattern.seed, kReduces ? kPickStream : static_cast<std::uint32_t>(rank),
+                         kReduces ? pick_word(first) : first * W / 4)),
+        groups(stream_key(pattern.seed, kGroupStream, first / kGroupElems)),
+        rows(rows_) {
+    rule.reduction = holds == Holds::reduced;  // known to the compiler
+  }
+
+  BUSBAR_HD BitsOf<W> element(std::uint64_t i) const {
+    if constexpr (kReduces) {
+      return rows->at(row_byte(static_cast<std::uint32_t>(i / kGroupElems)),
+                      (word(pick_word(i)) >> pick_shift(i)) % kPicks);
+    } else if constexpr (W == 8) {
+      return static_cast<std::uint64_t>(word(2 * i + 1)) << 32 | word(2 * i);
+    } else {
+      return static_cast<BitsOf<W>>(word(i * W / 4) >> (i * W % 4 * 8));
+    }
+  }
+
+  /// Pair j < W of the group.
+  BUSBAR_HD VectorPair pair(std::uint32_t group, unsigned j) const {
+    VectorPair out;
+    if constexpr (!kReduces) {
+      const std::uint32_t first = (group * W * 2 + j) * 4;
+      for (unsigned n = 0; n < 4; ++n) {
+        out.low.words[n] = stream_word(words, first + n);
+        out.high.words[n] = stream_word(words, first + n + 4 * W);
+      }
+    } else if constexpr (W <= 2) {
+      bytes_of_planes(group, j, out);
+    } else {
+      // 16 / W picks of the low half and as many of the high one, each moved to where it counts bytes of a row.
+      constexpr unsigned per_vector = 16 / W;
+      const std::uint32_t row = row_byte(group);
+      const std::uint32_t picks =
+          stream_word(words, group * kPickWords + (W == 8 ? j / 2 : j)) >> (W == 8 ? j % 2 * 16 : 0);
+      for (unsigned n = 0; n < per_vector; ++n) {
+        set_element(out.low, n, rows->at(row, picks >> (8 * n) & 7));
+        set_element(out.high, n, rows->at(row, picks >> (8 * n + 4) & 7));
+      }
+    }
+    return out;
+  }
+
+ private:
+  BUSBAR_HD std::uint32_t word(std::uint64_t index) const {
+    return stream_word(words, static_cast<std::uint32_t>(index));
+  }
+
+  BUSBAR_HD std::uint32_t row_byte(std::uint32_t group) const {
+    return row_of(rule, stream_word(groups, group)) * Rows<W>::kRowBytes;
+  }
+
+  BUSBAR_HD static void set_element(Vector16& v, unsigned n, BitsOf<W> bits) {
+    v.words[n * W / 4] = static_cast<std::uint32_t>(bits);
+    if constexpr (W == 8) v.words[n * 2 + 1] = static_cast<std::uint32_t>(bits >> 32);
+  }
+
+  /// Elements of 1 and 2 bytes. A word of picks is eight nibbles, in turns of an element of the low vector and of one
+  /// of the high vector, and so two selectors, each of four entries of a row's eight bytes.
+  BUSBAR_HD void bytes_of_planes(std::uint32_t group, unsigned j, VectorPair& out) const {
+    const auto* const row = reinterpret_cast<const std::uint32_t*>(rows->bytes + row_byte(group));
+    std::uint32_t plane[W][2];
+    for (unsigned i = 0; i < W; ++i) {
+      plane[i][0] = row[2 * i];
+      plane[i][1] = row[2 * i + 1];
+    }
+    for (unsigned n = 0; n < 4 / W; ++n) {
+      const std::uint32_t picks = open_word(words, group * kPickWords + j * 2 + n);
+      const std::uint32_t upper = picks >> 16, selectors[2] = {(picks ^ upper) & 0x7777, upper & 0x7777};
+      std::uint32_t found[2][W];
+      for (unsigned half = 0; half < 2; ++half) {
+        for (unsigned i = 0; i < W; ++i) found[half][i] = permute_bytes(plane[i][0], plane[i][1], selectors[half]);
+      }
+      if constexpr (W == 1) {
+        out.low.words[n] = permute_bytes(found[0][0], found[1][0], 0x6420);
+        out.high.words[n] = permute_bytes(found[0][0], found[1][0], 0x7531);
+      } else {
+        for (unsigned half = 0; half < 2; ++half) {
+          out.low.words[2 * n + half] = permute_bytes(found[half][0], found[half][1], 0x6240);
+          out.high.words[2 * n + half] = permute_bytes(found[half][0], found[half][1], 0x7351);
+        }
+      }
+    }
+  }
 };
 
-/// Splits `count` elements at `memory`, which is aligned to an element; the first is element `first` of the data. No
-/// vectors where these would straddle groups, because memory and elements are out of step.
+/// How a range of elements splits into whole groups, which are made by pairs of vectors, and the single elements before
+/// and after them.
+struct Split {
+  std::uint64_t head = 0;
+  std::uint32_t groups = 0;
+  std::uint32_t singles = 0;  ///< head and tail together
+  bool in_step = true;        ///< vectors are aligned in memory
+};
+
+/// Splits `count` elements of one segment at `memory`, which is aligned to an element; the first is element `first` of
+/// the data. Where vectors do not lie at whole words, at least a word of single elements is on either side, so that the
+/// words in which they begin and end belong to the range.
 template <unsigned W>
 BUSBAR_HD Split split(const void* memory, std::uint64_t first, std::uint64_t count) {
-  constexpr unsigned per_vector = 16 / W;
-  const auto misaligned = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(memory) % 16);
-  const std::uint64_t head = (16 - misaligned) % 16 / W;
-  if (head > count || (first + head) % per_vector != 0) return {0, 0, count};
-  const std::uint64_t vectors = (count - head) / per_vector;
-  return {head, vectors, count - vectors * per_vector};
+  Split s;
+  s.head = (kGroupElems - first % kGroupElems) % kGroupElems;
+  const auto at = static_cast<unsigned>((reinterpret_cast<std::uintptr_t>(memory) + s.head * W) % 16);
+  s.in_step = at == 0;
+  const std::uint64_t margin = at % 4 == 0 ? 0 : 4 / W;  // [elements]
+  if (s.head < margin) s.head += kGroupElems;
+  if (s.head + margin < count) {
+    s.groups = static_cast<std::uint32_t>((count - s.head - margin) / kGroupElems);
+  } else {
+    s.head = count;
+  }
+  s.singles = static_cast<std::uint32_t>(count - std::uint64_t{s.groups} * kGroupElems);
+  return s;
 }
 
 }  // namespace busbar

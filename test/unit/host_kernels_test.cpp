@@ -30,26 +30,30 @@ std::uint64_t load(const unsigned char* p, std::size_t width) {
   return bits;
 }
 
-/// Fills as the GPU does: vectors where they are possible, single elements before and after them.
-template <unsigned W, bool reduces>
+/// Fills as the GPU does: pairs of vectors where groups are whole, single elements before and after them.
+template <unsigned W, Holds holds>
 void fill_by_lanes(const Pattern& pattern, int rank, std::uint64_t first, std::uint64_t count, unsigned char* dst) {
-  const bool reduction = rank == kReduction;
-  std::vector<BitsOf<W>> rows;
-  for (std::uint32_t i = 0; reduces && i < (reduction ? 16u : 17u) * kPicks; ++i) {
-    rows.push_back(static_cast<BitsOf<W>>(row_entry(pattern, reduction, i / kPicks, i % kPicks)));
+  Rows<W> rows;
+  for (std::uint32_t i = 0; holds != Holds::moved && i < (holds == Holds::reduced ? 16u : 17u) * kPicks; ++i) {
+    rows.set(i / kPicks, i % kPicks, row_entry(pattern, holds == Holds::reduced, i / kPicks, i % kPicks));
   }
-  const Split parts = split<W>(dst, first, count);
-  Maker<W, reduces> maker(pattern, rank, first, rows.data());
-  for (std::uint64_t i = 0; i < parts.vectors; ++i) {
-    const std::uint64_t at = parts.head + i * (16 / W);
-    const Vector16 v = maker.vector(first + at);
-    CHECK(reinterpret_cast<std::uintptr_t>(dst + at * W) % 16 == 0);
-    std::memcpy(dst + at * W, &v, 16);
-  }
-  for (std::uint64_t i = 0; i < parts.singles; ++i) {
-    const std::uint64_t at = i < parts.head ? i : i + parts.vectors * (16 / W);
-    const BitsOf<W> bits = maker.element(first + at);
-    std::memcpy(dst + at * W, &bits, W);
+  for (std::uint64_t done = 0, part = 0; done < count; done += part) {
+    const std::uint64_t from = first + done;
+    part = std::min(count - done, kSegmentElems - from % kSegmentElems);
+    const Split parts = split<W>(dst + done * W, from, part);
+    const Maker<W, holds> maker(pattern, rank, from, &rows);
+    for (std::uint32_t i = 0; i < parts.groups * W; ++i) {
+      const std::uint64_t at = parts.head + i / W * kGroupElems + i % W * (16 / W);
+      const VectorPair v = maker.pair(static_cast<std::uint32_t>((from + parts.head) / kGroupElems) + i / W, i % W);
+      CHECK((reinterpret_cast<std::uintptr_t>(dst + (done + at) * W) % 16 == 0) == parts.in_step);
+      std::memcpy(dst + (done + at) * W, &v.low, 16);
+      std::memcpy(dst + (done + at + 16) * W, &v.high, 16);
+    }
+    for (std::uint64_t i = 0; i < parts.singles; ++i) {
+      const std::uint64_t at = i < parts.head ? i : i + std::uint64_t{parts.groups} * kGroupElems;
+      const BitsOf<W> bits = maker.element(from + at);
+      std::memcpy(dst + (done + at) * W, &bits, W);
+    }
   }
 }
 
@@ -64,8 +68,9 @@ void check_lanes(DType dtype) {
           alignas(16) unsigned char buffer[(16 + 300 + 2) * 8] = {};
           unsigned char* const dst = buffer + offset * W;
           for (const std::size_t count : {1, 3, 300}) {
-            op ? fill_by_lanes<W, true>(pattern, rank, first, count, dst)
-               : fill_by_lanes<W, false>(pattern, rank, first, count, dst);
+            !op                  ? fill_by_lanes<W, Holds::moved>(pattern, rank, first, count, dst)
+            : rank == kReduction ? fill_by_lanes<W, Holds::reduced>(pattern, rank, first, count, dst)
+                                 : fill_by_lanes<W, Holds::rank>(pattern, rank, first, count, dst);
             int wrong = 0;
             for (std::size_t i = 0; i < count; ++i)
               wrong += load(dst + i * W, W) != element_bits(pattern, rank, first + i);
@@ -120,15 +125,25 @@ TEST_CASE("what a GPU thread computes is the defined element, at any alignment",
   check_lanes<8>(DType::float64);
 }
 
-TEST_CASE("memory in step with the data is handled in vectors", "[kernels][unit]") {
+TEST_CASE("whole groups are handled in vectors, in step with memory or not", "[kernels][unit]") {
   alignas(16) static unsigned char memory[1024];
-  CHECK(split<4>(memory, 0, 100).vectors == 25);
-  CHECK(split<4>(memory + 4, 1, 100).vectors == 24);  // 3 before, 1 after
-  CHECK(split<4>(memory + 4, 1, 100).head == 3);
-  CHECK(split<4>(memory + 4, 0, 100).vectors == 0);  // out of step
-  CHECK(split<1>(memory + 5, 21, 100).head == 11);
+  const auto is = [](const Split& s, std::uint64_t head, std::uint32_t groups, std::uint32_t singles, bool in_step) {
+    return s.head == head && s.groups == groups && s.singles == singles && s.in_step == in_step;
+  };
+  CHECK(is(split<4>(memory, 0, 100), 0, 3, 4, true));
+  CHECK(is(split<4>(memory + 4, 1, 100), 31, 2, 36, true));
+  CHECK(is(split<4>(memory + 4, 0, 100), 0, 3, 4, false));
+  CHECK(is(split<8>(memory + 8, 32, 64), 0, 2, 0, false));
+  CHECK(is(split<1>(memory + 5, 21, 100), 11, 2, 36, true));
+  // Vectors that begin within a word: the words at either end belong to the range.
+  CHECK(is(split<1>(memory + 1, 0, 100), 32, 2, 36, false));
+  CHECK(is(split<1>(memory + 1, 30, 70), 34, 1, 38, false));
+  CHECK(is(split<2>(memory + 2, 30, 66), 2, 1, 34, false));
+  CHECK(is(split<2>(memory + 2, 0, 65), 32, 0, 65, false));
+  // Nothing but single elements.
   CHECK(split<8>(memory, 1, 10).singles == 10);
   CHECK(split<1>(memory + 1, 1, 3).singles == 3);
+  CHECK(split<2>(memory, 0, 0).singles == 0);
 }
 
 TEST_CASE("fill writes any range to any address and nothing beside it", "[kernels][unit]") {

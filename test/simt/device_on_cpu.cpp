@@ -1,0 +1,2 @@
+// The kernels themselves, taken by the host's compiler.
+#include "kernels/device.cu"
