@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import json
 import math
 import os
 import random
@@ -101,6 +102,44 @@ class OtherWork:
         wall_s = now - self.before[0]
         return {"foreign": (busy - self.before[1] - (ours - self.before[3])) / wall_s,
                 "steal": (steal - self.before[2]) / wall_s}
+
+
+# A row is disturbed where other processes, or the hypervisor, took more than so many cores during one of its launches,
+# or where the slowest spin canary between them took so much longer than the fastest.
+FOREIGN_CORES, STOLEN_CORES, SPIN_SPREAD = 0.10, 0.10, 1.25
+DISTURBED_WORDS = f"beside more than {FOREIGN_CORES:g} foreign or {STOLEN_CORES:g} stolen cores, or with canaries " \
+                  f"{SPIN_SPREAD:g} apart"
+
+
+def is_disturbed(other_works, canaries):
+    """`other_works`: what OtherWork.since() said of each launch of the row."""
+    spins = [canary["spin_us"] for canary in canaries]
+    return any(work["foreign"] > FOREIGN_CORES or work["steal"] > STOLEN_CORES for work in other_works) \
+        or max(spins) > SPIN_SPREAD * min(spins)
+
+
+def read_rows(path, settings):
+    """The rows of an earlier sitting in `path`, which must have had the same settings."""
+    if not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"settings": settings}) + "\n")
+        return []
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    # A sitting that was cut short may have left half a line.
+    rows = [json.loads(line) for line in lines[:-1] if line]
+    if lines[-1]:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    if not rows or rows[0].get("settings") != settings:
+        sys.exit(f"{path} is of other settings: {rows[0] if rows else 'none'}, now {settings}; name another file "
+                 "(--rows)")
+    return rows[1:]
+
+
+def add_row(path, row):
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def median(values):

@@ -26,8 +26,8 @@ import sys
 import tempfile
 import time
 
-from experiment import (Canaries, OtherWork, arguments, bootstrap, executable, library_version, machine, median,
-                        paired_ratio, run_job, size_text, table)
+from experiment import (DISTURBED_WORDS, Canaries, OtherWork, add_row, arguments, bootstrap, executable, is_disturbed,
+                        library_version, machine, median, paired_ratio, read_rows, run_job, size_text, table)
 
 # Ours; OSU's and IMB's, and whether their sizes are of one rank's chunk where ours are of all.
 COLLECTIVES = {"all_reduce": (("osu_allreduce", False), ("Allreduce", False)),
@@ -40,9 +40,6 @@ CHUNKED = ("all_gather", "reduce_scatter", "alltoall")
 # First and last size, calls: OSU's own numbers.
 HALVES = {"small": (8, 8 << 10, 1000), "large": (16 << 10, 4 << 20, 100)}
 PEERS = ("OSU", "IMB")
-# A row is disturbed where other processes, or the hypervisor, took more than so many cores during one of its launches,
-# or where the slowest spin canary between them took so much longer than the fastest.
-FOREIGN_CORES, STOLEN_CORES, SPIN_SPREAD = 0.10, 0.10, 1.25
 FEWEST = 6  # rows of which the median has an interval of 95 %
 # At most one cell in ten may have its interval wholly outside.
 BAND, WIDE_BAND, SHORT_US = 0.05, 0.10, 1.0
@@ -50,9 +47,7 @@ BAND, WIDE_BAND, SHORT_US = 0.05, 0.10, 1.0
 
 def disturbed(row):
     """ROW_IS_DISTURBED."""
-    spins = [canary["spin_us"] for canary in row["canaries"]]
-    return any(work["foreign"] > FOREIGN_CORES or work["steal"] > STOLEN_CORES for work in row["other_work"].values()) \
-        or max(spins) > SPIN_SPREAD * min(spins)
+    return is_disturbed(row["other_work"].values(), row["canaries"])
 
 
 def sizes_of(collective, nranks, half):
@@ -119,25 +114,6 @@ def measure_row(args, tools, unit, order, folder):
     return row
 
 
-def read_rows(path, settings):
-    """The rows of an earlier sitting; it must have had the same settings."""
-    if not os.path.exists(path):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(json.dumps({"settings": settings}) + "\n")
-        return []
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().split("\n")
-    # A sitting that was cut short may have left half a line.
-    rows = [json.loads(line) for line in lines[:-1] if line]
-    if lines[-1]:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
-    if not rows or rows[0].get("settings") != settings:
-        sys.exit(f"{path} is of other settings: {rows[0] if rows else 'none'}, now {settings}; name another file "
-                 "(--rows)")
-    return rows[1:]
-
-
 def measure(args, tools, rows, path, folder):
     units = [(collective, nranks, half) for nranks in args.ranks for collective in args.collectives for half in HALVES]
     # By number, so that a second sitting goes on with another order than the first began with.
@@ -154,8 +130,7 @@ def measure(args, tools, rows, path, folder):
     while (todo := missing()):
         for unit in generator.sample(todo, len(todo)):
             rows.append(measure_row(args, tools, unit, generator.sample(sorted(tools), len(tools)), folder))
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
+            add_row(path, rows[-1])
         print(f"{len(rows)} rows, {sum(map(disturbed, rows))} disturbed; {len(missing())} of {len(units)} units to go",
               file=sys.stderr, flush=True)
 
@@ -284,8 +259,7 @@ def main():
     kept = [row for row in rows if not disturbed(row) and row["ranks"] in args.ranks and
             row["collective"] in args.collectives]
     print(f"\n{len(rows)} rows from {rows[0]['at']} to {rows[-1]['at']}, {sum(map(disturbed, rows))} of them disturbed "
-          f"and left out: beside more than {FOREIGN_CORES:g} foreign or {STOLEN_CORES:g} stolen cores, or with "
-          f"canaries {SPIN_SPREAD:g} apart\n")
+          f"and left out: {DISTURBED_WORDS}\n")
     if len(tools) == 1:
         print("NEITHER PEER IS AT HAND (--osu DIR, --imb DIR): nothing was compared.")
         return
