@@ -13,7 +13,8 @@ endif
 # Choices that CMake gets; a change of any of them configures anew, no change costs nothing.
 preset := $(or $(PRESET),$(if $(filter 1,$(DEBUG)),debug,release))
 choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_HOME)' -DBUSBAR_MPI='$(mpi)' \
-           -DCUDA_HOME='$(CUDA_HOME)' -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)'
+           -DCUDA_HOME='$(CUDA_HOME)' -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)' \
+           -DBUSBAR_BLACKWELL=$(if $(filter bundle,$(MAKECMDGOALS)),ON,OFF)
 # make's own job server is nothing to Ninja, and a plain Makefile below would complain about it.
 # Scripts and tests start ranks with the launcher of the MPI that the build has.
 with_launcher = BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' \
@@ -54,10 +55,10 @@ run: deps configure  ## Install what is missing, build all_reduce_perf, and run 
 	@$(with_launcher) scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
 
 test: test-deps build-all  ## Install what is missing, build, and run every test that this machine can run
-	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error $(ARGS)
+	@ctest --test-dir '$(BUILDDIR)' -j 2 --output-on-failure --no-tests=error $(ARGS)
 
-test-asan:  ## The unit and MPI tests under the address and undefined-behaviour sanitizers
-	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(unit|mpi_)')"
+test-asan:  ## The unit, kernel and MPI tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(unit|kernels_simt|mpi_)')"
 
 test-tsan:  ## The unit tests of what runs in several threads under the thread sanitizer, without MPI
 	@$(MAKE) --no-print-directory test-threads PRESET=tsan BUILDDIR=build-tsan

@@ -4,6 +4,7 @@
 set(CUDA_HOME "$ENV{CUDA_HOME}" CACHE PATH "CUDA toolkit, where it is not /usr/local/cuda or on PATH")
 set(NCCL_HOME "$ENV{NCCL_HOME}" CACHE PATH "NCCL, where its header is not with CUDA's or in /usr/include")
 set(NVCC_GENCODE "" CACHE STRING "nvcc -gencode flags, as in nccl-tests; empty: sm_80, sm_90 and PTX of 90")
+option(BUSBAR_BLACKWELL "Native code for sm_100 and sm_120 too, as in the bundle" OFF)
 option(BUSBAR_CUDA "Use CUDA and NCCL where they are found" ON)
 
 set(BUSBAR_HAVE_CUDA FALSE)
@@ -36,6 +37,10 @@ if(BUSBAR_CUDA AND BUSBAR_NVCC AND BUSBAR_NCCL_INCLUDE_DIR)
   endif()
   set(CUDAToolkit_ROOT "${cuda_root}")
   find_package(CUDAToolkit REQUIRED)
+  # Else each process compiles the PTX at its start, where the driver's cache is not writable.
+  if(BUSBAR_BLACKWELL AND NOT NVCC_GENCODE AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real 120-real)
+  endif()
   set(BUSBAR_HAVE_CUDA TRUE)
   find_path(BUSBAR_NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   if(BUSBAR_NVTX_INCLUDE_DIR)

@@ -146,4 +146,10 @@ sed "s/@GLIBC@/$(newest_glibc_needed)/; s/@MPI@/$mpi/" scripts/busbar-run.in >"$
 chmod 755 "$stage/busbar-run"
 tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"
 rm -rf "$stage"
+# A machine that is lent for minutes gets no more than that.
+readonly most_bytes=$((64 << 20))
+if [[ "${BUNDLE_NCCL:-0}" != 1 ]] && (($(stat -c %s "$builddir/$name.tar.xz") > most_bytes)); then
+  echo "$builddir/$name.tar.xz is larger than 64 MiB" >&2
+  exit 1
+fi
 echo "$builddir/$name.tar.xz ($(du -h "$builddir/$name.tar.xz" | cut -f1))"

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Checks what needs a GPU, from a build (make, then this) or from an unpacked bundle:
-#   scripts/gpu_check.sh [--list] [--part 1|2] [--time SECONDS] [--logs DIR] [STAGE...]    all stages without names
+#   scripts/gpu_check.sh [--list] [--dry-run] [--part 1|2] [--time SECONDS] [--estimates FILE] [--json FILE]
+#                        [--logs DIR] [STAGE...]    all stages without names
 # Every stage ends as PASS, FAIL or SKIP (with the reason). Exit codes: 0 none failed, 1 one did, 5 no GPU is here, 8
 # none failed but time (570 s unless said otherwise) was too short for all; each part fits by its stages' limits.
-# BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else that of a Python package;
-# NCCL_HOME names another.
+# --dry-run says which stages would run, on which GPUs, and why others would not; --recorded FILE shows it the GPUs of
+# another machine (nvidia-smi's lines, as in facts.log). --estimates FILE: a JSON file of before, by whose times more
+# stages fit. BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else that of a Python
+# package; NCCL_HOME names another.
 # shellcheck disable=SC2317  # stages and what they call are reached by name
 set -uo pipefail
 
@@ -12,22 +15,22 @@ total_s=570            # for facts and stages together, so that a caller with te
 readonly facts_s=30    # most that looking at the machine takes
 readonly ranks_T=60    # -T of every run: a hang ends with its own report before the stage's limit
 
-# name, part, limit in seconds, what it does
+# name, part, limit in seconds, GPUs, what it does
 readonly stages=(
-  "kernels   1  60 fill and check kernels against the host's, bit for bit"
-  "bench     1  40 GB/s of the fill and check kernels beside a device copy"
-  "single    1  60 all executables on one GPU with one rank"
-  "nccl2     1 110 2 ranks on one GPU: all collectives, dtypes and operations"
-  "nccl4     1  80 4 ranks on one GPU: all collectives; all dtypes and operations of all_reduce"
-  "nccl8     1 100 8 ranks on one GPU: what takes a step per rank; all dtypes, then all operations, of all_reduce"
-  "json      1  20 the JSON file is valid"
-  "multi     1  70 every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
-  "choice    2  30 the backend is chosen, refused and forced as documented"
-  "options   2  90 -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
-  "algo      2  80 --show-algo and --show-prediction; our tuner decides and is seen to"
-  "hang      2 150 a rank stopped, killed, lagging and calling wrongly: the report, RAS, and NCCL's logs through diagnose"
-  "accept    2 100 doctor through NVML, locate and accept over NCCL: that they end, and what they say"
-  "sanitizer 2  90 compute-sanitizer memcheck and racecheck over the kernels"
+  "kernels   1  60 one fill and check kernels against the host's, bit for bit"
+  "bench     1  40 one GB/s of the fill and check kernels beside a device copy"
+  "single    1  60 one all executables on one GPU with one rank"
+  "nccl2     1 110 one 2 ranks on one GPU: all collectives, dtypes and operations"
+  "nccl4     1  80 one 4 ranks on one GPU: all collectives; all dtypes and operations of all_reduce"
+  "nccl8     1 100 one 8 ranks on one GPU: what takes a step per rank; all dtypes, then all operations, of all_reduce"
+  "json      1  20 one the JSON file is valid"
+  "multi     1  70 all every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
+  "choice    2  30 all the backend is chosen, refused and forced as documented"
+  "options   2  90 one -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
+  "algo      2  80 one --show-algo and --show-prediction; our tuner decides and is seen to"
+  "hang      2 150 one a rank stopped, killed, lagging and calling wrongly: the report, RAS, NCCL's logs in diagnose"
+  "accept    2 100 one doctor through NVML, locate and accept over NCCL: that they end, and what they say"
+  "sanitizer 2  90 one compute-sanitizer memcheck and racecheck over the kernels"
 )
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mapfile -t collectives < <(sed -nE 's/^ +COLLECTIVE\(([a-z_0-9]+),.*/\1/p' "$root/src/collectives/collective_list.h")
@@ -161,11 +164,13 @@ stage_options() {
   ranks 2 all_reduce_perf "${sizes[@]}" -I 1 -K 1 -C 1
   ranks 2 all_reduce_perf "${sizes[@]}" -x 0 -u 1 -S 1
   ranks 2 all_reduce_perf "${sizes[@]}" -x 1 -N 2 -c 2
+  ranks 2 all_gather_perf "${sizes[@]}" -x 2 -R 2
   ranks 2 broadcast_perf "${sizes[@]}" -r all -p 1
 }
 
+why_not_json() { command -v python3 >/dev/null || echo "no python3"; }
+
 stage_json() {
-  command -v python3 >/dev/null || skip "no python3"
   local file=$logs/result.json
   rm -f "$file"*
   ranks 2 all_reduce_perf -b 8 -e 64K -f 32 -n 2 -J "$file"
@@ -222,16 +227,18 @@ stage_algo() {
   shows 'TREE +LL +2' "the tuner's table has an effect"
 }
 
-# breaks EXIT_CODE KIND WORDS: rank 1 of 2 breaks itself so, the report begins with the words, NCCL logs into $nccl_logs.
+# breaks EXIT_CODE KIND OPERATION WORDS [OPTIONS...]: rank 1 of 2 breaks itself so at its OPERATION, the report has the
+# words, NCCL logs into $nccl_logs.
 breaks() {
-  local want=$1 kind=$2 words=$3
-  table=$logs/hang_$2.txt # of the stage, for says
-  nccl_logs=$logs/nccl_$kind
+  local want=$1 kind=$2 op=$3 words=$4
+  shift 4
+  table=$logs/hang_${kind}_$op.txt # of the stage, for says
+  nccl_logs=$logs/nccl_${kind}_$op
   mkdir -p "$nccl_logs"
-  # In the folder where the report is written; a mismatch of sizes may end NCCL or hang it, which both are told.
+  # In the folder where the report is written.
   (cd "$logs" && NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,COLL NCCL_DEBUG_FILE=$nccl_logs/%h.%p \
     expect "$want" mpirun -n 2 --oversubscribe --bind-to none "$bin/all_reduce_perf" --backend nccl --ranks-per-gpu 2 \
-    -b 1M -e 1M -n 20 -N 0 -T 10 --inject "rank=1,op=90,kind=$kind" >"$table" 2>&1) || exit
+    -b 1M -e 1M -T 10 --inject "rank=1,op=$op,kind=$kind" "$@" >"$table" 2>&1) || exit
   cat "$table"
   if ! grep -q '^ok: ' "$table"; then failures=$((failures + 1)); fi
   says "$words"
@@ -239,11 +246,15 @@ breaks() {
 
 stage_hang() {
   local nccl_logs table
-  breaks 4 stop "hang: PROCESS_STOPPED: rank 1"
+  local long=(-n 20 -N 0)
+  breaks 4 stop 90 "hang: PROCESS_STOPPED: rank 1" "${long[@]}"
   says "NCCL's RAS"
-  breaks 4 skip "hang: RANK_LAGGING: rank 1"
-  breaks 137 kill "terminated: PROCESS_DEAD: rank 1"
-  breaks 4 count "hang: ARG_MISMATCH: rank 1"
+  breaks 4 skip 90 "hang: RANK_LAGGING: rank 1" "${long[@]}"
+  breaks 137 kill 90 "terminated: PROCESS_DEAD: rank 1" "${long[@]}"
+  # One element fewer of 262144 is the same cells, chunks and lines to NCCL, which completes: nobody hangs, and calls
+  # behind it repair the data. So it is compared before it is called, or is the checked call (1 is timed).
+  breaks 6 count 90 "ARG_MISMATCH in all_reduce" "${long[@]}" --paranoid
+  breaks 7 count 2 "rank" -n 1 -w 0 -c 1 -N 1
   # The logs of a job of two ranks: neither has the majority, but the mismatch is one.
   expect 4 "$bin/busbar" diagnose "$nccl_logs"
   run "$bin/busbar" diagnose --help-capture
@@ -253,7 +264,7 @@ stage_hang() {
 stage_accept() {
   local share=(--backend nccl --ranks-per-gpu 4 -T "$ranks_T")
   expect "0 7" "$bin/busbar" doctor --local --verbose
-  expect "0 7 8" mpirun -n 4 --oversubscribe --bind-to none "$bin/busbar" locate "${share[@]}" -b 1M --repetitions 3
+  expect "0 7 8" mpirun -n 4 --oversubscribe --bind-to none "$bin/busbar" locate "${share[@]}" -b 1M --repetitions 3 --looks 1
   # Small sizes: four ranks take turns on the GPU.
   cat >"$logs/plan.yaml" <<'PLAN'
 schema: 1
@@ -268,21 +279,31 @@ PLAN
     -J "$logs/accept.json" --report "$logs/accept.html"
 }
 
+why_not_sanitizer() { command -v compute-sanitizer >/dev/null || echo "no compute-sanitizer"; }
+
 stage_sanitizer() {
-  command -v compute-sanitizer >/dev/null || skip "no compute-sanitizer"
   need "$tests/kernels_gpu"
-  # --error-exitcode: the sanitizer's own default is the program's exit code.
-  run compute-sanitizer --tool memcheck --error-exitcode 9 "$tests/kernels_gpu"
-  run compute-sanitizer --tool racecheck --error-exitcode 9 "$tests/kernels_gpu"
+  local tool said=$logs/sanitizer_said.txt
+  for tool in memcheck racecheck; do
+    # --error-exitcode: the sanitizer's own default is the program's exit code.
+    run compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests/kernels_gpu" >"$said" 2>&1
+    cat "$said"
+    # As on machines behind gVisor, which keep the debugger's way to the device closed.
+    if grep -qE 'before first instrumented API call|Internal Sanitizer Error|Device not supported' "$said"; then
+      skip "compute-sanitizer is refused the device: $(grep -m 1 '^=========.*[a-z]' "$said")"
+    fi
+  done
 }
 
+why_not_multi() { ((gpus > 1)) || echo "one GPU"; }
+
 stage_multi() {
-  ((gpus > 1)) || skip "one GPU"
   local c sizes=(-b 8 -e 64M -f 64 -n 5 -T "$ranks_T")
   for c in "${collectives[@]}"; do run "$bin/${c}_perf" --backend nccl -g "$gpus" "${sizes[@]}"; done
   run "$bin/all_reduce_perf" --backend nccl -t "$gpus" "${sizes[@]}"
   run "$bin/hypercube_perf" --backend nccl -t "$gpus" -p 1 -m 3 "${sizes[@]}"
   run "$bin/all_reduce_perf" --backend nccl -g "$gpus" -G 2 -R 2 "${sizes[@]}"
+  for c in all_gather alltoall; do run "$bin/${c}_perf" --backend nccl -g "$gpus" -x 2 -R 2 "${sizes[@]}"; done
   local table=$logs/multi_algo.txt
   run env -u NCCL_DEBUG "$bin/all_reduce_perf" --backend nccl -g "$gpus" -R 2 --show-algo "${sizes[@]}" >"$table" 2>&1
   shows '[A-Z][A-Za-z_]+ +(LL|LL128|SIMPLE|sym) +([0-9]+|-)' "algorithm or symmetric kernel are known"
@@ -292,9 +313,10 @@ stage_multi() {
 
 # The frame. ----------------------------------------------------------------------------------------------------------
 list_stages() {
-  local s name part limit what
+  local s name part limit where what
   for s in "${stages[@]}"; do
-    read -r name part limit what <<<"$s"
+    # shellcheck disable=SC2034  # $where: between those that are asked for
+    read -r name part limit where what <<<"$s"
     printf '%-10s part %d, at most %3d s: %s\n' "$name" "$part" "$limit" "$what"
   done
 }
@@ -330,11 +352,25 @@ print(*find_spec("nvidia.nccl").submodule_search_locations, sep="\n")' 2>/dev/nu
   done < <(type -aP python3)
 }
 
+list_gpus() {
+  nvidia-smi --query-gpu=index,name,driver_version,memory.total,pci.bus_id,compute_mode --format=csv,noheader
+}
+
+# for_chosen_stages COMMAND: calls it with name, part, limit and GPUs of each.
+for_chosen_stages() {
+  local s name part limit where
+  for s in "${stages[@]}"; do
+    read -r name part limit where _ <<<"$s"
+    if [[ -n $chosen_part && $part != "$chosen_part" ]]; then continue; fi
+    if ((${#chosen[@]} > 0)) && [[ " ${chosen[*]} " != *" $name "* ]]; then continue; fi
+    "$1" "$name" "$part" "$limit" "$where"
+  done
+}
+
 print_facts() {
   echo "host      $(hostname), $(nproc) CPUs, $(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
   echo "build     $bin"
-  nvidia-smi --query-gpu=index,name,driver_version,memory.total,pci.bus_id,compute_mode --format=csv,noheader |
-    sed 's/^/GPU       /'
+  printf 'GPU       %s\n' "${gpu_lines[@]}"
   echo "CUDA      $(nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' | head -n 1) at most (driver)"
   echo "NCCL      $(nccl_version)${NCCL_HOME:+, NCCL_HOME=$NCCL_HOME}"
 }
@@ -349,13 +385,85 @@ nccl_version() {
   sed -n 's/^# .*NCCL \([0-9][0-9.]*\).*/\1/p' <<<"$text" | head -n 1
 }
 
+# Why a stage cannot run here; nothing where it can.
+why_not() {
+  if ((gpus == 0)); then
+    echo "no GPU"
+  elif declare -F "why_not_$1" >/dev/null; then
+    "why_not_$1"
+  fi
+}
+
+# need_s NAME LIMIT: how long a stage may take: its limit, or what it once took and half of that, in --estimates.
+need_s() {
+  local took=""
+  if [[ -n $estimates ]]; then
+    took=$(sed -nE "s/.*\"name\": \"$1\".*\"result\": \"PASS\", \"seconds\": ([0-9]+).*/\1/p" "$estimates")
+  fi
+  if [[ -n $took ]] && ((took * 3 / 2 + 5 < $2)); then
+    echo $((took * 3 / 2 + 5))
+  else
+    echo "$2"
+  fi
+}
+
+json_text() {
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "${text//[[:cntrl:]]/ }"
+}
+
+# write_json RESULT EXIT_CODE: all that is known so far, one stage a line (need_s reads them so).
+write_json() {
+  local i
+  [[ -n $json ]] || return 0
+  {
+    printf '{"tool": "gpu_check", "schema": 1, "host": %s, "gpus": [' "$(json_text "$(hostname)")"
+    for i in "${!gpu_lines[@]}"; do
+      if ((i > 0)); then printf ', '; fi
+      json_text "${gpu_lines[i]}"
+    done
+    printf '], "seconds": %d, "result": "%s", "exit_code": %d, "stages": [\n' "$SECONDS" "$1" "$2"
+    for i in "${!json_stages[@]}"; do
+      if ((i > 0)); then printf ',\n'; fi
+      printf '%s' "${json_stages[i]}"
+    done
+    printf '\n]}\n'
+  } >"$json.tmp" && mv "$json.tmp" "$json"
+}
+
+# tell_dry_run NAME PART LIMIT WHERE
+tell_dry_run() {
+  local why on="GPU 0" need
+  need=$(need_s "$1" "$3")
+  why=$(why_not "$1")
+  if [[ $4 == all ]] && ((gpus > 1)); then on="GPUs 0 to $((gpus - 1))"; fi
+  if [[ -z $why ]] && ((need > dry_left)); then
+    why="no time left: it may take $need s, and $dry_left s are left"
+    late=1
+  fi
+  if [[ -z $why ]]; then
+    dry_left=$((dry_left - need))
+    printf '%-10s part %d, at most %3d s: on %s\n' "$1" "$2" "$need" "$on"
+  else
+    printf '%-10s part %d, not run: %s\n' "$1" "$2" "$why"
+  fi
+}
+
 # Runs one stage and adds a line to the summary; one that could be cut short by the end of all is not begun.
 run_stage() {
-  local name=$1 limit=$2 log=$logs/$1.log begin=$SECONDS left=$((total_s - SECONDS)) result=PASS code=0 note=""
-  if ((left < limit)); then
-    echo "NOT RUN: no time left: it may take $limit s, and $((left > 0 ? left : 0)) s are left" >"$log"
+  local name=$1 part=$2 limit=$3 log=$logs/$1.log begin=$SECONDS left=$((total_s - SECONDS))
+  local result=PASS code=0 note need
+  need=$(need_s "$name" "$limit")
+  note=$(why_not "$name")
+  if [[ -n $note ]]; then
+    echo "SKIP: $note" >"$log"
+    code=77
+  elif ((left < need)); then
+    echo "NOT RUN: no time left: it may take $need s, and $((left > 0 ? left : 0)) s are left" >"$log"
     code=8
   else
+    if ((limit > left)); then limit=$left; fi
     (
       stage_end=$((SECONDS + limit))
       "stage_$name"
@@ -370,20 +478,31 @@ run_stage() {
   esac
   summary+=("$(printf '%-4s %-10s %4d s  %s%s' "$result" "$name" $((SECONDS - begin)) "$log" "${note:+  ($note)}")")
   echo "${summary[-1]}"
+  json_stages+=("$(printf '  {"name": "%s", "part": %d, "result": "%s", "seconds": %d, "log": %s, "note": %s}' \
+    "$name" "$part" "$result" $((SECONDS - begin)) "$(json_text "$log")" "$(json_text "$note")")")
+  write_json RUNNING 8
   # The figures are what the stage is for.
   if [[ $name == bench && $result == PASS ]]; then sed 's/^/     /' "$log"; fi
 }
 
 logs=""
+json=""
+estimates=""
+recorded=""
+dry_run=0
 chosen_part=""
 chosen=()
 while (($# > 0)); do
   case $1 in
     --list) list_stages && exit 0 ;;
     --logs) logs=${2:-}; shift; [[ -n $logs ]] || refuse "--logs needs a directory" ;;
+    --dry-run) dry_run=1 ;;
+    --json) json=${2:-}; shift; [[ -n $json ]] || refuse "--json needs a file" ;;
+    --estimates) estimates=${2:-}; shift; [[ -r $estimates ]] || refuse "--estimates needs a file of --json" ;;
+    --recorded) recorded=${2:-}; shift; [[ -r $recorded ]] || refuse "--recorded needs a file" ;;
     --part) chosen_part=${2:-}; shift; [[ $chosen_part == [12] ]] || refuse "--part needs 1 or 2" ;;
     --time) total_s=${2:-}; shift; [[ $total_s =~ ^[1-9][0-9]*$ ]] || refuse "--time needs seconds" ;;
-    -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,11s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) chosen+=("$1") ;;
   esac
   shift
@@ -396,9 +515,23 @@ $(list_stages)"
 done
 if [[ -n $chosen_part ]] && ((${#chosen[@]} > 0)); then refuse "--part and names of stages exclude each other"; fi
 
-gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | grep -c '^[0-9]')
+if [[ -n $recorded ]] && ((!dry_run)); then refuse "--recorded goes with --dry-run alone"; fi
+
+mapfile -t gpu_lines < <(if [[ -n $recorded ]]; then cat "$recorded"; else list_gpus 2>/dev/null; fi |
+  sed -nE 's/^(GPU +)?([0-9]+,.*)/\2/p')
+gpus=${#gpu_lines[@]}
+bad=0
+late=0
+if ((dry_run)); then
+  echo "${gpus} GPUs${recorded:+, of $recorded}"
+  if ((gpus > 0)); then printf '%s\n' "${gpu_lines[@]}"; fi
+  dry_left=$((total_s - facts_s))
+  for_chosen_stages tell_dry_run
+  exit $((gpus == 0 ? 5 : late ? 8 : 0))
+fi
 if ((gpus == 0)); then
   echo "gpu_check.sh: no GPU here: nvidia-smi shows none" >&2
+  write_json "NO GPU" 5
   exit 5
 fi
 if [[ ! -x $bin/all_reduce_perf ]]; then
@@ -414,22 +547,19 @@ logs=$(cd "$logs" && pwd)
 
 print_facts | tee "$logs/facts.log"
 summary=()
-bad=0
-late=0
-for s in "${stages[@]}"; do
-  read -r name part limit _ <<<"$s"
-  if [[ -n $chosen_part && $part != "$chosen_part" ]]; then continue; fi
-  if ((${#chosen[@]} > 0)) && [[ " ${chosen[*]} " != *" $name "* ]]; then continue; fi
-  run_stage "$name" "$limit"
-done
+json_stages=()
+for_chosen_stages run_stage
 echo
 echo "Summary, $SECONDS s:"
 printf '%s\n' "${summary[@]}" | tee "$logs/summary.log"
 if ((bad)); then
+  write_json FAIL 1
   echo "gpu_check: FAIL"
   exit 1
 elif ((late)); then
+  write_json INCOMPLETE 8
   echo "gpu_check: INCOMPLETE: for the rest, --part 2, more --time or the names of stages"
   exit 8
 fi
+write_json PASS 0
 echo "gpu_check: PASS"

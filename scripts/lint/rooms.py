@@ -11,7 +11,7 @@ import sys
 DOORS = {
     r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/mpi)/|test/(mpi|bench|faults)/",
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes)/",
-    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes)/",
+    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|simt)/",
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
     r"yaml-cpp/.*": r"src/(common/base|driver/[a-z]+)/.*\.cpp$|test/",
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",

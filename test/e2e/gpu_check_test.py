@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The bugs this would catch: a first GPU, lent for minutes, on which gpu_check.sh finds no NCCL, asks for what NCCL
-cannot tell, runs out of time and calls that failed, or needs a library that the machine lacks. What it calls are
-stand-ins."""
+cannot tell, runs out of time and calls that failed, needs a library that the machine lacks, or does not say beforehand
+what it would run. What it calls are stand-ins."""
 
+import json
 import os
 import re
 import shutil
@@ -105,12 +106,72 @@ class GpuCheck(suite.Case):
             told = re.findall(r"^SKIP (\w+) ", done.out.split("Summary")[0], re.MULTILINE)
             self.assertEqual(told, [name for name, of, _ in listed if of == part])
 
+    def test_a_dry_run_says_what_would_run_where_and_why_not(self):
+        done = self.check("--dry-run", "--part", "1", "--time", "5000")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertIn("\nkernels    part 1, at most  60 s: on GPU 0\n", done.out)
+        self.assertIn("\nmulti      part 1, not run: one GPU\n", done.out)
+        done = self.check("--dry-run", FAKE_GPUS="0")
+        self.assertEqual(done.code, 5, str(done))
+        self.assertRegex(done.out, r"^0 GPUs\nkernels +part 1, not run: no GPU\n")
+        # Another machine's GPUs, which this one need not have.
+        h100 = self.write("facts.log", "host      dgx, 224 CPUs\n" + "".join(
+            f"GPU       {i}, NVIDIA H100 80GB HBM3, 580.82.07, 81559 MiB, 0000:{i:02X}:00.0, Default\n"
+            for i in range(8)))
+        done = self.check("--dry-run", "--recorded", h100, "--part", "1", FAKE_GPUS="0")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertIn("8 GPUs, of ", done.out)
+        self.assertIn("\n7, NVIDIA H100 80GB HBM3, ", done.out)
+        self.assertIn("\nnccl8      part 1, at most 100 s: on GPU 0\n", done.out)
+        self.assertIn("\nmulti      part 1, at most  70 s: on GPUs 0 to 7\n", done.out)
+        self.assertFalse(os.path.exists(self.path("logs")))
+        # Both parts together do not fit one call, and it says where the time ends.
+        done = self.check("--dry-run", "--recorded", h100)
+        self.assertEqual(done.code, 8, str(done))
+        self.assertRegex(done.out, r"\nhang +part 2, not run: no time left: it may take 150 s, and \d+ s are left\n")
+        self.assertEqual(self.check("kernels", "--recorded", h100).code, 255)
+
+    def test_the_json_file_has_every_stage_and_tells_later_runs_what_they_take(self):
+        def written():
+            with open(self.path("out.json"), encoding="utf-8") as file:
+                return json.load(file)
+
+        self.executable("build/test/kernels_gpu", '#!/bin/sh\n[ "$1" != --bench ] || exit 3\n')
+        done = self.check("kernels", "bench", "multi", "--json", self.path("out.json"))
+        self.assertEqual(done.code, 1, str(done))
+        told = written()
+        self.assertEqual((told["result"], told["exit_code"], told["gpus"]), ("FAIL", 1, ["0, Fake GPU"]))
+        self.assertEqual([(s["name"], s["result"]) for s in told["stages"]],
+                         [("kernels", "PASS"), ("bench", "FAIL"), ("multi", "SKIP")])
+        self.assertEqual([s["note"] for s in told["stages"]][2], "one GPU")
+        self.assertIn("FAILED with 3 instead of 0", told["stages"][1]["note"])
+        # What passed is taken to need half as long again; what failed, its limit.
+        self.write("earlier.json", json.dumps(told).replace('"seconds": 0', '"seconds": 10').replace("}, {", "},\n{"))
+        done = self.check("--dry-run", "--estimates", self.path("earlier.json"), "kernels", "bench")
+        self.assertIn("\nkernels    part 1, at most  20 s: ", done.out)
+        self.assertIn("\nbench      part 1, at most  40 s: ", done.out)
+        done = self.check("kernels", "--json", self.path("out.json"), FAKE_GPUS="0")
+        self.assertEqual((done.code, written()["result"]), (5, "NO GPU"))
+
+    def test_a_sanitizer_that_is_kept_from_the_gpu_is_skipped_and_not_failed(self):
+        self.executable("path/compute-sanitizer", "#!/bin/sh\necho '========= COMPUTE-SANITIZER'\n"
+                        "echo '========= Error: Target application terminated before first instrumented API call'\n"
+                        "exit 9\n")
+        done = self.check("sanitizer")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertRegex(done.out, r"SKIP sanitizer .*\(compute-sanitizer is refused the device: ")
+        self.executable("path/compute-sanitizer", "#!/bin/sh\necho '========= ERROR SUMMARY: 2 errors'\nexit 9\n")
+        done = self.check("sanitizer")
+        self.assertEqual(done.code, 1, str(done))
+        self.assertRegex(done.out, r"FAIL sanitizer .*\(2 failed")
+
     def test_what_does_not_exist_is_refused_with_the_choices(self):
         done = self.check("kernels", "kernel")
         self.assertEqual(done.code, 255, str(done))
         self.assertIn("no stage is called 'kernel'", done.err)
         self.assertIn("\nsanitizer ", done.err)
-        for words in (["--part", "3"], ["--part"], ["--time", "soon"], ["--part", "1", "kernels"]):
+        for words in (["--part", "3"], ["--part"], ["--time", "soon"], ["--part", "1", "kernels"], ["--json"],
+                      ["--estimates", "nothing"]):
             self.assertEqual(self.check(*words).code, 255, words)
 
     def test_nccl_is_found_in_a_python_package_unless_the_user_or_the_loader_has_one(self):
@@ -130,6 +191,26 @@ class GpuCheck(suite.Case):
         self.executable("path/python3", "#!/bin/sh\nexit 1\n")
         self.assertIn(f"NCCL_HOME={home}\n", self.check("multi", **site).out)
         self.assertNotIn("NCCL_HOME", self.check("multi").out)
+
+    def test_an_unpacked_bundle_needs_its_own_launcher_and_a_python_package_with_nccl(self):
+        for folder in ("scripts", "src/collectives", "bin", "site/nvidia/nccl/lib"):
+            os.makedirs(self.path("bundle/" + folder))
+        script = shutil.copy(SCRIPT, self.path("bundle/scripts"))
+        listed = os.path.join(SOURCE, "src", "collectives", "collective_list.h")
+        shutil.copy(listed, self.path("bundle/src/collectives"))
+        self.executable("bundle/busbar-run", '#!/bin/sh\nPATH="$(dirname "$0")/bin:$PATH" exec "$@"\n')
+        home = self.path("bundle/site/nvidia/nccl")
+        self.write("bundle/site/nvidia/nccl/lib/libnccl.so.2", "")
+        # Each says what it was given, and the launcher is found in the bundle alone.
+        says = f'#!/bin/sh\n[ "$NCCL_HOME" = {home} ] || exit 3\necho "# library=NCCL 2.28.9"\n'
+        for name in [f"{c}_perf" for c in suite.COLLECTIVES] + ["kernels_gpu", "mpirun"]:
+            self.executable(f"bundle/bin/{name}", says)
+        settings = {"PATH": self.path("path") + os.pathsep + "/usr/bin:/bin", "NCCL_HOME": "", "LD_LIBRARY_PATH": "",
+                    "PYTHONPATH": self.path("bundle/site"), "BUSBAR_BUILD": "/nowhere"}
+        stages = ["kernels", "single", "nccl2", "nccl4", "multi"]
+        done = suite.execute(["bash", script, "--logs", self.path("logs"), *stages], settings)
+        self.assertEqual(done.code, 0, str(done))
+        self.assertRegex(done.out, r"PASS nccl4 .*\nSKIP multi .*\(one GPU\)")
 
     @unittest.skipUnless(os.access(FAKE_PERF, os.X_OK), "built without CUDA and NCCL headers")
     def test_algo_asks_only_what_nccl_can_tell(self):

@@ -44,7 +44,7 @@ for c in "${collectives[@]}"; do
   done
 done
 for c in all_reduce reduce_scatter reduce; do
-  expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d int8,int32,uint32,int64,uint64,float,double -o sum,prod,max,min,mulsum -r all
+  expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -o all -r all
 done
 for c in broadcast gather scatter alltoallv; do expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -r all; done
 expect 0 hypercube -g 3 -b 4K -e 4K
@@ -57,7 +57,22 @@ for c in all_reduce reduce_scatter reduce; do
   done
 done
 
-expect 0 all_reduce -g 2 -b 8 -e 8
+FAKE_CAPABILITY=80 expect 0 all_reduce -g 2 -b 4K -e 4K -n 1 -d f8e4m3
+expect_text "NCCL reduces f8e4m3 from compute capability 9.0 on, and the oldest GPU here has 8.0"
+
+# A broken communicator, and its peers' word of it or silence, until all are aborted.
+for how in "" :silent; do
+  FAKE_NCCL_BREAKS=1:7$how expect 3 all_reduce -t 2 -b 4K -e 4K
+  expect_text "NCCL: rank 1 on GPU 1: unhandled system error"
+done
+
+# Copy engines over windows, which take no NULL stream.
+for c in all_gather alltoall gather scatter; do expect 0 "$c" -g 2 -b 4K -e 4K -n 1 -x 2 -R 2; done
+expect 5 all_gather -g 2 -b 4K -e 4K -n 1 -x 2 -R 2 -y 1
+expect_text "copy engines (-x 2 over windows, -R 2) take no NULL stream"
+
+FAKE_NCCL_COUNTS=1 expect 0 all_reduce -g 2 -b 8 -e 8
+expect_text "nvlinkCentricSched 1"
 expect_text "library=NCCL 2.28.9"
 expect_text "device  1 [0000:a1:00] Fake GPU"
 
@@ -65,6 +80,9 @@ expect_text "device  1 [0000:a1:00] Fake GPU"
 expect 0 compare all_reduce -t 2 -g 2 --sizes 1K -d int32 --max-time 2 --vary NCCL_ALGO=Ring,PAT --vary nccl.ctas=2
 expect_text "# n/a PAT/ctas=2, all sizes: NCCL has no PAT kernel for all_reduce"
 expect_text "# cells: 1 compared with the default"
+# What NCCL refuses at its first call is n/a, the default as well, with which all else would be compared.
+FAKE_NCCL_REFUSES=1 expect 0 compare all_reduce -t 2 --sizes 1K,4K -d int32 --max-time 2 --vary nccl.ctas=2
+expect_text "# n/a default, all sizes: rank 0 on"
 expect 255 compare all_reduce -g 2 --sizes 1K --vary ompi.algorithm=ring
 expect_text "ompi.algorithm is MPI's, and this job measures NCCL"
 expect 255 compare all_reduce -g 2 --sizes 1K --vary NCCL_BUFFSIZE=4M

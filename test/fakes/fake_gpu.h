@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <string>
 
 struct CUstream_st;
 
@@ -9,8 +11,33 @@ namespace fake_gpu {
 /// Work at the head of a stream: tries to go on and says whether it is over.
 using Work = std::function<bool()>;
 
-/// Appends the work that `make` makes to a stream, or to the graph that the stream captures, which makes it anew at
-/// every launch.
-void push(CUstream_st* stream, std::function<Work()> make);
+/// Appends the work that `make` makes to a stream of the device (null: its default stream), or to the graph that the
+/// stream captures, which makes it anew at every launch. False: the stream is another device's.
+bool push(CUstream_st* stream, int device, const std::function<Work()>& make);
+
+inline constexpr int kHost = -1;
+
+/// The allocation that holds an address; nbytes 0: none does.
+struct Memory {
+  const std::byte* base = nullptr;
+  std::size_t nbytes = 0;
+  int device = kHost;
+};
+Memory memory_at(const void* address);
+
+/// Whether [address, address + nbytes) is memory that a kernel on the device may touch.
+bool may_touch(int device, const void* address, std::size_t nbytes);
+
+/// The device that the calling thread has set; -1: none, so that CUDA would take 0.
+int chosen_device();
+
+/// What the libraries would take, or answer by hanging: said on stderr and counted.
+void refuse(const std::string& what);
+int refusals();
+
+/// Streams, events, graphs and memory that nobody gave back; empty: none, or none that could be: who aborts a
+/// communicator leaves its memory alone, since a GPU that spins would let nobody free it.
+std::string left_behind();
+void forgive_what_is_left();
 
 }  // namespace fake_gpu

@@ -1,24 +1,33 @@
-// A stand-in for libnccl.so.2 inside one process, on the streams of fake_cuda.cpp. It is as strict as NCCL where that
-// finds errors of ours: the calls of a group run at once, every send reading before any receive is written; joining a
-// communicator and registering a window wait for all ranks; a receive that no send of its size answers never completes.
-// What it tells of itself (plugins, log) is in fake_tells.cpp.
+// A stand-in for libnccl.so.2 (2.28.9) inside one process, on the streams of fake_cuda.cpp. It is as strict as NCCL
+// where that finds errors of ours: the calls of a group run at once, every send reading before any receive is written;
+// joining a communicator, registering a window and the first use of a function wait for all ranks
+// (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a receive that no send of its size
+// answers never completes. Buffers, operations, windows and communicators are checked as NCCL or CUDA would find out.
+// FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective, so that the others have a remote
+// error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every collective. strictness_test.cpp breaks
+// each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
-#include "collectives/op.h"
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"
+#include "kernels/number.h"
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +41,7 @@ struct Call {
   ncclDataType_t type = ncclInt8;
   ncclRedOp_t op = ncclSum;
   int root = 0;
+  std::uint64_t factor = 0;  ///< bits of a user operation's
 };
 
 using Compute = std::function<Bytes(const Call&, const std::vector<Bytes>& inputs, int rank)>;
@@ -45,6 +55,8 @@ struct Posted {
 /// All ranks of one communicator, found by its id.
 struct World {
   int nranks = 0;
+  std::vector<int> devices;            ///< of the ranks; -1: not joined
+  int broken = -1;                     ///< the rank whose communicator broke
   std::map<std::string, int> arrived;  ///< at each named meeting
   std::map<std::pair<int, int>, std::deque<Bytes>> mail;
   std::map<std::int64_t, Posted> collectives;
@@ -62,8 +74,14 @@ struct Action {
   std::vector<fake_tells::Task> tasks;  ///< as profiler and log tell of it
 };
 
+/// What the work of a communicator shares with it, and a graph keeps.
+struct Life {
+  bool aborted = false;
+};
+
 struct Launch {
   ncclComm_t comm = nullptr;
+  std::shared_ptr<Life> life;
   cudaStream_t stream = nullptr;
   std::vector<Action> actions;
 };
@@ -71,19 +89,32 @@ struct Launch {
 std::mutex g_mutex;
 std::condition_variable g_changed;
 std::map<std::string, std::shared_ptr<World>> g_worlds;
+std::set<ncclComm_t> g_comms;
+std::map<void*, std::size_t> g_memory;  ///< of ncclMemAlloc
 int g_ids = 0;
+int g_operations = 0;
+std::string g_last_warning;
 
 thread_local int t_depth = 0;
 thread_local std::vector<Launch> t_launches;
-thread_local std::vector<std::function<void()>> t_meetings;
+thread_local std::vector<std::function<ncclResult_t()>> t_meetings;
 
 }  // namespace
 
 struct ncclComm {
+  struct Operation {
+    ncclDataType_t type;
+    std::uint64_t factor;
+  };
   std::shared_ptr<World> world;
+  std::shared_ptr<Life> life = std::make_shared<Life>();
   int rank = 0;
+  int device = 0;
   std::int64_t sequence = 0;
-  int windows = 0;
+  int windows = 0;  ///< ever made
+  std::multiset<void*> registered, in_windows;
+  std::map<int, Operation> operations;
+  std::set<std::string> connected;
   bool copy_engines = false;  ///< -x 2: over windows, some collectives run without a kernel
   fake_tells::Member member;
 };
@@ -109,66 +140,123 @@ std::size_t size_of(ncclDataType_t type) {
   }
 }
 
+ncclResult_t warn(ncclResult_t result, const std::string& what) {
+  const std::lock_guard lock(g_mutex);
+  g_last_warning = what;
+  return result;
+}
+
+busbar::DType dtype_of(ncclDataType_t type) {
+  using busbar::DType;
+  constexpr std::array kTypes{DType::int8,    DType::uint8,    DType::int32,  DType::uint32,
+                              DType::int64,   DType::uint64,   DType::half,   DType::float32,
+                              DType::float64, DType::bfloat16, DType::f8e4m3, DType::f8e5m2};
+  static_assert(kTypes.size() == ncclNumTypes);
+  return kTypes[static_cast<std::size_t>(type)];
+}
+
 template <class T>
-void reduce_as(Bytes& into, const std::vector<Bytes>& inputs, ncclRedOp_t op) {
-  const std::size_t n = into.size() / sizeof(T);
-  for (std::size_t i = 0; i < n; ++i) {
-    T total{};
-    for (std::size_t r = 0; r < inputs.size(); ++r) {
-      T x;
-      std::memcpy(&x, inputs[r].data() + i * sizeof(T), sizeof(T));
-      if (op >= ncclNumOps) x = static_cast<T>(x * busbar::kMulsumFactor);
-      if (r == 0) {
-        total = x;
-      } else if (op == ncclProd) {
-        total = static_cast<T>(total * x);
-      } else if (op == ncclMax) {
-        total = std::max(total, x);
-      } else if (op == ncclMin) {
-        total = std::min(total, x);
-      } else {
-        total = static_cast<T>(total + x);
-      }
-    }
-    if (op == ncclAvg) total = static_cast<T>(total / static_cast<T>(inputs.size()));
-    std::memcpy(into.data() + i * sizeof(T), &total, sizeof(T));
+T reduced_value(T total, T x, ncclRedOp_t op) {
+  switch (op) {
+    case ncclProd:
+      return static_cast<T>(total * x);
+    case ncclMax:
+      return std::max(total, x);
+    case ncclMin:
+      return std::min(total, x);
+    default:
+      return static_cast<T>(total + x);
   }
 }
 
-/// 4- and 8-byte types and int8: enough to test the calls; NCCL's arithmetic is not what is tested here. One rank
-/// copies what it need not scale.
+/// In T's own arithmetic; `read` and `write` turn an element's bytes into a T and back.
+template <class T, class Read, class Write>
+Bytes reduce_as(const Call& call, const std::vector<Bytes>& inputs, const Read& read, const Write& write) {
+  Bytes into(inputs.front().size());
+  const std::size_t w = size_of(call.type);
+  T factor = 1;
+  if (call.op >= ncclNumOps) factor = read(reinterpret_cast<const unsigned char*>(&call.factor));
+  for (std::size_t at = 0; at < into.size(); at += w) {
+    T total{};
+    for (std::size_t r = 0; r < inputs.size(); ++r) {
+      const T x = static_cast<T>(read(inputs[r].data() + at) * factor);
+      total = r == 0 ? x : reduced_value(total, x, call.op);
+    }
+    if (call.op == ncclAvg) total = static_cast<T>(total / static_cast<T>(inputs.size()));
+    write(into.data() + at, total);
+  }
+  return into;
+}
+
+template <class T>
+Bytes reduce_plain(const Call& call, const std::vector<Bytes>& inputs) {
+  return reduce_as<T>(
+      call, inputs,
+      [](const unsigned char* at) {
+        T x;
+        std::memcpy(&x, at, sizeof x);
+        return x;
+      },
+      [](unsigned char* at, T x) { std::memcpy(at, &x, sizeof x); });
+}
+
+/// Narrow floats through double, rounded once: NCCL's order and rounding are not what is tested here.
+Bytes reduce_narrow(const Call& call, const std::vector<Bytes>& inputs) {
+  const busbar::DType dtype = dtype_of(call.type);
+  const std::size_t w = size_of(call.type);
+  return reduce_as<double>(
+      call, inputs,
+      [=](const unsigned char* at) {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, at, w);
+        return busbar::decode(dtype, bits);
+      },
+      [=](unsigned char* at, double x) {
+        const std::uint64_t bits = busbar::encode(dtype, x);
+        std::memcpy(at, &bits, w);
+      });
+}
+
+/// One rank copies what it need not scale.
 Bytes reduced(const Call& call, const std::vector<Bytes>& inputs) {
   if (inputs.size() == 1 && call.op < ncclNumOps) return inputs.front();
-  Bytes result(inputs.front().size());
   switch (call.type) {
     case ncclInt8:
-      reduce_as<std::int8_t>(result, inputs, call.op);
-      break;
+      return reduce_plain<std::int8_t>(call, inputs);
+    case ncclUint8:
+      return reduce_plain<std::uint8_t>(call, inputs);
     case ncclInt32:
-      reduce_as<std::int32_t>(result, inputs, call.op);
-      break;
+      return reduce_plain<std::int32_t>(call, inputs);
     case ncclUint32:
-      reduce_as<std::uint32_t>(result, inputs, call.op);
-      break;
+      return reduce_plain<std::uint32_t>(call, inputs);
     case ncclInt64:
-      reduce_as<std::int64_t>(result, inputs, call.op);
-      break;
+      return reduce_plain<std::int64_t>(call, inputs);
     case ncclUint64:
-      reduce_as<std::uint64_t>(result, inputs, call.op);
-      break;
+      return reduce_plain<std::uint64_t>(call, inputs);
+    case ncclFloat32:
+      return reduce_plain<float>(call, inputs);
     case ncclFloat64:
-      reduce_as<double>(result, inputs, call.op);
-      break;
+      return reduce_plain<double>(call, inputs);
     default:
-      reduce_as<float>(result, inputs, call.op);
-      break;
+      return reduce_narrow(call, inputs);
   }
-  return result;
 }
 
 Bytes slice(const Bytes& from, std::size_t index, std::size_t nbytes) {
   return {from.begin() + static_cast<std::ptrdiff_t>(index * nbytes),
           from.begin() + static_cast<std::ptrdiff_t>((index + 1) * nbytes)};
+}
+
+bool breaks_now(int rank, std::int64_t call) {
+  const char* text = std::getenv("FAKE_NCCL_BREAKS");
+  int who = -1;
+  long long when = -1;
+  return text != nullptr && std::sscanf(text, "%d:%lld", &who, &when) == 2 && rank == who && call == when;
+}
+
+bool breaks_silently() {
+  const char* text = std::getenv("FAKE_NCCL_BREAKS");
+  return text != nullptr && std::strstr(text, ":silent") != nullptr;
 }
 
 /// One launch on one rank: posts what it sends, then takes what has come until all is there.
@@ -180,6 +268,7 @@ struct Running {
 
   bool step() {
     const std::lock_guard lock(g_mutex);
+    if (launch.life->aborted) return true;  // its kernels leave
     World& world = *launch.comm->world;
     if (!started) start(world);
     for (std::size_t i = 0; i < launch.actions.size(); ++i) {
@@ -199,6 +288,8 @@ struct Running {
         world.mail[{launch.comm->rank, a.peer}].emplace_back(bytes, bytes + a.in_bytes);
       } else if (a.kind == Action::Kind::collective) {
         sequence[i] = launch.comm->sequence++;
+        if (breaks_now(launch.comm->rank, sequence[i])) world.broken = launch.comm->rank;
+        if (world.broken == launch.comm->rank) continue;
         Posted& posted = world.collectives[sequence[i]];
         posted.inputs.resize(static_cast<std::size_t>(world.nranks));
         posted.inputs[static_cast<std::size_t>(launch.comm->rank)].assign(bytes, bytes + a.in_bytes);
@@ -227,26 +318,85 @@ struct Running {
   }
 };
 
+/// Takes what the group holds, whatever becomes of it.
 ncclResult_t flush() {
-  for (const auto& meet : std::exchange(t_meetings, {})) meet();
-  bool told = true;
-  for (Launch& launch : std::exchange(t_launches, {})) {
+  const auto meetings = std::exchange(t_meetings, {});
+  auto launches = std::exchange(t_launches, {});
+  if (meetings.empty() && launches.empty()) return ncclSuccess;
+  // group.cc saves the thread's device and sets it again, which makes a context: on GPU 0, where none was set.
+  if (fake_gpu::chosen_device() < 0) {
+    fake_gpu::refuse("a thread that has set no device enters NCCL, which makes a context on GPU 0");
+    return ncclInvalidUsage;
+  }
+  ncclResult_t result = ncclSuccess;
+  for (const auto& meet : meetings) {
+    if (const ncclResult_t met = meet(); result == ncclSuccess) result = met;
+  }
+  if (result != ncclSuccess) return result;
+  for (Launch& launch : launches) {
     for (const Action& action : launch.actions) {
-      for (const fake_tells::Task& task : action.tasks) told = fake_tells::launch(launch.comm->member, task) && told;
+      for (const fake_tells::Task& task : action.tasks) {
+        if (!fake_tells::launch(launch.comm->member, task)) result = ncclInternalError;
+      }
     }
     const cudaStream_t stream = launch.stream;
-    fake_gpu::push(stream, [launch = std::move(launch)] {
+    const int device = launch.comm->device;
+    const bool is_its_own = fake_gpu::push(stream, device, [launch = std::move(launch)] {
       auto running = std::make_shared<Running>();
       running->launch = launch;
       return [running] { return running->step(); };
     });
+    if (!is_its_own) result = warn(ncclUnhandledCudaError, "the stream is another device's");
   }
-  return told ? ncclSuccess : ncclInternalError;
+  return result;
+}
+
+/// Announces a rank at a meeting now and waits for the others when the group ends; then `look` has its say.
+void meet(const std::shared_ptr<World>& world, const std::string& where, int expected,
+          std::function<ncclResult_t()> look = {}) {
+  {
+    const std::lock_guard lock(g_mutex);
+    ++world->arrived[where];
+    g_changed.notify_all();
+  }
+  t_meetings.emplace_back([=, look = std::move(look)] {
+    const char* limit_ms = std::getenv("FAKE_NCCL_PATIENCE_MS");
+    std::unique_lock lock(g_mutex);
+    const bool met =
+        g_changed.wait_for(lock, std::chrono::milliseconds(limit_ms != nullptr ? std::atoi(limit_ms) : 60'000),
+                           [&] { return world->arrived[where] >= expected; });
+    lock.unlock();
+    if (met) return look ? look() : ncclSuccess;
+    fake_gpu::refuse("NCCL hangs: ranks wait for others at " + where + " (several GPUs of a thread without a group?)");
+    return ncclSystemError;
+  });
+}
+
+/// The ranks that use something for the first time connect, which waits for all of them.
+void connect(ncclComm_t comm, const std::string& what, int expected) {
+  if (expected > 1 && comm->connected.insert(what).second) meet(comm->world, "connecting " + what, expected);
+}
+
+ncclResult_t check_comm(ncclComm_t comm) {
+  const std::lock_guard lock(g_mutex);
+  if (g_comms.contains(comm)) return ncclSuccess;
+  g_last_warning = "Error: corrupted comm object detected";
+  return ncclInvalidArgument;
+}
+
+/// With NCCL_CHECK_POINTERS=1 (argcheck.cc) or by its kernels.
+ncclResult_t check_buffer(ncclComm_t comm, const void* buffer, std::size_t nbytes) {
+  if (nbytes == 0 || fake_gpu::may_touch(comm->device, buffer, nbytes)) return ncclSuccess;
+  return warn(ncclInvalidArgument, "a buffer is not memory of the communicator's device, or ends too early");
 }
 
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, Action action) {
+  for (const ncclResult_t result : {check_buffer(comm, action.in, action.in_bytes),
+                                    check_buffer(comm, action.out, action.out != nullptr ? action.out_bytes : 0)}) {
+    if (result != ncclSuccess) return result;
+  }
   auto found = std::find_if(t_launches.begin(), t_launches.end(), [&](const Launch& l) { return l.comm == comm; });
-  if (found == t_launches.end()) found = t_launches.insert(t_launches.end(), {comm, stream, {}});
+  if (found == t_launches.end()) found = t_launches.insert(t_launches.end(), {comm, comm->life, stream, {}});
   found->actions.push_back(std::move(action));
   return t_depth == 0 ? flush() : ncclSuccess;
 }
@@ -284,8 +434,15 @@ ncclResult_t add_told(ncclComm_t comm, cudaStream_t stream, Action action, std::
 
 ncclResult_t add_collective(ncclComm_t comm, cudaStream_t stream, const void* in, std::size_t in_elements, void* out,
                             std::size_t out_elements, Call call, Compute compute, std::vector<fake_tells::Task> tasks) {
+  if (call.root < 0 || call.root >= comm->world->nranks) return warn(ncclInvalidArgument, "invalid root");
   if (call.count == 0) return ncclSuccess;
+  if (std::getenv("FAKE_NCCL_REFUSES") != nullptr) return warn(ncclInvalidUsage, "refused, as it was asked for");
+  if (comm->windows > 0 && comm->copy_engines && tasks.empty() && stream == nullptr) {
+    return warn(ncclUnhandledCudaError, "cudaMemcpyBatchAsync takes no legacy default stream");
+  }
   const std::size_t w = size_of(call.type);
+  connect(comm, tasks.empty() ? "copy engines" : "function " + std::to_string(tasks.front().function),
+          comm->world->nranks);
   return add_told(
       comm, stream,
       {Action::Kind::collective, in, in_elements * w, out, out_elements * w, 0, call, std::move(compute), {}},
@@ -302,26 +459,58 @@ std::vector<fake_tells::Task> one_task(ncclComm_t comm, fake_tells::Function fun
   return {task};
 }
 
+std::string pair(int from, int to) { return "rank " + std::to_string(from) + " to " + std::to_string(to); }
+
 std::size_t ranks_of(ncclComm_t comm) { return static_cast<std::size_t>(comm->world->nranks); }
 
-/// NCCL's kernel for communicators of one rank scales no fp8.
-bool lacks_kernel(ncclComm_t comm, ncclDataType_t type, ncclRedOp_t op) {
-  const bool is_fp8 = type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
-  return ranks_of(comm) == 1 && is_fp8 && (op == ncclAvg || op >= ncclNumOps);
+bool is_fp8(ncclDataType_t type) { return type == ncclFloat8e4m3 || type == ncclFloat8e5m2; }
+
+/// What a reduction asks for: an operation that this communicator knows, made for this type (enqueue.cc,
+/// hostToDevRedOp), fp8 from sm_90 on (taskAppend) and scaled on more than one rank only (device/onerank.cu).
+ncclResult_t check_reduction(ncclComm_t comm, Call& call) {
+  const bool is_users = call.op >= ncclNumOps;
+  if (is_users) {
+    const auto found = comm->operations.find(call.op);
+    if (found == comm->operations.end())
+      return warn(ncclInvalidArgument, "reduction operation unknown to this communicator");
+    if (found->second.type != call.type) return warn(ncclInvalidArgument, "the operation was made for another type");
+    call.factor = found->second.factor;
+  }
+  if (!is_fp8(call.type)) return ncclSuccess;
+  int capability = 0;
+  cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, comm->device);
+  if (capability < 9) return warn(ncclInvalidArgument, "FP8 reduction support begins with sm90 capable devices.");
+  if (ranks_of(comm) == 1 && (is_users || call.op == ncclAvg)) return warn(ncclInvalidArgument, "no such kernel");
+  return ncclSuccess;
 }
 
-/// Announces a rank at a meeting now and waits for the others when the group ends.
-void meet(const std::shared_ptr<World>& world, const std::string& where) {
-  {
-    const std::lock_guard lock(g_mutex);
-    ++world->arrived[where];
-    g_changed.notify_all();
+/// init.cc, initTransportsRank: on every rank, once all have joined.
+ncclResult_t refuse_shared_gpu(const World& world) {
+  std::unique_lock lock(g_mutex);
+  std::set<int> seen;
+  for (const int device : world.devices) {
+    if (seen.insert(device).second) continue;
+    g_last_warning = "Duplicate GPU detected: two ranks on CUDA device " + std::to_string(device);
+    return ncclInvalidUsage;
   }
-  t_meetings.emplace_back([world, where] {
-    std::unique_lock lock(g_mutex);
-    g_changed.wait(lock, [&] { return world->arrived[where] >= world->nranks; });
-  });
-  if (t_depth == 0) (void)flush();
+  return ncclSuccess;
+}
+
+/// The allocation of ncclMemAlloc that holds the address; null: none.
+void* allocation_of(const void* memory) {
+  const std::lock_guard lock(g_mutex);
+  for (const auto& [base, nbytes] : g_memory) {
+    const auto* const first = static_cast<const std::byte*>(base);
+    if (memory >= first && memory < first + nbytes) return base;
+  }
+  return nullptr;
+}
+
+ncclResult_t take_out(std::multiset<void*>& from, void* handle) {
+  const auto found = from.find(handle);
+  if (found == from.end()) return warn(ncclInvalidArgument, "a registration that there is not");
+  from.erase(found);
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -336,54 +525,151 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memcpy(id->internal, text.c_str(), text.size());
   return ncclSuccess;
 }
-const char* ncclGetErrorString(ncclResult_t result) { return result == ncclSuccess ? "no error" : "a fake error"; }
-const char* ncclGetLastError(ncclComm_t) { return ""; }
+const char* ncclGetErrorString(ncclResult_t result) {
+  constexpr std::array kTexts{"no error",
+                              "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+                              "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+                              "internal error - please report this issue to the NCCL developers",
+                              "invalid argument (run with NCCL_DEBUG=WARN for details)",
+                              "invalid usage (run with NCCL_DEBUG=WARN for details)",
+                              "remote process exited or there was a network error",
+                              "NCCL operation in progress"};
+  const auto i = static_cast<std::size_t>(result);
+  return i < kTexts.size() ? kTexts[i] : "unknown result code";
+}
+const char* ncclGetLastError(ncclComm_t) {
+  static thread_local std::string text;
+  const std::lock_guard lock(g_mutex);
+  text = g_last_warning;
+  return text.c_str();
+}
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  if (nranks < 1 || rank < 0 || rank >= nranks) return warn(ncclInvalidArgument, "invalid rank requested");
   std::shared_ptr<World> world;
   {
     const std::lock_guard lock(g_mutex);
     auto& known = g_worlds[id.internal];
     if (known == nullptr) known = std::make_shared<World>();
     known->nranks = nranks;
+    known->devices.resize(static_cast<std::size_t>(nranks), -1);
+    known->devices[static_cast<std::size_t>(rank)] = fake_gpu::chosen_device();
     world = known;
+    *comm = new ncclComm;
+    g_comms.insert(*comm);
   }
-  *comm = new ncclComm;
   (*comm)->world = world;
   (*comm)->rank = rank;
+  (*comm)->device = fake_gpu::chosen_device();
   (*comm)->copy_engines = config->CTAPolicy == NCCL_CTA_POLICY_ZERO;
+  if (rank == 0 && std::getenv("FAKE_NCCL_COUNTS") != nullptr) {
+    std::fprintf(stderr, "fake_nccl: nvlinkCentricSched %d\n", config->nvlinkCentricSched);
+  }
   (*comm)->member.rank = rank;
   (*comm)->member.nranks = nranks;
   fake_tells::join((*comm)->member);
-  meet(world, "init");
-  return ncclSuccess;
+  meet(world, "init", nranks, [world] { return refuse_shared_gpu(*world); });
+  return t_depth == 0 ? flush() : ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   fake_tells::leave(comm->member);
+  // NCCL waits until no graph and no kernel refers to it (init.cc, commReclaim), keeps registered memory for good, and
+  // forgets operations.
+  if (comm->life.use_count() > 1)
+    fake_gpu::refuse("a communicator is destroyed to which a graph or pending work refers");
+  const std::size_t left = comm->registered.size() + comm->in_windows.size() + comm->operations.size();
+  if (left > 0)
+    fake_gpu::refuse("a communicator is destroyed with " + std::to_string(left) + " registrations or operations");
+  const std::lock_guard lock(g_mutex);
+  g_comms.erase(comm);
   return delete comm, ncclSuccess;
 }
-ncclResult_t ncclCommAbort(ncclComm_t) { return ncclSuccess; }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* state) { return *state = ncclSuccess, ncclSuccess; }
-
-ncclResult_t ncclMemAlloc(void** memory, std::size_t nbytes) {
-  return cudaMalloc(memory, nbytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+/// Frees it as ncclCommDestroy does, whatever is under way.
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  fake_gpu::forgive_what_is_left();
+  const std::lock_guard lock(g_mutex);
+  comm->life->aborted = true;
+  g_comms.erase(comm);
+  return delete comm, ncclSuccess;
 }
-ncclResult_t ncclMemFree(void* memory) { return cudaFree(memory), ncclSuccess; }
-ncclResult_t ncclCommRegister(ncclComm_t, void* memory, std::size_t, void** handle) {
-  return *handle = memory, ncclSuccess;
-}
-ncclResult_t ncclCommDeregister(ncclComm_t, void*) { return ncclSuccess; }
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t, ncclWindow_t* window, int) {
-  *window = reinterpret_cast<ncclWindow_t>(memory);
-  meet(comm->world, "window " + std::to_string(comm->windows++));
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const int broken = comm->world->broken;
+  *state = broken < 0             ? ncclSuccess
+           : broken == comm->rank ? ncclSystemError
+           : breaks_silently()    ? ncclSuccess
+                                  : ncclRemoteError;
   return ncclSuccess;
 }
-ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) { return ncclSuccess; }
 
-ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t) {
-  return *op = static_cast<ncclRedOp_t>(ncclNumOps + 1), ncclSuccess;
+ncclResult_t ncclMemAlloc(void** memory, std::size_t nbytes) {
+  if (cudaMalloc(memory, nbytes) != cudaSuccess) return ncclUnhandledCudaError;
+  const std::lock_guard lock(g_mutex);
+  g_memory[*memory] = nbytes;
+  return ncclSuccess;
 }
-ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclMemFree(void* memory) {
+  {
+    const std::lock_guard lock(g_mutex);
+    for (const ncclComm_t comm : g_comms) {
+      if (!comm->registered.contains(memory) && !comm->in_windows.contains(memory)) continue;
+      fake_gpu::refuse("registered memory is freed");
+    }
+    g_memory.erase(memory);
+  }
+  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t nbytes, void** handle) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (const ncclResult_t result = check_buffer(comm, memory, nbytes); result != ncclSuccess) return result;
+  comm->registered.insert(memory);
+  return *handle = memory, ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  return take_out(comm->registered, handle);
+}
+/// dev_runtime.cc: of memory that has a handle (ncclMemAlloc's), aligned, and of one size on all ranks, since they
+/// place it one like the other.
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t nbytes, ncclWindow_t* window, int) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (memory == nullptr || nbytes == 0) return *window = nullptr, ncclSuccess;
+  if (const ncclResult_t result = check_buffer(comm, memory, nbytes); result != ncclSuccess) return result;
+  void* const base = allocation_of(memory);
+  if (base == nullptr) return warn(ncclUnhandledCudaError, "a window of memory that ncclMemAlloc did not give");
+  if ((static_cast<std::byte*>(memory) - static_cast<std::byte*>(base)) % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
+    return warn(ncclInvalidArgument, "Window address must be suitably aligned.");
+  }
+  comm->in_windows.insert(memory);
+  *window = reinterpret_cast<ncclWindow_t>(memory);
+  meet(comm->world, "window " + std::to_string(comm->windows++) + " of " + std::to_string(nbytes) + " bytes",
+       comm->world->nranks);
+  return t_depth == 0 ? flush() : ncclSuccess;
+}
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  return take_out(comm->in_windows, window);
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t,
+                                      ncclComm_t comm) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  std::uint64_t factor = 0;
+  std::memcpy(&factor, scalar, size_of(type));
+  const std::lock_guard lock(g_mutex);
+  // Numbers that no other communicator knows, as NCCL's are mangled.
+  *op = static_cast<ncclRedOp_t>(ncclNumOps + g_operations++);
+  comm->operations[*op] = {type, factor};
+  return ncclSuccess;
+}
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  return comm->operations.erase(op) == 1 ? ncclSuccess
+                                         : warn(ncclInvalidArgument, "operator unknown to this communicator");
+}
 
 ncclResult_t ncclGroupStart() { return ++t_depth, ncclSuccess; }
 ncclResult_t ncclGroupEnd() {
@@ -393,25 +679,31 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  if (lacks_kernel(comm, type, op)) return ncclInvalidArgument;
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  Call call{count, type, op};
+  if (const ncclResult_t result = check_reduction(comm, call); result != ncclSuccess) return result;
   return add_collective(
-      comm, stream, in, count, out, count, {count, type, op},
+      comm, stream, in, count, out, count, call,
       [](const Call& c, const auto& inputs, int) { return reduced(c, inputs); },
       one_task(comm, fake_tells::all_reduce, Call{count, type, op}));
 }
 ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream) {
-  if (lacks_kernel(comm, type, op)) return ncclInvalidArgument;
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  Call call{count, type, op, root};
+  if (const ncclResult_t result = check_reduction(comm, call); result != ncclSuccess) return result;
   return add_collective(
-      comm, stream, in, count, comm->rank == root ? out : nullptr, count, {count, type, op, root},
+      comm, stream, in, count, comm->rank == root ? out : nullptr, count, call,
       [](const Call& c, const auto& inputs, int) { return reduced(c, inputs); },
       one_task(comm, fake_tells::reduce, Call{count, type, op, root}));
 }
 ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                                ncclComm_t comm, cudaStream_t stream) {
-  if (lacks_kernel(comm, type, op)) return ncclInvalidArgument;
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  Call call{count, type, op};
+  if (const ncclResult_t result = check_reduction(comm, call); result != ncclSuccess) return result;
   return add_collective(
-      comm, stream, in, count * ranks_of(comm), out, count, {count, type, op},
+      comm, stream, in, count * ranks_of(comm), out, count, call,
       [](const Call& c, const auto& inputs, int rank) {
         return slice(reduced(c, inputs), static_cast<std::size_t>(rank), c.count * size_of(c.type));
       },
@@ -419,6 +711,7 @@ ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncc
 }
 ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return add_collective(
       comm, stream, in, count, out, count, {count, type, ncclSum, root},
       [](const Call& c, const auto& inputs, int) { return inputs[static_cast<std::size_t>(c.root)]; },
@@ -426,6 +719,7 @@ ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDat
 }
 ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return add_collective(
       comm, stream, in, count, out, count * ranks_of(comm), {count, type},
       [](const Call&, const auto& inputs, int) {
@@ -437,6 +731,7 @@ ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDat
 }
 ncclResult_t ncclGather(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return add_collective(
       comm, stream, in, count, comm->rank == root ? out : nullptr, count * ranks_of(comm), {count, type, ncclSum, root},
       [](const Call&, const auto& inputs, int) {
@@ -448,6 +743,7 @@ ncclResult_t ncclGather(const void* in, void* out, std::size_t count, ncclDataTy
 }
 ncclResult_t ncclScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                          cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return add_collective(
       comm, stream, in, comm->rank == root ? count * ranks_of(comm) : 0, out, count, {count, type, ncclSum, root},
       [](const Call& c, const auto& inputs, int rank) {
@@ -458,6 +754,7 @@ ncclResult_t ncclScatter(const void* in, void* out, std::size_t count, ncclDataT
 }
 ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                           cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   const std::size_t all = count * ranks_of(comm);
   return add_collective(
       comm, stream, in, all, out, all, {count, type},
@@ -473,14 +770,18 @@ ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclData
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   fake_tells::Task task = task_of(fake_tells::send, {count, type});
   task.peer = peer;
+  connect(comm, pair(comm->rank, peer), comm->rank == peer ? 1 : 2);
   return add_told(comm, stream, {Action::Kind::send, in, count * size_of(type), nullptr, 0, peer, {}, {}, {}}, {task});
 }
 ncclResult_t ncclRecv(void* out, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   fake_tells::Task task = task_of(fake_tells::receive, {count, type});
   task.peer = peer;
+  connect(comm, pair(peer, comm->rank), comm->rank == peer ? 1 : 2);
   return add_told(comm, stream, {Action::Kind::receive, nullptr, 0, out, count * size_of(type), peer, {}, {}, {}},
                   {task});
 }

@@ -1,8 +1,9 @@
 // Catches: processes that see different batches (they would decide apart and hang), entries and exits in the wrong
-// order, and calls that are skipped or made too often.
+// order, calls that are skipped or made too often, and marks that are made while a clock runs.
 
 #include "common/measure/sampler.h"
 
+#include "common/measure/timed_loop.h"
 #include "mpi/backend_fixture.h"
 #include "null_backend.h"
 
@@ -20,6 +21,18 @@ class CountingBackend : public NullBackend {
   using NullBackend::NullBackend;
   void enqueue(int, const Operation&, std::span<const Buffers>) override { ++calls; }
   int calls = 0;
+};
+
+/// Writes down what it is told, as a device that runs on after a launch.
+class WritingBackend : public NullBackend {
+ public:
+  using NullBackend::NullBackend;
+  bool asynchronous() const override { return true; }
+  void enqueue(int, const Operation&, std::span<const Buffers>) override { told += " launch"; }
+  void synchronize(int) override { told += " wait"; }
+  void reserve_marks(int, int last) override { told += " reserve:" + std::to_string(last); }
+  void mark(int, int index) override { told += " mark:" + std::to_string(index); }
+  std::string told;
 };
 
 }  // namespace
@@ -61,4 +74,31 @@ TEST_CASE("all processes agree on a batch and make the same calls", "[measure][s
     all.sum(last);
     CHECK(std::all_of(last.begin(), last.end(), [](std::int64_t n) { return n >= 1; }));
   }
+}
+
+TEST_CASE("marks are made before the clock runs, and none beyond them is recorded", "[measure][stat]") {
+  const Comm all = world();
+  WritingBackend backend(all.size());
+  const Arena arena(backend, 4096, 0);
+  const Collective& collective = *find_collective("all_reduce");
+  const Traffic traffic;
+  const Case row_case = make_case(collective, DType::float32, Op::sum, 0, 4096, all.size(), traffic);
+  const Workload workload(backend, arena, collective, row_case, false, 0, 4);
+  Config config;
+  config.warmup_iters = 1;
+  config.iters = 2;
+  config.per_iter_timing = true;
+  time_operations(backend, all, config, workload, never);
+  CHECK(backend.told == " reserve:2 launch wait mark:0 launch mark:1 launch mark:2 wait");
+
+  backend.told.clear();
+  config.blocking = 3;  // marks both ends of each
+  time_operations(backend, all, config, workload, never);
+  CHECK(backend.told == " reserve:4 launch wait mark:0 launch wait mark:1 mark:2 launch wait mark:3 wait");
+
+  backend.told.clear();
+  const GlobalClock clock(all);
+  Sampler sampler(all, clock, never);
+  sampler.measure(backend, workload, {.cadence = Cadence::stream, .settle = 1, .samples = 2, .calls_per_sample = 1});
+  CHECK(backend.told == " reserve:2 launch mark:0 launch mark:1 launch mark:2 wait");
 }

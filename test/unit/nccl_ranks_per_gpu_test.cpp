@@ -1,5 +1,5 @@
-// The bug these catch: two ranks of one host id on one GPU ("Duplicate GPU detected"), a user's own setting lost, or a
-// socket interface that cannot reach the other host.
+// The bug these catch: two ranks of one host id on one GPU ("Duplicate GPU detected"), a user's own setting lost, a
+// socket interface that cannot reach the other host, or another job's RAS asked.
 
 #include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/mulsum_scalar.h"
@@ -10,36 +10,38 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 using namespace busbar;
 using Catch::Contains;
 
 namespace {
 
-std::map<std::string, ProcessSetting> by_name(int rank, int ras_port, bool one_host) {
+std::map<std::string, ProcessSetting> by_name(int rank, bool one_host) {
   std::map<std::string, ProcessSetting> map;
-  for (const ProcessSetting& s : shared_gpu_environment(rank, ras_port, one_host)) map[s.name] = s;
+  for (const ProcessSetting& s : shared_gpu_environment(rank, one_host)) map[s.name] = s;
   return map;
 }
 
 }  // namespace
 
 TEST_CASE("Every rank claims a host of its own, whatever the environment said", "[ranks_per_gpu][nccl]") {
-  CHECK(by_name(0, 1, true)["NCCL_HOSTID"] == ProcessSetting{"NCCL_HOSTID", "busbar-0", true});
-  CHECK(by_name(7, 1, true)["NCCL_HOSTID"].value == "busbar-7");
+  CHECK(by_name(0, true)["NCCL_HOSTID"] == ProcessSetting{"NCCL_HOSTID", "busbar-0", true});
+  CHECK(by_name(7, true)["NCCL_HOSTID"].value == "busbar-7");
 }
 
 TEST_CASE("Only the host id overrides the user", "[ranks_per_gpu][nccl]") {
-  for (const ProcessSetting& s : shared_gpu_environment(3, 40000, true)) {
+  for (const ProcessSetting& s : shared_gpu_environment(3, true)) {
     CAPTURE(s.name);
     CHECK(s.overwrite == (s.name == "NCCL_HOSTID"));
   }
 }
 
 TEST_CASE("The recipe is complete", "[ranks_per_gpu][nccl]") {
-  auto env = by_name(1, 40001, true);
-  CHECK(env.size() == 11);
+  auto env = by_name(1, true);
+  CHECK(env.size() == 10);
   CHECK(env["NCCL_NET"].value == "Socket");
   CHECK(env["NCCL_NET_PLUGIN"].value == "none");
   CHECK(env["NCCL_IB_DISABLE"].value == "1");
@@ -49,12 +51,17 @@ TEST_CASE("The recipe is complete", "[ranks_per_gpu][nccl]") {
   CHECK(env["NCCL_NVLS_ENABLE"].value == "0");
   CHECK(env["NCCL_RUNTIME_CONNECT"].value == "0");
   CHECK(env["NCCL_CGA_CLUSTER_SIZE"].value == "0");
-  CHECK(env["NCCL_RAS_ADDR"].value == "localhost:40001");
 }
 
-TEST_CASE("Loopback is named only where it reaches every rank, and no RAS port is invented", "[ranks_per_gpu][nccl]") {
-  CHECK(by_name(0, 40000, false).count("NCCL_SOCKET_IFNAME") == 0);
-  CHECK(by_name(0, 0, true).count("NCCL_RAS_ADDR") == 0);
+TEST_CASE("Loopback is named only where it reaches every rank", "[ranks_per_gpu][nccl]") {
+  CHECK(by_name(0, false).count("NCCL_SOCKET_IFNAME") == 0);
+}
+
+TEST_CASE("A job's RAS listens on a port of its own, or where the user says", "[ranks_per_gpu][nccl]") {
+  using Settings = std::vector<ProcessSetting>;
+  CHECK(ras_environment(40001, std::nullopt) == Settings{{"NCCL_RAS_ADDR", "localhost:40001", false}});
+  CHECK(ras_environment(40001, "node0:1234") == Settings{{"NCCL_RAS_ADDR", "node0:1234", false}});
+  CHECK(ras_environment(0, std::nullopt).empty());  // none could be had
 }
 
 TEST_CASE("Applying keeps the user's value and replaces what must be unique", "[ranks_per_gpu][nccl]") {

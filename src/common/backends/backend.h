@@ -117,6 +117,9 @@ class Backend {
   virtual void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) = 0;
 
   // Operations. A lane's calls come from that lane's thread. ---------------------------------------------------------
+  /// The calling thread becomes the lane's: before its other calls.
+  virtual void enter_lane(int /*lane*/) {}
+
   /// Brackets the operations of one aggregated launch (-m).
   virtual void group_begin(int lane) = 0;
   virtual void group_end(int lane) = 0;
@@ -164,7 +167,9 @@ class Backend {
 
   // Per-iteration times (-I).
   // ------------------------------------------------------------------------------------------
-  /// Records point number `index` on the lane's ranks, after what was enqueued so far.
+  /// Makes marks 0 to `last` ready to be recorded: before a clock runs, because making them takes time.
+  virtual void reserve_marks(int /*lane*/, int /*last*/) {}
+  /// Records point number `index`, a reserved one, on the lane's ranks, after what was enqueued so far.
   virtual void mark(int lane, int index) = 0;
   /// Seconds between marks `from` and `to`, the largest over the lane's ranks; after synchronize.
   virtual double between(int lane, int from, int to) = 0;

@@ -48,6 +48,7 @@ class WrappedBackend : public Backend {
   void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) override {
     inner_->copy_from_host(local, dst, src, nbytes);
   }
+  void enter_lane(int lane) override { inner_->enter_lane(lane); }
   void group_begin(int lane) override { inner_->group_begin(lane); }
   void group_end(int lane) override { inner_->group_end(lane); }
   void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override {
@@ -66,6 +67,7 @@ class WrappedBackend : public Backend {
     inner_->replay(lane);
   }
   void capture_release(int lane) noexcept override { inner_->capture_release(lane); }
+  void reserve_marks(int lane, int last) override { inner_->reserve_marks(lane, last); }
   void mark(int lane, int index) override { inner_->mark(lane, index); }
   double between(int lane, int from, int to) override { return inner_->between(lane, from, to); }
   std::vector<MemoryUse> memory_use() const override { return inner_->memory_use(); }

@@ -30,7 +30,7 @@ void check_half(Backend& backend, const Comm& world, const Config& config, Verif
 ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, const FailJob& fail) {
   backend.observe_begin();
   run_on_lanes(
-      backend.lanes(),
+      backend,
       [&](int lane) {
         backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
         backend.synchronize(lane);

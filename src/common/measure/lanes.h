@@ -1,23 +1,30 @@
 #pragma once
 
+#include "common/backends/backend.h"
+
 #include <exception>
 #include <thread>
 #include <vector>
 
 namespace busbar {
 
-/// Calls work(lane) for every lane at once, lane 0 on the calling thread (the one that may call MPI), and returns when
-/// all are done. With one lane an exception simply passes on. With several it goes to `fail`, which must end the job:
-/// the other lanes may be waiting for this one and can never be joined.
+/// Calls work(lane) for every lane of the backend at once, lane 0 on the calling thread (the one that may call MPI),
+/// and returns when all are done. With one lane an exception simply passes on. With several it goes to `fail`, which
+/// must end the job: the other lanes may be waiting for this one and can never be joined.
 template <class Work, class Fail>
-void run_on_lanes(int lanes, const Work& work, const Fail& fail) {
+void run_on_lanes(Backend& backend, const Work& work, const Fail& fail) {
+  const int lanes = backend.lanes();
+  const auto enter = [&](int lane) {
+    backend.enter_lane(lane);
+    work(lane);
+  };
   if (lanes == 1) {
-    work(0);
+    enter(0);
     return;
   }
   const auto guarded = [&](int lane) {
     try {
-      work(lane);
+      enter(lane);
     } catch (...) {
       fail(std::current_exception());
     }

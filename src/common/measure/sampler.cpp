@@ -44,8 +44,10 @@ class LaneBatch {
       : backend_(backend), barrier_(barrier), workload_(workload), shape_(shape), local_(local), lane_(lane) {}
 
   LaneTimes run() {
+    const bool by_device = timed_by_device(backend_, shape_.cadence);
+    if (by_device) backend_.reserve_marks(lane_, shape_.samples);
     meet();
-    if (timed_by_device(backend_, shape_.cadence)) return run_by_device();
+    if (by_device) return run_by_device();
     LaneTimes times;
     times.entry.resize(shape_.samples);
     times.exit.resize(shape_.samples);
@@ -144,8 +146,8 @@ Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchSh
   std::barrier<> local(backend.lanes());
   std::vector<LaneTimes> lanes(backend.lanes());
   run_on_lanes(
-      backend.lanes(),
-      [&](int lane) { lanes[lane] = LaneBatch(backend, barrier_, workload, shape, local, lane).run(); }, fail_);
+      backend, [&](int lane) { lanes[lane] = LaneBatch(backend, barrier_, workload, shape, local, lane).run(); },
+      fail_);
   const ProcessTimes mine = over_lanes(lanes, shape, clock_);
 
   // One agreement for everything, by MAX, which gives the same bits on every process whatever the library does.

@@ -18,6 +18,7 @@ class LaneLoop {
       : backend_(backend), world_(world), config_(config), workload_(workload), local_(local), lane_(lane) {}
 
   void warm_up() {
+    if (config_.per_iter_timing) backend_.reserve_marks(lane_, (config_.blocking == 3 ? 2 : 1) * config_.iters);
     for (int i = 0; i < config_.warmup_iters; ++i) launch_one();
     backend_.synchronize(lane_);
     slot_ = 0;
@@ -149,7 +150,7 @@ LoopTimes time_operations(Backend& backend, const Comm& world, const Config& con
     enqueue[lane] = times.cpu_time_s;
     if (config.per_iter_timing) iterations[lane] = loop.iteration_times();
   };
-  run_on_lanes(lanes, work, fail);
+  run_on_lanes(backend, work, fail);
 
   const double operations = static_cast<double>(config.iters) * config.agg_iters;
   LoopTimes result{combine(config.average, elapsed) / operations, combine(config.average, enqueue) / operations, {}};

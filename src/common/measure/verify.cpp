@@ -97,7 +97,7 @@ std::vector<WrongRank> Verifier::verify_once(const Workload& workload, bool thro
     backend_.synchronize(lane);
     if (through_graph) backend_.capture_release(lane);
   };
-  run_on_lanes(backend_.lanes(), launch, fail);
+  run_on_lanes(backend_, launch, fail);
 
   std::vector<WrongRank> found;
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {

@@ -148,6 +148,14 @@ class TargetRuns {
       const double begun_s = rounds_.agree_on_now();
       if (round > 0 && begun_s >= config_.max_time_s) break;
       RoundSet set = open(target);
+      if (set.opened.front().backend == nullptr) {
+        // Refused, here or at a first call: nothing holds buffers, and nothing is left to compare with.
+        for (const std::size_t i : running) {
+          races[i].compared.variants.front().why_not = set.opened.front().why_not;
+          races[i].over = true;
+        }
+        break;
+      }
       job_.begin(Phase::allocating, "allocating buffers");
       rounds_.allocate(set, largest_message(target.plan));
       const double opened_s = rounds_.agree_on_now();

@@ -100,7 +100,7 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
       std::exception_ptr failure;
       std::mutex mutex;
       const auto launch = [&](int lane) { backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane)); };
-      run_on_lanes(backend.lanes(), launch, [&](std::exception_ptr e) {
+      run_on_lanes(backend, launch, [&](std::exception_ptr e) {
         const std::lock_guard lock(mutex);
         failure = e;
       });
@@ -112,7 +112,7 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
     return false;
   }
   run_on_lanes(
-      backend.lanes(), [&](int lane) { backend.synchronize(lane); }, fail_);
+      backend, [&](int lane) { backend.synchronize(lane); }, fail_);
   return true;
 }
 

@@ -56,6 +56,9 @@ constexpr std::string_view kRefused =
 constexpr std::string_view kInterface =
     "ip -br addr on all hosts: NCCL_SOCKET_IFNAME must name an interface that is UP on each of them (^lo,docker,veth "
     "leaves the choice to NCCL)";
+constexpr std::string_view kSameGpu =
+    "CUDA_VISIBLE_DEVICES and the device of each rank on that host: ranks that chose the same must choose by their "
+    "local rank (torch.cuda.set_device); if none did, there are more ranks than GPUs";
 constexpr std::string_view kGpuMemory =
     "nvidia-smi on that host: another process on the GPU has to go; if only the job's own are there, smaller batches "
     "or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (NCCL needs some hundred MB of its own)";
@@ -201,9 +204,8 @@ constexpr auto kRules = std::to_array<WarningRule>({
      "is the cause; if nothing does, NCCL_NET_GDR_LEVEL=LOC: if the job runs then, GPU Direct"},
     {config, "net/ofi", "", "the OFI plugin could not be set up",
      "fi_info in the container on that host: without providers the devices or libfabric are missing there"},
-    {config, "duplicate gpu", "", "two ranks use the same GPU",
-     "CUDA_VISIBLE_DEVICES and the device of each rank on that host: ranks that chose the same must choose by their "
-     "local rank (torch.cuda.set_device); if none did, there are more ranks than GPUs"},
+    {config, "duplicate gpu", "", "two ranks use the same GPU", kSameGpu},
+    {config, "ranks are using the same gpu", "", "two ranks use the same GPU", kSameGpu},  // from 2.30 on
     {config, "no socket interface found", "", kNoSuchInterface, kInterfaces},
     {config, "no interface found", "", kNoSuchInterface, kInterfaces},
     {config, "no usable listening interface", "", "no network interface can be used", kInterface},

@@ -170,10 +170,10 @@ class MpiBackend final : public Backend {
 
   std::shared_ptr<void> settings_in_force() override { return request_ ? request_->put_in_force() : nullptr; }
 
-  void mark(int, int index) override {
-    if (marks_.size() <= static_cast<std::size_t>(index)) marks_.resize(index + 1);
-    marks_[index] = Clock::now();
+  void reserve_marks(int, int last) override {
+    marks_.resize(std::max(marks_.size(), static_cast<std::size_t>(last) + 1));
   }
+  void mark(int, int index) override { marks_.at(index) = Clock::now(); }
   double between(int, int from, int to) override {
     return std::chrono::duration<double>(marks_[to] - marks_[from]).count();
   }

@@ -41,7 +41,7 @@ std::vector<int> choose_devices(const DeviceRequest& request) {
   return devices;
 }
 
-std::vector<ProcessSetting> shared_gpu_environment(int rank, int ras_port, bool one_host) {
+std::vector<ProcessSetting> shared_gpu_environment(int rank, bool one_host) {
   std::vector<ProcessSetting> settings{
       {"NCCL_HOSTID", fmt::format("busbar-{}", rank), true},
       {"NCCL_NET", "Socket"},
@@ -57,9 +57,13 @@ std::vector<ProcessSetting> shared_gpu_environment(int rank, int ras_port, bool 
       {"NCCL_CGA_CLUSTER_SIZE", "0"},
   };
   if (one_host) settings.push_back({"NCCL_SOCKET_IFNAME", "lo"});
-  // The default port is shared by all jobs of a user, any of which may then answer for this one.
-  if (ras_port > 0) settings.push_back({"NCCL_RAS_ADDR", fmt::format("localhost:{}", ras_port)});
   return settings;
+}
+
+std::vector<ProcessSetting> ras_environment(int port, const std::optional<std::string>& users) {
+  if (users) return {{"NCCL_RAS_ADDR", *users}};
+  if (port <= 0) return {};
+  return {{"NCCL_RAS_ADDR", fmt::format("localhost:{}", port)}};
 }
 
 void apply(std::span<const ProcessSetting> settings) {

@@ -35,9 +35,14 @@ struct ProcessSetting {
 
 /// What makes NCCL 2.28 accept several ranks on one GPU: every process claims to be a host of its own, so that no two
 /// ranks share a GPU of the same host and only the socket transport remains. `rank` is unique over the whole job,
-/// `ras_port` the job's own, `one_host` says that loopback reaches every rank. Takes one rank per process
-/// (options.cpp): NCCL keeps one host id per process.
-std::vector<ProcessSetting> shared_gpu_environment(int rank, int ras_port, bool one_host);
+/// `one_host` says that loopback reaches every rank. Takes one rank per process (options.cpp): NCCL keeps one host id
+/// per process.
+std::vector<ProcessSetting> shared_gpu_environment(int rank, bool one_host);
+
+/// The job's own port for NCCL's RAS service: the default one is shared by all jobs of a machine, any of which may then
+/// answer for this one. `users`: the address that the user gave NCCL, which is kept and said where ask_ras() looks.
+/// Nothing where there is neither.
+std::vector<ProcessSetting> ras_environment(int port, const std::optional<std::string>& users);
 
 /// Sets them in this process. Before NCCL's first call: it reads each of them once.
 void apply(std::span<const ProcessSetting> settings);

@@ -6,6 +6,7 @@
 #include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/backends/nccl/nccl_observation.h"
+#include "common/backends/nccl/observation_setup.h"
 #include "common/base/error.h"
 #include "common/mpi/collectively.h"
 #include "kernels/device.h"
@@ -33,17 +34,22 @@ void require_possible(const Config& config) {
   if (config.stream_null && config.cudagraph > 0) {
     throw Error(ExitCode::not_possible, "CUDA cannot capture the NULL stream in a graph: drop -y or -G");
   }
+  if (config.stream_null && config.cta_policy == 2 && config.local_register == 2) {
+    // cudaMemcpyBatchAsync, by which NCCL starts them, refuses the legacy default stream.
+    throw Error(ExitCode::not_possible,
+                "copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
+  }
   if (config.blocking > 0 && config.cudagraph > 0) {
     throw Error(ExitCode::not_possible, "-z waits after each operation, which a graph cannot: drop -z or -G");
   }
 }
 
 /// Before NCCL's first call, which reads the environment once.
-void set_up_shared_gpus(const Comm& world, const Config& config, const NcclPlace& place) {
-  if (config.ranks_per_gpu == 1) return;
+void set_up_environment(const Comm& world, const Config& config, const NcclPlace& place) {
   int port = world.rank() == 0 ? free_port() : 0;
   world.broadcast(&port, sizeof port, 0);
-  apply(shared_gpu_environment(world.rank(), port, place.one_host));
+  apply(ras_environment(port, nccl_setting("NCCL_RAS_ADDR")));
+  if (config.ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), place.one_host));
 }
 
 }  // namespace
@@ -53,14 +59,14 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
   const int per_process = config.nthreads * config.ngpus;
   nranks_ = group.size() * per_process;
   collectively(world, "choosing options for NCCL", [&] { require_possible(config); });
-  set_up_shared_gpus(world, config, place);
+  set_up_environment(world, config, place);
   std::int64_t oldest = 0;
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
     // NCCL's rank 0 alone logs its choices.
     if (place.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
-    lanes_.resize(config.nthreads);
+    lanes_ = std::vector<Lane>(config.nthreads);
     const LocalGpus gpus = local_gpus();
     if (gpus.count == 0) throw Error(ExitCode::not_possible, gpus.problem);
     set_up_locals(choose_devices({.local_rank = place.local_rank,
@@ -158,8 +164,8 @@ void NcclBackend::abort() noexcept {
   // process by a signal instead of with its own exit code; so such a communicator is left to the end of the process.
   constexpr std::chrono::seconds kPatience{1};
   const auto deadline = Clock::now() + kPatience;
-  while (in_nccl_ > 0 && Clock::now() < deadline) std::this_thread::yield();
-  if (in_nccl_ > 0) return;
+  while (is_in_nccl() && Clock::now() < deadline) std::this_thread::yield();
+  if (is_in_nccl()) return;
   // NCCL's clean-up waits until no graph refers to the communicator.
   for (int lane = 0; lane < lanes(); ++lane) capture_release(lane);
   try {
@@ -171,10 +177,14 @@ void NcclBackend::abort() noexcept {
   }
 }
 
-NcclBackend::InNccl::InNccl(NcclBackend& backend) : backend_(backend) {
-  backend_.in_nccl_.fetch_add(1);
-  if (!backend_.aborted_) return;
-  backend_.in_nccl_.fetch_sub(1);
+bool NcclBackend::is_in_nccl() const {
+  return in_nccl_ > 0 || std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& l) { return l.in_nccl > 0; });
+}
+
+NcclBackend::InNccl::InNccl(std::atomic<int>& count, const NcclBackend& backend) : count_(count) {
+  count_.fetch_add(1);
+  if (!backend.aborted_) return;
+  count_.fetch_sub(1);
   throw Error(ExitCode::backend, "NCCL: the communicator was aborted");
 }
 

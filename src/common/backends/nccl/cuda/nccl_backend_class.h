@@ -53,6 +53,7 @@ class NcclBackend final : public Backend {
   void copy_to_host(int local, void* dst, const void* src, std::size_t nbytes) override;
   void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) override;
 
+  void enter_lane(int lane) override;
   void group_begin(int lane) override;
   void group_end(int lane) override;
   void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override;
@@ -68,6 +69,7 @@ class NcclBackend final : public Backend {
   void replay(int lane) override;
   void capture_release(int lane) noexcept override;
 
+  void reserve_marks(int lane, int last) override;
   void mark(int lane, int index) override;
   double between(int lane, int from, int to) override;
 
@@ -109,20 +111,26 @@ class NcclBackend final : public Backend {
   struct alignas(64) Lane {
     bool grouped = false;     ///< between group_begin and group_end
     bool group_open = false;  ///< NCCL's group is open: from the first operation on
+    std::atomic<int> in_nccl{0};
   };
 
   /// Marks a call that uses a communicator or its graphs, so that abort() does not free them under the call. Throws
   /// once aborted.
   class InNccl {
    public:
-    explicit InNccl(NcclBackend& backend);
+    explicit InNccl(NcclBackend& backend) : InNccl(backend.in_nccl_, backend) {}
+    /// Of a lane, whose counter no other thread writes: a shared cache line would be timed with every launch.
+    InNccl(NcclBackend& backend, int lane) : InNccl(backend.lanes_[lane].in_nccl, backend) {}
     InNccl(const InNccl&) = delete;
     InNccl& operator=(const InNccl&) = delete;
-    ~InNccl() { backend_.in_nccl_.fetch_sub(1); }
+    ~InNccl() { count_.fetch_sub(1); }
 
    private:
-    NcclBackend& backend_;
+    InNccl(std::atomic<int>& count, const NcclBackend& backend);
+
+    std::atomic<int>& count_;
   };
+  bool is_in_nccl() const;
 
   void set_up_locals(const std::vector<int>& devices);
   void join(const Comm& world, const Comm& group, const NcclFields& fields);
@@ -153,7 +161,7 @@ class NcclBackend final : public Backend {
   std::vector<int> ranks_;
   std::vector<Local> locals_;
   std::vector<Lane> lanes_;
-  mutable std::atomic<int> in_nccl_{0};
+  mutable std::atomic<int> in_nccl_{0};  ///< calls of no lane
   std::atomic<bool> aborted_{false};
   int unwinding_at_birth_ = 0;
 };

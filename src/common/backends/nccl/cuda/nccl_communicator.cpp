@@ -31,6 +31,7 @@ void join_ranks(Joining& joining, std::size_t first, std::size_t last) {
   const CommunicatorRequest& request = joining.request;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
+  config.nvlinkCentricSched = 1;  // as nccl-tests (common.cu, initComms): blocks are spread by NVLink's wiring
   const NcclFields& fields = request.fields;
   if (fields.cta_policy) config.CTAPolicy = *fields.cta_policy;
   if (fields.min_ctas) config.minCTAs = *fields.min_ctas;

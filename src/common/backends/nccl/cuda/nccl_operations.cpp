@@ -150,7 +150,7 @@ void NcclBackend::enqueue_hypercube(int lane, const Operation& op, std::span<con
 }
 
 void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) {
-  const InNccl in_nccl(*this);
+  const InNccl in_nccl(*this, lane);
   if (op.collective->id == CollectiveId::hypercube) return enqueue_hypercube(lane, op, buffers);
 
   const std::span<Local> ranks = lane_locals(lane);
@@ -178,10 +178,14 @@ void NcclBackend::close_group(Lane& lane) {
   BUSBAR_NCCL(*nccl_, GroupEnd());
 }
 
+/// NCCL's calls end by setting the device that they found, which makes a context on it (group.cc): in a thread that has
+/// set none, on GPU 0, where it may take another process's memory.
+void NcclBackend::enter_lane(int lane) { use_device(lane_locals(lane).front()); }
+
 void NcclBackend::group_begin(int lane) { lanes_[lane].grouped = true; }
 
 void NcclBackend::group_end(int lane) {
-  const InNccl in_nccl(*this);
+  const InNccl in_nccl(*this, lane);
   lanes_[lane].grouped = false;
   close_group(lanes_[lane]);
 }

@@ -75,7 +75,7 @@ void NcclBackend::synchronize(int lane) { await(lane_locals(lane), "waiting for 
 // Graphs. ------------------------------------------------------------------------------------------------------------
 
 void NcclBackend::capture_begin(int lane) {
-  const InNccl in_nccl(*this);
+  const InNccl in_nccl(*this, lane);
   for (Local& l : lane_locals(lane)) {
     use_device(l);
     // Thread-local: other lanes capture at the same time, and NCCL's own threads must stay free to allocate.
@@ -84,7 +84,7 @@ void NcclBackend::capture_begin(int lane) {
 }
 
 void NcclBackend::capture_end(int lane) {
-  const InNccl in_nccl(*this);
+  const InNccl in_nccl(*this, lane);
   // All captures end before the first graph is instantiated: NCCL may capture one rank's work from another's stream.
   for (Local& l : lane_locals(lane)) {
     use_device(l);
@@ -101,7 +101,7 @@ void NcclBackend::capture_end(int lane) {
 }
 
 void NcclBackend::replay(int lane) {
-  const InNccl in_nccl(*this);
+  const InNccl in_nccl(*this, lane);
   count(lane);
   for (Local& l : lane_locals(lane)) {
     use_device(l);
@@ -118,18 +118,21 @@ void NcclBackend::capture_release(int lane) noexcept {
 
 // Per-iteration times. -----------------------------------------------------------------------------------------------
 
-void NcclBackend::mark(int lane, int index) {
+void NcclBackend::reserve_marks(int lane, int last) {
   for (Local& l : lane_locals(lane)) {
     use_device(l);
-    // All of them at the first mark, so that later ones cost a record and nothing else; -z 3 marks both ends.
-    const int last = config_.blocking == 3 ? 2 * config_.iters : config_.iters;
-    const auto needed = static_cast<std::size_t>(std::max(index, last)) + 1;
-    while (l.events.size() < needed) {
+    while (l.events.size() <= static_cast<std::size_t>(last)) {
       cudaEvent_t event = nullptr;
       BUSBAR_CUDA(cudaEventCreate(&event));
       l.events.emplace_back(event);
     }
-    BUSBAR_CUDA(cudaEventRecord(l.events[index].get(), l.stream.get()));
+  }
+}
+
+void NcclBackend::mark(int lane, int index) {
+  for (Local& l : lane_locals(lane)) {
+    use_device(l);
+    BUSBAR_CUDA(cudaEventRecord(l.events.at(index).get(), l.stream.get()));
   }
 }
 
