@@ -118,6 +118,10 @@ def main():
     parser.add_argument("--from", dest="earlier", metavar="FILE", nargs="+",
                         help="run nothing: the table of such files")
     arguments = parser.parse_args()
+    known = run_acceptance.BY_NAME if arguments.acceptance else BY_NAME
+    unknown = [name for name in arguments.only.split(",") if name and name not in known]
+    if unknown:
+        parser.error(f"--only: no such fault: {unknown[0]}; there are: {' '.join(known)}")
     if arguments.acceptance:
         sys.exit(acceptance(arguments))
 
