@@ -34,7 +34,11 @@ def run(name, version, nranks, layout, decoration, seed, folder):
     paths = log_layouts.write(planted, folder, layout, decoration, seed)
     answer = diagnose(paths if len(paths) < 500 else [folder])
     wrong = []
-    if answer.verdict != planted.verdict:
+    # The one call that the laggard lacks may be what was torn off the end of its file.
+    torn = layout == "cut" and name == "rank_lagging" and answer.verdict == "OK"
+    if torn:
+        wrong += [] if answer.says("ahead by up to 1 calls") else ["does not tell who is ahead"]
+    elif answer.verdict != planted.verdict:
         wrong.append(f"verdict {answer.verdict!r}, not {planted.verdict}")
     elif answer.code != planted.exit_code:
         wrong.append(f"exit code {answer.code}, not {planted.exit_code}")

@@ -321,7 +321,8 @@ TEST_CASE("nvidia-smi -q tells of a GPU that is broken today, not once", "[job_l
 
 TEST_CASE("A word of failure is found wherever it stands, and a line that only looks like one is read in vain",
           "[job_log]") {
-  for (const std::string word : {"error", "Traceback", "killed", "OOM-kill", "bus error", "evicted", "TimedOut"}) {
+  for (const std::string word : {"error", "Traceback (most recent call last)", "killed", "OOM-kill", "bus error",
+                                 "Timed out", "return code", "NodeNotReady", "CRITICAL", "unexpected"}) {
     for (std::size_t before = 0; before < 9; ++before) {
       for (const char filler : {'z', ' ', 'e', 'r'}) {
         CHECK(may_tell_failure(std::string(before, filler) + word + std::string(3, 'q')));
@@ -333,6 +334,9 @@ TEST_CASE("A word of failure is found wherever it stands, and a line that only l
   CHECK_FALSE(may_tell_failure("err"));
   CHECK_FALSE(may_tell_failure("step 17 loss 2.17 lr 1e-4"));
   CHECK_FALSE(may_tell_failure("zzerzrozzfaizzlkizzl"));
+  // What trainers write in every line begins like words of failures.
+  CHECK_FALSE(may_tell_failure(" iteration 120/ 500000 | elapsed time per iteration (ms): 4711.3 | loss scale: 1.0 |"));
+  CHECK_FALSE(may_tell_failure("step 7 runtime 12 s max memory 61.2 GiB, compiled, collecting 3 files, 0 gone"));
 }
 
 TEST_CASE("A completion error without a prefix or a block around it is one", "[job_log]") {

@@ -32,6 +32,7 @@ TEST_CASE("an operation whose name may have been cut is none", "[diagnose][torch
   CHECK(read(begin).work.seq == 7);
   CHECK(read(begin).work.op.empty());
   CHECK(read(begin + "UCE,").work.op == "ALLREDUCE");
+  CHECK(read(begin + "[1,3]<stderr>:[rank3] x, NumelIn=8)").work.op.empty());  // another wrote into it
 }
 
 TEST_CASE("a timeout is read in every version's words", "[diagnose][torch]") {

@@ -213,8 +213,10 @@ Finding nothing_wrong(const LogView& view) {
   }
   note_slowness(view, finding);
   note_settings(view, finding);
-  const std::size_t seen = view.rank_map.rank_actors.size();
   const int nranks = view.rank_map.nranks;
+  std::size_t seen = view.rank_map.rank_actors.size();
+  // Whom a line that was torn off named is one more.
+  if (nranks > 0) seen = std::min(seen, static_cast<std::size_t>(nranks));
   finding.sentence = seen == 0 ? "nothing wrong, in lines that tell no rank"
                                : fmt::format("nothing wrong in what {} of {} say{}", seen,
                                              nranks > 0 ? fmt::format("{}", counted(nranks, "rank")) : "the ranks",

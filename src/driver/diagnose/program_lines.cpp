@@ -12,6 +12,8 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
+#include <span>
 #include <utility>
 
 namespace busbar {
@@ -144,18 +146,78 @@ Speaker find_speaker(std::string_view line) {
   return speaker;
 }
 
-bool tells_out_of_memory(std::string_view low) {
-  return has(low, "oom_kill") || has(low, "oom-kill") || has(low, "oomkilled") || has(low, "oom killed");
-}
-
 namespace {
 
-// Beginnings of the words that lines of failures have. Four letters each: they are found by one look per byte.
-constexpr std::string_view kAlarming[] = {
-    "erro", "fail", "exce", "trac", "kill", "sign", "exit", "abor", "segm", "dump", "fata", "warn",
-    "mism", "runn", "coll", "time", "refu", "rout", "clos", "rese", "lost", "reac", "memo", "many",
-    "oom-", "oom_", "oomk", "bus ", "inva", "join", "mark", "cann", "corr", "gone", "term", "file",
-    "what", "cras", "die ", "died", "dead", "unab", "requ", "pend", "comp", "evic", "slow", "canc"};
+// What lines of failures have, in lower case. read_program_line tells nothing of a line without any of these, and
+// may_tell_failure looks for all of them at once.
+
+constexpr std::string_view kFailing[] = {
+    "error",    "fail",    "fatal",  "exception", "what():",        "abort",  "errno",
+    "mismatch", "warning", "cannot", "unable",    "got completion", "got cqe"};
+
+/// An end that somebody wanted.
+constexpr std::string_view kStopped[] = {"cancelled at",    "death signal",      "closing signal",    "via signal",
+                                         "sigterm handler", "keyboardinterrupt", "killing subprocess"};
+
+constexpr std::string_view kHostLost[] = {"lost communication", "node failure",      "missed too many heartbeats",
+                                          "nodenotready",       "node is not ready", "lost connection to node"};
+
+constexpr std::string_view kOutOfMemory[] = {"oom_kill", "oom-kill", "oomkilled", "oom killed"};
+
+/// Words before which an exit code stands.
+constexpr std::string_view kExitCodes[] = {"exitcode",        "exit code", "exit status", "return code",
+                                           "returned status", "exit_code", "returncode"};
+
+/// What tells a signal.
+constexpr std::string_view kEnded[] = {"exited on signal",
+                                       "terminated with signal",
+                                       "terminated by signal",
+                                       "terminated with the exit string",
+                                       "received by pid",
+                                       "killed by signal",
+                                       "died from signal",
+                                       "code=killed",
+                                       "core dumped",
+                                       "was killed",
+                                       "oomkilled",
+                                       "process received signal",
+                                       "fatal python error",
+                                       "died with <signals",
+                                       "caught signal"};
+
+/// An error where no shape is known.
+constexpr std::string_view kErrors[] = {"failed with",
+                                        "failure",
+                                        "failed to",
+                                        " failed",
+                                        "timed out",
+                                        "core dumped",
+                                        "crashed",
+                                        "has died",
+                                        "unexpected",
+                                        "not responding",
+                                        "processgroupnccl's watchdog got stuck",
+                                        "heartbeat monitor timed out"};
+
+/// Words of the shapes that are read by more than a search.
+constexpr std::string_view kShapes[] = {"traceback (most recent call last)",
+                                        "file \"",
+                                        " is running collective: ",
+                                        " clients joined",
+                                        "interrupt",
+                                        "terminate called after",
+                                        "terminated",
+                                        "killed",
+                                        "segmentation",
+                                        "critical",
+                                        ".cpp:",
+                                        "[repeated "};
+
+}  // namespace
+
+bool tells_out_of_memory(std::string_view low) { return has_any(low, kOutOfMemory); }
+
+namespace {
 
 constexpr std::uint32_t letters_of(const char* at) {
   std::uint32_t letters = 0;
@@ -166,61 +228,79 @@ constexpr std::uint32_t letters_of(const char* at) {
 constexpr unsigned kAlarmBits = 16;
 constexpr std::uint32_t alarm_slot(std::uint32_t letters) { return (letters * 2654435761U) >> (32 - kAlarmBits); }
 
-/// Which slots some alarming word falls into.
-std::bitset<1U << kAlarmBits> alarm_slots() {
-  std::bitset<1U << kAlarmBits> slots;
-  for (const std::string_view word : kAlarming) slots.set(alarm_slot(letters_of(word.data())));
-  return slots;
-}
-
 /// The lower 5 bits of three letters, mixed: a word of four has one such three at an even place, wherever it stands.
 constexpr unsigned kThreeBits = 15;
 constexpr std::uint32_t three_slot(std::uint32_t letters) {
   return ((letters & 0x1f1f1fU) * 0x9e3779b1U) >> (32 - kThreeBits);
 }
 
-class ThreeLetters {
+/// Finds the words above: by three letters at every other place, then by their first four, then whole.
+class AlarmingWords {
  public:
-  ThreeLetters() {
-    for (const std::string_view word : kAlarming) {
-      for (const std::uint32_t slot : {three_slot(letters_of(word.data())), three_slot(letters_of(word.data()) >> 8U)})
-        bits_[slot / 64] |= std::uint64_t{1} << slot % 64;
+  AlarmingWords() {
+    const std::initializer_list<std::span<const std::string_view>> tables = {
+        kFailing, kStopped, kHostLost, kOutOfMemory, kExitCodes, kEnded, kErrors, kShapes};
+    for (const auto table : tables) {
+      for (const std::string_view word : table) {
+        const std::uint32_t letters = letters_of(word.data());
+        words_.push_back({letters, word});
+        slots_.set(alarm_slot(letters));
+        for (const std::uint32_t slot : {three_slot(letters), three_slot(letters >> 8U)})
+          threes_[slot / 64] |= std::uint64_t{1} << slot % 64;
+      }
     }
   }
-  /// 1: some word may have them.
-  unsigned test(const char* at) const {
+
+  /// 1: some word may have those three letters.
+  unsigned test_three(const char* at) const {
     std::uint32_t letters = 0;
     std::memcpy(&letters, at, sizeof letters);
     const std::uint32_t slot = three_slot(letters);
-    return static_cast<unsigned>(bits_[slot / 64] >> slot % 64) & 1U;
+    return static_cast<unsigned>(threes_[slot / 64] >> slot % 64) & 1U;
+  }
+
+  /// Whether a word begins there. Four letters at least are left.
+  bool begins(std::string_view line, std::size_t at) const {
+    const std::uint32_t letters = letters_of(line.data() + at);
+    return slots_.test(alarm_slot(letters)) && std::ranges::any_of(words_, [&](const Word& one) {
+             return one.letters == letters && equal_letters(line.substr(at, one.text.size()), one.text);
+           });
   }
 
  private:
-  std::array<std::uint64_t, (1U << kThreeBits) / 64> bits_{};
+  struct Word {
+    std::uint32_t letters = 0;
+    std::string_view text;
+  };
+
+  static bool equal_letters(std::string_view any, std::string_view low) {
+    return std::ranges::equal(any, low, [](char a, char b) { return (is_upper(a) ? a - 'A' + 'a' : a) == b; });
+  }
+
+  std::vector<Word> words_;
+  std::bitset<1U << kAlarmBits> slots_;
+  std::array<std::uint64_t, (1U << kThreeBits) / 64> threes_{};
 };
 
 }  // namespace
 
 bool may_tell_failure(std::string_view line) {
-  static const auto kSlots = alarm_slots();
-  static const ThreeLetters kThrees;
+  static const AlarmingWords kWords;
   static_assert(std::endian::native == std::endian::little);
   constexpr std::size_t kPlaces = 8, kBlock = 2 * kPlaces + 2;
-  const char* const begin = line.data();
-  const auto alarms = [&](std::size_t at) { return kSlots.test(alarm_slot(letters_of(begin + at))); };
   if (line.size() < kBlock) {
     for (std::size_t at = 0; at + 4 <= line.size(); ++at) {
-      if (alarms(at)) return true;
+      if (kWords.begins(line, at)) return true;
     }
     return false;
   }
   for (std::size_t block = 0;; block = std::min(block + 2 * kPlaces, line.size() - kBlock)) {
     // Without a branch between the places: none waits for what was found at the one before.
     unsigned found = 0;
-    for (std::size_t i = 0; i < kPlaces; ++i) found |= kThrees.test(begin + block + 2 * i) << i;
+    for (std::size_t i = 0; i < kPlaces; ++i) found |= kWords.test_three(line.data() + block + 2 * i) << i;
     for (; found != 0; found &= found - 1) {
       const std::size_t at = block + 2 * static_cast<std::size_t>(std::countr_zero(found));
-      if (alarms(at) || (at > 0 && alarms(at - 1))) return true;
+      if (kWords.begins(line, at) || (at > 0 && kWords.begins(line, at - 1))) return true;
     }
     if (block + kBlock == line.size()) return false;
   }
@@ -327,25 +407,6 @@ int signal_in(std::string_view low) {
   return 0;
 }
 
-/// Words before which an exit code stands, and those for a signal.
-constexpr std::string_view kExitCodes[] = {"exitcode",        "exit code", "exit status", "return code",
-                                           "returned status", "exit_code", "returncode"};
-constexpr std::string_view kEnded[] = {"exited on signal",
-                                       "terminated with signal",
-                                       "terminated by signal",
-                                       "terminated with the exit string",
-                                       "received by pid",
-                                       "killed by signal",
-                                       "died from signal",
-                                       "code=killed",
-                                       "core dumped",
-                                       "was killed",
-                                       "oomkilled",
-                                       "process received signal",
-                                       "fatal python error",
-                                       "died with <signals",
-                                       "caught signal"};
-
 /// "task 3:", "tasks 0-7:", "process rank 3", "rank: 3", "rank      : 3 (local_rank: 0)", "process 1 terminated".
 void read_whose(Told& told, ProgramEvent& event) {
   const std::string_view low = told.low;
@@ -371,14 +432,11 @@ void read_whose(Told& told, ProgramEvent& event) {
 
 bool read_end(Told& told) {
   const std::string_view low = told.low;
-  if (has(low, "cancelled at") || has(low, "death signal") || has(low, "closing signal") || has(low, "via signal") ||
-      has(low, "sigterm handler") || low == "terminated" || has(low, "keyboardinterrupt") ||
-      has(low, "killing subprocess")) {
+  if (has_any(low, kStopped) || low == "terminated") {
     told.add(What::stopped);
     return true;
   }
-  if (has(low, "lost communication") || has(low, "node failure") || has(low, "missed too many heartbeats") ||
-      has(low, "nodenotready") || has(low, "node is not ready") || has(low, "lost connection to node")) {
+  if (has_any(low, kHostLost)) {
     told.add(What::host_lost);
     return true;
   }
@@ -412,9 +470,6 @@ bool is_exception(std::string_view text) {
   return named && (end == text.size() || text[end] == ':' || text[end] == '(');
 }
 
-constexpr std::string_view kFailing[] = {
-    "error",    "fail",    "fatal",  "exception", "what():",        "abort",  "errno",
-    "mismatch", "warning", "cannot", "unable",    "got completion", "got cqe"};
 constexpr std::string_view kNetworking[] = {"socket",         "gloo",      "nccl", "tcpstore",    "c10d",
                                             "proxy call",     "bootstrap", "net/", "connect to ", "connectfullmesh",
                                             "remote process", "peer "};
@@ -473,19 +528,7 @@ bool is_error(const Told& told) {
   if (text.starts_with('#') || has_any(low, kHarmlessErrors)) return false;
   constexpr std::string_view kLevels[] = {"ERROR", "FATAL", "CRITICAL", "Error:", "error:", "Fatal", "Exception:"};
   if (has_any(text, kLevels)) return true;
-  constexpr std::string_view kWords[] = {"failed with",
-                                         "failure",
-                                         "failed to",
-                                         " failed",
-                                         "timed out",
-                                         "core dumped",
-                                         "crashed",
-                                         "has died",
-                                         "unexpected",
-                                         "not responding",
-                                         "processgroupnccl's watchdog got stuck",
-                                         "heartbeat monitor timed out"};
-  if (has_any(low, kWords)) return true;
+  if (has_any(low, kErrors)) return true;
   // glog: "[E ProcessGroupNCCL.cpp:537] ...", "E1003 18:37:01.83 ...".
   const std::size_t glog = text.find("[E");
   return glog != kNotFound && glog + 2 < text.size() && (text[glog + 2] == ' ' || is_digit(text[glog + 2])) &&

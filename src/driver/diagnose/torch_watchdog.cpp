@@ -75,6 +75,8 @@ void read_timeout(std::string_view text, TorchWork& work) {
   const std::string_view fields = text.substr(0, ran);
   work.seq = number(whole_field(fields, "SeqNum="));
   work.op = whole_field(fields, "OpType=");
+  // "BROADCA[1": another process wrote into the line.
+  if (!std::ranges::all_of(work.op, is_name)) work.op = {};
   work.numel_in = number(whole_field(fields, "NumelIn="));
   work.numel_out = number(whole_field(fields, "NumelOut="));
   work.timeout_ms = number(whole_field(fields, "Timeout(ms)="));
