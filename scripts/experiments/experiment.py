@@ -142,6 +142,36 @@ def add_row(path, row):
         file.write(json.dumps(row) + "\n")
 
 
+def observed_job(args, nranks, command):
+    """stdout of one launch, and what its row tells of the machine meanwhile."""
+    canaries, work = [Canaries.measure()], OtherWork()
+    text = run_job(args.mpirun, nranks, command)
+    other = work.since()
+    return text, {"at": time.strftime("%Y-%m-%d %H:%M:%S"), "other_work": other,
+                  "canaries": canaries + [Canaries.measure()]}
+
+
+def was_disturbed(row):
+    return is_disturbed([row["other_work"]], row["canaries"])
+
+
+def measure_rows(args, rows, kinds, kind_of, launch):
+    """Launches each kind, in an order drawn by lot, until args.launches of its rows are undisturbed, or twice as many are
+    made; each row is kept at once."""
+    def missing():
+        for kind in kinds:
+            of = [row for row in rows if kind_of(row) == kind]
+            if sum(not was_disturbed(row) for row in of) < args.launches and len(of) < 2 * args.launches:
+                yield kind
+
+    generator = random.Random(len(rows))
+    while todo := list(missing()):
+        for kind in generator.sample(todo, len(todo)):
+            rows.append(launch(args, kind))
+            add_row(args.rows, rows[-1])
+            print(f"{len(rows)} launches, {sum(map(was_disturbed, rows))} disturbed", file=sys.stderr, flush=True)
+
+
 def median(values):
     values = sorted(values)
     middle = len(values) // 2

@@ -12,20 +12,19 @@ Rows are kept in --rows, one launch to a line; an experiment that is started aga
 beside other work is disturbed by the rule of experiment.py, fixed beforehand, and made again."""
 
 import os
-import random
 import sys
-import time
 
-from experiment import (DISTURBED_WORDS, Canaries, OtherWork, add_row, arguments, bootstrap, is_disturbed,
-                        library_version, machine, median, read_rows, run_job, table)
+from experiment import (DISTURBED_WORDS, arguments, bootstrap, library_version, machine, measure_rows, median,
+                        observed_job, read_rows, table, was_disturbed)
 
 SHARED_S = 60
 FIELDS = ("bytes", "stop", "span_s", "memory_s", "median_us", "low_us", "high_us", "truth_us")
 
 
-def launch(args, ncells):
-    canaries, work = [Canaries.measure()], OtherWork()
-    text = run_job(args.mpirun, args.ranks, [os.path.join(args.build, "test", "field_bench"), str(ncells), str(SHARED_S)])
+def launch(args, kind):
+    ncells, _ = kind
+    text, row = observed_job(args, args.ranks,
+                             [os.path.join(args.build, "test", "field_bench"), str(ncells), str(SHARED_S)])
     cells = []
     for line in text.splitlines():
         values = dict(zip(FIELDS, line.split()))
@@ -33,29 +32,7 @@ def launch(args, ncells):
                       for key, value in values.items()})
     if len(cells) != ncells:
         sys.exit(f"{len(cells)} cells instead of {ncells}:\n{text}")
-    other = work.since()
-    return {"ncells": ncells, "ranks": args.ranks, "at": time.strftime("%Y-%m-%d %H:%M:%S"), "other_work": other,
-            "canaries": canaries + [Canaries.measure()], "cells": cells}
-
-
-def disturbed(row):
-    return is_disturbed([row["other_work"]], row["canaries"])
-
-
-def measure(args, rows):
-    def of(ncells, kept):
-        return [row for row in rows if (row["ncells"], row["ranks"]) == (ncells, args.ranks) and
-                not (kept and disturbed(row))]
-
-    def missing():
-        return [n for n in args.cells if len(of(n, True)) < args.launches and len(of(n, False)) < 2 * args.launches]
-
-    generator = random.Random(len(rows))
-    while todo := missing():
-        for ncells in generator.sample(todo, len(todo)):
-            rows.append(launch(args, ncells))
-            add_row(args.rows, rows[-1])
-            print(f"{len(rows)} launches, {sum(map(disturbed, rows))} disturbed", file=sys.stderr, flush=True)
+    return {"ncells": ncells, "ranks": args.ranks, **row, "cells": cells}
 
 
 def is_covered(cell):
@@ -104,9 +81,9 @@ def main():
     args = parser.parse_args()
     rows = read_rows(args.rows, {"shared_s": SHARED_S, "library": library_version(args.mpirun)})
     print(machine())
-    measure(args, rows)
-    kept = [row for row in rows if not disturbed(row) and row["ranks"] == args.ranks]
-    print(f"\n{len(rows)} launches, {sum(map(disturbed, rows))} of them disturbed and left out: {DISTURBED_WORDS}\n")
+    measure_rows(args, rows, [(n, args.ranks) for n in args.cells], lambda row: (row["ncells"], row["ranks"]), launch)
+    kept = [row for row in rows if not was_disturbed(row) and row["ranks"] == args.ranks]
+    print(f"\n{len(rows)} launches, {sum(map(was_disturbed, rows))} of them disturbed and left out: {DISTURBED_WORDS}\n")
     lines = [line_of(n, of) for n in args.cells if (of := [row for row in kept if row["ncells"] == n])]
     print(table(["cells", "launches", "median span", "median memory", "stopped", "median half width",
                  "launches with 90 % covered", "covered", "where six memories were seen", "where it said ci"], lines))

@@ -16,45 +16,21 @@ beside other work is disturbed by the rule of experiment.py, fixed beforehand, a
 
 import math
 import os
-import random
-import sys
-import time
 
-from experiment import (DISTURBED_WORDS, Canaries, OtherWork, add_row, arguments, is_disturbed, library_version, machine,
-                        read_rows, run_job, size_text, table)
+from experiment import (DISTURBED_WORDS, arguments, library_version, machine, measure_rows, observed_job, read_rows,
+                        size_text, table, was_disturbed)
 
 OPEN = 4
 
 
 def launch(args, nranks):
-    canaries, work = [Canaries.measure()], OtherWork()
-    text = run_job(args.mpirun, nranks, [os.path.join(args.build, "test", "nested_bench"), str(args.passes)])
+    text, row = observed_job(args, nranks, [os.path.join(args.build, "test", "nested_bench"), str(args.passes)])
     times, own = {}, {}
     for line in text.splitlines():
         at, comm, buffers, size, time_us, spin_us, copy_us = line.split()
         times.setdefault(size, {})[f"{at} {comm} {buffers}"] = float(time_us)
         own[at] = (float(spin_us), float(copy_us))
-    other = work.since()
-    return {"ranks": nranks, "at": time.strftime("%Y-%m-%d %H:%M:%S"), "other_work": other,
-            "canaries": canaries + [Canaries.measure()], "times_us": times, "pass_canaries_us": own}
-
-
-def disturbed(row):
-    return is_disturbed([row["other_work"]], row["canaries"])
-
-
-def measure(args, rows):
-    def missing():
-        def of(nranks, kept):
-            return sum(row["ranks"] == nranks and not (kept and disturbed(row)) for row in rows)
-        return [n for n in args.ranks if of(n, True) < args.launches and of(n, False) < 2 * args.launches]
-
-    generator = random.Random(len(rows))
-    while todo := missing():
-        for nranks in generator.sample(todo, len(todo)):
-            rows.append(launch(args, nranks))
-            add_row(args.rows, rows[-1])
-            print(f"{len(rows)} launches, {sum(map(disturbed, rows))} disturbed", file=sys.stderr, flush=True)
+    return {"ranks": nranks, **row, "times_us": times, "pass_canaries_us": own}
 
 
 def mean(values):
@@ -131,10 +107,10 @@ def main():
     args = parser.parse_args()
     rows = read_rows(args.rows, {"passes": args.passes, "library": library_version(args.mpirun)})
     print(machine())
-    measure(args, rows)
-    print(f"\n{len(rows)} launches, {sum(map(disturbed, rows))} of them disturbed and left out: {DISTURBED_WORDS}")
+    measure_rows(args, rows, args.ranks, lambda row: row["ranks"], launch)
+    print(f"\n{len(rows)} launches, {sum(map(was_disturbed, rows))} of them disturbed and left out: {DISTURBED_WORDS}")
     for nranks in args.ranks:
-        kept = [row for row in rows if not disturbed(row) and row["ranks"] == nranks]
+        kept = [row for row in rows if not was_disturbed(row) and row["ranks"] == nranks]
         if len(kept) < 2:
             continue
         print(f"\n{nranks} ranks; standard deviations in %:\n")

@@ -5,20 +5,17 @@
 // each cell: bytes, why it stopped, span [s], memory [s], median, interval and the median of those seconds [us]; "-"
 // for no interval.
 
-#include "common/backends/mpi/mpi_backend.h"
+#include "bench/opened_mpi.h"
 #include "common/base/enum_words.h"
 #include "common/measure/sampler.h"
 #include "common/measure/stat_cell.h"
-#include "common/measure/verify.h"
 #include "common/mpi/session.h"
-#include "common/statistics/random.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <vector>
 
 namespace {
@@ -41,25 +38,18 @@ std::vector<Followed> followed_cells(int count, int nranks) {
   std::vector<Followed> cells(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     const std::size_t nbytes = std::size_t{8} << (count == 1 ? 11 : 19 * i / (count - 1));
-    const Problem problem{nbytes / sizeof(float), sizeof(float), nranks, 0, nullptr};
-    cells[static_cast<std::size_t>(i)].row_case = {DType::float32, Op::sum, 0, nbytes, problem, nbytes};
+    cells[static_cast<std::size_t>(i)].row_case = float_sum(nbytes, nranks);
   }
   return cells;
 }
 
-void fail(std::exception_ptr failure) { std::rethrow_exception(failure); }
-
 /// Collective: what is agreed decides.
 void follow(const Comm& world, std::vector<Followed>& cells, double shared_s) {
-  const std::unique_ptr<Backend> backend = make_mpi_backend(world, world.size());
-  const Arena arena(*backend, cells.back().row_case.nbytes, 0);
-  Verifier verifier(*backend, {{backend->local_ranks()[0], 0, 1, "host", {}}});
+  const OpenedMpi open = open_mpi(world, cells.back().row_case.nbytes);
   const GlobalClock clock(world);
-  Sampler sampler(world, clock, fail);
+  Sampler sampler(world, clock, pass_on);
   const double clock_read_s = clock_read_cost(world);
-  std::uint64_t seed = std::random_device{}();
-  world.broadcast(&seed, sizeof seed, 0);
-  Random random(seed);
+  Random random = agreed_random(world);
   std::vector<std::size_t> order(cells.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   Config config;
@@ -69,16 +59,16 @@ void follow(const Comm& world, std::vector<Followed>& cells, double shared_s) {
     random.shuffle(std::span(order));
     for (const std::size_t i : order) {
       Followed& f = cells[i];
-      const Workload workload(*backend, arena, kAllReduce, f.row_case, false, 0,
-                              messages_in_turn(config, arena.capacity(), f.row_case.nbytes));
-      verifier.prepare_timed(workload);
+      const Workload workload(*open.backend, *open.arena, kAllReduce, f.row_case, false, 0,
+                              messages_in_turn(config, open.arena->capacity(), f.row_case.nbytes));
+      open.verifier->prepare_timed(workload);
       StatCell& cell = f.cell;
       if (cell.warm.calls == 0) {
-        cell.warm = warm_up(sampler, *backend, workload, Cadence::isolated, kLimits.cell_time_s / 4);
+        cell.warm = warm_up(sampler, *open.backend, workload, Cadence::isolated, kLimits.cell_time_s / 4);
         cell.shape = shape_for(cell.warm.call_s, clock_read_s, kBatch, 5, 2000, Cadence::isolated);
       }
       const double before_s = now_s;
-      const Batch batch = sampler.measure(*backend, workload, cell.shape);
+      const Batch batch = sampler.measure(*open.backend, workload, cell.shape);
       now_s = batch.now_s;
       if (told == cells.size()) f.later_s.push_back(median(batch.time_s));
       if (f.told) continue;

@@ -5,20 +5,16 @@
 // lot. Rank 0 prints a line for each batch of 10 ms: pass, communicator, buffers, bytes, median [us], and the pass's
 // canaries of computing and copying [us].
 
-#include "common/backends/mpi/mpi_backend.h"
+#include "bench/opened_mpi.h"
 #include "common/measure/canary.h"
 #include "common/measure/sampler.h"
-#include "common/measure/verify.h"
 #include "common/mpi/session.h"
 #include "common/statistics/interval.h"
-#include "common/statistics/random.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <memory>
 #include <numeric>
-#include <random>
 #include <vector>
 
 namespace {
@@ -30,28 +26,14 @@ constexpr double kBatch = 10e-3;  // [s]
 constexpr std::size_t kSizes[] = {8, 64, 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20};
 constexpr std::size_t kNSizes = std::size(kSizes);
 
-struct Opened {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Arena> arena;  // of this one's number; a backend may use any
-  std::unique_ptr<Verifier> verifier;
-};
-
-void fail(std::exception_ptr failure) { std::rethrow_exception(failure); }
-
 /// Collective.
 void measure(const Comm& world, int passes) {
-  std::vector<Opened> open(kOpen);
-  for (Opened& o : open) {
-    o.backend = make_mpi_backend(world, world.size());
-    o.arena = std::make_unique<Arena>(*o.backend, kSizes[kNSizes - 1], 0);
-    o.verifier = std::make_unique<Verifier>(*o.backend, std::vector<RankInfo>{{world.rank(), 0, 1, "host", {}}});
-  }
+  std::vector<OpenedMpi> open;
+  for (std::size_t i = 0; i < kOpen; ++i) open.push_back(open_mpi(world, kSizes[kNSizes - 1]));
   const GlobalClock clock(world);
-  Sampler sampler(world, clock, fail);
+  Sampler sampler(world, clock, pass_on);
   const double clock_read_s = clock_read_cost(world);
-  std::uint64_t seed = std::random_device{}();
-  world.broadcast(&seed, sizeof seed, 0);
-  Random random(seed);
+  Random random = agreed_random(world);
   Canary canary;
   Config config;
   config.stat = true;
@@ -63,11 +45,10 @@ void measure(const Comm& world, int passes) {
     random.shuffle(std::span(order));
     for (const std::size_t at : order) {
       const std::size_t size = at % kNSizes, comm = at / kNSizes % kOpen, buffers = at / kNSizes / kOpen;
-      const Opened& o = open[comm];
-      const Arena& arena = *open[buffers].arena;
+      const OpenedMpi& o = open[comm];
+      const Arena& arena = *open[buffers].arena;  // a backend may use any
       const std::size_t nbytes = kSizes[size];
-      const Problem problem{nbytes / sizeof(float), sizeof(float), world.size(), 0, nullptr};
-      const Case row_case{DType::float32, Op::sum, 0, nbytes, problem, nbytes};
+      const Case row_case = float_sum(nbytes, world.size());
       const Workload workload(*o.backend, arena, kAllReduce, row_case, false, 0,
                               messages_in_turn(config, arena.capacity(), nbytes));
       o.verifier->prepare_timed(workload);
