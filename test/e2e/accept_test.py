@@ -106,6 +106,24 @@ class InOneJob(Accept):
                 self.assertIn("keeps no results", warnings[0])
                 self.fails(execute([*words, "-J", "r.json"], cwd="/proc"), 255, "-J r.json")
 
+    def test_no_cell_begins_once_the_time_is_over(self):
+        plan = """schema: 1
+title: late
+stages: [whole]
+max-time: 500ms
+locate-on-fail: false
+defaults: {rel-ci: 2%, cell-time: 3, placement: out, check: 50, criteria: {wrong: 0}}
+cells:
+  - {name: one, collective: all_reduce, sizes: 64M}
+  - {name: two, collective: all_reduce, sizes: 64M}
+  - {name: three, collective: all_gather, sizes: 64M}
+"""
+        run = self.accept(plan=plan)
+        self.assertEqual(run.code, 8, run)
+        self.assertRegex(run.out, "max-time 0.5 s was over before .*whole/two, *whole/three")
+        # Beside one nothing was looked at, not even once.
+        self.assertLessEqual(measured(read(self.path("busbar-accept.json"))), {("whole", "one", 64 << 20)})
+
     def test_a_plan_says_that_it_keeps_no_results(self):
         plan = PLAN.replace("stages: [per", "keep-results: false\nstages: [per", 1)
         self.ok(self.accept(plan=plan))

@@ -34,6 +34,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -262,8 +263,9 @@ class OpenCell {
 };
 
 /// The cells take turns, a pass each, so that the epochs of each spread over the time of all: what a cell says of the
-/// next minute is worth as much as the time that it saw. `left_s` [s] bounds all but the first look at each size;
-/// agreed, 0: no bound. Collective over the world.
+/// next minute is worth as much as the time that it saw. `left_s` [s] bounds all but the first look at each size of a
+/// cell that has begun, and none but the first begins after it: the others are closed. Agreed, 0: no bound. Collective
+/// over the world.
 CellResults measure_in_turn(const AcceptJobContext& context, std::vector<std::unique_ptr<OpenCell>>& cells,
                             double left_s) {
   const Comm& world = context.job.world();
@@ -272,8 +274,18 @@ CellResults measure_in_turn(const AcceptJobContext& context, std::vector<std::un
   if (left_s > 0) max_time_s = std::min(max_time_s, left_s);
   for (const auto& cell : cells) cell->start(max_time_s);
   const CoreWait waiting;
+  const Clock::time_point begin = Clock::now();
   std::vector<OpenCell*> active;
-  for (const auto& cell : cells) active.push_back(cell.get());
+  std::size_t begun = 0;
+  for (; begun < cells.size(); ++begun) {
+    OpenCell& cell = *cells[begun];
+    if (begun > 0 && left_s > 0) {
+      cell.begin(Phase::agreeing, "time left");
+      if (world.max(std::chrono::duration<double>(Clock::now() - begin).count()) >= left_s) break;
+    }
+    if (cell.pass()) active.push_back(&cell);
+  }
+  while (cells.size() > begun) cells.pop_back();
   while (!active.empty()) std::erase_if(active, [](OpenCell* cell) { return !cell->pass(); });
   const std::optional<double> waited = waiting.share(cells.front()->comm());
   cells.front()->begin(Phase::finishing, "gathering results");
@@ -452,14 +464,14 @@ class RankSteps : public StepRunner {
   bool is_part() const { return !options_.part.empty(); }
   static bool on_gpus(const AcceptResult& result) { return traits_of(result.backend).memory == MemoryKind::gpu; }
 
-  /// The first of the steps and those of its stage that follow, as far as their buffers fit into memory together; which
-  /// they were.
+  /// The first of the steps and those of its stage that follow, as far as their buffers fit into memory together and
+  /// there is time to begin; which they were.
   std::vector<std::string> measure(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
                                    double left_s) {
     const Stage stage = pending.front().stage;
     std::vector<std::unique_ptr<OpenCell>> cells;
     std::vector<SkippedCell> skipped;
-    std::vector<std::string> ids;
+    std::vector<std::string> ids, opened_ids;
     double bytes = 0;
     for (const AcceptStep& step : pending) {
       if (step.stage != stage) break;
@@ -470,6 +482,7 @@ class RankSteps : public StepRunner {
         bytes += opened->bytes();
         if (!cells.empty() && bytes > opened->free_bytes()) break;
         cells.push_back(std::move(opened));
+        opened_ids.push_back(step.id);
       } else {
         skipped.push_back({cell.name, stage, "all", "", "", why});
       }
@@ -478,6 +491,8 @@ class RankSteps : public StepRunner {
     }
     CellResults measured;
     if (!cells.empty()) measured = measure_in_turn(context_, cells, left_s);
+    const auto late = std::span(opened_ids).subspan(cells.size());
+    std::erase_if(ids, [&](const std::string& id) { return std::ranges::find(late, id) != late.end(); });
     while (!cells.empty()) cells.pop_back();
     std::ranges::move(measured.cells, std::back_inserter(result.cells));
     if (repetition > 0) return ids;
