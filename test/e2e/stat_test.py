@@ -15,10 +15,10 @@ NO_IN_PLACE = ("alltoall", "alltoallv", "sendrecv")
 QUICK = ("--stat", "--max-time", "0.3")
 
 
-def exact_ranks(n):
-    """1-based order statistics between which the median lies with 95 % or more, from the binomial distribution."""
+def exact_ranks(n, confidence):
+    """1-based order statistics between which the median lies so often or more, from the binomial distribution."""
     tail, k = 0.0, 0
-    while 2 * (tail + math.comb(n, k) / 2**n) <= 0.05:
+    while 2 * (tail + math.comb(n, k) / 2**n) <= 1 - confidence:
         tail += math.comb(n, k) / 2**n
         k += 1
     return k, n + 1 - k
@@ -86,8 +86,10 @@ class Cells(Case):
             self.assertIsNone(cell["interval_us"])
         else:
             low, high = cell["interval_us"]
-            below, above = exact_ranks(len(epochs))
-            # Dependence widens the interval, nothing makes it narrower than the exact one.
+            self.assertLessEqual(low, cell["median_us"])
+            self.assertGreaterEqual(high, cell["median_us"])
+            # A prediction of the next minute has no order statistics as its bounds; it says no less than half of them do.
+            below, above = exact_ranks(len(epochs), 0.5)
             self.assertLessEqual(low, sorted(epochs)[below - 1] + 1e-6)
             self.assertGreaterEqual(high, sorted(epochs)[above - 1] - 1e-6)
         self.assertEqual(sorted(rank["rank"] for rank in cell["ranks"]), list(range(nranks)))
@@ -137,11 +139,21 @@ class Ends(Case):
         self.assertEqual(stops, ["noisy"] * 4, str(result))
 
     def test_a_target_that_is_met_is_called_so(self):
-        result, stops = self.statuses("--rel-ci", "90%", "--max-time", "60")
+        report = self.path("report.json")
+        result, stops = self.statuses("--rel-ci", "90%", "--cell-time", "20", "--max-time", "60", "-J", report)
         # A machine that wanders for longer than the limits is never seen for long enough.
-        self.assertIn("ci", stops, str(result))
         self.assertLessEqual(set(stops), {"ci", "time"}, str(result))
         self.assertIn("4 of 4 cells reached" if set(stops) == {"ci"} else "cells did not reach", result.out)
+        with open(report, encoding="utf-8") as file:
+            rows = json.load(file)["results"]
+        cells = [row["busbar"][half]["stats"] for row in rows for half in ("out_of_place", "in_place")]
+        self.assertEqual([cell["stop"] for cell in cells], stops)
+        for cell in cells:
+            if cell["stop"] == "ci":
+                self.assertLessEqual(cell["relative_half_width"], 0.9)
+                self.assertGreaterEqual(cell["span_s"], 12 * cell["memory_s"])
+            else:
+                self.assertGreater(cell["span_s"], 10)  # the cells share 60 s
 
 
 class Collectives(Case):
