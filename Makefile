@@ -82,7 +82,7 @@ test-more: test-deps build-all  ## What CI has no time for: each end of a run 20
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
 	@$(with_launcher) scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
 
-experiments: deps build-all  ## Measure the statistics on this machine, half an hour (ARGS=aa; hours: ARGS=peers OSU=DIR IMB=DIR)
+experiments: deps build-all  ## Measure the statistics on this machine, half an hour (hours: ARGS=comparisons; ARGS=peers OSU=DIR IMB=DIR)
 	@$(with_launcher) OSU='$(OSU)' IMB='$(IMB)' scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
 faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 20 minutes (ARGS='--only stop'; --acceptance)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The long experiments behind docs/performance.md, docs/locate.md and docs/statistics.md: `run-experiments.sh BUILDDIR
-# [NAME...]` with the names below, by default all of them but `peers`, `field` and `nested`, within about three quarters
-# of an hour on a quiet machine. `peers` takes hours, the others one each; they go on with BUILDDIR/NAME.jsonl. OSU and
-# IMB name the folders of the peers. Nothing here passes or fails by a figure.
+# [NAME...]` with the names below, by default all of them that end within about half an hour on a quiet machine. `peers`
+# and `comparisons` take hours, `field` and `nested` one each; they go on with BUILDDIR/NAME.jsonl. OSU and IMB name the
+# folders of the peers. Nothing here passes or fails by a figure.
 set -euo pipefail
 
 builddir=$1
@@ -12,14 +12,14 @@ export BUSBAR_MPIRUN=${BUSBAR_MPIRUN:-mpirun}
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(crossover foreign_cpu aa acceptance locate statistics)
+  names=(crossover foreign_cpu acceptance locate statistics)
 fi
 
 for name in "${names[@]}"; do
   options=()
   case $name in
-    crossover | foreign_cpu | aa) ;;
-    field | nested) options=(--rows "$builddir/$name.jsonl") ;;
+    crossover | foreign_cpu) ;;
+    comparisons | field | nested) options=(--rows "$builddir/$name.jsonl") ;;
     peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"} --rows "$builddir/peers.jsonl") ;;
     acceptance | locate | statistics)
       echo
@@ -31,7 +31,7 @@ for name in "${names[@]}"; do
       continue
       ;;
     *)
-      echo "no such experiment: $name; there are: crossover foreign_cpu field nested peers aa acceptance locate statistics" >&2
+      echo "no such experiment: $name; there are: crossover foreign_cpu comparisons field nested peers acceptance locate statistics" >&2
       exit 2
       ;;
   esac

@@ -142,10 +142,10 @@ def add_row(path, row):
         file.write(json.dumps(row) + "\n")
 
 
-def observed_job(args, nranks, command):
+def observed_job(args, nranks, command, good=(0,)):
     """stdout of one launch, and what its row tells of the machine meanwhile."""
     canaries, work = [Canaries.measure()], OtherWork()
-    text = run_job(args.mpirun, nranks, command)
+    text = run_job(args.mpirun, nranks, command, good)
     other = work.since()
     return text, {"at": time.strftime("%Y-%m-%d %H:%M:%S"), "other_work": other,
                   "canaries": canaries + [Canaries.measure()]}
