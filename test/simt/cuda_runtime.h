@@ -3,7 +3,8 @@
 // Found before CUDA's header of this name, it lets a host compiler take the kernels of device.cu as they are. A launch
 // runs at once, block after block on the calling thread, the threads of a block as fibers (simt.cpp); so what a block
 // shares is static, and atomics need nothing. Stricter than a GPU: no vector may be unaligned, and a barrier that a
-// thread of the block never reaches ends the launch with an error.
+// thread of the block never reaches ends the launch with an error. Several GPUs whose kernels wait for each other run
+// together (run_streams).
 
 #include <algorithm>
 #include <cmath>
@@ -60,9 +61,21 @@ Machine& machine();
 /// Runs the body as every thread of every chosen block.
 cudaError_t launch(dim3 grid, dim3 block, const std::function<void()>& body);
 
+struct Kernel {
+  dim3 grid, block;
+  std::function<void()> body;
+};
+
+/// Runs the streams of several GPUs at the same time: the kernels of each in turn, all blocks of a kernel together, so
+/// that threads of all GPUs take turns. The threads of GPU `late` seldom get one. An error where all wait for ever.
+cudaError_t run_streams(const std::vector<std::vector<Kernel>>& streams, int late = -1);
+
 /// A barrier of the block, or of the calling thread's warp.
 void wait_for_block();
 void wait_for_warp();
+
+/// Gives the turn away in a loop that looks for what another GPU will write.
+void look_again();
 
 /// Where the calling thread leaves 8 bytes for the others of its block.
 std::uint64_t& slot(unsigned thread);
