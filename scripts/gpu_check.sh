@@ -215,14 +215,14 @@ stage_algo() {
   shows 'p2p +- +[0-9-]+' "NCCL tells of transfers"
   NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING ranks 2 all_reduce_perf -b 8 -e 8 -n 1 --show-algo --show-prediction \
     >"$table" 2>&1
-  says "PROFILER/Plugin: Loaded busbar (v5)"
-  says "TUNER/Plugin: Using busbar prediction (v5)"
+  says "PROFILER/Plugin: Loaded busbar (v"
+  says "TUNER/Plugin: Using busbar prediction (v"
 
   printf '%s\n' 'allreduce,0,65536,ring,simple,1,-1,-1' 'allreduce,1048576,1048576,tree,ll,2,-1,-1' >"$csv"
   NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING NCCL_TUNER_PLUGIN=$tuner NCCL_TUNER_CONFIG_FILE=$csv \
     ranks 2 all_reduce_perf -b 64K -e 64K -n 2 --show-algo >"$table" 2>&1
   shows 'RING +SIMPLE +1' "the tuner's table has an effect"
-  says "TUNER/Plugin: Using busbar tuner (v5)"
+  says "TUNER/Plugin: Using busbar tuner (v"
   NCCL_TUNER_PLUGIN=$tuner NCCL_TUNER_CONFIG_FILE=$csv ranks 2 all_reduce_perf -b 1M -e 1M -n 2 --show-algo >"$table" 2>&1
   shows 'TREE +LL +2' "the tuner's table has an effect"
 }

@@ -10,6 +10,7 @@ namespace busbar {
 // Events are delivered for the bits set in the activation mask, and their parents too.
 inline constexpr std::uint64_t kProfileColl = 1u << 1;
 inline constexpr std::uint64_t kProfileP2p = 1u << 2;
+inline constexpr std::uint64_t kProfileCopyEngines = 1u << 12;  ///< from v6 on
 
 /// A collective as launched. Texts are NCCL's static ones: "AllReduce", "ncclFloat32", "RING", "LL128".
 struct ProfiledCollective {
@@ -34,6 +35,30 @@ struct ProfiledTransfer {
   std::size_t count;
   int peer;
   std::uint8_t channels;
+};
+
+/// A collective that copy engines run, as far as it is of use here.
+struct ProfiledCopy {
+  std::uint64_t sequence;
+  const char* function;  ///< "AllGather", "AlltoAll"
+};
+
+/// v6 (NCCL 2.29): as v5, and copy engines.
+struct ProfilerEventV6 {
+  std::uint64_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      ProfiledCollective task;
+      void* parent_group;
+    } collective;
+    struct {
+      ProfiledTransfer task;
+      void* parent_group;
+    } transfer;
+    ProfiledCopy copy;
+  };
 };
 
 /// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to.
@@ -62,6 +87,16 @@ struct ProfilerEventV4 {
     ProfiledCollective collective;
     ProfiledTransfer transfer;
   };
+};
+
+struct ProfilerV6 {
+  const char* name;
+  NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,
+                     int nranks, int rank, NcclLogger logger);
+  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV6* event);
+  NcclResult (*stop_event)(void* handle);
+  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
+  NcclResult (*finalize)(void* context);
 };
 
 struct ProfilerV5 {

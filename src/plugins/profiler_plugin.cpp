@@ -19,11 +19,16 @@ void add(const ProfiledTransfer& t) {
   nccl_observation().add(LaunchedTask{true, text(t.function), "", "", t.channels});
 }
 
+void add(const ProfiledCopy& c) {
+  nccl_observation().add(LaunchedTask{false, text(c.function), "", "", 0, true});
+}
+
 /// All ranks of a communicator run the same; rank 0's process reports.
 template <class Event, class Add>
 NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
   *handle = nullptr;
-  const bool wanted = event->type == kProfileColl || event->type == kProfileP2p;
+  const bool wanted =
+      event->type == kProfileColl || event->type == kProfileP2p || event->type == kProfileCopyEngines;
   if (!wanted || event->rank != 0 || !nccl_observation().observing()) return kNcclSuccess;
   try {
     add_task(*event);
@@ -47,6 +52,18 @@ NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint6
   return attach(context, activation_mask, logger);
 }
 
+NcclResult start_v6(void*, void** handle, ProfilerEventV6* event) {
+  return start(handle, event, [](const ProfilerEventV6& e) {
+    if (e.type == kProfileCopyEngines) {
+      add(e.copy);
+    } else if (e.type == kProfileColl) {
+      add(e.collective.task);
+    } else {
+      add(e.transfer.task);
+    }
+  });
+}
+
 NcclResult start_v5(void*, void** handle, ProfilerEventV5* event) {
   return start(handle, event, [](const ProfilerEventV5& e) {
     e.type == kProfileColl ? add(e.collective.task) : add(e.transfer.task);
@@ -65,6 +82,8 @@ NcclResult ignore_state(void*, int, void*) { return kNcclSuccess; }
 }  // namespace busbar
 
 // NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV6 ncclProfiler_v6{"busbar",       busbar::init_v5,      busbar::start_v6,
+                                                                busbar::ignore, busbar::ignore_state, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v5{"busbar",       busbar::init_v5,      busbar::start_v5,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV4 ncclProfiler_v4{"busbar",       busbar::init_v4,      busbar::start_v4,

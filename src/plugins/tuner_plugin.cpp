@@ -139,6 +139,8 @@ NcclResult destroy(void* context) {
 }  // namespace busbar
 
 // NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
+BUSBAR_NCCL_SYMBOL constinit busbar::TunerV6 ncclTunerPlugin_v6{"busbar tuner", busbar::init_v5, busbar::choose,
+                                                                busbar::destroy, nullptr};
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV5 ncclTunerPlugin_v5{"busbar tuner", busbar::init_v5, busbar::choose,
                                                                 busbar::destroy};
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV4 ncclTunerPlugin_v4{"busbar tuner", busbar::init_v4, busbar::choose,

@@ -97,6 +97,12 @@ TEST_CASE("Transfers are p2p with their channels, and nothing more", "[nccl][sho
         "1-8");
 }
 
+TEST_CASE("Copy engines are named where all of it is theirs", "[nccl][show_algo]") {
+  const LaunchedTask copy{false, "AlltoAll", "", "", 0, true};
+  CHECK(shown_algorithm(operation("alltoall"), {{copy, copy}, {}}, "").algorithm == "copy_engines");
+  CHECK(shown_algorithm(operation("alltoall"), {{copy, transfer("Send", 4)}, {}}, "").algorithm == "unknown");
+}
+
 TEST_CASE("Symmetric kernels come from the log", "[nccl][show_algo]") {
   CHECK(symmetric_kernels(kRingLine + kSymmetricLine) ==
         std::vector<SymmetricKernel>{{"AllReduce", "AllReduce_AGxLL_R", 2}});
@@ -152,7 +158,7 @@ TEST_CASE("Only between begin and end are events wanted and kept", "[nccl][show_
   CHECK(mask == 0);
   observation.add(LaunchedTask{});
   observation.begin();
-  CHECK(mask == 6);
+  CHECK(mask == (2 | 4 | 4096));
   observation.add(collective("AllReduce", "RING", "LL", 1));
   observation.add(PredictedTimes{});
   const Observed observed = observation.end();

@@ -43,6 +43,11 @@ static_assert(offsetof(ProfilerEventV4, collective.protocol) == 96 &&
               offsetof(ProfilerEventV4, transfer.channels) == 60);
 static_assert(sizeof(ProfilerEventV4) == 104 && sizeof(ProfilerV4) == 48);
 static_assert(sizeof(TunerV5) == 32 && sizeof(TunerV4) == 32);
+// v6 of 2.30.7's headers: as v5, then what is new.
+static_assert(offsetof(ProfilerEventV6, collective.task.channels) == 80);
+static_assert(offsetof(ProfilerEventV6, transfer.task.channels) == 60);
+static_assert(offsetof(ProfilerEventV6, copy.function) == 32);
+static_assert(sizeof(ProfilerV6) == 48 && sizeof(TunerV6) == 40);
 
 namespace {
 
@@ -141,6 +146,7 @@ bool no_library() {
 TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 what it is told", "[nccl][plugins]") {
   void* const self = dlopen(nullptr, RTLD_NOW);
   auto& v5 = find_plugin<ProfilerV5>(self, "ncclProfiler_v5");
+  auto& v6 = find_plugin<ProfilerV6>(self, "ncclProfiler_v6");
   auto& v4 = find_plugin<ProfilerV4>(self, "ncclProfiler_v4");
   int mask = 1;
   int handle_target = 0;
@@ -149,7 +155,7 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   CHECK(context == nullptr);
   CHECK(mask == 0);
   nccl_observation().begin();
-  CHECK(mask == 6);
+  CHECK(mask == (2 | 4 | 4096));
 
   for (int rank : {1, 0}) {
     void* handle = &handle_target;
@@ -169,6 +175,14 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
     CHECK(v4.start_event(nullptr, &handle, &e4) == kNcclSuccess);
     CHECK(handle == nullptr);
   }
+  for (int rank : {1, 0}) {
+    void* handle = &handle_target;
+    auto e6 = event_of<ProfilerEventV6>(rank);
+    e6.type = 4096;
+    e6.copy.function = "AllGather";
+    CHECK(v6.start_event(nullptr, &handle, &e6) == kNcclSuccess);
+    CHECK(handle == nullptr);
+  }
   for (std::uint64_t parent : {1u, 256u, 512u, 8u}) {
     void* handle = &handle_target;
     auto e = event_of<ProfilerEventV5>(0);
@@ -178,7 +192,9 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   }
   const Observed observed = nccl_observation().end();
   CHECK(mask == 0);
-  CHECK(observed.tasks == std::vector<LaunchedTask>{{false, "AllReduce", "NVLS", "SIMPLE", 16}, {true, "", "", "", 3}});
+  CHECK(observed.tasks == std::vector<LaunchedTask>{{false, "AllReduce", "NVLS", "SIMPLE", 16},
+                                                    {true, "", "", "", 3},
+                                                    {false, "AllGather", "", "", 0, true}});
 
   int mask4 = 1;
   REQUIRE(v4.init(&context, &mask4, nullptr, 5, 1, 4, 0, nullptr) == kNcclSuccess);
@@ -196,6 +212,7 @@ TEST_CASE("The tuner inside copies the predictions while observed and changes no
   void* const self = dlopen(nullptr, RTLD_NOW);
   auto& v5 = find_plugin<TunerV5>(self, "ncclTunerPlugin_v5");
   auto& v4 = find_plugin<TunerV4>(self, "ncclTunerPlugin_v4");
+  CHECK(find_plugin<TunerV6>(self, "ncclTunerPlugin_v6").get_chunk_size == nullptr);
   void* context = &context;
   REQUIRE(v5.init(&context, 1, 4, 1, nullptr, nullptr, nullptr) == kNcclSuccess);
   CHECK(context == nullptr);

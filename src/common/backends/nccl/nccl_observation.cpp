@@ -15,6 +15,8 @@ namespace {
 // Bits of NCCL's activation mask.
 constexpr int kNcclNames = 1 << 1;
 constexpr int kTransfers = 1 << 2;
+constexpr int kCopyEngines = 1 << 12;
+constexpr int kWanted = kNcclNames | kTransfers | kCopyEngines;
 
 /// NCCL's name of the collective, as its profiler and its log spell it; empty where it is made of transfers.
 std::string_view nccl_function(CollectiveId id) {
@@ -121,7 +123,7 @@ void NcclObservation::attach(int* activation_mask, Logger logger) noexcept {
   const std::lock_guard lock(mutex_);
   mask_ = activation_mask;
   logger_ = logger;
-  set_mask(observing() ? kNcclNames | kTransfers : 0);
+  set_mask(observing() ? kWanted : 0);
 }
 
 bool NcclObservation::attached() const noexcept {
@@ -133,7 +135,7 @@ void NcclObservation::begin() {
   const std::lock_guard lock(mutex_);
   observed_ = {};
   observing_ = true;
-  set_mask(kNcclNames | kTransfers);
+  set_mask(kWanted);
 }
 
 Observed NcclObservation::end() {
@@ -185,6 +187,9 @@ std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log) {
 
 ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, std::string_view tuning_log) {
   const std::string_view function = nccl_function(op.collective->id);
+  if (!observed.tasks.empty() && std::ranges::all_of(observed.tasks, &LaunchedTask::copy_engines)) {
+    return {"copy_engines", "-", "-", std::nullopt};
+  }
   std::vector<LaunchedTask> collectives;
   std::vector<LaunchedTask> transfers;
   for (const LaunchedTask& t : observed.tasks) (t.transfer ? transfers : collectives).push_back(t);

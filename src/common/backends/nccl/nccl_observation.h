@@ -18,6 +18,7 @@ struct LaunchedTask {
   std::string algorithm;  ///< "RING"; empty for transfers
   std::string protocol;   ///< "LL"; empty for transfers
   int channels = 0;       ///< 0: NCCL did not say
+  bool copy_engines = false;
 
   bool operator==(const LaunchedTask&) const = default;
 };
