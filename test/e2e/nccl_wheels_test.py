@@ -122,6 +122,20 @@ class Wheels(unittest.TestCase):
                 known = [name for name in sorted(ours) if version >= SINCE.get(name, (2, 28, 0))]
                 self.assertEqual([name for name in known if text.find(f"\0{name}\0".encode()) < 0], [])
 
+    def test_every_version_has_the_fields_of_its_time_and_no_more(self):
+        ours = re.findall(r'\{"(\w+)", (\d+), "', read(os.path.dirname(BACKEND), "nccl_fields.h"))
+        self.assertGreater(len(ours), 15)
+        for wheel in glob.glob(os.path.join(WHEELS, "nvidia_nccl_cu1*.whl")):
+            with self.subTest(os.path.basename(wheel)), zipfile.ZipFile(wheel) as archive:
+                major, minor, patch = version_of(wheel)
+                header = archive.read("nvidia/nccl/include/nccl.h").decode()
+                fields = re.findall(r"^  int (\w+);$", re.search(r"typedef struct ncclConfig_v.*?ncclConfig_t;", header,
+                                                                re.DOTALL)[0], re.MULTILINE)
+                known = [name for name, since in ours if int(since) <= 10000 * major + 100 * minor + patch]
+                # Those in which communicators of one job could not differ to any purpose are left out.
+                others = ("blocking", "splitShare", "trafficClass", "shrinkShare")
+                self.assertEqual(known, [name for name in fields if name not in others])
+
     def test_the_header_lays_things_out_as_the_one_we_build_with(self):
         cuda = os.path.join(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "include")
         compiler = shutil.which(os.environ.get("CXX") or "c++")

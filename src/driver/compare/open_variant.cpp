@@ -6,6 +6,8 @@
 #include "driver/compare/nccl_choices.h"
 #include "driver/compare/rounds.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -54,17 +56,12 @@ void set_nccl_environment(ScopedEnvironment& environment, const Variant& variant
 }
 
 NcclFields nccl_fields(const Variant& variant) {
-  const auto number = [&](const char* name) -> std::optional<int> {
-    const std::string* value = setting(variant, name);
-    return value == nullptr ? std::nullopt : std::optional(std::stoi(*value));
+  NcclFields fields;
+  const auto set = [&](std::string_view field, const std::string* value) {
+    if (value != nullptr) fields.numbers[std::string(field)] = std::stoi(*value);
   };
-  NcclFields fields{.min_ctas = number("nccl.minCTAs"),
-                    .max_ctas = number("nccl.maxCTAs"),
-                    .cga_cluster_size = number("nccl.cgaClusterSize"),
-                    .cta_policy = number("nccl.CTAPolicy"),
-                    .nvls_ctas = number("nccl.nvlsCTAs"),
-                    .net_name = {}};
-  if (const std::optional<int> both = number("nccl.ctas")) fields.min_ctas = fields.max_ctas = both;
+  for (const NcclField& field : kNcclFields) set(field.name, setting(variant, fmt::format("nccl.{}", field.name)));
+  for (const char* field : {"minCTAs", "maxCTAs"}) set(field, setting(variant, "nccl.ctas"));
   if (const std::string* name = setting(variant, "nccl.netName")) fields.net_name = *name;
   return fields;
 }

@@ -1,5 +1,6 @@
 #include "driver/compare/variants.h"
 
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
@@ -25,10 +26,8 @@ constexpr std::array<std::string_view, 8> kPerCommunicator{
     "NCCL_ALGO",           "NCCL_PROTO",           "NCCL_THREAD_THRESHOLDS", "NCCL_NET",
     "NCCL_COLLNET_ENABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_TOPO_FILE",         "NCCL_GRAPH_FILE"};
 
-/// Fields of ncclConfig_t; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
-constexpr std::array<std::string_view, 7> kConfigFields{"nccl.ctas",           "nccl.minCTAs",   "nccl.maxCTAs",
-                                                        "nccl.cgaClusterSize", "nccl.CTAPolicy", "nccl.nvlsCTAs",
-                                                        "nccl.netName"};
+/// Beside the numbers of kNcclFields; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
+constexpr std::array<std::string_view, 2> kConfigFields{"nccl.ctas", "nccl.netName"};
 
 }  // namespace
 
@@ -36,6 +35,7 @@ std::vector<std::string> settings_of_communicators() {
   std::vector<std::string> names(kOfMpi.begin(), kOfMpi.end());
   names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
   names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
+  for (const NcclField& field : kNcclFields) names.push_back(fmt::format("nccl.{}", field.name));
   return names;
 }
 
@@ -258,17 +258,6 @@ namespace {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-struct FieldVariable {
-  std::string_view field;
-  std::string_view variable;
-};
-constexpr std::array<FieldVariable, 6> kFieldVariables{{{"nccl.minCTAs", "NCCL_MIN_CTAS"},
-                                                        {"nccl.maxCTAs", "NCCL_MAX_CTAS"},
-                                                        {"nccl.cgaClusterSize", "NCCL_CGA_CLUSTER_SIZE"},
-                                                        {"nccl.CTAPolicy", "NCCL_CTA_POLICY"},
-                                                        {"nccl.nvlsCTAs", "NCCL_NVLS_NCHANNELS"},
-                                                        {"nccl.netName", "NCCL_NET"}}};
-
 /// "4M" as "4194304"; anything that is not digits and a unit stays.
 std::string in_bytes(const std::string& value) {
   const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
@@ -289,8 +278,13 @@ void add_config_field(const std::string& name, const std::string& value, Environ
     environment.emplace_back("NCCL_MAX_CTAS", value);
     return;
   }
-  const auto* field = std::ranges::find_if(kFieldVariables, [&](const FieldVariable& f) { return f.field == name; });
-  if (field == kFieldVariables.end()) {
+  if (name == "nccl.netName") {
+    environment.emplace_back("NCCL_NET", value);
+    return;
+  }
+  const auto* field =
+      std::ranges::find_if(kNcclFields, [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == name; });
+  if (field == kNcclFields.end() || field->variable.empty()) {
     throw Error(ExitCode::bad_config,
                 fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
   }

@@ -2,20 +2,46 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <array>
+#include <map>
 #include <string>
+#include <string_view>
 
 namespace busbar {
 
-/// Fields of ncclConfig_t in which communicators of one job can differ; NCCL's own choice where nothing is set. NCCL
-/// refuses minCTAs alone: set both.
+/// A number of ncclConfig_t.
+struct NcclField {
+  std::string_view name;      ///< NCCL's; in --vary behind "nccl."
+  int since = 0;              ///< the first NCCL that has it, as NCCL's number
+  std::string_view variable;  ///< that sets it for a whole process (init.cc, envConfigOverride); empty: none
+};
+
+/// Those in which communicators of one job can differ, in NCCL's order (nccl.h of 2.28 to 2.32).
+inline constexpr std::array<NcclField, 17> kNcclFields{{
+    {"cgaClusterSize", 21700, "NCCL_CGA_CLUSTER_SIZE"},
+    {"minCTAs", 21700, "NCCL_MIN_CTAS"},
+    {"maxCTAs", 21700, "NCCL_MAX_CTAS"},
+    {"collnetEnable", 22700, "NCCL_COLLNET_ENABLE"},
+    {"CTAPolicy", 22700, "NCCL_CTA_POLICY"},
+    {"nvlsCTAs", 22700, "NCCL_NVLS_NCHANNELS"},
+    {"nChannelsPerNetPeer", 22800, "NCCL_NCHANNELS_PER_NET_PEER"},
+    {"nvlinkCentricSched", 22800, "NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE"},
+    {"graphUsageMode", 22900, ""},
+    {"numRmaCtx", 22900, "NCCL_NUM_RMA_CTX"},
+    {"maxP2pPeers", 23000, "NCCL_P2P_MAX_PEERS"},
+    {"graphStreamOrdering", 23005, ""},
+    {"launchOrderImplicit", 23100, ""},
+    {"numRmaSig", 23100, ""},
+    {"rmaEagerInit", 23100, ""},
+    {"hostCftMode", 23100, ""},
+    {"nvlsHostMode", 23200, ""},
+}};
+
+/// What a communicator wants of ncclConfig_t; NCCL's own choice where nothing is set. NCCL refuses minCTAs alone: set
+/// both.
 struct NcclFields {
-  std::optional<int> min_ctas;
-  std::optional<int> max_ctas;
-  std::optional<int> cga_cluster_size;
-  std::optional<int> cta_policy;
-  std::optional<int> nvls_ctas;
-  std::string net_name;  ///< "IB", "Socket"; empty: NCCL's own choice
+  std::map<std::string, int, std::less<>> numbers;  ///< by names of kNcclFields
+  std::string net_name;                             ///< "IB", "Socket"; empty: NCCL's own choice
 };
 
 /// The oldest NCCL library that has every function the suite calls (ncclAlltoAll, ncclGather, ncclScatter).

@@ -118,7 +118,7 @@ void NcclBackend::join(const Comm& world, const Comm& group, const NcclFields& f
   for (const Local& l : locals_) request.devices.push_back(l.device);
   request.threads = config_.parallel_init ? config_.nthreads : 1;
   request.fields = fields;
-  if (!request.fields.cta_policy) request.fields.cta_policy = config_.cta_policy;
+  if (config_.cta_policy) request.fields.numbers.try_emplace("CTAPolicy", *config_.cta_policy);
   const std::vector<ncclComm_t> comms = join_communicator(nccl_, request);
   for (std::size_t i = 0; i < locals_.size(); ++i) locals_[i].comm = comms[i];
 

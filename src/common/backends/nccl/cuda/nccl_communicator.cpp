@@ -6,8 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <exception>
 #include <future>
 #include <mutex>
@@ -27,23 +30,70 @@ struct Joining {
   std::exception_ptr failure;
 };
 
+/// ncclConfig_t as of NCCL 2.32, whatever header busbar is built with. NCCL only adds fields, at the end, and reads of one
+/// as much as it knows and as its size and version say (init.cc, parseCommConfig).
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
+  unsigned magic = 0;
+  unsigned version = 0;
+  int blocking, cgaClusterSize, minCTAs, maxCTAs;
+  const char* netName;
+  int splitShare, trafficClass;
+  const char* commName;
+  int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched;  // 2.28
+  int graphUsageMode, numRmaCtx;                                                                 // 2.29
+  int maxP2pPeers, graphStreamOrdering;                                                          // 2.30
+  int launchOrderImplicit, numRmaSig, rmaEagerInit, hostCftMode;                                 // 2.31
+  int nvlsHostMode;                                                                              // 2.32
+};
+static_assert(offsetof(NcclConfig, netName) == offsetof(ncclConfig_t, netName));
+static_assert(offsetof(NcclConfig, commName) == offsetof(ncclConfig_t, commName));
+static_assert(offsetof(NcclConfig, nvlinkCentricSched) == offsetof(ncclConfig_t, nvlinkCentricSched));
+
+constexpr std::array<int NcclConfig::*, kNcclFields.size()> kPlaces{
+    &NcclConfig::cgaClusterSize,      &NcclConfig::minCTAs,
+    &NcclConfig::maxCTAs,             &NcclConfig::collnetEnable,
+    &NcclConfig::CTAPolicy,           &NcclConfig::nvlsCTAs,
+    &NcclConfig::nChannelsPerNetPeer, &NcclConfig::nvlinkCentricSched,
+    &NcclConfig::graphUsageMode,      &NcclConfig::numRmaCtx,
+    &NcclConfig::maxP2pPeers,         &NcclConfig::graphStreamOrdering,
+    &NcclConfig::launchOrderImplicit, &NcclConfig::numRmaSig,
+    &NcclConfig::rmaEagerInit,        &NcclConfig::hostCftMode,
+    &NcclConfig::nvlsHostMode};
+
+NcclConfig make_config(const NcclFields& fields, int library_version) {
+  constexpr int kNewest = 23200;  // whose fields are above
+  constexpr ncclConfig_t kUnset = NCCL_CONFIG_INITIALIZER;
+  NcclConfig config;
+  config.magic = kUnset.magic;
+  config.version = static_cast<unsigned>(std::min(library_version, kNewest));
+  config.blocking = 1;
+  config.netName = fields.net_name.empty() ? kUnset.netName : fields.net_name.c_str();
+  config.splitShare = config.trafficClass = config.shrinkShare = NCCL_CONFIG_UNDEF_INT;
+  config.commName = kUnset.commName;
+  for (std::size_t i = 0; i < kNcclFields.size(); ++i) {
+    const NcclField& field = kNcclFields[i];
+    const auto wanted = fields.numbers.find(field.name);
+    config.*kPlaces[i] = wanted == fields.numbers.end() ? NCCL_CONFIG_UNDEF_INT : wanted->second;
+    if (wanted == fields.numbers.end() || library_version >= field.since) continue;
+    throw RefusedError(ExitCode::backend, fmt::format("nccl.{} needs NCCL {}, and this is {}", field.name,
+                                                      nccl_version_text(field.since),
+                                                      nccl_version_text(library_version)));
+  }
+  // As nccl-tests (common.cu, initComms): blocks are spread by NVLink's wiring.
+  if (!fields.numbers.contains("nvlinkCentricSched")) config.nvlinkCentricSched = 1;
+  return config;
+}
+
 void join_ranks(Joining& joining, std::size_t first, std::size_t last) {
   const CommunicatorRequest& request = joining.request;
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 1;
-  config.nvlinkCentricSched = 1;  // as nccl-tests (common.cu, initComms): blocks are spread by NVLink's wiring
-  const NcclFields& fields = request.fields;
-  if (fields.cta_policy) config.CTAPolicy = *fields.cta_policy;
-  if (fields.min_ctas) config.minCTAs = *fields.min_ctas;
-  if (fields.max_ctas) config.maxCTAs = *fields.max_ctas;
-  if (fields.cga_cluster_size) config.cgaClusterSize = *fields.cga_cluster_size;
-  if (fields.nvls_ctas) config.nvlsCTAs = *fields.nvls_ctas;
-  if (!fields.net_name.empty()) config.netName = fields.net_name.c_str();
+  NcclConfig config = make_config(request.fields, joining.nccl->version);
   NcclGroup group(*joining.nccl);
   for (std::size_t i = first; i < last; ++i) {
     BUSBAR_CUDA(cudaSetDevice(request.devices[i]));
     BUSBAR_NCCL(*joining.nccl,
-                CommInitRankConfig(&joining.comms[i], request.nranks, request.id, request.ranks[i], &config));
+                CommInitRankConfig(&joining.comms[i], request.nranks, request.id, request.ranks[i],
+                                   reinterpret_cast<ncclConfig_t*>(&config)));
   }
   group.end();
 }
