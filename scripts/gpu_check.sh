@@ -28,9 +28,10 @@ readonly stages=(
   "choice    2  30 all the backend is chosen, refused and forced as documented"
   "options   2  90 one -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
   "algo      2  80 one --show-algo and --show-prediction; our tuner decides and is seen to"
-  "hang      2 150 one a rank stopped, killed, lagging and calling wrongly: the report, RAS, NCCL's logs in diagnose"
-  "accept    2 100 one doctor through NVML, locate and accept over NCCL: that they end, and what they say"
-  "sanitizer 2  90 one compute-sanitizer memcheck and racecheck over the kernels"
+  "device    2  30 one -D: the device API kernels on one rank, and what refuses them"
+  "hang      2 140 one a rank stopped, killed, lagging and calling wrongly: the report, RAS, NCCL's logs in diagnose"
+  "accept    2  90 one doctor through NVML, locate and accept over NCCL: that they end, and what they say"
+  "sanitizer 2  80 one compute-sanitizer memcheck and racecheck over the kernels"
 )
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mapfile -t collectives < <(sed -nE 's/^ +COLLECTIVE\(([a-z_0-9]+),.*/\1/p' "$root/src/collectives/collective_list.h")
@@ -227,6 +228,19 @@ stage_algo() {
   shows 'TREE +LL +2' "the tuner's table has an effect"
 }
 
+stage_device() {
+  local c d sizes=(--backend nccl -R 2 -b 64 -e 16M -f 64 -n 5 -T "$ranks_T")
+  for c in all_reduce alltoall; do
+    for d in 1 2; do
+      run "$bin/${c}_perf" "${sizes[@]}" -D "$d" -d all
+      run "$bin/${c}_perf" "${sizes[@]}" -D "$d" -V 1 -u 3 -m 3 -G 2
+    done
+    # By the switch, or over a network that GPUs drive: where there is one.
+    for d in 3 4; do expect "0 5" "$bin/${c}_perf" "${sizes[@]}" -D "$d"; done
+  done
+  expect 5 "$bin/all_gather_perf" "${sizes[@]}" -D 1
+}
+
 # breaks EXIT_CODE KIND OPERATION WORDS [OPTIONS...]: rank 1 of 2 breaks itself so at its OPERATION, the report has the
 # words, NCCL logs into $nccl_logs.
 breaks() {
@@ -304,6 +318,10 @@ stage_multi() {
   run "$bin/hypercube_perf" --backend nccl -t "$gpus" -p 1 -m 3 "${sizes[@]}"
   run "$bin/all_reduce_perf" --backend nccl -g "$gpus" -G 2 -R 2 "${sizes[@]}"
   for c in all_gather alltoall; do run "$bin/${c}_perf" --backend nccl -g "$gpus" -x 2 -R 2 "${sizes[@]}"; done
+  for c in all_reduce alltoall; do
+    expect "0 5" "$bin/${c}_perf" --backend nccl -g "$gpus" -D 2 -R 2 "${sizes[@]}"
+    expect "0 5" mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/${c}_perf" --backend nccl -D 4 -R 2 "${sizes[@]}"
+  done
   local table=$logs/multi_algo.txt
   run env -u NCCL_DEBUG "$bin/all_reduce_perf" --backend nccl -g "$gpus" -R 2 --show-algo "${sizes[@]}" >"$table" 2>&1
   shows '[A-Z][A-Za-z_]+ +(LL|LL128|SIMPLE|sym) +([0-9]+|-)' "algorithm or symmetric kernel are known"

@@ -44,7 +44,7 @@ class CommandLine(Case):
             (["-x", "1"], ["-x"]),
             (["-y", "1"], ["-y"]),
             (["-p", "1"], ["-p"]),
-            (["-D", "1", "-R", "2"], ["-D", "not implemented"]),
+            (["-D", "1", "-R", "2"], ["-D", "no device kernels"]),
             (["-g", "4"], ["mpirun -n 8"]),
             (["-t", "2"], ["mpirun -n 4"]),
         ):

@@ -77,12 +77,12 @@ class GpuCheck(suite.Case):
         self.assertIn("no GPU here", done.err)
 
     def test_a_stage_without_its_time_is_skipped_and_not_failed(self):
-        done = self.check("--time", "149", "hang", "multi")
+        done = self.check("--time", "139", "hang", "multi")
         self.assertEqual(done.code, 8, str(done))
-        self.assertRegex(done.out, r"SKIP hang .*\(no time left: it may take 150 s, and \d+ s are left\)")
+        self.assertRegex(done.out, r"SKIP hang .*\(no time left: it may take 140 s, and \d+ s are left\)")
         self.assertIn("gpu_check: INCOMPLETE", done.out)
         # A shorter one still runs, and its failure is what counts.
-        done = self.check("--time", "149", "hang", "bench", FAKE_EXIT="3")
+        done = self.check("--time", "139", "hang", "bench", FAKE_EXIT="3")
         self.assertEqual(done.code, 1, str(done))
         self.assertRegex(done.out, r"FAIL bench .*\nSKIP hang ")
 
@@ -128,7 +128,7 @@ class GpuCheck(suite.Case):
         # Both parts together do not fit one call, and it says where the time ends.
         done = self.check("--dry-run", "--recorded", h100)
         self.assertEqual(done.code, 8, str(done))
-        self.assertRegex(done.out, r"\nhang +part 2, not run: no time left: it may take 150 s, and \d+ s are left\n")
+        self.assertRegex(done.out, r"\nhang +part 2, not run: no time left: it may take 140 s, and \d+ s are left\n")
         self.assertEqual(self.check("kernels", "--recorded", h100).code, 255)
 
     def test_the_json_file_has_every_stage_and_tells_later_runs_what_they_take(self):

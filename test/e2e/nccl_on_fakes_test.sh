@@ -30,9 +30,12 @@ expect() {
   last=$out
 }
 
+# expect_text TEXT [absent]
 expect_text() {
-  if ! grep -qF -e "$1" <<<"$last"; then
-    printf 'FAILED: "%s" is missing in:\n%s\n' "$1" "$last"
+  local got=absent
+  if grep -qF -e "$1" <<<"$last"; then got=there; fi
+  if [[ $got != "${2:-there}" ]]; then
+    printf 'FAILED: "%s" is %s in:\n%s\n' "$1" "$got" "$last"
     failures=$((failures + 1))
   fi
 }
@@ -70,6 +73,44 @@ done
 for c in all_gather alltoall gather scatter; do expect 0 "$c" -g 2 -b 4K -e 4K -n 1 -x 2 -R 2; done
 expect 5 all_gather -g 2 -b 4K -e 4K -n 1 -x 2 -R 2 -y 1
 expect_text "copy engines (-x 2 over windows, -R 2) take no NULL stream"
+
+# Device API kernels (-D): over windows, with communicators of their own that go before NCCL's; in every order of lanes.
+for c in all_reduce alltoall; do
+  for options in "-g 4" "-t 2 -g 2 -u 3" "-g 2 -m 3 -G 2 -V 64" "-t 4 -I 1 -y 1" "-g 1" "-g 2 --stat --max-time 0.5"; do
+    for d in 1 2; do
+      # shellcheck disable=SC2086  # several options in one text
+      expect 0 "$c" $options -D $d -R 2 -b 64 -e 64K -f 32 -n 2 -d int32
+    done
+  done
+done
+expect_text "# device API kernels: LSA_VECTOR, 16 blocks of 512 threads"
+expect 0 all_reduce -g 3 -D 4 -R 2 -b 4K -e 4K -n 1 -d all -o all --show-algo
+for text in "device API kernels: MULTIMEM_VECTOR" "device API kernels (-D) add, they have no max" \
+  "device API kernels (-D) do not add f8e4m3" "switches (-D 4) do not add int8"; do expect_text "$text"; done
+for d in 3 4; do
+  FAKE_NCCL_GIN=1 expect 0 alltoall -g 2 -D $d -R 2 -b 4K -e 4K -n 1 -d all
+  expect 5 alltoall -g 2 -D $d -R 2 -b 4K -e 4K -n 1
+  expect_text "-D $d needs a network that GPUs drive (GIN)"
+  FAKE_NCCL_NO_MULTIMEM=1 expect 5 all_reduce -g 2 -D $d -R 2 -b 4K -e 4K -n 1
+  expect_text "-D $d needs switches that add (multimem)"
+done
+FAKE_NCCL_REACH=2 expect 5 all_reduce -g 4 -D 1 -R 2 -b 4K -e 4K -n 1
+expect_text "and rank 0 reaches 2 of 4"
+expect 5 all_reduce -g 2 -D 1 -R 2 -V 65 -b 4K -e 4K -n 1
+expect_text "-V 65: the blocks wait for each other, and GPU 0 runs 64 of them at once"
+expect 5 all_gather -g 2 -D 1 -R 2 -b 4K -e 4K -n 1
+expect_text "device API kernels (-D) run in all_reduce_perf and alltoall_perf"
+expect 5 all_reduce --ranks-per-gpu 2 -D 1 -R 2 -b 4K -e 4K -n 1
+expect_text "those of one GPU run in turn"
+# Beside NCCL's own, each over windows of its own communicator on the same buffers.
+expect 0 compare all_reduce -t 2 -g 2 -R 2 --sizes 1K,64K -d int32 --max-time 2 --vary device=1,2
+expect_text "# n/a device=" absent
+expect 0 compare alltoall -t 2 -R 2 --sizes 1K -d int32 --max-time 2 --vary device=2,3
+expect_text "# n/a device=3, all sizes: -D 3 needs a network that GPUs drive (GIN)"
+expect 255 compare all_reduce -g 2 --sizes 1K --vary device=1
+expect_text "device kernels work in symmetric windows: add -R 2"
+expect 5 compare all_reduce,alltoall -g 2 -D 1 -R 2 --sizes 1K --vary nccl.ctas=2
+expect_text "device API kernels (-D) run in all_reduce_perf and alltoall_perf"
 
 FAKE_NCCL_COUNTS=1 expect 0 all_reduce -g 2 -b 8 -e 8
 expect_text "nvlinkCentricSched 1"

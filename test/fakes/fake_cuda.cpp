@@ -4,10 +4,12 @@
 // to a device, and what CUDA refuses is refused (CUDA C++ Programming Guide, "Stream and Event Behavior"; Runtime API,
 // "Stream Management"): strictness_test.cpp breaks each rule.
 
+#include "common/backends/nccl/cuda/device_collectives.h"
 #include "fakes/fake_gpu.h"
 #include "kernels/device.h"
 
 #include <cuda_runtime_api.h>
+#include <nccl_device.h>
 
 #include <algorithm>
 #include <array>
@@ -450,5 +452,12 @@ int reset_check_on_device(CheckResult* result, void* stream) {
 }
 
 int preload_device_kernels() { return 0; }
+
+int prepare_device_collective(CollectiveId, int, int* blocks) { return *blocks = 64, 0; }
+
+int launch_device_collective(const DeviceCall& call, const ncclDevComm& communicator, void* stream) {
+  const auto* const device = reinterpret_cast<const fake_gpu::DeviceComm*>(communicator.windowTable);
+  return device->launch(*device, call, static_cast<CUstream_st*>(stream));
+}
 
 }  // namespace busbar

@@ -5,6 +5,11 @@
 #include <string>
 
 struct CUstream_st;
+struct ncclComm;
+
+namespace busbar {
+struct DeviceCall;
+}
 
 namespace fake_gpu {
 
@@ -30,6 +35,13 @@ bool may_touch(int device, const void* address, std::size_t nbytes);
 
 /// The device that the calling thread has set; -1: none, so that CUDA would take 0.
 int chosen_device();
+
+/// What the fake NCCL leaves in an ncclDevComm, where the real one leaves a table of windows: the kernels' door to it.
+struct DeviceComm {
+  ncclComm* comm = nullptr;
+  int barriers = 0;  ///< blocks that may meet
+  int (*launch)(const DeviceComm&, const busbar::DeviceCall&, CUstream_st*) = nullptr;  ///< a cudaError_t
+};
 
 /// What the libraries would take, or answer by hanging: said on stderr and counted.
 void refuse(const std::string& what);

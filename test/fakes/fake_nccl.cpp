@@ -7,12 +7,14 @@
 // error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every collective. strictness_test.cpp breaks
 // each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
+#include "common/backends/nccl/cuda/device_collectives.h"
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"
 #include "kernels/number.h"
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+#include <nccl_device.h>
 
 #include <algorithm>
 #include <array>
@@ -113,6 +115,7 @@ struct ncclComm {
   std::int64_t sequence = 0;
   int windows = 0;  ///< ever made
   std::multiset<void*> registered, in_windows;
+  std::set<const fake_gpu::DeviceComm*> device_comms;
   std::map<int, Operation> operations;
   std::set<std::string> connected;
   bool copy_engines = false;  ///< -x 2: over windows, some collectives run without a kernel
@@ -245,6 +248,16 @@ Bytes reduced(const Call& call, const std::vector<Bytes>& inputs) {
 Bytes slice(const Bytes& from, std::size_t index, std::size_t nbytes) {
   return {from.begin() + static_cast<std::ptrdiff_t>(index * nbytes),
           from.begin() + static_cast<std::ptrdiff_t>((index + 1) * nbytes)};
+}
+
+/// Block `rank` of everyone's: an all-to-all.
+Bytes given_to_all(const Call& c, const std::vector<Bytes>& inputs, int rank) {
+  Bytes mine;
+  for (const Bytes& b : inputs) {
+    const Bytes part = slice(b, static_cast<std::size_t>(rank), c.count * size_of(c.type));
+    mine.insert(mine.end(), part.begin(), part.end());
+  }
+  return mine;
 }
 
 bool breaks_now(int rank, std::int64_t call) {
@@ -513,6 +526,37 @@ ncclResult_t take_out(std::multiset<void*>& from, void* handle) {
   return ncclSuccess;
 }
 
+ncclDataType_t type_of(busbar::DType dtype) {
+  for (int type = 0; type < ncclNumTypes; ++type) {
+    if (dtype_of(static_cast<ncclDataType_t>(type)) == dtype) return static_cast<ncclDataType_t>(type);
+  }
+  return ncclInt8;
+}
+
+/// A device API kernel: reaches into the windows of all ranks at the offsets that it was given.
+int launch_on_device(const fake_gpu::DeviceComm& device, const busbar::DeviceCall& call, cudaStream_t stream) {
+  const ncclComm_t comm = device.comm;
+  const auto refuse = [](const std::string& what) {
+    fake_gpu::refuse(what);
+    return static_cast<int>(cudaErrorIllegalAddress);
+  };
+  if (call.blocks > device.barriers) return refuse("a device kernel of more blocks than have barriers");
+  for (const ncclWindow_t window : {call.send_window, call.recv_window}) {
+    if (!comm->in_windows.contains(window)) return refuse("a device kernel without a window");
+  }
+  if (fake_gpu::chosen_device() != comm->device) return refuse("a device kernel on another device than its rank's");
+  const bool adds = call.collective == busbar::CollectiveId::all_reduce;
+  const Call what{call.count, type_of(call.dtype), ncclSum};
+  const std::size_t nbytes = call.count * size_of(what.type) * (adds ? 1 : ranks_of(comm));
+  const auto* const in = reinterpret_cast<const std::byte*>(call.send_window) + call.send_at;
+  auto* const out = reinterpret_cast<std::byte*>(call.recv_window) + call.recv_at;
+  const Compute compute = adds ? Compute([](const Call& c, const auto& inputs, int) { return reduced(c, inputs); })
+                               : Compute(given_to_all);
+  const ncclResult_t result =
+      add(comm, stream, {Action::Kind::collective, in, nbytes, out, nbytes, 0, what, compute, {}});
+  return result == ncclSuccess ? cudaSuccess : cudaErrorIllegalAddress;
+}
+
 }  // namespace
 
 extern "C" {
@@ -581,6 +625,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::size_t left = comm->registered.size() + comm->in_windows.size() + comm->operations.size();
   if (left > 0)
     fake_gpu::refuse("a communicator is destroyed with " + std::to_string(left) + " registrations or operations");
+  if (!comm->device_comms.empty()) fake_gpu::refuse("a communicator is destroyed before its device communicator");
   const std::lock_guard lock(g_mutex);
   g_comms.erase(comm);
   return delete comm, ncclSuccess;
@@ -652,6 +697,38 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t n
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return take_out(comm->in_windows, window);
+}
+
+/// As far as the GPUs reach into each other's memory: FAKE_NCCL_REACH ranks, else all.
+ncclTeam_t ncclTeamLsa(ncclComm_t comm) {
+  const char* const text = std::getenv("FAKE_NCCL_REACH");
+  const int reach = text != nullptr ? std::atoi(text) : comm->world->nranks;
+  return {reach, comm->rank % reach, 1};
+}
+/// dev_runtime.cc: GPUs drive a network only where there is one (FAKE_NCCL_GIN), switches add unless FAKE_NCCL_NO_MULTIMEM.
+ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t* needs, ncclDevComm_t* made) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (needs->lsaMultimem && std::getenv("FAKE_NCCL_NO_MULTIMEM") != nullptr) {
+    return warn(ncclInvalidUsage, "Symmetric memory multicast is not supported.");
+  }
+  if (needs->ginForceEnable && std::getenv("FAKE_NCCL_GIN") == nullptr) {
+    return warn(ncclInvalidUsage, "GIN not supported.");
+  }
+  const int barriers = needs->lsaBarrierCount + needs->barrierCount;
+  auto* const device = new fake_gpu::DeviceComm{comm, barriers, launch_on_device};
+  comm->device_comms.insert(device);
+  made->rank = comm->rank;
+  made->nRanks = comm->world->nranks;
+  made->windowTable = reinterpret_cast<ncclDevCommWindowTable*>(device);
+  meet(comm->world, "device communicator for " + std::to_string(barriers) + " blocks", comm->world->nranks);
+  return t_depth == 0 ? flush() : ncclSuccess;
+}
+ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t* made) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  const auto* const device = reinterpret_cast<const fake_gpu::DeviceComm*>(made->windowTable);
+  if (comm->device_comms.erase(device) == 0) return warn(ncclInvalidArgument, "a device communicator that there is not");
+  delete device;
+  return ncclSuccess;
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t,
@@ -757,15 +834,7 @@ ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclData
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   const std::size_t all = count * ranks_of(comm);
   return add_collective(
-      comm, stream, in, all, out, all, {count, type},
-      [](const Call& c, const auto& inputs, int rank) {
-        Bytes mine;
-        for (const Bytes& b : inputs) {
-          const Bytes part = slice(b, static_cast<std::size_t>(rank), c.count * size_of(c.type));
-          mine.insert(mine.end(), part.begin(), part.end());
-        }
-        return mine;
-      },
+      comm, stream, in, all, out, all, {count, type}, given_to_all,
       transfer_tasks(comm, Call{count, type}));
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

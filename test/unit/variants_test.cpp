@@ -67,6 +67,8 @@ TEST_CASE("variants are all combinations, the library's own choice first", "[com
   CHECK(*setting(list[2], "NCCL_ALGO") == "Ring");
   CHECK(*setting(list[2], "NCCL_PROTO") == "Simple");
   CHECK(labels(variants({"nccl.ctas=2,4"}, kAllReduce, "nccl")) == Labels{"default", "ctas=2", "ctas=4"});
+  CHECK(labels(variants({"device=0,2"}, kAllReduce, "nccl")) == Labels{"default", "device=0", "device=2"});
+  CHECK_THAT(complaint([] { variants({"device=5"}, kAllReduce, "nccl"); }), Contains("--vary device"));
   CHECK_THAT(complaint([] {
                variants({"nccl.minCTAs=1,2,3,4,5", "nccl.cgaClusterSize=1,2,3,4", "NCCL_PROTO=LL,LL128,Simple,^LL"},
                         kAllReduce, "nccl");

@@ -101,8 +101,13 @@ class Backend {
   /// Memory of the local rank's device, touched.
   virtual void* allocate(int local, std::size_t nbytes) = 0;
 
-  /// Registers what was allocated since the last call, as the options say (-R). Every process calls it once after its
-  /// last allocate, from one thread: registering is collective, so one local rank at a time would wait for the next for
+  /// Memory that another communicator of this process has allocated, to be registered like its own until it is given
+  /// back.
+  virtual void borrow(int /*local*/, void* /*memory*/, std::size_t /*nbytes*/) {}
+  virtual void give_back(int /*local*/, void* /*memory*/) noexcept {}
+
+  /// Registers what was allocated or borrowed since the last call, as the options say (-R). Every process calls it once after its
+  /// last of these, from one thread: registering is collective, so one local rank at a time would wait for the next for
   /// ever.
   virtual void register_memory() {}
 

@@ -23,6 +23,7 @@ struct OpenRequest {
   const Comm& host;   ///< the processes of this host
   const LocalGpus& gpus;
   const NcclFields& fields;
+  const Collective* collective = nullptr;  ///< the only one that will be asked for; null: any
 };
 
 /// How a library is found and opened; a constant of its folder.

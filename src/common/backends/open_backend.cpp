@@ -93,11 +93,12 @@ const BackendDoor& door_of(BackendChoice choice) {
   throw Error(ExitCode::internal, "a backend was to be opened before one was chosen");
 }
 
-OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields) {
+OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields,
+                           const Collective* collective) {
   const Comm host = world.split_by_host();
   const ProcessFacts facts = collectively_get(world, "looking for GPUs", [&] { return look_around(config); });
   const BackendDoor& door = door_of(agree_on_backend(config, world, host, facts));
-  OpenedBackend opened = door.open({config, world, group, host, facts.gpus, fields});
+  OpenedBackend opened = door.open({config, world, group, host, facts.gpus, fields, collective});
   const auto local = static_cast<std::int64_t>(opened.backend->local_ranks().size());
   opened.ranks_per_host = static_cast<int>(world.max(host.size() * local));
   return opened;

@@ -20,8 +20,9 @@ struct OpenedBackend {
 
 /// Chooses the backend from what every host has (choose_backend) and opens it on `group`, a part of `world`. Collective
 /// over `world`. Throws AgreedError where the choice or the options do not fit the machines. `fields` are for NCCL's
-/// communicator.
-OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields = {});
+/// communicator; `collective` is the only one that will be asked for, null where there are several.
+OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields = {},
+                           const Collective* collective = nullptr);
 
 /// Whether this configuration will measure host memory as far as this host alone can tell: no GPU here, or --backend
 /// mpi.

@@ -28,6 +28,8 @@ class WrappedBackend : public Backend {
   std::vector<Block> expected(const Operation& op, int rank) const override { return inner_->expected(op, rank); }
   MemoryLimit memory_limit(const Collective& c) const override { return inner_->memory_limit(c); }
   void* allocate(int local, std::size_t nbytes) override { return inner_->allocate(local, nbytes); }
+  void borrow(int local, void* memory, std::size_t nbytes) override { inner_->borrow(local, memory, nbytes); }
+  void give_back(int local, void* memory) noexcept override { inner_->give_back(local, memory); }
   void register_memory() override { inner_->register_memory(); }
   void release(int local, void* memory) noexcept override { inner_->release(local, memory); }
   void fill(int local, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override {

@@ -209,7 +209,7 @@ constexpr std::array kOptions{
     Option{'a', "average", "0..3", "1", "which time is reported: 0 rank 0, 1 average over ranks, 2 min, 3 max", false, set_average},
     Option{'R', "local_register", "0..2", "0", "register the buffers: 1 ncclCommRegister, 2 symmetric window", false, set_int<&C::local_register, 0, 2>},
     Option{'x', "cta_policy", "0..2", "(unset)", "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", false, set_cta_policy},
-    Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's; needs -R 2 (not implemented yet)", false, set_int<&C::device_implementation, 0, 4>},
+    Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's: all_reduce 1 LSA, 2 LSA by vectors, 3 multimem, 4 multimem by vectors; alltoall 1, 2 alike, 3 GIN, 4 GIN and LSA; needs -R 2", false, set_int<&C::device_implementation, 0, 4>},
     Option{'V', "device_cta_count", "1..128", "16", "CTAs of the device API kernels", false, set_int<&C::device_cta_count, 1, 128>},
     Option{'J', "output_file", "FILE.json", "(none)", "write the results as JSON; an existing file is kept, FILE.json.0 is written", false, set_output_file},
     Option{'S', "report_timestamps", "0|1", "0", "add the time of day to each row", false, set_switch<&C::report_timestamps>},

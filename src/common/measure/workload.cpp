@@ -82,7 +82,7 @@ std::size_t arena_bytes(std::size_t capacity, std::size_t unalign_bytes) {
 }
 
 Arena::Arena(Backend& backend, std::size_t capacity, std::size_t unalign_bytes)
-    : backend_(backend), capacity_(capacity) {
+    : backend_(backend), capacity_(capacity), unalign_bytes_(unalign_bytes) {
   const int n = static_cast<int>(backend.local_ranks().size());
   for (int local = 0; local < n; ++local) {
     send_.push_back(backend.allocate(local, buffer_bytes(capacity, unalign_bytes)));
@@ -92,10 +92,25 @@ Arena::Arena(Backend& backend, std::size_t capacity, std::size_t unalign_bytes)
 }
 
 Arena::~Arena() {
-  for (std::size_t local = 0; local < send_.size(); ++local) {
-    backend_.release(static_cast<int>(local), send_[local]);
-    backend_.release(static_cast<int>(local), recv_[local]);
+  for (Backend* borrower : borrowers_) {
+    for_buffers([&](int local, void* memory) { borrower->give_back(local, memory); });
   }
+  for_buffers([&](int local, void* memory) { backend_.release(local, memory); });
+}
+
+template <class Each>
+void Arena::for_buffers(Each each) const {
+  for (std::size_t local = 0; local < send_.size(); ++local) {
+    each(static_cast<int>(local), send_[local]);
+    each(static_cast<int>(local), recv_[local]);
+  }
+}
+
+void Arena::lend_to(Backend& borrower) {
+  const std::size_t nbytes = buffer_bytes(capacity_, unalign_bytes_);
+  for_buffers([&](int local, void* memory) { borrower.borrow(local, memory, nbytes); });
+  borrower.register_memory();
+  borrowers_.push_back(&borrower);
 }
 
 std::size_t Arena::slots(std::size_t message_bytes) const { return room_for(capacity_, message_bytes); }

@@ -23,6 +23,10 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
+  /// Lets another communicator of these ranks, which outlives the arena, work in its buffers. Collective where that
+  /// registers memory.
+  void lend_to(Backend& borrower);
+
   std::size_t capacity() const { return capacity_; }
 
   /// Slots for messages of so many bytes, at least 1.
@@ -32,8 +36,14 @@ class Arena {
   std::byte* recv(int local, std::size_t unalign_bytes) const;
 
  private:
+  /// In the order of their allocation: the same on every rank.
+  template <class Each>
+  void for_buffers(Each each) const;
+
   Backend& backend_;
+  std::vector<Backend*> borrowers_;
   std::size_t capacity_;
+  std::size_t unalign_bytes_;
   std::vector<void*> send_;
   std::vector<void*> recv_;
 };

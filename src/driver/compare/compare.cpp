@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -91,7 +92,7 @@ std::vector<FileKey> file_keys(CompareOptions& options, const std::vector<OwnOpt
 void refuse_meaningless(const Configured& configured) {
   constexpr auto kMeaningless = std::to_array<std::string_view>(
       {"iters", "warmup_iters", "average", "rel-ci", "min-time", "epochs", "per-rank", "skew", "samples", "memory",
-       "show-algo", "show-prediction", "report_timestamps", "local_register"});
+       "show-algo", "show-prediction", "report_timestamps"});
   for (const std::string& name : configured.set_by_user) {
     if (!contains(kMeaningless, name)) continue;
     throw_bad_config(
@@ -139,6 +140,11 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
 
   refuse_meaningless(result.configured);
   if (result.options.launch.empty()) check_vary_in_one_job(result.options.vary);
+  const bool with_device_kernels =
+      std::ranges::any_of(result.options.vary, [](const Varied& v) { return v.name == kDeviceKernel; });
+  if (with_device_kernels && result.configured.config.local_register != 2) {
+    throw_bad_config("device kernels work in symmetric windows: add -R 2");
+  }
   if (file || result.config_file.empty()) require_complete(result.options);
   return result;
 }
@@ -165,10 +171,11 @@ std::string compare_help() {
          "\n"
          "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; mpich.algorithm; NCCL_ALGO,\n"
          "NCCL_PROTO, NCCL_NET and other variables that NCCL reads for each communicator, nccl.ctas (channels),\n"
-         "nccl.cgaClusterSize, nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName. Anything else: --launch.\n"
+         "nccl.cgaClusterSize, nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName; device=0,1,2 (as -D, with -R 2 -V).\n"
+         "Anything else: --launch.\n"
          "Options of the benchmarks (all_reduce_perf --help) that apply: -b -e -f -i --sizes, -d -o -r, -t -g -T -J\n"
          "--csv --history --placement out|in --cadence --buffers --mpi-threads --seed\n"
-         "--max-time (of the whole, 120 s) --cell-time (of one size, 20 s)\n"
+         "-R -x -V --max-time (of the whole, 120 s) --cell-time (of one size, 20 s)\n"
          "--config (the same names as keys; collectives: [..], vary: {NAME: [..]}) -c 0 (no check) --dry-run.\n"
          "\n"
          "  mpirun -n 4 busbar compare all_reduce -b 8 -e 64M -f 2 --vary NCCL_ALGO=Ring,Tree --vary "

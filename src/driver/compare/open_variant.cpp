@@ -86,10 +86,12 @@ std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& col
                                    const Comm& world, const Comm& group) {
   ScopedEnvironment environment;
   set_nccl_environment(environment, variant, collective);
+  Config own = config;
+  if (const std::string* value = setting(variant, kDeviceKernel)) own.device_implementation = std::stoi(*value);
   std::unique_ptr<Backend> backend;
   std::string refusal;
   try {
-    backend = open_backend(config, world, group, nccl_fields(variant)).backend;
+    backend = open_backend(own, world, group, nccl_fields(variant), &collective).backend;
   } catch (const RefusedError& e) {  // any other failure of the set-up may be one rank's alone
     refusal = e.what();
   }

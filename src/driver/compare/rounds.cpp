@@ -83,6 +83,15 @@ Race Rounds::start(const Case& row_case, std::size_t nvariants) {
 void Rounds::allocate(RoundSet& set, std::size_t capacity) const {
   const std::size_t unalign_bytes = static_cast<std::size_t>(config_.unalign) * sizeof(double);
   set.arena = std::make_unique<Arena>(set.baseline(), capacity, unalign_bytes);
+  for (OpenedVariant& variant : std::span(set.opened).subspan(1)) {
+    if (!variant.backend) continue;
+    try {
+      collectively(world_, "registering the buffers", [&] { set.arena->lend_to(*variant.backend); });
+    } catch (const AgreedError& e) {
+      variant.why_not = e.what();
+      variant.backend->abort();
+    }
+  }
   set.verifier = std::make_unique<Verifier>(set.baseline(), local_ranks_);
 }
 

@@ -88,7 +88,7 @@ class Rounds {
 
   Race start(const Case& row_case, std::size_t nvariants);
 
-  /// Buffers of `capacity` bytes per message. Collective.
+  /// Buffers of `capacity` bytes per message, for all variants; `set` then says which cannot register them. Collective.
   void allocate(RoundSet& set, std::size_t capacity) const;
 
   /// One size's turns in this round, within `budget_s` but for the least that is needed; nothing without a budget. A

@@ -1,5 +1,6 @@
 #include "driver/compare/variants.h"
 
+#include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -36,6 +37,7 @@ std::vector<std::string> settings_of_communicators() {
   names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
   names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
   for (const NcclField& field : kNcclFields) names.push_back(fmt::format("nccl.{}", field.name));
+  names.emplace_back(kDeviceKernel);
   return names;
 }
 
@@ -96,6 +98,7 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
   if (name == "NCCL_ALGO") return {nccl_algorithm_name(value)};
   if (name == "NCCL_PROTO") return {nccl_protocol_name(value)};
   if (name.starts_with("nccl.") && name != "nccl.netName") return {std::to_string(parse_int(value, 0, 1 << 16))};
+  if (name == kDeviceKernel) return {std::to_string(parse_int(value, 0, 4))};
   if (name == kOmpiSegment) return {std::to_string(parse_bytes(value))};
   if (name != kOmpiAlgorithm && name != kMpichAlgorithm) return {value};
   const OmpiCollective* of_ompi = ompi_collective(collective.id);
@@ -248,6 +251,10 @@ std::optional<std::string> why_not(const Variant& variant, const Operation& op, 
     const bool many_hosts = where.nnodes > 1 && where.ranks_per_node > 1;
     return mpich_why_not(find_mpich_algorithm(*mpich_collective(op.collective->id), *name), op, many_hosts);
   }
+  if (const std::string* device = setting(variant, kDeviceKernel); device != nullptr && *device != "0") {
+    const std::string why = why_no_device_kernel(op.collective->id, std::stoi(*device), op.dtype, op.op);
+    if (!why.empty()) return why;
+  }
   const std::string* algorithm = setting(variant, "NCCL_ALGO");
   const std::string* protocol = setting(variant, "NCCL_PROTO");
   return nccl_why_not(op, algorithm != nullptr ? *algorithm : "", protocol != nullptr ? *protocol : "", where.nnodes,
@@ -318,7 +325,9 @@ Environment variant_environment(const Variant& variant, const Collective& collec
   constexpr std::string_view kOmpi = "ompi.";
   Environment environment;
   for (const auto& [name, value] : variant.settings) {
-    if (name == "ompi.algorithm") {
+    if (name == kDeviceKernel) {
+      throw_bad_config("device kernels need no launch of their own: vary device without --launch, with -R 2");
+    } else if (name == "ompi.algorithm") {
       add_ompi_choice(variant, collective, environment);
     } else if (name == kMpichAlgorithm) {
       add_mpich_choice(collective, value, environment);

@@ -21,6 +21,9 @@ namespace busbar {
 /// mpich.algorithm (put in force while a communicator runs).
 bool rereads_per_communicator(std::string_view name);
 
+/// Which device API kernels run instead of NCCL's own: -D.
+inline constexpr std::string_view kDeviceKernel = "device";
+
 /// Their names, for messages.
 std::vector<std::string> settings_of_communicators();
 

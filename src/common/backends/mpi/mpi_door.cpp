@@ -28,11 +28,11 @@ void check_mpi_options(const Config& config, int nprocesses) {
                                                     option, why));
   };
   if (config.cudagraph > 0) refuse("-G/--cudagraph", "host memory has no CUDA graphs");
+  if (config.device_implementation > 0) refuse("-D/--device_implementation", "there are no device kernels");
   if (config.local_register > 0) refuse("-R/--local_register", "MPI registers buffers itself");
   if (config.cta_policy) refuse("-x/--cta_policy", "there are no CTAs");
   if (config.stream_null) refuse("-y/--stream_null", "there are no streams");
   if (config.parallel_init) refuse("-p/--parallel_init", "a process has one communicator");
-  if (config.device_implementation > 0) refuse("-D/--device_implementation", "there are no device kernels");
   if (config.ranks_per_gpu > 1) refuse("--ranks-per-gpu", "ranks run on cores");
   const int per_process = config.nthreads * config.ngpus;
   if (per_process == 1) return;

@@ -6,9 +6,12 @@
 #include "common/backends/nccl/cuda/nccl_backend.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_choice.h"
+#include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/observation_setup.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/gather_records.h"
+
+#include <fmt/format.h>
 
 #include <set>
 
@@ -24,6 +27,12 @@ bool has_own_gpus(const Comm& host, const LocalGpus& gpus) {
   return own;
 }
 
+std::string device_kernels_remark(const Collective& collective, const Config& config) {
+  return fmt::format("device API kernels: {}, {} blocks of {} threads",
+                     device_kernel_name(collective.id, config.device_implementation), config.device_cta_count,
+                     kDeviceThreads);
+}
+
 OpenedBackend open_nccl(const OpenRequest& request) {
   const Config& config = request.config;
   const Comm& world = request.world;
@@ -37,12 +46,14 @@ OpenedBackend open_nccl(const OpenRequest& request) {
                         .own_gpus = has_own_gpus(request.host, request.gpus),
                         .one_host = world.min(std::int64_t{request.host.size() == world.size()}) == 1,
                         .tuning_log = observation.tuning_log,
-                        .fields = request.fields};
+                        .fields = request.fields,
+                        .collective = request.collective};
   OpenedBackend opened;
   opened.remarks = observation.remarks;
   opened.backend = make_nccl_backend(world, request.group, config, place);
   const std::string remark = ranks_per_gpu_remark(config.ranks_per_gpu);
   if (!remark.empty()) opened.remarks.push_back(remark);
+  if (config.device_implementation > 0) opened.remarks.push_back(device_kernels_remark(*request.collective, config));
   return opened;
 }
 

@@ -7,7 +7,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNcclSettings{"NCCL_", "nccl."};
+constexpr std::array<std::string_view, 3> kNcclSettings{"NCCL_", "nccl.", "device"};
 
 }  // namespace
 

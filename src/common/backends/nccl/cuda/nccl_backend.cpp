@@ -1,9 +1,11 @@
 #include "common/backends/nccl/cuda/nccl_backend.h"
 
+#include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/cuda/devices.h"
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/device_choice.h"
+#include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/backends/nccl/nccl_observation.h"
 #include "common/backends/nccl/observation_setup.h"
@@ -44,6 +46,20 @@ void require_possible(const Config& config) {
   }
 }
 
+/// The collective that -D runs by kernels of its own; nothing without -D.
+std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
+  if (config.device_implementation == 0) return std::nullopt;
+  if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty()) {
+    throw Error(ExitCode::not_possible, "device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
+  }
+  if (config.ranks_per_gpu > 1) {
+    throw Error(ExitCode::not_possible,
+                "device API kernels (-D) wait for each other, and those of one GPU run in turn: leave out -D or "
+                "--ranks-per-gpu");
+  }
+  return collective->id;
+}
+
 /// Before NCCL's first call, which reads the environment once.
 void set_up_environment(const Comm& world, const Config& config, const NcclPlace& place) {
   int port = world.rank() == 0 ? free_port() : 0;
@@ -58,7 +74,10 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
     : config_(config), unwinding_at_birth_(std::uncaught_exceptions()) {
   const int per_process = config.nthreads * config.ngpus;
   nranks_ = group.size() * per_process;
-  collectively(world, "choosing options for NCCL", [&] { require_possible(config); });
+  collectively(world, "choosing options for NCCL", [&] {
+    require_possible(config);
+    device_collective_ = device_collective(config, place.collective);
+  });
   set_up_environment(world, config, place);
   std::int64_t oldest = 0;
   collectively(world, "setting up the GPUs", [&] {
@@ -75,12 +94,54 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
                                   .base_device = config.base_device,
                                   .ranks_per_gpu = config.ranks_per_gpu,
                                   .own_gpus = place.own_gpus}));
+    prepare_device_kernels();
     oldest = compute_capability(locals_.front().device);
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
   });
   oldest_compute_capability_ = static_cast<int>(world.min(oldest));
   smallest_nranks_ = static_cast<int>(world.min(std::int64_t{nranks_}));
   join(world, group, place.fields);
+  require_all_in_reach(world);
+}
+
+void NcclBackend::prepare_device_kernels() const {
+  if (!device_collective_) return;
+  require_device_api(*nccl_);
+  for (const Local& l : locals_) {
+    use_device(l);
+    int resident = 0;
+    const auto error = static_cast<cudaError_t>(
+        prepare_device_collective(*device_collective_, config_.device_implementation, &resident));
+    if (error == cudaErrorNoKernelImageForDevice) {
+      const int capability = compute_capability(l.device);
+      throw Error(ExitCode::not_possible,
+                  fmt::format("device API kernels (-D) are built for compute capability 9.0 and newer, and GPU {} has "
+                              "{}.{}: leave out -D",
+                              l.device, capability / 10, capability % 10));
+    }
+    BUSBAR_CUDA(error);
+    if (config_.device_cta_count > resident) {
+      throw Error(ExitCode::not_possible,
+                  fmt::format("-V {}: the blocks wait for each other, and GPU {} runs {} of them at once; lower -V",
+                              config_.device_cta_count, l.device, resident));
+    }
+  }
+}
+
+void NcclBackend::require_all_in_reach(const Comm& world) const {
+  if (!device_collective_ || needs_network(*device_collective_, config_.device_implementation)) return;
+  collectively(world, "looking for device API kernels", [&] {
+    for (const Local& l : locals_) {
+      const int reached = ranks_in_reach(*nccl_, l.comm);
+      if (reached == nranks_) continue;
+      throw Error(ExitCode::not_possible,
+                  fmt::format("-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
+                              "reaches {} of {}: measure fewer ranks, or leave out -D",
+                              config_.device_implementation,
+                              device_kernel_name(*device_collective_, config_.device_implementation), l.rank, reached,
+                              nranks_));
+    }
+  });
 }
 
 void NcclBackend::set_up_locals(const std::vector<int>& devices) {
@@ -152,6 +213,7 @@ void NcclBackend::destroy() noexcept {
   }
   for (Local& l : locals_) {
     BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
+    if (l.device_api) l.device_api->destroy();
     if (l.comm != nullptr && nccl_->CommDestroy(l.comm) != ncclSuccess) {
       std::fprintf(stderr, "NCCL: rank %d cannot destroy its communicator: %s\n", l.rank, nccl_->GetLastError(nullptr));
     }
@@ -192,6 +254,10 @@ std::string NcclBackend::library_version() const { return "NCCL " + nccl_version
 
 std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) const {
   constexpr int kFirstWithFp8 = 90;
+  if (device_collective_) {
+    std::string why = why_no_device_kernel(op.collective->id, config_.device_implementation, op.dtype, op.op);
+    return why.empty() ? std::nullopt : std::optional(std::move(why));
+  }
   if (!op.op || !is_fp8(op.dtype)) return std::nullopt;
   if (oldest_compute_capability_ < kFirstWithFp8) {
     return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
@@ -205,6 +271,9 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
 }
 
 std::optional<std::string> NcclBackend::note(const Operation& op) const {
+  if (device_collective_ && config_.agg_iters > 1) {
+    return "device API kernels are launched one by one: -m repeats them but aggregates nothing";
+  }
   if (op.collective->id != CollectiveId::hypercube || config_.agg_iters == 1) return std::nullopt;
   return "hypercube's steps depend on each other: -m repeats it but aggregates nothing";
 }
@@ -230,6 +299,10 @@ ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
   const Observed observed = nccl_observation().end();
   const std::string log = log_ ? log_->end() : std::string();
   if (std::find(ranks_.begin(), ranks_.end(), 0) == ranks_.end()) return {};
+  if (device_collective_) {
+    return {std::string(device_kernel_name(op.collective->id, config_.device_implementation)), "-",
+            std::to_string(config_.device_cta_count), std::nullopt};
+  }
   return shown_algorithm(op, observed, log);
 }
 

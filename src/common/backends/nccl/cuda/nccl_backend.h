@@ -19,6 +19,7 @@ struct NcclPlace {
   /// NCCL's log is free to be read during observed operations (ObservationSetup).
   bool tuning_log = false;
   NcclFields fields;
+  const Collective* collective = nullptr;  ///< the only one that will be asked for; null: any
 };
 
 /// NCCL on the GPUs of this process: -t x -g ranks, rank = process * t * g + i. `group`, a part of `world`, are the

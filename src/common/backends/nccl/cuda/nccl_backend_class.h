@@ -2,6 +2,7 @@
 
 #include "common/backends/backend.h"
 #include "common/backends/nccl/cuda/cuda_handles.h"
+#include "common/backends/nccl/cuda/device_communicator.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/cuda/tuning_log.h"
@@ -42,6 +43,8 @@ class NcclBackend final : public Backend {
 
   MemoryLimit memory_limit(const Collective& collective) const override;
   void* allocate(int local, std::size_t nbytes) override;
+  void borrow(int local, void* memory, std::size_t nbytes) override;
+  void give_back(int local, void* memory) noexcept override { release(local, memory); }
   void register_memory() override;
   void release(int local, void* memory) noexcept override;
   std::vector<MemoryUse> memory_use() const override;
@@ -80,6 +83,7 @@ class NcclBackend final : public Backend {
   struct Allocation {
     void* memory = nullptr;
     std::size_t nbytes = 0;
+    bool borrowed = false;
     bool registered = false;
     void* handle = nullptr;         ///< -R 1
     ncclWindow_t window = nullptr;  ///< -R 2
@@ -101,6 +105,7 @@ class NcclBackend final : public Backend {
     CudaGraphExec graph_exec;
     std::vector<Allocation> allocations;
     std::array<std::optional<ncclRedOp_t>, kAllDTypes.size()> mulsum;
+    std::unique_ptr<DeviceCommunicator> device_api;  ///< -D, once there are windows
     std::vector<Transfer> transfers;      ///< scratch of enqueue
     std::int64_t free_before_init = 0;    ///< [bytes]
     std::int64_t free_after_init = 0;     ///< [bytes]
@@ -134,6 +139,9 @@ class NcclBackend final : public Backend {
 
   void set_up_locals(const std::vector<int>& devices);
   void join(const Comm& world, const Comm& group, const NcclFields& fields);
+  void prepare_device_kernels() const;
+  void require_all_in_reach(const Comm& world) const;
+  void make_device_communicators();
   void destroy() noexcept;
 
   std::span<Local> lane_locals(int lane);
@@ -148,11 +156,13 @@ class NcclBackend final : public Backend {
   void start(Local& local, const Operation& op, const Buffers& buffers);
   void launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers);
   void enqueue_hypercube(int lane, const Operation& op, std::span<const Buffers> buffers);
+  void enqueue_device_kernels(int lane, const Operation& op, std::span<const Buffers> buffers);
   void close_group(Lane& lane);
   ncclRedOp_t reduction(Local& local, const Operation& op);
   void deregister(Local& local, Allocation& allocation) noexcept;
 
   Config config_;
+  std::optional<CollectiveId> device_collective_;  ///< that -D runs by kernels of its own
   std::shared_ptr<const NcclLibrary> nccl_;
   std::shared_ptr<TuningLog> log_;  ///< where it is needed and free
   int nranks_ = 0;

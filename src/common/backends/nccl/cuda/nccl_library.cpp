@@ -77,6 +77,9 @@ void find_all(void* handle, NcclLibrary& nccl) {
   find(handle, "ncclScatter", nccl.Scatter);
   find(handle, "ncclSend", nccl.Send);
   find(handle, "ncclRecv", nccl.Recv);
+  nccl.DevCommCreate = dlsym(handle, "ncclDevCommCreate");
+  nccl.DevCommDestroy = dlsym(handle, "ncclDevCommDestroy");
+  nccl.TeamLsa = dlsym(handle, "ncclTeamLsa");
   nccl.ResetDebugInit = reinterpret_cast<void (*)()>(dlsym(handle, "ncclResetDebugInit"));
 }
 

@@ -40,6 +40,10 @@ struct NcclLibrary {
   decltype(&ncclScatter) Scatter = nullptr;
   decltype(&ncclSend) Send = nullptr;
   decltype(&ncclRecv) Recv = nullptr;
+  /// Of the device API, whose types only nccl_device.h tells (device_communicator.cpp); null where a library lacks it.
+  void* DevCommCreate = nullptr;
+  void* DevCommDestroy = nullptr;
+  void* TeamLsa = nullptr;
   /// Reads the NCCL_DEBUG variables again; deprecated, so null where a library no longer has it.
   void (*ResetDebugInit)() = nullptr;
 };

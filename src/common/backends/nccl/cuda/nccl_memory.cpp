@@ -1,6 +1,7 @@
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_group.h"
 #include "common/backends/nccl/device_choice.h"
+#include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "kernels/device.h"
@@ -57,6 +58,10 @@ void* NcclBackend::allocate(int local, std::size_t nbytes) {
   return memory;
 }
 
+void NcclBackend::borrow(int local, void* memory, std::size_t nbytes) {
+  locals_[local].allocations.push_back({.memory = memory, .nbytes = nbytes, .borrowed = true});
+}
+
 void NcclBackend::register_memory() {
   const InNccl in_nccl(*this);
   if (config_.local_register > 0) {
@@ -76,9 +81,33 @@ void NcclBackend::register_memory() {
     }
     group.end();
   }
+  if (device_collective_) make_device_communicators();
   for (Local& l : locals_) {
     use_device(l);
     l.free_after_buffers = static_cast<std::int64_t>(gpu_memory().free_bytes);
+  }
+}
+
+/// Once: what kernels are told of a communicator does not depend on its windows.
+void NcclBackend::make_device_communicators() {
+  if (locals_.front().device_api) return;
+  const int implementation = config_.device_implementation;
+  try {
+    NcclGroup group(*nccl_);
+    for (Local& l : locals_) {
+      use_device(l);
+      l.device_api = std::make_unique<DeviceCommunicator>(*nccl_, l.comm, *device_collective_, implementation,
+                                                          config_.device_cta_count);
+    }
+    group.end();
+  } catch (const Error& e) {
+    const std::string_view lacking = needs_multimem(*device_collective_, implementation)
+                                         ? "switches that add (multimem)"
+                                     : needs_network(*device_collective_, implementation)
+                                         ? "a network that GPUs drive (GIN)"
+                                         : "";
+    if (lacking.empty()) throw;
+    throw Error(ExitCode::not_possible, fmt::format("-D {} needs {}: {}", implementation, lacking, e.what()));
   }
 }
 
@@ -98,7 +127,8 @@ void NcclBackend::release(int local, void* memory) noexcept {
   if (found == l.allocations.end()) return;
   BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
   deregister(l, *found);
-  if (nccl_->MemFree(memory) != ncclSuccess) std::fprintf(stderr, "NCCL: rank %d cannot free a buffer\n", l.rank);
+  if (!found->borrowed && nccl_->MemFree(memory) != ncclSuccess)
+    std::fprintf(stderr, "NCCL: rank %d cannot free a buffer\n", l.rank);
   l.allocations.erase(found);
 }
 

@@ -1,3 +1,4 @@
+#include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_group.h"
 #include "common/backends/nccl/mulsum_scalar.h"
@@ -149,8 +150,49 @@ void NcclBackend::enqueue_hypercube(int lane, const Operation& op, std::span<con
   }
 }
 
+namespace {
+
+/// Where an address lies in a window.
+struct InWindow {
+  ncclWindow_t window = nullptr;
+  std::size_t at = 0;  ///< [bytes]
+};
+
+InWindow find_window(const auto& allocations, const void* address) {
+  for (const auto& a : allocations) {
+    const auto* const begin = static_cast<const std::byte*>(a.memory);
+    const auto* const at = static_cast<const std::byte*>(address);
+    if (at >= begin && at < begin + a.nbytes) return {a.window, static_cast<std::size_t>(at - begin)};
+  }
+  throw Error(ExitCode::internal, "a device API kernel was given memory without a window");
+}
+
+}  // namespace
+
+void NcclBackend::enqueue_device_kernels(int lane, const Operation& op, std::span<const Buffers> buffers) {
+  if (op.problem.count == 0) return;
+  const std::span<Local> ranks = lane_locals(lane);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    Local& l = ranks[i];
+    if (ranks.size() > 1) use_device(l);
+    const InWindow send = find_window(l.allocations, buffers[i].send);
+    const InWindow recv = find_window(l.allocations, buffers[i].recv);
+    const DeviceCall call{.collective = op.collective->id,
+                          .implementation = config_.device_implementation,
+                          .blocks = config_.device_cta_count,
+                          .dtype = op.dtype,
+                          .count = op.problem.count,
+                          .send_window = send.window,
+                          .recv_window = recv.window,
+                          .send_at = send.at,
+                          .recv_at = recv.at};
+    BUSBAR_CUDA(static_cast<cudaError_t>(launch_device_collective(call, l.device_api->made(), l.stream.get())));
+  }
+}
+
 void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) {
   const InNccl in_nccl(*this, lane);
+  if (device_collective_) return enqueue_device_kernels(lane, op, buffers);
   if (op.collective->id == CollectiveId::hypercube) return enqueue_hypercube(lane, op, buffers);
 
   const std::span<Local> ranks = lane_locals(lane);

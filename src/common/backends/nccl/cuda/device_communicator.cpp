@@ -1,0 +1,80 @@
+#include "common/backends/nccl/cuda/device_communicator.h"
+
+#include "common/backends/nccl/device_kernels.h"
+#include "common/base/error.h"
+
+#include <fmt/format.h>
+#include <nccl_device.h>
+
+#include <cstdio>
+
+namespace busbar {
+namespace {
+
+using CreateDevComm = decltype(&ncclDevCommCreate);
+using DestroyDevComm = decltype(&ncclDevCommDestroy);
+using TeamLsa = ncclTeam_t (*)(ncclComm_t);
+
+#ifdef NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER
+constexpr ncclDevCommRequirements kNoRequirements = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+#else
+constexpr ncclDevCommRequirements kNoRequirements{};
+#endif
+
+ncclDevCommRequirements requirements_of(CollectiveId collective, int implementation, int blocks) {
+  ncclDevCommRequirements needs = kNoRequirements;
+  if (!needs_network(collective, implementation)) {
+    needs.lsaBarrierCount = blocks;
+    needs.lsaMultimem = needs_multimem(collective, implementation);
+    return needs;
+  }
+  needs.barrierCount = blocks;
+  needs.ginSignalCount = blocks;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 7)
+  needs.ginConnectionType = NCCL_GIN_CONNECTION_FULL;
+#else
+  needs.ginForceEnable = true;
+#endif
+  return needs;
+}
+
+}  // namespace
+
+void require_device_api(const NcclLibrary& nccl) {
+  const std::string mismatch = device_api_mismatch(NCCL_VERSION_CODE, nccl.version);
+  if (!mismatch.empty()) throw Error(ExitCode::not_possible, mismatch);
+  if (nccl.DevCommCreate == nullptr || nccl.DevCommDestroy == nullptr || nccl.TeamLsa == nullptr) {
+    throw Error(ExitCode::not_possible, "the NCCL library found has no device API: leave out -D");
+  }
+}
+
+struct DeviceCommunicator::Parts {
+  ncclDevCommRequirements needs{};  ///< NCCL reads it until the group ends
+  ncclDevComm made{};
+};
+
+DeviceCommunicator::DeviceCommunicator(const NcclLibrary& nccl, ncclComm_t comm, CollectiveId collective,
+                                       int implementation, int blocks)
+    : nccl_(nccl), comm_(comm), parts_(std::make_unique<Parts>()) {
+  parts_->needs = requirements_of(collective, implementation, blocks);
+  const auto create = reinterpret_cast<CreateDevComm>(nccl.DevCommCreate);
+  const ncclResult_t result = create(comm, &parts_->needs, &parts_->made);
+  if (result != ncclSuccess) throw_nccl_error(nccl, result, "ncclDevCommCreate", __FILE__, __LINE__);
+}
+
+DeviceCommunicator::~DeviceCommunicator() = default;
+
+const ncclDevComm& DeviceCommunicator::made() const { return parts_->made; }
+
+void DeviceCommunicator::destroy() noexcept {
+  const auto destroy = reinterpret_cast<DestroyDevComm>(nccl_.DevCommDestroy);
+  if (destroy(comm_, &parts_->made) != ncclSuccess) {
+    std::fprintf(stderr, "NCCL: a device communicator cannot be destroyed\n");
+  }
+}
+
+int ranks_in_reach(const NcclLibrary& nccl, ncclComm_t comm) {
+  return reinterpret_cast<TeamLsa>(nccl.TeamLsa)(comm).nRanks;
+}
+
+}  // namespace busbar

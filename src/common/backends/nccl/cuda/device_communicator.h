@@ -1,0 +1,43 @@
+#pragma once
+
+#include "collectives/collective.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
+
+#include <nccl.h>
+
+#include <memory>
+
+struct ncclDevComm;
+
+namespace busbar {
+
+/// Throws Error(not_possible) where the library has no device API, or not the one that busbar was built with (-D).
+void require_device_api(const NcclLibrary& nccl);
+
+/// Ranks that one rank of the communicator reaches by loads and stores, itself among them.
+int ranks_in_reach(const NcclLibrary& nccl, ncclComm_t comm);
+
+/// What the device API kernels are told of one rank's communicator.
+class DeviceCommunicator {
+ public:
+  /// Begins to make it, in an open group of NCCL's, for kernels of so many blocks; every rank of the communicator must,
+  /// once its windows are registered.
+  DeviceCommunicator(const NcclLibrary& nccl, ncclComm_t comm, CollectiveId collective, int implementation, int blocks);
+  ~DeviceCommunicator();
+  DeviceCommunicator(const DeviceCommunicator&) = delete;
+  DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
+
+  /// To be used once the group has ended.
+  const ncclDevComm& made() const;
+
+  /// Gives it back to NCCL; before its communicator is destroyed, and not after an abort.
+  void destroy() noexcept;
+
+ private:
+  struct Parts;
+  const NcclLibrary& nccl_;
+  ncclComm_t comm_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace busbar
