@@ -38,8 +38,8 @@ NcclResult finish(void*) { return kNcclSuccess; }
 }  // namespace busbar
 
 // NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
-BUSBAR_NCCL_SYMBOL constinit busbar::TunerV6 ncclTunerPlugin_v6{
-    "busbar prediction", busbar::init_v5, busbar::copy_predictions, busbar::finish, nullptr};
+BUSBAR_NCCL_SYMBOL constinit busbar::TunerV6 ncclTunerPlugin_v6{"busbar prediction", busbar::init_v5,
+                                                                busbar::copy_predictions, busbar::finish, nullptr};
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV5 ncclTunerPlugin_v5{"busbar prediction", busbar::init_v5,
                                                                 busbar::copy_predictions, busbar::finish};
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV4 ncclTunerPlugin_v4{"busbar prediction", busbar::init_v4,

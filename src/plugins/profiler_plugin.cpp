@@ -19,16 +19,13 @@ void add(const ProfiledTransfer& t) {
   nccl_observation().add(LaunchedTask{true, text(t.function), "", "", t.channels});
 }
 
-void add(const ProfiledCopy& c) {
-  nccl_observation().add(LaunchedTask{false, text(c.function), "", "", 0, true});
-}
+void add(const ProfiledCopy& c) { nccl_observation().add(LaunchedTask{false, text(c.function), "", "", 0, true}); }
 
 /// All ranks of a communicator run the same; rank 0's process reports.
 template <class Event, class Add>
 NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
   *handle = nullptr;
-  const bool wanted =
-      event->type == kProfileColl || event->type == kProfileP2p || event->type == kProfileCopyEngines;
+  const bool wanted = event->type == kProfileColl || event->type == kProfileP2p || event->type == kProfileCopyEngines;
   if (!wanted || event->rank != 0 || !nccl_observation().observing()) return kNcclSuccess;
   try {
     add_task(*event);

@@ -136,16 +136,24 @@ class Wheels(unittest.TestCase):
                 others = ("blocking", "splitShare", "trafficClass", "shrinkShare")
                 self.assertEqual(known, [name for name in fields if name not in others])
 
-    def test_the_header_lays_things_out_as_the_one_we_build_with(self):
+    def compiles(self, home, text):
         cuda = os.path.join(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "include")
         compiler = shutil.which(os.environ.get("CXX") or "c++")
         if compiler is None or not os.path.exists(os.path.join(cuda, "cuda_runtime_api.h")):
             self.skipTest("no compiler, or no CUDA headers")
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-xc++", "-I", os.path.join(suite.ROOT, "src"),
+                               "-isystem", os.path.join(home, "include"), "-isystem", cuda, "-"], input=text, text=True,
+                              stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_header_lays_things_out_as_the_one_we_build_with(self):
         for _, home in self.each():
-            done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-xc++", "-isystem",
-                                   os.path.join(home, "include"), "-isystem", cuda, "-"], input=LAYOUT, text=True,
-                                  stderr=subprocess.PIPE)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.compiles(home, LAYOUT)
+
+    def test_what_depends_on_the_header_compiles_with_it(self):
+        for name in ("nccl_communicator", "device_communicator"):
+            for _, home in self.each():
+                self.compiles(home, f'#include "common/backends/nccl/cuda/{name}.cpp"')
 
 
 if __name__ == "__main__":

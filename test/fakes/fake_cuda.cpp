@@ -4,7 +4,6 @@
 // to a device, and what CUDA refuses is refused (CUDA C++ Programming Guide, "Stream and Event Behavior"; Runtime API,
 // "Stream Management"): strictness_test.cpp breaks each rule.
 
-#include "common/backends/nccl/cuda/device_collectives.h"
 #include "fakes/fake_gpu.h"
 #include "kernels/device.h"
 

@@ -1,15 +1,13 @@
 #pragma once
 
+#include "common/backends/nccl/cuda/device_collectives.h"
+
 #include <cstddef>
 #include <functional>
 #include <string>
 
 struct CUstream_st;
 struct ncclComm;
-
-namespace busbar {
-struct DeviceCall;
-}
 
 namespace fake_gpu {
 
@@ -39,7 +37,7 @@ int chosen_device();
 /// What the fake NCCL leaves in an ncclDevComm, where the real one leaves a table of windows: the kernels' door to it.
 struct DeviceComm {
   ncclComm* comm = nullptr;
-  int barriers = 0;  ///< blocks that may meet
+  int barriers = 0;                                                                     ///< blocks that may meet
   int (*launch)(const DeviceComm&, const busbar::DeviceCall&, CUstream_st*) = nullptr;  ///< a cudaError_t
 };
 

@@ -7,7 +7,6 @@
 // error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every collective. strictness_test.cpp breaks
 // each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
-#include "common/backends/nccl/cuda/device_collectives.h"
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"
 #include "kernels/number.h"
@@ -550,8 +549,8 @@ int launch_on_device(const fake_gpu::DeviceComm& device, const busbar::DeviceCal
   const std::size_t nbytes = call.count * size_of(what.type) * (adds ? 1 : ranks_of(comm));
   const auto* const in = reinterpret_cast<const std::byte*>(call.send_window) + call.send_at;
   auto* const out = reinterpret_cast<std::byte*>(call.recv_window) + call.recv_at;
-  const Compute compute = adds ? Compute([](const Call& c, const auto& inputs, int) { return reduced(c, inputs); })
-                               : Compute(given_to_all);
+  const Compute compute =
+      adds ? Compute([](const Call& c, const auto& inputs, int) { return reduced(c, inputs); }) : Compute(given_to_all);
   const ncclResult_t result =
       add(comm, stream, {Action::Kind::collective, in, nbytes, out, nbytes, 0, what, compute, {}});
   return result == ncclSuccess ? cudaSuccess : cudaErrorIllegalAddress;
@@ -705,7 +704,8 @@ ncclTeam_t ncclTeamLsa(ncclComm_t comm) {
   const int reach = text != nullptr ? std::atoi(text) : comm->world->nranks;
   return {reach, comm->rank % reach, 1};
 }
-/// dev_runtime.cc: GPUs drive a network only where there is one (FAKE_NCCL_GIN), switches add unless FAKE_NCCL_NO_MULTIMEM.
+/// dev_runtime.cc: GPUs drive a network only where there is one (FAKE_NCCL_GIN), switches add unless
+/// FAKE_NCCL_NO_MULTIMEM.
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t* needs, ncclDevComm_t* made) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   if (needs->lsaMultimem && std::getenv("FAKE_NCCL_NO_MULTIMEM") != nullptr) {
@@ -726,7 +726,8 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t*
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t* made) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   const auto* const device = reinterpret_cast<const fake_gpu::DeviceComm*>(made->windowTable);
-  if (comm->device_comms.erase(device) == 0) return warn(ncclInvalidArgument, "a device communicator that there is not");
+  if (comm->device_comms.erase(device) == 0)
+    return warn(ncclInvalidArgument, "a device communicator that there is not");
   delete device;
   return ncclSuccess;
 }
@@ -833,9 +834,8 @@ ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclData
                           cudaStream_t stream) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   const std::size_t all = count * ranks_of(comm);
-  return add_collective(
-      comm, stream, in, all, out, all, {count, type}, given_to_all,
-      transfer_tasks(comm, Call{count, type}));
+  return add_collective(comm, stream, in, all, out, all, {count, type}, given_to_all,
+                        transfer_tasks(comm, Call{count, type}));
 }
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {

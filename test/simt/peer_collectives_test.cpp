@@ -1,11 +1,11 @@
 // Would catch: a device API kernel (-D) that leaves out, doubles or misplaces an element at any count, alignment and
 // number of blocks, that reads or writes outside of its buffers, that looks at a peer's memory before the peer is there
-// or returns before the peers are done with its own. The loops are the real ones (peer_collectives.h), on simulated GPUs
-// whose threads take turns in any order, one GPU late; the barrier is NCCL's protocol (its lsa_barrier__funcs.h).
+// or returns before the peers are done with its own. The loops are the real ones (peer_collectives.cuh), on simulated
+// GPUs whose threads take turns in any order, one GPU late; the barrier is NCCL's protocol (its lsa_barrier__funcs.h).
 
-#include "cuda_runtime.h"
+#include "common/backends/nccl/peer_collectives.cuh"
+
 #include "collectives/collective.h"
-#include "common/backends/nccl/peer_collectives.h"
 #include "kernels/host.h"
 #include "kernels/number.h"
 
@@ -197,8 +197,8 @@ struct Wanted {
 std::string words(const Wanted& w) {
   return std::string(w.collective.name) + ' ' + std::string(name(w.dtype)) + ' ' + std::to_string(w.count) + " on " +
          std::to_string(w.nranks) + " in " + std::to_string(w.blocks) + " blocks, shifted " +
-         std::to_string(w.send_shift) + ' ' + std::to_string(w.recv_shift) + (w.in_place ? " in place" : "") + " near " +
-         std::to_string(w.near) + " late " + std::to_string(w.late);
+         std::to_string(w.send_shift) + ' ' + std::to_string(w.recv_shift) + (w.in_place ? " in place" : "") +
+         " near " + std::to_string(w.near) + " late " + std::to_string(w.late);
 }
 
 /// Ranks that have another result than they must, or guards that are gone, over two operations in a row: the second
@@ -227,7 +227,8 @@ int wrong_ranks(const Wanted& w, Body body) {
   }
   int wrong = 0;
   for (const std::uint64_t seed : {7, 8}) {
-    const Pattern pattern = make_pattern(w.dtype, w.collective.has_op ? std::optional(Op::sum) : std::nullopt, w.nranks, seed);
+    const Pattern pattern =
+        make_pattern(w.dtype, w.collective.has_op ? std::optional(Op::sum) : std::nullopt, w.nranks, seed);
     std::vector<std::vector<simt::Kernel>> streams;
     for (int rank = 0; rank < w.nranks; ++rank) {
       Gpus::Gpu& gpu = gpus.gpus[static_cast<std::size_t>(rank)];
@@ -304,8 +305,12 @@ TEST_CASE("device kernels of all_reduce add every element once, wherever it lies
     for (const int nranks : {1, 2, 5}) {
       for (const std::size_t count : counts_of(width, nranks, 2)) {
         for (const auto& [send, recv] : {std::pair{0, 0}, std::pair{1, 1}, std::pair{1, 0}}) {
-          const Wanted w{.collective = kAllReduce, .dtype = dtype, .nranks = nranks, .count = count,
-                         .send_shift = static_cast<std::size_t>(send), .recv_shift = static_cast<std::size_t>(recv)};
+          const Wanted w{.collective = kAllReduce,
+                         .dtype = dtype,
+                         .nranks = nranks,
+                         .count = count,
+                         .send_shift = static_cast<std::size_t>(send),
+                         .recv_shift = static_cast<std::size_t>(recv)};
           INFO(words(w));
           CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce<Sum>(f, count); }) == 0);
           CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce_by_vectors<Sum>(f, count); }) == 0);
@@ -323,8 +328,13 @@ TEST_CASE("device kernels of all_reduce work in place, in any order of the threa
     for (const int nranks : {2, 3, 8}) {
       for (const int late : {-1, 0, nranks - 1}) {
         for (const bool in_place : {false, true}) {
-          const Wanted w{.collective = kAllReduce, .dtype = DType::float32, .nranks = nranks, .blocks = 3, .count = 5000,
-                         .in_place = in_place, .late = late};
+          const Wanted w{.collective = kAllReduce,
+                         .dtype = DType::float32,
+                         .nranks = nranks,
+                         .blocks = 3,
+                         .count = 5000,
+                         .in_place = in_place,
+                         .late = late};
           INFO(words(w) << " order " << static_cast<int>(order));
           CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce<Sum>(f, w.count); }) == 0);
           CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce_by_vectors<Sum>(f, w.count); }) == 0);
@@ -341,12 +351,10 @@ TEST_CASE("device kernels of all_reduce let the switch add whole words, and add 
     using Word = decltype(word);
     for (const std::size_t count : counts_of(size_of(dtype), 3, 2)) {
       const auto at = static_cast<std::size_t>(shift);
-      const Wanted w{.collective = kAllReduce, .dtype = dtype, .nranks = 3, .count = count, .send_shift = at,
-                     .recv_shift = at};
+      const Wanted w{
+          .collective = kAllReduce, .dtype = dtype, .nranks = 3, .count = count, .send_shift = at, .recv_shift = at};
       INFO(words(w) << " in words of " << sizeof(Word));
-      CHECK(wrong_ranks(w, [&](Fabric& f) {
-              peer_collectives::all_reduce_in_switch<Sum, Word, 1>(f, count);
-            }) == 0);
+      CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce_in_switch<Sum, Word, 1>(f, count); }) == 0);
       CHECK(wrong_ranks(w, [&](Fabric& f) {
               peer_collectives::all_reduce_in_switch<Sum, Word, peer_collectives::kUnroll>(f, count);
             }) == 0);
@@ -368,8 +376,13 @@ TEST_CASE("device kernels of alltoall give every rank its block, wherever it lie
       for (const std::size_t count : counts_of(sizeof(T), 1, 2)) {
         for (const int late : {-1, 0}) {
           const auto shift = static_cast<std::size_t>(late + 1);
-          const Wanted w{.collective = kAlltoall, .dtype = dtype, .nranks = nranks, .count = count,
-                         .send_shift = shift, .recv_shift = shift, .late = late};
+          const Wanted w{.collective = kAlltoall,
+                         .dtype = dtype,
+                         .nranks = nranks,
+                         .count = count,
+                         .send_shift = shift,
+                         .recv_shift = shift,
+                         .late = late};
           INFO(words(w));
           CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::alltoall<T>(f, count); }) == 0);
           CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::alltoall_by_vectors<T>(f, count); }) == 0);
@@ -391,15 +404,18 @@ TEST_CASE("device kernels of alltoall wait for what comes over the network", "[s
       for (const unsigned blocks : {1u, 3u}) {
         for (const std::size_t count : {1, 100, 1000}) {
           for (const int late : {-1, 0, nranks - 1}) {
-            const Wanted w{.collective = kAlltoall, .dtype = DType::float32, .nranks = nranks, .blocks = blocks,
-                           .count = count, .near = near, .late = late};
+            const Wanted w{.collective = kAlltoall,
+                           .dtype = DType::float32,
+                           .nranks = nranks,
+                           .blocks = blocks,
+                           .count = count,
+                           .near = near,
+                           .late = late};
             INFO(words(w));
-            CHECK(wrong_ranks(w, [&](Fabric& f) {
-                    peer_collectives::alltoall_over_network(f, count * sizeof(float));
-                  }) == 0);
-            CHECK(wrong_ranks(w, [&](Fabric& f) {
-                    peer_collectives::alltoall_near_and_far<std::uint32_t>(f, count);
-                  }) == 0);
+            CHECK(wrong_ranks(
+                      w, [&](Fabric& f) { peer_collectives::alltoall_over_network(f, count * sizeof(float)); }) == 0);
+            CHECK(wrong_ranks(
+                      w, [&](Fabric& f) { peer_collectives::alltoall_near_and_far<std::uint32_t>(f, count); }) == 0);
           }
         }
       }
@@ -411,17 +427,25 @@ TEST_CASE("a barrier that a device kernel lacks shows with a late rank", "[simt]
   using Sum = peer_collectives::PlainSum<float>;
   const InOrder shuffled(simt::Order::shuffled);
   for (const bool enters : {false, true}) {
-    const Wanted w{.collective = kAllReduce, .dtype = DType::float32, .nranks = 3, .count = 5000, .late = 1,
-                   .enters = enters, .leaves = !enters};
-    const Wanted moved{.collective = kAlltoall, .dtype = DType::float32, .nranks = 3, .count = 5000, .late = 1,
-                       .enters = enters, .leaves = !enters};
+    const Wanted w{.collective = kAllReduce,
+                   .dtype = DType::float32,
+                   .nranks = 3,
+                   .count = 5000,
+                   .late = 1,
+                   .enters = enters,
+                   .leaves = !enters};
+    const Wanted moved{.collective = kAlltoall,
+                       .dtype = DType::float32,
+                       .nranks = 3,
+                       .count = 5000,
+                       .late = 1,
+                       .enters = enters,
+                       .leaves = !enters};
     INFO((enters ? "no barrier behind" : "no barrier before"));
     CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce<Sum>(f, w.count); }) > 0);
     CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce_by_vectors<Sum>(f, w.count); }) > 0);
     CHECK(wrong_ranks(moved, [&](Fabric& f) { peer_collectives::alltoall<std::uint32_t>(f, w.count); }) > 0);
-    CHECK(wrong_ranks(moved, [&](Fabric& f) {
-            peer_collectives::alltoall_by_vectors<std::uint32_t>(f, w.count);
-          }) > 0);
+    CHECK(wrong_ranks(moved, [&](Fabric& f) { peer_collectives::alltoall_by_vectors<std::uint32_t>(f, w.count); }) > 0);
   }
 }
 
@@ -448,8 +472,8 @@ TEST_CASE("elements beyond 2^32 are in nobody's turn twice", "[simt][device_api]
   CHECK(parts.head == 8);
   CHECK(parts.words == (count - 8) / 16);
   CHECK(parts.singles == count - parts.words * 16);
-  // 2^29 - 1 vectors, 2^19 of them in one turn of 16 blocks of 512 threads on 8 ranks: the last thread has 1024 turns, and
-  // of the last one's eight vectors all but the one that would be vector 2^29 - 1.
+  // 2^29 - 1 vectors, 2^19 of them in one turn of 16 blocks of 512 threads on 8 ranks: the last thread has 1024 turns,
+  // and of the last one's eight vectors all but the one that would be vector 2^29 - 1.
   const std::uint64_t threads = 16 * 512 * 8;
   std::uint64_t last = 0, turns = 0;
   for_tiles(parts.words, {threads - 1, threads}, [&](std::uint64_t first, unsigned n) {

@@ -106,9 +106,9 @@ class Backend {
   virtual void borrow(int /*local*/, void* /*memory*/, std::size_t /*nbytes*/) {}
   virtual void give_back(int /*local*/, void* /*memory*/) noexcept {}
 
-  /// Registers what was allocated or borrowed since the last call, as the options say (-R). Every process calls it once after its
-  /// last of these, from one thread: registering is collective, so one local rank at a time would wait for the next for
-  /// ever.
+  /// Registers what was allocated or borrowed since the last call, as the options say (-R). Every process calls it once
+  /// after its last of these, from one thread: registering is collective, so one local rank at a time would wait for
+  /// the next for ever.
   virtual void register_memory() {}
 
   virtual void release(int local, void* memory) noexcept = 0;

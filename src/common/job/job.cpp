@@ -37,7 +37,8 @@ void Job::configure(const Config& config) {
 
 OpenedJobBackend Job::open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
                            const WrapBackend& wrap) {
-  OpenedBackend opened = open_backend(config, world_, group, {}, collectives.size() == 1 ? collectives.front() : nullptr);
+  OpenedBackend opened =
+      open_backend(config, world_, group, {}, collectives.size() == 1 ? collectives.front() : nullptr);
   if (wrap) opened.backend = wrap(std::move(opened.backend));
   collectively(world_, "checking --inject", [&] {
     const int nranks = world_.size() * static_cast<int>(opened.backend->local_ranks().size());

@@ -51,7 +51,8 @@ std::string device_api_mismatch(int header_version, int library_version) {
   constexpr int kChanged = 22900;
   if ((header_version < kChanged) == (library_version < kChanged)) return {};
   return fmt::format(
-      "-D needs a library of the same kind as the header that busbar was built with, and between NCCL {} (header) and {} "
+      "-D needs a library of the same kind as the header that busbar was built with, and between NCCL {} (header) and "
+      "{} "
       "(library) lies 2.29, which changed what kernels are told: build with the library's header, or leave out -D",
       nccl_version_text(header_version), nccl_version_text(library_version));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "collectives/collective_list.h"
 #include "collectives/collective.h"
+#include "collectives/collective_list.h"
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 

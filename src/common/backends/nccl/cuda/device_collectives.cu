@@ -1,6 +1,6 @@
 #include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/device_kernels.h"
-#include "common/backends/nccl/peer_collectives.h"
+#include "common/backends/nccl/peer_collectives.cuh"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -24,7 +24,8 @@ struct Places {
   std::size_t send_at, recv_at;
 };
 
-// Sums of the formats that C++ lacks. ------------------------------------------------------------------------------------
+// Sums of the formats that C++ lacks.
+// ------------------------------------------------------------------------------------
 
 /// Two to a word.
 struct HalfSum {
@@ -55,29 +56,30 @@ struct Bfloat16Sum {
   }
 };
 
-// What the switch adds (PTX ISA, multimem.ld_reduce): from compute capability 9.0 on. --------------------------------------
+// What the switch adds (PTX ISA, multimem.ld_reduce): from compute capability 9.0 on.
+// --------------------------------------
 
 #if __CUDA_ARCH__ >= 900
-#define BUSBAR_SUM_32(Sum, type)                                                                                     \
-  __device__ inline std::uint32_t load_sum(Sum, const void* at, std::uint32_t) {                                     \
-    std::uint32_t sum;                                                                                               \
-    asm volatile("multimem.ld_reduce.global.add." type " %0, [%1];" : "=r"(sum) : "l"(at) : "memory");               \
-    return sum;                                                                                                      \
+#define BUSBAR_SUM_32(Sum, type)                                                                       \
+  __device__ inline std::uint32_t load_sum(Sum, const void* at, std::uint32_t) {                       \
+    std::uint32_t sum;                                                                                 \
+    asm volatile("multimem.ld_reduce.global.add." type " %0, [%1];" : "=r"(sum) : "l"(at) : "memory"); \
+    return sum;                                                                                        \
   }
-#define BUSBAR_SUM_64(Sum, type)                                                                                     \
-  __device__ inline std::uint64_t load_sum(Sum, const void* at, std::uint64_t) {                                     \
-    std::uint64_t sum;                                                                                               \
-    asm volatile("multimem.ld_reduce.global.add." type " %0, [%1];" : "=l"(sum) : "l"(at) : "memory");               \
-    return sum;                                                                                                      \
+#define BUSBAR_SUM_64(Sum, type)                                                                       \
+  __device__ inline std::uint64_t load_sum(Sum, const void* at, std::uint64_t) {                       \
+    std::uint64_t sum;                                                                                 \
+    asm volatile("multimem.ld_reduce.global.add." type " %0, [%1];" : "=l"(sum) : "l"(at) : "memory"); \
+    return sum;                                                                                        \
   }
-#define BUSBAR_SUM_VECTOR(Sum, type)                                                                                 \
-  __device__ inline Vector load_sum(Sum, const void* at, Vector) {                                                   \
-    Vector sum;                                                                                                      \
-    asm volatile("multimem.ld_reduce.global.add." type " {%0, %1, %2, %3}, [%4];"                                    \
-                 : "=r"(sum.word[0]), "=r"(sum.word[1]), "=r"(sum.word[2]), "=r"(sum.word[3])                        \
-                 : "l"(at)                                                                                           \
-                 : "memory");                                                                                        \
-    return sum;                                                                                                      \
+#define BUSBAR_SUM_VECTOR(Sum, type)                                                          \
+  __device__ inline Vector load_sum(Sum, const void* at, Vector) {                            \
+    Vector sum;                                                                               \
+    asm volatile("multimem.ld_reduce.global.add." type " {%0, %1, %2, %3}, [%4];"             \
+                 : "=r"(sum.word[0]), "=r"(sum.word[1]), "=r"(sum.word[2]), "=r"(sum.word[3]) \
+                 : "l"(at)                                                                    \
+                 : "memory");                                                                 \
+    return sum;                                                                               \
   }
 BUSBAR_SUM_32(peer_collectives::PlainSum<std::uint32_t>, "u32")
 BUSBAR_SUM_64(peer_collectives::PlainSum<std::uint64_t>, "u64")
@@ -103,7 +105,8 @@ __device__ inline void store_all(void* at, Vector v) {
 }
 #endif
 
-// Fabrics (peer_collectives.h). --------------------------------------------------------------------------------------------
+// Fabrics (peer_collectives.cuh).
+// --------------------------------------------------------------------------------------------
 
 /// Every rank's memory by loads and stores; `in_switch`: also by the switch.
 template <bool in_switch>
@@ -126,7 +129,8 @@ class LsaFabric {
 #if __CUDA_ARCH__ >= 900
   template <class Sum, class Word>
   __device__ Word load_sum(std::uint64_t byte) const {
-    return busbar::load_sum(Sum{}, ncclGetLsaMultimemPointer(places_.send_window, places_.send_at + byte, comm_), Word{});
+    return busbar::load_sum(Sum{}, ncclGetLsaMultimemPointer(places_.send_window, places_.send_at + byte, comm_),
+                            Word{});
   }
   template <class Word>
   __device__ void store_all(std::uint64_t byte, Word word) const {
@@ -178,7 +182,8 @@ class NetworkFabric {
   ncclBarrierSession<ncclCoopCta>& barrier_;
 };
 
-// Kernels. -------------------------------------------------------------------------------------------------------------------
+// Kernels.
+// -------------------------------------------------------------------------------------------------------------------
 
 using Kernel = void (*)(Places, std::uint64_t, ncclDevComm);
 
@@ -331,8 +336,7 @@ int prepare_device_collective(CollectiveId collective, int implementation, int* 
     cudaFuncAttributes attributes;  // asking for them loads a kernel (CUDA programming guide, "Lazy Loading")
     int per_sm = 0;
     if (const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel)) return error;
-    if (const cudaError_t error =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, kDeviceThreads, 0)) {
+    if (const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, kDeviceThreads, 0)) {
       return error;
     }
     least = std::min(least, per_sm * sms);

@@ -50,7 +50,8 @@ void require_possible(const Config& config) {
 std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
   if (config.device_implementation == 0) return std::nullopt;
   if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty()) {
-    throw Error(ExitCode::not_possible, "device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
+    throw Error(ExitCode::not_possible,
+                "device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
   }
   if (config.ranks_per_gpu > 1) {
     throw Error(ExitCode::not_possible,
@@ -134,12 +135,13 @@ void NcclBackend::require_all_in_reach(const Comm& world) const {
     for (const Local& l : locals_) {
       const int reached = ranks_in_reach(*nccl_, l.comm);
       if (reached == nranks_) continue;
-      throw Error(ExitCode::not_possible,
-                  fmt::format("-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
-                              "reaches {} of {}: measure fewer ranks, or leave out -D",
-                              config_.device_implementation,
-                              device_kernel_name(*device_collective_, config_.device_implementation), l.rank, reached,
-                              nranks_));
+      throw Error(
+          ExitCode::not_possible,
+          fmt::format("-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
+                      "reaches {} of {}: measure fewer ranks, or leave out -D",
+                      config_.device_implementation,
+                      device_kernel_name(*device_collective_, config_.device_implementation), l.rank, reached,
+                      nranks_));
     }
   });
 }

@@ -106,10 +106,10 @@ class NcclBackend final : public Backend {
     std::vector<Allocation> allocations;
     std::array<std::optional<ncclRedOp_t>, kAllDTypes.size()> mulsum;
     std::unique_ptr<DeviceCommunicator> device_api;  ///< -D, once there are windows
-    std::vector<Transfer> transfers;      ///< scratch of enqueue
-    std::int64_t free_before_init = 0;    ///< [bytes]
-    std::int64_t free_after_init = 0;     ///< [bytes]
-    std::int64_t free_after_buffers = 0;  ///< [bytes]
+    std::vector<Transfer> transfers;                 ///< scratch of enqueue
+    std::int64_t free_before_init = 0;               ///< [bytes]
+    std::int64_t free_after_init = 0;                ///< [bytes]
+    std::int64_t free_after_buffers = 0;             ///< [bytes]
   };
 
   /// What one host thread has under way; on a cache line of its own.

@@ -30,8 +30,8 @@ struct Joining {
   std::exception_ptr failure;
 };
 
-/// ncclConfig_t as of NCCL 2.32, whatever header busbar is built with. NCCL only adds fields, at the end, and reads of one
-/// as much as it knows and as its size and version say (init.cc, parseCommConfig).
+/// ncclConfig_t as of NCCL 2.32, whatever header busbar is built with. NCCL only adds fields, at the end, and reads of
+/// one as much as it knows and as its size and version say (init.cc, parseCommConfig).
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0;
@@ -50,16 +50,23 @@ static_assert(offsetof(NcclConfig, netName) == offsetof(ncclConfig_t, netName));
 static_assert(offsetof(NcclConfig, commName) == offsetof(ncclConfig_t, commName));
 static_assert(offsetof(NcclConfig, nvlinkCentricSched) == offsetof(ncclConfig_t, nvlinkCentricSched));
 
-constexpr std::array<int NcclConfig::*, kNcclFields.size()> kPlaces{
-    &NcclConfig::cgaClusterSize,      &NcclConfig::minCTAs,
-    &NcclConfig::maxCTAs,             &NcclConfig::collnetEnable,
-    &NcclConfig::CTAPolicy,           &NcclConfig::nvlsCTAs,
-    &NcclConfig::nChannelsPerNetPeer, &NcclConfig::nvlinkCentricSched,
-    &NcclConfig::graphUsageMode,      &NcclConfig::numRmaCtx,
-    &NcclConfig::maxP2pPeers,         &NcclConfig::graphStreamOrdering,
-    &NcclConfig::launchOrderImplicit, &NcclConfig::numRmaSig,
-    &NcclConfig::rmaEagerInit,        &NcclConfig::hostCftMode,
-    &NcclConfig::nvlsHostMode};
+constexpr std::array<int NcclConfig::*, kNcclFields.size()> kPlaces{&NcclConfig::cgaClusterSize,
+                                                                    &NcclConfig::minCTAs,
+                                                                    &NcclConfig::maxCTAs,
+                                                                    &NcclConfig::collnetEnable,
+                                                                    &NcclConfig::CTAPolicy,
+                                                                    &NcclConfig::nvlsCTAs,
+                                                                    &NcclConfig::nChannelsPerNetPeer,
+                                                                    &NcclConfig::nvlinkCentricSched,
+                                                                    &NcclConfig::graphUsageMode,
+                                                                    &NcclConfig::numRmaCtx,
+                                                                    &NcclConfig::maxP2pPeers,
+                                                                    &NcclConfig::graphStreamOrdering,
+                                                                    &NcclConfig::launchOrderImplicit,
+                                                                    &NcclConfig::numRmaSig,
+                                                                    &NcclConfig::rmaEagerInit,
+                                                                    &NcclConfig::hostCftMode,
+                                                                    &NcclConfig::nvlsHostMode};
 
 NcclConfig make_config(const NcclFields& fields, int library_version) {
   constexpr int kNewest = 23200;  // whose fields are above
@@ -76,9 +83,9 @@ NcclConfig make_config(const NcclFields& fields, int library_version) {
     const auto wanted = fields.numbers.find(field.name);
     config.*kPlaces[i] = wanted == fields.numbers.end() ? NCCL_CONFIG_UNDEF_INT : wanted->second;
     if (wanted == fields.numbers.end() || library_version >= field.since) continue;
-    throw RefusedError(ExitCode::backend, fmt::format("nccl.{} needs NCCL {}, and this is {}", field.name,
-                                                      nccl_version_text(field.since),
-                                                      nccl_version_text(library_version)));
+    throw RefusedError(ExitCode::backend,
+                       fmt::format("nccl.{} needs NCCL {}, and this is {}", field.name, nccl_version_text(field.since),
+                                   nccl_version_text(library_version)));
   }
   // As nccl-tests (common.cu, initComms): blocks are spread by NVLink's wiring.
   if (!fields.numbers.contains("nvlinkCentricSched")) config.nvlinkCentricSched = 1;
@@ -91,9 +98,8 @@ void join_ranks(Joining& joining, std::size_t first, std::size_t last) {
   NcclGroup group(*joining.nccl);
   for (std::size_t i = first; i < last; ++i) {
     BUSBAR_CUDA(cudaSetDevice(request.devices[i]));
-    BUSBAR_NCCL(*joining.nccl,
-                CommInitRankConfig(&joining.comms[i], request.nranks, request.id, request.ranks[i],
-                                   reinterpret_cast<ncclConfig_t*>(&config)));
+    BUSBAR_NCCL(*joining.nccl, CommInitRankConfig(&joining.comms[i], request.nranks, request.id, request.ranks[i],
+                                                  reinterpret_cast<ncclConfig_t*>(&config)));
   }
   group.end();
 }

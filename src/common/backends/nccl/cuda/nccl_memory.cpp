@@ -101,11 +101,10 @@ void NcclBackend::make_device_communicators() {
     }
     group.end();
   } catch (const Error& e) {
-    const std::string_view lacking = needs_multimem(*device_collective_, implementation)
-                                         ? "switches that add (multimem)"
-                                     : needs_network(*device_collective_, implementation)
-                                         ? "a network that GPUs drive (GIN)"
-                                         : "";
+    const std::string_view lacking =
+        needs_multimem(*device_collective_, implementation)  ? "switches that add (multimem)"
+        : needs_network(*device_collective_, implementation) ? "a network that GPUs drive (GIN)"
+                                                             : "";
     if (lacking.empty()) throw;
     throw Error(ExitCode::not_possible, fmt::format("-D {} needs {}: {}", implementation, lacking, e.what()));
   }

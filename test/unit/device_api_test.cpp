@@ -33,7 +33,8 @@ TEST_CASE("device kernels add what nccl-tests' add, and bfloat16", "[backends][d
   const auto added_by = [](int implementation) {
     std::vector<DType> dtypes;
     for (const DType dtype : kAllDTypes) {
-      if (why_no_device_kernel(CollectiveId::all_reduce, implementation, dtype, Op::sum).empty()) dtypes.push_back(dtype);
+      if (why_no_device_kernel(CollectiveId::all_reduce, implementation, dtype, Op::sum).empty())
+        dtypes.push_back(dtype);
     }
     return dtypes;
   };

@@ -1,18 +1,20 @@
 #pragma once
 
 // What the device API kernels (-D) do, over whatever reaches the peers' memory: NCCL's windows on GPUs
-// (cuda/device_collectives.cu), plain memory in the tests (test/simt). To be included where threadIdx and the like are
-// known. Indices are 64 bits wide; sends and receives may lie anywhere.
+// (cuda/device_collectives.cu), plain memory in the tests (test/simt). Indices are 64 bits wide; sends and receives may
+// lie anywhere.
 //
 // A Fabric is made by every thread of every block, and has
-//   rank(), nranks()          and, where some peers are beyond loads and stores, near_first(), near_count()
-//   send(peer), recv(peer)    where the operation's buffers begin in a peer's memory
-//   enter(), leave()          barriers of this block and the blocks of its number on all ranks: before the first look at
-//                             a peer's memory, and after the last
-//   load_sum<Sum, Word>(byte), store_all(byte, word)              over all ranks at once (multimem)
-//   signals(), put(...), wait_for(signals), flush()               over the network (GIN)
+//   rank(), nranks()         and, where some peers are beyond loads and stores, near_first(), near_count()
+//   send(peer), recv(peer)   where the operation's buffers begin in a peer's memory
+//   enter(), leave()         barriers of this block and the blocks of its number on all ranks: before the first look at
+//                            a peer's memory, and after the last
+//   load_sum<Sum, Word>(byte), store_all(byte, word)   over all ranks at once (multimem)
+//   signals(), put(...), wait_for(signals), flush()    over the network (GIN)
 //
 // A Sum adds elements of a type: Element, add(Element, Element), add(Vector, Vector).
+
+#include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -87,8 +89,8 @@ struct Split {
   std::uint64_t singles = 0;
 };
 
-/// Of `count` elements of `width` bytes that are read and written at these addresses, in words of `word` bytes; no words
-/// where the two addresses are never aligned together.
+/// Of `count` elements of `width` bytes that are read and written at these addresses, in words of `word` bytes; no
+/// words where the two addresses are never aligned together.
 __device__ inline Split split(std::uintptr_t from, std::uintptr_t to, std::uint64_t count, std::uint64_t width,
                               std::uint64_t word) {
   const std::uint64_t past = from % word;
@@ -180,15 +182,14 @@ __device__ void all_reduce_by_vectors(Fabric& fabric, std::uint64_t count) {
   fabric.enter();
   const Worker me = worker_of_all(fabric);
   const Split parts = split_of_own(fabric, count, kWidth, sizeof(Vector));
-  for_tiles(parts.words, me, [&](std::uint64_t first, unsigned n) {
-    reduce_tile<Sum>(fabric, parts.head * kWidth, first, n);
-  });
+  for_tiles(parts.words, me,
+            [&](std::uint64_t first, unsigned n) { reduce_tile<Sum>(fabric, parts.head * kWidth, first, n); });
   for_singles<Sum>(parts, sizeof(Vector), me, [&](std::uint64_t i) { reduce_one<Sum>(fabric, i); });
   fabric.leave();
 }
 
-/// -D 3 (a word for each thread) and -D 4 (`unroll` of them): the switch adds. What is narrower than a Word, and what no
-/// whole one holds, is added by this rank.
+/// -D 3 (a word for each thread) and -D 4 (`unroll` of them): the switch adds. What is narrower than a Word, and what
+/// no whole one holds, is added by this rank.
 template <class Sum, class Word, unsigned unroll, class Fabric>
 __device__ void all_reduce_in_switch(Fabric& fabric, std::uint64_t count) {
   constexpr std::uint64_t kWidth = sizeof(typename Sum::Element);
@@ -269,8 +270,8 @@ __device__ void alltoall_by_vectors(Fabric& fabric, std::uint64_t count) {
   fabric.leave();
 }
 
-/// Puts this rank's blocks of `nbytes` for the peers that `is_far` into their memory. The peer's signal of this block is
-/// raised: all that come to one rank are sent by blocks of one number.
+/// Puts this rank's blocks of `nbytes` for the peers that `is_far` into their memory. The peer's signal of this block
+/// is raised: all that come to one rank are sent by blocks of one number.
 template <class Fabric, class IsFar>
 __device__ void put_blocks(Fabric& fabric, std::uint64_t nbytes, IsFar is_far) {
   const Worker me = worker_of_rank();
