@@ -43,6 +43,26 @@ struct ProfiledCopy {
   const char* function;  ///< "AllGather", "AlltoAll"
 };
 
+/// v7 (NCCL 2.31): as v6, and collectives of symmetric kernels; what else is new lies behind.
+struct ProfilerEventV7 {
+  std::uint64_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      ProfiledCollective task;
+      void* parent_group;
+      const char* kernel;  ///< of a symmetric one: "AllReduce_AGxLL_R"
+      bool symmetric;
+    } collective;
+    struct {
+      ProfiledTransfer task;
+      void* parent_group;
+    } transfer;
+    ProfiledCopy copy;
+  };
+};
+
 /// v6 (NCCL 2.29): as v5, and copy engines.
 struct ProfilerEventV6 {
   std::uint64_t type;
@@ -87,6 +107,16 @@ struct ProfilerEventV4 {
     ProfiledCollective collective;
     ProfiledTransfer transfer;
   };
+};
+
+struct ProfilerV7 {
+  const char* name;
+  NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,
+                     int nranks, int rank, NcclLogger logger);
+  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV7* event);
+  NcclResult (*stop_event)(void* handle);
+  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
+  NcclResult (*finalize)(void* context);
 };
 
 struct ProfilerV6 {

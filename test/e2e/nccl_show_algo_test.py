@@ -16,7 +16,8 @@ TUNER = os.path.join(suite.BUILD, "libbusbar_tuner.so")
 @unittest.skipUnless(shutil.which("nm"), "no nm")
 class Symbols(suite.Case):
     def test_nccl_finds_the_plugins_in_every_executable(self):
-        wanted = {f"{name}_v{version}" for name in ("ncclProfiler", "ncclTunerPlugin") for version in (4, 5, 6)}
+        wanted = {f"{name}_v{version}" for name in ("ncclProfiler", "ncclTunerPlugin") for version in (4, 5, 6)} | {
+            "ncclProfiler_v7"}
         driver = os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX)
         for program in [suite.program(c) for c in suite.COLLECTIVES] + [driver]:
             lines = self.ok(suite.execute(["nm", "-D", "--defined-only", program])).out.splitlines()

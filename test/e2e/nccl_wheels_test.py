@@ -55,7 +55,7 @@ TEXTS = ("%s: %ld Bytes -> Algo %s proto %s channel{Lo..Hi}={%d..%d}",
          "Communicator ranks have different %s operation counts", "%d ranks have launched up to operation %ld",
          "Rank %d has launched up to operation %ld -- GPU %s managed by process %d on node %s", "SERVER PROTOCOL ",
          "Mismatched NCCL version", "NCCL_HOSTID\0", "NCCL_RAS_ADDR\0", "NCCL_MNNVL_ENABLE", "NCCL_RUNTIME_CONNECT")
-SINCE = {"ncclProfiler_v6": (2, 29, 0), "ncclTunerPlugin_v6": (2, 30, 0)}
+SINCE = {"ncclProfiler_v6": (2, 29, 0), "ncclProfiler_v7": (2, 31, 0), "ncclTunerPlugin_v6": (2, 30, 0)}
 SHARED_GPU = ("Duplicate GPU detected", "Multiple Ranks are using the same GPU")  # to 2.29; from 2.30 on
 
 

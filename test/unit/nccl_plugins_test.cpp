@@ -43,10 +43,14 @@ static_assert(offsetof(ProfilerEventV4, collective.protocol) == 96 &&
               offsetof(ProfilerEventV4, transfer.channels) == 60);
 static_assert(sizeof(ProfilerEventV4) == 104 && sizeof(ProfilerV4) == 48);
 static_assert(sizeof(TunerV5) == 32 && sizeof(TunerV4) == 32);
-// v6 of 2.30.7's headers: as v5, then what is new.
+// v6 of 2.30.7's headers, v7 of the repository's at 88980683: as v5, then what is new.
 static_assert(offsetof(ProfilerEventV6, collective.task.channels) == 80);
 static_assert(offsetof(ProfilerEventV6, transfer.task.channels) == 60);
 static_assert(offsetof(ProfilerEventV6, copy.function) == 32);
+static_assert(offsetof(ProfilerEventV7, collective.task.channels) == 80);
+static_assert(offsetof(ProfilerEventV7, collective.kernel) == 112 &&
+              offsetof(ProfilerEventV7, collective.symmetric) == 120);
+static_assert(offsetof(ProfilerEventV7, copy.function) == 32 && sizeof(ProfilerV7) == 48);
 static_assert(sizeof(ProfilerV6) == 48 && sizeof(TunerV6) == 40);
 
 namespace {
@@ -146,6 +150,7 @@ bool no_library() {
 TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 what it is told", "[nccl][plugins]") {
   void* const self = dlopen(nullptr, RTLD_NOW);
   auto& v5 = find_plugin<ProfilerV5>(self, "ncclProfiler_v5");
+  auto& v7 = find_plugin<ProfilerV7>(self, "ncclProfiler_v7");
   auto& v6 = find_plugin<ProfilerV6>(self, "ncclProfiler_v6");
   auto& v4 = find_plugin<ProfilerV4>(self, "ncclProfiler_v4");
   int mask = 1;
@@ -182,6 +187,16 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
     e6.copy.function = "AllGather";
     CHECK(v6.start_event(nullptr, &handle, &e6) == kNcclSuccess);
     CHECK(handle == nullptr);
+    handle = &handle_target;
+    auto e7 = event_of<ProfilerEventV7>(rank);
+    e7.type = 2;
+    e7.collective.task.function = "AllReduce";
+    e7.collective.task.algorithm = "RING";
+    e7.collective.task.channels = 2;
+    e7.collective.kernel = "AllReduce_AGxLL_R";
+    e7.collective.symmetric = true;
+    CHECK(v7.start_event(nullptr, &handle, &e7) == kNcclSuccess);
+    CHECK(handle == nullptr);
   }
   for (std::uint64_t parent : {1u, 256u, 512u, 8u}) {
     void* handle = &handle_target;
@@ -194,7 +209,8 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   CHECK(mask == 0);
   CHECK(observed.tasks == std::vector<LaunchedTask>{{false, "AllReduce", "NVLS", "SIMPLE", 16},
                                                     {true, "", "", "", 3},
-                                                    {false, "AllGather", "", "", 0, true}});
+                                                    {false, "AllGather", "", "", 0, true},
+                                                    {false, "AllReduce", "AllReduce_AGxLL_R", "sym", 2}});
 
   int mask4 = 1;
   REQUIRE(v4.init(&context, &mask4, nullptr, 5, 1, 4, 0, nullptr) == kNcclSuccess);
