@@ -210,3 +210,28 @@ TEST_CASE("The average says OK or FAILED only against a threshold", "[table][uni
   CHECK(lines(table_footer(info, summary))[1] == "# Avg bus bandwidth    : 0 OK");
   CHECK(lines(table_footer(info, summary))[0] == "# Out of bounds values : 0 OK");
 }
+
+TEST_CASE("What each rank moves in alltoallv stands below its row where it was asked for", "[table][unit]") {
+  Traffic traffic;
+  traffic.dim = 2;
+  traffic.bytes = {16, 32, 48, 64};  // rank 0 sends 48 and receives 64, rank 1 sends 112 and receives 96
+  Row row = sample_row();
+  row.row_case.problem = {.count = 0, .elem_size = 4, .nranks = 2, .traffic = &traffic};
+  row.out_of_place.time_s = 2e-9;
+  Config config;
+  CHECK(traffic_summary(config, kAlltoallv, row).empty());
+  config.traffic_summary = true;
+  CHECK(traffic_summary(config, kAlltoall, row).empty());
+  CHECK(traffic_summary(config, kAlltoallv, row) ==
+        "# NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY: mode=matrix nranks=2 matrix_dim=2 scale=1.000 time_usec=0.00\n"
+        "#   rank=0 send_bytes=48 recv_bytes=64 alg_bw=32.00 bus_bw=16.00\n"
+        "#   rank=1 send_bytes=112 recv_bytes=96 alg_bw=56.00 bus_bw=28.00\n");
+  // Of 384 bytes none to oneself, 128 to the next rank and 256 to the one after.
+  Traffic generated;
+  row.row_case.problem = {.count = 32, .elem_size = 4, .nranks = 3, .traffic = &generated};
+  CHECK(traffic_summary(config, kAlltoallv, row) ==
+        "# NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY: mode=generated nranks=3 total_bytes=384 spread=1.000 time_usec=0.00\n"
+        "#   rank=0 send_bytes=384 recv_bytes=384 alg_bw=192.00 bus_bw=128.00\n"
+        "#   rank=1 send_bytes=384 recv_bytes=384 alg_bw=192.00 bus_bw=128.00\n"
+        "#   rank=2 send_bytes=384 recv_bytes=384 alg_bw=192.00 bus_bw=128.00\n");
+}

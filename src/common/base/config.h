@@ -107,6 +107,7 @@ struct Config {
   std::string traffic_file;      ///< alltoallv
   double traffic_scale = 1.0;
   double traffic_spread = 1.0;
+  bool traffic_summary = false;  ///< each rank's share of alltoallv's rows
 
   bool operator==(const Config&) const = default;
 };

@@ -92,6 +92,8 @@ constexpr std::array kVariables{
                         [](Config& c, std::string_view text) { c.traffic_file = text; }},
     EnvironmentVariable{"NCCL_TESTS_ALLTOALLV_MATRIX_SCALE", "factor on the matrix",
                         [](Config& c, std::string_view text) { c.traffic_scale = parse_double(text, 0); }},
+    EnvironmentVariable{"NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY", "1: bytes and bandwidth of each rank, below each row",
+                        [](Config& c, std::string_view text) { c.traffic_summary = parse_int(text, 0, 1) == 1; }},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -96,6 +97,35 @@ std::string table_row(const Config& config, const Collective& collective, const 
   text += algorithm_columns(config, row);
   if (config.report_timestamps) text += fmt::format("  {}", row.timestamp);
   return text + "\n";
+}
+
+std::string traffic_summary(const Config& config, const Collective& collective, const Row& row) {
+  const HalfResult* half = measured_half(config, row, false);
+  if (!config.traffic_summary || collective.id != CollectiveId::alltoallv || half == nullptr || half->time_s <= 0) {
+    return {};
+  }
+  const Problem& p = row.row_case.problem;
+  const Traffic& traffic = *p.traffic;
+  std::string text = "# NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY: ";
+  if (traffic.from_matrix()) {
+    text +=
+        fmt::format("mode=matrix nranks={} matrix_dim={} scale={:.3f}", p.nranks, traffic.dim, config.traffic_scale);
+  } else {
+    text += fmt::format("mode=generated nranks={} total_bytes={} spread={:.3f}", p.nranks,
+                        p.count * static_cast<std::size_t>(p.nranks) * p.elem_size, traffic.spread);
+  }
+  text += fmt::format(" time_usec={:.2f}\n", 1e6 * half->time_s);
+  for (int rank = 0; rank < p.nranks; ++rank) {
+    std::size_t sent = 0, received = 0;
+    for (int peer = 0; peer < p.nranks; ++peer) {
+      sent += alltoallv_count(p, rank, peer) * p.elem_size;
+      received += alltoallv_count(p, peer, rank) * p.elem_size;
+    }
+    const double algbw = static_cast<double>(std::max(sent, received)) / 1e9 / half->time_s;
+    text += fmt::format("#   rank={} send_bytes={} recv_bytes={} alg_bw={:.2f} bus_bw={:.2f}\n", rank, sent, received,
+                        algbw, algbw * collective.bus_factor(p.nranks));
+  }
+  return text;
 }
 
 namespace {

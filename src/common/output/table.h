@@ -49,6 +49,10 @@ std::string remark_lines(const std::string& remark);
 /// than 13 tokens; the options alone decide how many there are.
 std::string table_row(const Config& config, const Collective& collective, const Row& row);
 
+/// What each rank sends and receives in a row of alltoallv, and its bandwidth by the larger of both
+/// (NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY, as nccl-tests prints it). Empty where it was not asked for.
+std::string traffic_summary(const Config& config, const Collective& collective, const Row& row);
+
 /// The lines after the last row.
 std::string table_footer(const RunInfo& info, const Summary& summary);
 
