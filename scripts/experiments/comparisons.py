@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Does `busbar compare`, started again, say the same again? At its default limits, five sizes of all_reduce over MPI.
 
-    scripts/experiments/comparisons.py [build] [--kinds same,pair,verified] [--launches 20] [--ranks 2,4]
+    scripts/experiments/comparisons.py [build] [--kinds same,pair,launched,verified] [--launches 20] [--ranks 2,4]
                                        [--rows comparisons.jsonl]
 
     same      the library's own choice against itself. Wanted: "different" at most once in 200 comparisons, at no size in
               more than 1 %; beside it the intervals that leave out 1 (wanted in at most 5 %), and how wide they are
-    pair      recursive doubling against ring. Wanted: at least 90 % of the intervals cover the ratio that all launches
-              have together (the geometric mean), and at least 15 of 20 at each size
+    pair      ring against the library's own choice, recursive doubling beside them. Wanted: at least 90 % of the
+              intervals cover the ratio that all launches have together (the geometric mean), 15 of 20 at each size
+    launched  the same with --launch: each comparison is eight launches of each
     verified  all algorithms, the winners written as a rules file, and new launches with and without it (--verify).
               Wanted: the gain that compare had printed, corrected for being the winner's, lies in the interval of these
 
@@ -27,7 +28,7 @@ from experiment import (DISTURBED_WORDS, arguments, executable, library_version,
 SIZES = (64, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
 BAND = 0.02
 # `default` is the library's own choice, by the name that --vary takes for it.
-VARY = {"same": "default", "pair": "recursive_doubling,ring", "verified": "all"}
+VARY = {"same": "default", "pair": "recursive_doubling,ring", "launched": "recursive_doubling,ring", "verified": "all"}
 GOOD = {"verified": (0, 7, 8)}  # what --verify may find
 
 
@@ -35,8 +36,9 @@ def launch(args, kind):
     what, nranks = kind
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "compare.json")
-        options = ["--emit-ompi-rules", os.path.join(folder, "rules"), "--verify"] if what == "verified" else []
-        text, row = observed_job(args, nranks,
+        options = {"verified": ["--emit-ompi-rules", os.path.join(folder, "rules"), "--verify"],
+                   "launched": ["--launch", f"{args.mpirun} -n {nranks}"]}.get(what, [])
+        text, row = observed_job(args, 0 if what == "launched" else nranks,
                                  [executable(args.build, "busbar"), "compare", "all_reduce", "--backend", "mpi",
                                   "--sizes", ",".join(map(str, SIZES)), "--vary", "ompi.algorithm=" + VARY[what],
                                   "-J", report, *options], GOOD.get(what, (0,)))
@@ -49,7 +51,7 @@ def launch(args, kind):
 def cell_of(what, size, text):
     cell = {"bytes": size["size_bytes"], "rounds": size["rounds"]}
     if what != "verified":
-        # Against the first: of a pair the second's.
+        # Against the first, the library's own choice.
         second = size["variants"][-1]
         return {**cell, "difference": second["difference"], **second["ratio"]}
     default = size["variants"][0]
@@ -120,7 +122,7 @@ def print_verified(rows):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--kinds", default="same,pair,verified", help="(same,pair,verified)")
+    parser.add_argument("--kinds", default=",".join(VARY), help=f"({','.join(VARY)})")
     parser.add_argument("--ranks", default="2,4", help="numbers of ranks (2,4)")
     parser.add_argument("--launches", type=int, default=20, help="undisturbed ones of each kind and number of ranks (20)")
     parser.add_argument("--rows", default="comparisons.jsonl", help="file of the rows (comparisons.jsonl)")

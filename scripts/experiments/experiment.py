@@ -29,8 +29,8 @@ def executable(build, name):
 
 
 def run_job(mpirun, nranks, command, good=(0,)):
-    """stdout of `command` on `nranks` ranks; the experiment ends where the job fails."""
-    full = ["timeout", "-k", "5", str(LIMIT_S), mpirun, "-n", str(nranks)] + command
+    """stdout of `command` on `nranks` ranks, 0: without a launcher; the experiment ends where the job fails."""
+    full = ["timeout", "-k", "5", str(LIMIT_S), *([mpirun, "-n", str(nranks)] if nranks > 0 else []), *command]
     done = subprocess.run(full, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode not in good:
