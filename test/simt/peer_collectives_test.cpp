@@ -3,7 +3,7 @@
 // or returns before the peers are done with its own. The loops are the real ones (peer_collectives.cuh), on simulated
 // GPUs whose threads take turns in any order, one GPU late; the barrier is NCCL's protocol (its lsa_barrier__funcs.h).
 
-#include "common/backends/nccl/peer_collectives.cuh"
+#include "common/backends/nccl/cuda/peer_collectives.cuh"
 
 #include "collectives/collective.h"
 #include "kernels/host.h"

@@ -1,6 +1,6 @@
 #include "common/backends/nccl/cuda/device_collectives.h"
+#include "common/backends/nccl/cuda/peer_collectives.cuh"
 #include "common/backends/nccl/device_kernels.h"
-#include "common/backends/nccl/peer_collectives.cuh"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

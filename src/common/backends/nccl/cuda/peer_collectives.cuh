@@ -1,7 +1,7 @@
 #pragma once
 
 // What the device API kernels (-D) do, over whatever reaches the peers' memory: NCCL's windows on GPUs
-// (cuda/device_collectives.cu), plain memory in the tests (test/simt). Indices are 64 bits wide; sends and receives may
+// (device_collectives.cu), plain memory in the tests (test/simt). Indices are 64 bits wide; sends and receives may
 // lie anywhere.
 //
 // A Fabric is made by every thread of every block, and has
