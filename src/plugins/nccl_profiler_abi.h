@@ -43,45 +43,8 @@ struct ProfiledCopy {
   const char* function;  ///< "AllGather", "AlltoAll"
 };
 
-/// v7 (NCCL 2.31): as v6, and collectives of symmetric kernels; what else is new lies behind.
-struct ProfilerEventV7 {
-  std::uint64_t type;
-  void* parent;
-  int rank;
-  union {
-    struct {
-      ProfiledCollective task;
-      void* parent_group;
-      const char* kernel;  ///< of a symmetric one: "AllReduce_AGxLL_R"
-      bool symmetric;
-    } collective;
-    struct {
-      ProfiledTransfer task;
-      void* parent_group;
-    } transfer;
-    ProfiledCopy copy;
-  };
-};
-
-/// v6 (NCCL 2.29): as v5, and copy engines.
-struct ProfilerEventV6 {
-  std::uint64_t type;
-  void* parent;
-  int rank;
-  union {
-    struct {
-      ProfiledCollective task;
-      void* parent_group;
-    } collective;
-    struct {
-      ProfiledTransfer task;
-      void* parent_group;
-    } transfer;
-    ProfiledCopy copy;
-  };
-};
-
-/// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to.
+/// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to. Later ones
+/// only add: v6 (2.29) copy engines, v7 (2.31) what stands behind a collective's group.
 struct ProfilerEventV5 {
   std::uint64_t type;
   void* parent;
@@ -90,11 +53,14 @@ struct ProfilerEventV5 {
     struct {
       ProfiledCollective task;
       void* parent_group;
+      const char* kernel;  ///< v7: of a symmetric one, "AllReduce_AGxLL_R"
+      bool symmetric;      ///< v7
     } collective;
     struct {
       ProfiledTransfer task;
       void* parent_group;
     } transfer;
+    ProfiledCopy copy;  ///< v6
   };
 };
 
@@ -109,26 +75,7 @@ struct ProfilerEventV4 {
   };
 };
 
-struct ProfilerV7 {
-  const char* name;
-  NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,
-                     int nranks, int rank, NcclLogger logger);
-  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV7* event);
-  NcclResult (*stop_event)(void* handle);
-  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
-  NcclResult (*finalize)(void* context);
-};
-
-struct ProfilerV6 {
-  const char* name;
-  NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,
-                     int nranks, int rank, NcclLogger logger);
-  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV6* event);
-  NcclResult (*stop_event)(void* handle);
-  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
-  NcclResult (*finalize)(void* context);
-};
-
+/// v5 to v7.
 struct ProfilerV5 {
   const char* name;
   NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,

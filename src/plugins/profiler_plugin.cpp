@@ -49,36 +49,24 @@ NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint6
   return attach(context, activation_mask, logger);
 }
 
-NcclResult start_v7(void*, void** handle, ProfilerEventV7* event) {
-  return start(handle, event, [](const ProfilerEventV7& e) {
-    if (e.type == kProfileCopyEngines) {
-      add(e.copy);
-    } else if (e.type == kProfileP2p) {
-      add(e.transfer.task);
-    } else if (e.collective.symmetric) {
-      const ProfiledCollective& c = e.collective.task;
-      nccl_observation().add(LaunchedTask{false, text(c.function), text(e.collective.kernel), "sym", c.channels});
-    } else {
-      add(e.collective.task);
-    }
-  });
+/// Of v5 and v6.
+void add_known(const ProfilerEventV5& e) {
+  if (e.type == kProfileCopyEngines) {
+    add(e.copy);
+  } else if (e.type == kProfileP2p) {
+    add(e.transfer.task);
+  } else {
+    add(e.collective.task);
+  }
 }
 
-NcclResult start_v6(void*, void** handle, ProfilerEventV6* event) {
-  return start(handle, event, [](const ProfilerEventV6& e) {
-    if (e.type == kProfileCopyEngines) {
-      add(e.copy);
-    } else if (e.type == kProfileP2p) {
-      add(e.transfer.task);
-    } else {
-      add(e.collective.task);
-    }
-  });
-}
+NcclResult start_v5(void*, void** handle, ProfilerEventV5* event) { return start(handle, event, add_known); }
 
-NcclResult start_v5(void*, void** handle, ProfilerEventV5* event) {
+NcclResult start_v7(void*, void** handle, ProfilerEventV5* event) {
   return start(handle, event, [](const ProfilerEventV5& e) {
-    e.type == kProfileColl ? add(e.collective.task) : add(e.transfer.task);
+    if (e.type != kProfileColl || !e.collective.symmetric) return add_known(e);
+    const ProfiledCollective& c = e.collective.task;
+    nccl_observation().add(LaunchedTask{false, text(c.function), text(e.collective.kernel), "sym", c.channels});
   });
 }
 
@@ -94,9 +82,9 @@ NcclResult ignore_state(void*, int, void*) { return kNcclSuccess; }
 }  // namespace busbar
 
 // NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
-BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV7 ncclProfiler_v7{"busbar",       busbar::init_v5,      busbar::start_v7,
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v7{"busbar",       busbar::init_v5,      busbar::start_v7,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
-BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV6 ncclProfiler_v6{"busbar",       busbar::init_v5,      busbar::start_v6,
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v6{"busbar",       busbar::init_v5,      busbar::start_v5,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v5{"busbar",       busbar::init_v5,      busbar::start_v5,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};

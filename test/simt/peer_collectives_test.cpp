@@ -427,20 +427,16 @@ TEST_CASE("a barrier that a device kernel lacks shows with a late rank", "[simt]
   using Sum = peer_collectives::PlainSum<float>;
   const InOrder shuffled(simt::Order::shuffled);
   for (const bool enters : {false, true}) {
-    const Wanted w{.collective = kAllReduce,
-                   .dtype = DType::float32,
-                   .nranks = 3,
-                   .count = 5000,
-                   .late = 1,
-                   .enters = enters,
-                   .leaves = !enters};
-    const Wanted moved{.collective = kAlltoall,
-                       .dtype = DType::float32,
-                       .nranks = 3,
-                       .count = 5000,
-                       .late = 1,
-                       .enters = enters,
-                       .leaves = !enters};
+    const auto lacking = [&](const Collective& collective) {
+      return Wanted{.collective = collective,
+                    .dtype = DType::float32,
+                    .nranks = 3,
+                    .count = 5000,
+                    .late = 1,
+                    .enters = enters,
+                    .leaves = !enters};
+    };
+    const Wanted w = lacking(kAllReduce), moved = lacking(kAlltoall);
     INFO((enters ? "no barrier behind" : "no barrier before"));
     CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce<Sum>(f, w.count); }) > 0);
     CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::all_reduce_by_vectors<Sum>(f, w.count); }) > 0);

@@ -227,9 +227,11 @@ std::string worst_regret_line(const Comparison& comparison) {
       percent(worst->regret), format_bytes(worst->row_case.nbytes),
       comparison.variants[static_cast<std::size_t>(worst->winner)].label, ratio_number(1 / (1 + worst->regret)));
   const std::string_view option = traits_of(comparison.backend).emit_option;
-  // MPICH has no file of rules by size.
-  const auto of_mpich = [](const Variant& v) { return setting(v, kMpichAlgorithm) != nullptr; };
-  if (option.empty() || std::ranges::any_of(comparison.variants, of_mpich)) return text;
+  // MPICH has no file of rules by size, and a device kernel is no setting of the library's.
+  const auto has_no_file = [](const Variant& v) {
+    return setting(v, kMpichAlgorithm) != nullptr || setting(v, kDeviceKernel) != nullptr;
+  };
+  if (option.empty() || std::ranges::any_of(comparison.variants, has_no_file)) return text;
   return text + fmt::format("# the winners as settings for every launch: {}; --verify launches with and without them\n",
                             option);
 }

@@ -206,6 +206,13 @@ std::string why_no_tuner_table(std::span<const std::string> varied_names) {
       odd);
 }
 
+std::string why_no_environment(std::span<const std::string> varied_names) {
+  const auto odd = std::ranges::find_if_not(varied_names, has_environment);
+  if (odd == varied_names.end()) return {};
+  return fmt::format(
+      "no environment variable stands for {}, which communicators take: leave it out of --vary, or the file", *odd);
+}
+
 namespace {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -504,7 +511,7 @@ void check_emission(const CompareOptions& options) {
   };
   check(options.emit_ompi_rules, "--emit-ompi-rules", why_no_ompi_rules(names));
   check(options.emit_tuner, "--emit-tuner", why_no_tuner_table(names));
-  check(options.emit_env, "--emit-env", "");
+  check(options.emit_env, "--emit-env", why_no_environment(names));
   const bool any_file = !options.emit_ompi_rules.empty() || !options.emit_tuner.empty() ||
                         (!options.emit_env.empty() && options.emit_env != "-");
   if (options.verify && !any_file) {

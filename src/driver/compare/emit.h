@@ -64,6 +64,7 @@ BestSetting best_setting(std::span<const Comparison> comparisons);
 /// anything is measured.
 std::string why_no_ompi_rules(std::span<const std::string> varied_names);
 std::string why_no_tuner_table(std::span<const std::string> varied_names);
+std::string why_no_environment(std::span<const std::string> varied_names);
 
 /// A file that a comparison became, and how a launch uses it.
 struct Emitted {

@@ -321,6 +321,12 @@ void add_mpich_choice(const Collective& collective, const std::string& value, En
 
 }  // namespace
 
+bool has_environment(std::string_view setting) {
+  const auto is_field = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
+  const auto* field = std::ranges::find_if(kNcclFields, is_field);
+  return setting != kDeviceKernel && (field == kNcclFields.end() || !field->variable.empty());
+}
+
 Environment variant_environment(const Variant& variant, const Collective& collective) {
   constexpr std::string_view kOmpi = "ompi.";
   Environment environment;

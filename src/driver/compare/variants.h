@@ -73,6 +73,9 @@ struct Whereabouts {
 /// far as is known before trying. Pure, so that ranks cannot disagree.
 std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where);
 
+/// Whether environment variables can give it to a whole launch: not where a communicator alone takes it.
+bool has_environment(std::string_view setting);
+
 /// The environment variables that give a launch the variant's settings: a variable as it is; `ompi.algorithm` and
 /// `ompi.segmentsize`, `mpich.algorithm` as what forces them for the collective, any other `ompi.NAME` as
 /// OMPI_MCA_NAME; `nccl.FIELD` as the variable of that field of ncclConfig_t; NCCL_ALGO and NCCL_PROTO for the

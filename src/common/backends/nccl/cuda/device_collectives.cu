@@ -24,40 +24,27 @@ struct Places {
   std::size_t send_at, recv_at;
 };
 
-// Sums of the formats that C++ lacks.
-// ------------------------------------------------------------------------------------
-
-/// Two to a word.
-struct HalfSum {
+/// Sums of the formats that C++ lacks, two to a word.
+template <class One, class Two>
+struct PairSum {
   using Element = std::uint16_t;
   static __device__ std::uint16_t add(std::uint16_t a, std::uint16_t b) {
-    return __half_as_ushort(__hadd(__ushort_as_half(a), __ushort_as_half(b)));
+    auto& x = reinterpret_cast<One&>(a);
+    x = __hadd(x, reinterpret_cast<One&>(b));
+    return a;
   }
   static __device__ Vector add(Vector a, Vector b) {
     for (unsigned i = 0; i < 4; ++i) {
-      auto& x = reinterpret_cast<__half2&>(a.word[i]);
-      x = __hadd2(x, reinterpret_cast<__half2&>(b.word[i]));
+      auto& x = reinterpret_cast<Two&>(a.word[i]);
+      x = __hadd2(x, reinterpret_cast<Two&>(b.word[i]));
     }
     return a;
   }
 };
-
-struct Bfloat16Sum {
-  using Element = std::uint16_t;
-  static __device__ std::uint16_t add(std::uint16_t a, std::uint16_t b) {
-    return __bfloat16_as_ushort(__hadd(__ushort_as_bfloat16(a), __ushort_as_bfloat16(b)));
-  }
-  static __device__ Vector add(Vector a, Vector b) {
-    for (unsigned i = 0; i < 4; ++i) {
-      auto& x = reinterpret_cast<__nv_bfloat162&>(a.word[i]);
-      x = __hadd2(x, reinterpret_cast<__nv_bfloat162&>(b.word[i]));
-    }
-    return a;
-  }
-};
+using HalfSum = PairSum<__half, __half2>;
+using Bfloat16Sum = PairSum<__nv_bfloat16, __nv_bfloat162>;
 
 // What the switch adds (PTX ISA, multimem.ld_reduce): from compute capability 9.0 on.
-// --------------------------------------
 
 #if __CUDA_ARCH__ >= 900
 #define BUSBAR_SUM_32(Sum, type)                                                                       \
@@ -106,7 +93,6 @@ __device__ inline void store_all(void* at, Vector v) {
 #endif
 
 // Fabrics (peer_collectives.cuh).
-// --------------------------------------------------------------------------------------------
 
 /// Every rank's memory by loads and stores; `in_switch`: also by the switch.
 template <bool in_switch>
@@ -183,7 +169,6 @@ class NetworkFabric {
 };
 
 // Kernels.
-// -------------------------------------------------------------------------------------------------------------------
 
 using Kernel = void (*)(Places, std::uint64_t, ncclDevComm);
 
