@@ -141,19 +141,24 @@ class Ends(Case):
     def test_a_target_that_is_met_is_called_so(self):
         report = self.path("report.json")
         result, stops = self.statuses("--rel-ci", "90%", "--cell-time", "20", "--max-time", "60", "-J", report)
-        # A machine that wanders for longer than the limits is never seen for long enough.
-        self.assertLessEqual(set(stops), {"ci", "time"}, str(result))
+        # A machine that wanders or has two speeds may well keep a cell from so wide a target: then the cell says why.
         self.assertIn("4 of 4 cells reached" if set(stops) == {"ci"} else "cells did not reach", result.out)
         with open(report, encoding="utf-8") as file:
             rows = json.load(file)["results"]
         cells = [row["busbar"][half]["stats"] for row in rows for half in ("out_of_place", "in_place")]
         self.assertEqual([cell["stop"] for cell in cells], stops)
         for cell in cells:
-            if cell["stop"] == "ci":
-                self.assertLessEqual(cell["relative_half_width"], 0.9)
-                self.assertGreaterEqual(cell["span_s"], 12 * cell["memory_s"])
-            else:
-                self.assertGreater(cell["span_s"], 10)  # the cells share 60 s
+            width, epochs = cell["relative_half_width"], len(cell["epoch_medians_us"])
+            with self.subTest(cell["stop"], width=width, span_s=cell["span_s"], memory_s=cell["memory_s"], epochs=epochs):
+                if cell["stop"] == "ci":
+                    self.assertLessEqual(width, 0.9)
+                    self.assertGreaterEqual(cell["span_s"], 12 * cell["memory_s"])
+                elif cell["stop"] == "noisy":
+                    self.assertGreater(width, 0.9)
+                    self.assertGreaterEqual(epochs, 30)
+                else:
+                    # The cells share 60 s; 400 epochs are the default's end.
+                    self.assertTrue(epochs == 400 or cell["span_s"] > 10)
 
 
 class Collectives(Case):
