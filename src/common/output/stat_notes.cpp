@@ -187,7 +187,8 @@ std::string StatNotes::target_lines() const {
   const std::string high = fmt::format("{:.2g}", spans_s_.high);
   const std::string seen =
       spans_s_.high > 0 ? fmt::format(", seen for {}{} s", low == high ? "" : low + " to ", high) : "";
-  text += note(out_of_time_, "time", seen + " (longer: --epochs, --cell-time, --max-time; or a wider target: --rel-ci)");
+  text +=
+      note(out_of_time_, "time", seen + " (longer: --epochs, --cell-time, --max-time; or a wider target: --rel-ci)");
   return text + note(noisy_, "noisy", " (more: --epochs; a wider target: --rel-ci; or a quieter machine)");
 }
 
