@@ -70,8 +70,8 @@ class Reports(Case):
 
     def test_table_json_csv_and_samples_tell_the_same_run_in_the_order_of_its_seed(self):
         files = [self.path(name) for name in ("r.json", "r.csv", "s.csv")]
-        result = self.ok(perf("all_reduce", 3, "-b", "8", "-e", "2K", "-f", "4", *QUICK, "--seed", "7", "--per-rank",
-                              "-J", files[0], "--csv", files[1], "--samples", files[2]))
+        result = self.ok(perf("all_reduce", 3, "-b", "8", "-e", "2K", "-f", "4", *QUICK, "--max-time", "30", "--seed", "7",
+                              "--per-rank", "-J", files[0], "--csv", files[1], "--samples", files[2]))
         with open(files[0], encoding="utf-8") as file:
             document = json.load(file)
         with open(files[1], encoding="utf-8") as file:
