@@ -10,7 +10,13 @@ namespace busbar {
 // Events are delivered for the bits set in the activation mask, and their parents too.
 inline constexpr std::uint64_t kProfileColl = 1u << 1;
 inline constexpr std::uint64_t kProfileP2p = 1u << 2;
+inline constexpr std::uint64_t kProfileKernelChannel = 1u << 6;
 inline constexpr std::uint64_t kProfileCopyEngines = 1u << 12;  ///< from v6 on
+inline constexpr std::uint64_t kProfileKernelPhase = 1u << 15;  ///< from v7 on, of symmetric kernels; rank not set
+
+// States of an event, as record_event_state is told them. Their argument is a time: nanoseconds of the GPU's clock.
+inline constexpr int kKernelChannelStop = 22;
+inline constexpr int kKernelPhaseStop = 31;
 
 /// A collective as launched. Texts are NCCL's static ones: "AllReduce", "ncclFloat32", "RING", "LL128".
 struct ProfiledCollective {
@@ -43,6 +49,14 @@ struct ProfiledCopy {
   const char* function;  ///< "AllGather", "AlltoAll"
 };
 
+/// A part of what a kernel does on one channel.
+struct ProfiledPhase {
+  std::uint8_t channel;
+  std::uint8_t phase;  ///< 0: initial_sync, 1: compute, 2: final_sync; one that took no time is not told
+  const char* name;
+  std::uint64_t start_ns;  ///< of the GPU's clock
+};
+
 /// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to. Later ones
 /// only add: v6 (2.29) copy engines, v7 (2.31) what stands behind a collective's group.
 struct ProfilerEventV5 {
@@ -60,7 +74,8 @@ struct ProfilerEventV5 {
       ProfiledTransfer task;
       void* parent_group;
     } transfer;
-    ProfiledCopy copy;  ///< v6
+    ProfiledCopy copy;    ///< v6
+    ProfiledPhase phase;  ///< v7
   };
 };
 

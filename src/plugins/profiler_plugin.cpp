@@ -1,5 +1,6 @@
 // The profiler inside this executable, found by NCCL under NCCL_PROFILER_PLUGIN=STATIC_PLUGIN. It copies what ran and
-// keeps no event: no handle, so no further call for it, and no context, since events name their rank.
+// keeps no event: no context, since events name their rank, and no handle, so no further call for it, but those of
+// symmetric kernels, whose phases name no rank and tell their end later.
 
 #include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_profiler_abi.h"
@@ -35,18 +36,22 @@ NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
   return kNcclSuccess;
 }
 
-NcclResult attach(void** context, int* activation_mask, NcclLogger logger) noexcept {
+NcclResult attach(void** context, int* activation_mask, NcclLogger logger, bool phases) noexcept {
   *context = nullptr;
-  nccl_observation().attach(activation_mask, logger);
+  nccl_observation().attach(activation_mask, logger, phases);
   return kNcclSuccess;
 }
 
+NcclResult init_v7(void** context, std::uint64_t, int* activation_mask, const char*, int, int, int, NcclLogger logger) {
+  return attach(context, activation_mask, logger, true);
+}
+
 NcclResult init_v5(void** context, std::uint64_t, int* activation_mask, const char*, int, int, int, NcclLogger logger) {
-  return attach(context, activation_mask, logger);
+  return attach(context, activation_mask, logger, false);
 }
 
 NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint64_t, int, int, int, NcclLogger logger) {
-  return attach(context, activation_mask, logger);
+  return attach(context, activation_mask, logger, false);
 }
 
 /// Of v5 and v6.
@@ -62,12 +67,29 @@ void add_known(const ProfilerEventV5& e) {
 
 NcclResult start_v5(void*, void** handle, ProfilerEventV5* event) { return start(handle, event, add_known); }
 
+void add_v7(const ProfilerEventV5& e) {
+  if (e.type != kProfileColl || !e.collective.symmetric) return add_known(e);
+  const ProfiledCollective& c = e.collective.task;
+  nccl_observation().add(LaunchedTask{false, text(c.function), text(e.collective.kernel), "sym", c.channels});
+}
+
 NcclResult start_v7(void*, void** handle, ProfilerEventV5* event) {
-  return start(handle, event, [](const ProfilerEventV5& e) {
-    if (e.type != kProfileColl || !e.collective.symmetric) return add_known(e);
-    const ProfiledCollective& c = e.collective.task;
-    nccl_observation().add(LaunchedTask{false, text(c.function), text(e.collective.kernel), "sym", c.channels});
-  });
+  const ProfilerEventV5& e = *event;
+  start(handle, event, add_v7);
+  if (e.type == kProfileColl && e.collective.symmetric) {
+    *handle = nccl_observation().begin_kernel(e.rank, e.collective.task.channels);
+  } else if (e.type == kProfileKernelChannel) {
+    *handle = e.parent;
+  } else if (e.type == kProfileKernelPhase) {
+    *handle = nccl_observation().begin_phase(e.parent, e.phase.phase, e.phase.start_ns);
+  }
+  return kNcclSuccess;
+}
+
+NcclResult record_v7(void* handle, int state, void* arguments) {
+  if (state == kKernelChannelStop) nccl_observation().end_channel(handle);
+  if (state == kKernelPhaseStop) nccl_observation().end_phase(handle, *static_cast<const std::uint64_t*>(arguments));
+  return kNcclSuccess;
 }
 
 NcclResult start_v4(void*, void** handle, ProfilerEventV4* event) {
@@ -82,8 +104,8 @@ NcclResult ignore_state(void*, int, void*) { return kNcclSuccess; }
 }  // namespace busbar
 
 // NOLINTBEGIN(readability-identifier-naming): names that NCCL looks up
-BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v7{"busbar",       busbar::init_v5,      busbar::start_v7,
-                                                                busbar::ignore, busbar::ignore_state, busbar::ignore};
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v7{"busbar",       busbar::init_v7,   busbar::start_v7,
+                                                                busbar::ignore, busbar::record_v7, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v6{"busbar",       busbar::init_v5,      busbar::start_v5,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v5{"busbar",       busbar::init_v5,      busbar::start_v5,

@@ -1,6 +1,7 @@
 """What NCCL says it ran, end to end over the stand-in NCCL (test/fakes). Catches: an algorithm guessed where NCCL is
 silent, plugins or its log active while timing, a user's plugin or log pushed aside, and a tuner without effect."""
 
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,27 @@ class ShowAlgo(suite.Case):
         self.assertNotIn("NCCL INFO", result.out + result.err)
         self.assertEqual(self.shown(self.run_fake("broadcast", "-b", "64", "-e", "64", "-R", "2", "--show-algo")),
                          [["RING", "LL", "1"]])
+
+    def test_waiting_is_told_from_transfer_in_symmetric_kernels(self):
+        # The stand-in's rank 3 comes last: it waits 1 us, the others 2; transfers take 5 us and 0.1 more for each rank.
+        report = self.path("report.json")
+        for options in ([], ["-t", "2", "-g", "2"], ["--stat", "--max-time", "1"]):
+            with self.subTest(options):
+                if os.path.exists(report):
+                    os.remove(report)
+                result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "-R", "2", "--show-algo", "-J", report,
+                                       *options, FAKE_NCCL_PLUGINS="7")
+                self.assertIn("#   in the kernel [us]: wait 1.00 (rank 3, last to come) to 2.00 (rank 0), "
+                              "transfer 5.00 to 5.30, final wait up to 0.00\n", self.ok(result).out)
+                with open(report, encoding="utf-8") as file:
+                    shown = json.load(file)["results"][0]["busbar"]["algorithm"]
+                self.assertEqual(shown["algorithm"], "AllReduce_AGxLL_R")
+                self.assertEqual([[p["rank"], p["initial_sync_us"], p["compute_us"], p["final_sync_us"]]
+                                  for p in shown["kernel_phases"]],
+                                 [[0, 2, 5, 0], [1, 2, 5.1, 0], [2, 2, 5.2, 0], [3, 1, 5.3, 0]])
+        result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "--show-algo", FAKE_NCCL_PLUGINS="7")
+        self.assertEqual(self.shown(result), [["TREE", "LL", "1"]])
+        self.assertNotIn("in the kernel", result.out)
 
     def test_a_log_of_the_users_is_left_alone(self):
         log = self.path("nccl.log")

@@ -1,6 +1,7 @@
 // What NCCL tells of itself, after its binary interfaces as docs of them describe (NCCL 2.28.9): profiler v5 and v4,
 // tuner v5 and v4, and the log. Offsets are numbers here and not the suite's own declarations, so that these are
-// tested. FAKE_NCCL_PLUGINS=4 makes it an older NCCL, which knows v4 only; FAKE_NCCL_COUNTS=1 prints counts at the end.
+// tested. FAKE_NCCL_PLUGINS=4 makes it an older NCCL, which knows v4 only; 7 one that knows the profiler's v7 (2.31);
+// FAKE_NCCL_COUNTS=1 prints counts at the end.
 
 #include "fakes/fake_tells.h"
 
@@ -10,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 
 namespace fake_tells {
 namespace {
@@ -28,6 +31,8 @@ constexpr unsigned long kTuning = 0x40;
 constexpr int kGroup = 1;
 constexpr int kCollective = 2;
 constexpr int kTransfer = 4;
+constexpr int kKernelChannel = 64;
+constexpr int kKernelPhase = 1 << 15;
 constexpr int kGroupApi = 256;
 constexpr int kCollectiveApi = 512;
 
@@ -97,8 +102,9 @@ struct Plugin {
 Plugin find_plugin(const char* variable, const std::string& symbol) {
   void* handle = open_plugin(variable);
   if (handle == nullptr) return {};
-  for (int version : {5, 4}) {
-    if (version == 5 && setting("FAKE_NCCL_PLUGINS") == "4") continue;
+  const std::string newest = setting("FAKE_NCCL_PLUGINS");
+  for (int version : {7, 5, 4}) {
+    if (version > (newest.empty() ? 5 : std::stoi(newest))) continue;
     void* found = dlsym(handle, (symbol + std::to_string(version)).c_str());
     if (found != nullptr) return {static_cast<void**>(found), version};
   }
@@ -146,11 +152,11 @@ struct Choice {
 
 /// A descriptor's bytes. What is not set is rubbish, as the rest of an 8-bit type in front of a pointer is.
 struct Event {
-  alignas(8) std::array<unsigned char, 112> bytes;
+  alignas(8) std::array<unsigned char, 136> bytes;
 
   explicit Event(int type) {
     bytes.fill(0xab);
-    if (g_profiler.version == 5) {
+    if (g_profiler.version >= 5) {
       put(0, std::uint64_t(type));
     } else {
       put(0, static_cast<std::uint8_t>(type));
@@ -164,11 +170,20 @@ struct Event {
   }
 };
 
-void deliver(const Member& m, Event& event) {
+void* deliver_kept(const Member& m, Event& event) {
   void* handle = &event;
   const auto start = member<int(void*, void**, void*)>(g_profiler, 2);
   must(start(m.profiler_context, &handle, event.bytes.data()) == 0, "the profiler refused an event");
-  must(handle == nullptr, "the profiler kept a handle");
+  return handle;
+}
+
+void deliver(const Member& m, Event& event) { must(deliver_kept(m, event) == nullptr, "the profiler kept a handle"); }
+
+void stop(void* handle, int state, std::uint64_t at_ns) {
+  if (handle == nullptr) return;
+  std::array<std::uint64_t, 2> arguments{at_ns, 0};
+  must(member<int(void*, int, void*)>(g_profiler, 4)(handle, state, arguments.data()) == 0, "a state was refused");
+  must(member<int(void*)>(g_profiler, 3)(handle) == 0, "an end was refused");
 }
 
 void tell_parents(const Member& m) {
@@ -193,7 +208,48 @@ void tell_collective(const Member& m, const Task& task, const Choice& choice) {
   e.put(81, std::uint8_t{16});
   e.put(88, choice.algorithm);
   e.put(96, choice.protocol);
+  e.put(112, static_cast<void*>(nullptr));
+  e.put(120, false);
   deliver(m, e);
+}
+
+/// v7 (2.31): the collective when it is launched, and from NCCL's own thread what its kernel did on each channel. The
+/// last rank is the last to come: the others wait 2 us in each channel, it waits 1, and nobody waits at the end.
+void tell_symmetric(const Member& m, const Task& task) {
+  constexpr int kChannels = 3;
+  Event e(kCollective);
+  e.put(16, m.rank);
+  e.put(32, name_of(task.function));
+  e.put(80, static_cast<std::uint8_t>(kChannels));
+  e.put(88, "AGxLL_R");
+  e.put(96, "");
+  e.put(112, "AllReduce_AGxLL_R");
+  e.put(120, true);
+  void* const kernel = deliver_kept(m, e);
+  if ((task.wanted & kKernelPhase) == 0) return;
+  must((task.wanted & kKernelChannel) != 0, "phases without their channels");
+  std::thread([m, kernel] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int channel = 0; channel < kChannels; ++channel) {
+      const std::uint64_t start_ns = 1'000'000 + static_cast<std::uint64_t>(channel);
+      Event on_channel(kKernelChannel);
+      on_channel.put(8, kernel);
+      on_channel.put(24, static_cast<std::uint8_t>(channel));
+      on_channel.put(32, start_ns);
+      void* const handle = deliver_kept(m, on_channel);
+      std::uint64_t at_ns = start_ns;
+      for (const std::uint64_t ns :
+           {m.rank == m.nranks - 1 ? 1000u : 2000u, 5000u + 100u * static_cast<unsigned>(m.rank)}) {
+        Event phase(kKernelPhase);
+        phase.put(8, handle);
+        phase.put(24, static_cast<std::uint8_t>(channel));
+        phase.put(25, static_cast<std::uint8_t>(at_ns == start_ns ? 0 : 1));
+        phase.put(40, at_ns);
+        stop(deliver_kept(m, phase), 31, at_ns += ns);
+      }
+      stop(handle, 22, at_ns);
+    }
+  }).detach();
 }
 
 void tell_transfer(const Member& m, const Task& task) {
@@ -257,7 +313,7 @@ bool choose(const Member& m, const Task& task, Choice& choice) {
 void join(Member& member_) {
   std::call_once(g_plugins_once, load_plugins);
   ++g_members;
-  if (g_profiler.version == 5) {
+  if (g_profiler.version >= 5) {
     using Init = int(void**, std::uint64_t, int*, const char*, int, int, int, Logger);
     must(member<Init>(g_profiler, 1)(&member_.profiler_context, 99, &g_mask, nullptr, 1, member_.nranks, member_.rank,
                                      log) == 0,
@@ -313,6 +369,7 @@ bool launch(Member& m, const Task& task) {
       log(kInfo, kTuning, "", 0, "%s [Symmetric]: %ld Bytes -> Kernel %s nchannels %d nthreads %d nWorks %d",
           name_of(task.function), static_cast<long>(logged), "AllReduce_AGxLL_R", 3, 512, 1);
     }
+    if (g_profiler.version == 7 && task.wanted != 0) tell_symmetric(m, task);
     return true;
   }
   Choice choice;

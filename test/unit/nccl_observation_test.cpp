@@ -154,7 +154,7 @@ TEST_CASE("Only between begin and end are events wanted and kept", "[nccl][show_
   CHECK(observation.end().tasks.empty());
 
   int mask = 77;
-  observation.attach(&mask, nullptr);
+  observation.attach(&mask, nullptr, false);
   CHECK(mask == 0);
   observation.add(LaunchedTask{});
   observation.begin();

@@ -47,6 +47,7 @@ static_assert(sizeof(TunerV5) == 32 && sizeof(TunerV4) == 32);
 static_assert(offsetof(ProfilerEventV5, collective.kernel) == 112);
 static_assert(offsetof(ProfilerEventV5, collective.symmetric) == 120);
 static_assert(offsetof(ProfilerEventV5, copy.function) == 32);
+static_assert(offsetof(ProfilerEventV5, phase.phase) == 25 && offsetof(ProfilerEventV5, phase.start_ns) == 40);
 static_assert(sizeof(TunerV6) == 40);
 
 namespace {
@@ -190,9 +191,9 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
     e7.collective.task.algorithm = "RING";
     e7.collective.task.channels = 2;
     e7.collective.kernel = "AllReduce_AGxLL_R";
-    e7.collective.symmetric = true;
+    e7.collective.symmetric = rank == 0;
     CHECK(v7.start_event(nullptr, &handle, &e7) == kNcclSuccess);
-    CHECK(handle == nullptr);
+    CHECK((handle != nullptr) == (rank == 0));
   }
   for (std::uint64_t parent : {1u, 256u, 512u, 8u}) {
     void* handle = &handle_target;
@@ -215,9 +216,91 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   CHECK(v5.record_event_state(nullptr, 0, nullptr) == kNcclSuccess);
   CHECK(v5.finalize(nullptr) == kNcclSuccess);
   int none = 0;
-  nccl_observation().attach(&none, nullptr);
+  nccl_observation().attach(&none, nullptr, false);
   static int for_ever = 0;  // what follows in this process must not write to a mask that is gone
-  nccl_observation().attach(&for_ever, nullptr);
+  nccl_observation().attach(&for_ever, nullptr, false);
+}
+
+TEST_CASE("Waiting is told from transfer in symmetric kernels, of ranks all of whose channels ended",
+          "[nccl][plugins]") {
+  auto& v7 = find_plugin<ProfilerV5>(dlopen(nullptr, RTLD_NOW), "ncclProfiler_v7");
+  static int mask = 1;
+  void* context = nullptr;
+  REQUIRE(v7.init(&context, 5, &mask, nullptr, 1, 4, 0, nullptr) == kNcclSuccess);
+  const auto start = [&](const ProfilerEventV5& event) {
+    ProfilerEventV5 copy = event;
+    void* handle = &copy;
+    CHECK(v7.start_event(nullptr, &handle, &copy) == kNcclSuccess);
+    return handle;
+  };
+  const auto kernel = [&](int rank, int channels) {
+    auto e = event_of<ProfilerEventV5>(rank);
+    e.type = 2;
+    e.collective.task.function = e.collective.kernel = "AllReduce_AGxLL_R";
+    e.collective.task.algorithm = e.collective.task.protocol = "";
+    e.collective.task.channels = static_cast<std::uint8_t>(channels);
+    e.collective.symmetric = true;
+    return start(e);
+  };
+  const auto channel = [&](void* of) {
+    auto e = event_of<ProfilerEventV5>(0);
+    e.type = 64;
+    e.parent = of;
+    return start(e);
+  };
+  const auto phase = [&](void* of, int id, std::uint64_t from_ns, std::uint64_t to_ns) {
+    auto e = event_of<ProfilerEventV5>(0);
+    e.type = 1 << 15;
+    e.parent = of;
+    e.phase.phase = static_cast<std::uint8_t>(id);
+    e.phase.start_ns = from_ns;
+    void* const handle = start(e);
+    CHECK(v7.record_event_state(handle, 31, &to_ns) == kNcclSuccess);
+    CHECK(v7.stop_event(handle) == kNcclSuccess);
+  };
+  const auto end_channel = [&](void* handle) {
+    std::uint64_t at = 0;
+    CHECK(v7.record_event_state(handle, 22, &at) == kNcclSuccess);
+  };
+
+  nccl_observation().begin();
+  CHECK(mask == (2 | 4 | 4096 | 64 | 32768));
+  void* const whole = kernel(1, 2);
+  void* const plain = kernel(2, 1);    // NCCL told no phases of it
+  void* const partial = kernel(0, 2);  // one of its channels never ends
+  for (const std::uint64_t late_ns : {0u, 500u}) {
+    void* const on = channel(whole);
+    phase(on, 0, 1000, 3000 + late_ns);
+    phase(on, 1, 3000 + late_ns, 9000);
+    if (late_ns > 0) phase(on, 2, 9000, 9100);  // of the other one it took no time
+    end_channel(on);
+  }
+  end_channel(channel(plain));
+  void* const open = channel(partial);
+  phase(open, 0, 0, 1000);
+  end_channel(open);
+  const Observed observed = nccl_observation().end();
+  CHECK(mask == 0);
+  // Means of 2000 and 2500 ns, 6000 and 5500, 0 and 100.
+  REQUIRE(observed.phases.size() == 1);
+  CHECK(observed.phases[0].rank == 1);
+  CHECK(observed.phases[0].initial_sync_s == Approx(2.25e-6));
+  CHECK(observed.phases[0].compute_s == Approx(5.75e-6));
+  CHECK(observed.phases[0].final_sync_s == Approx(0.05e-6));
+
+  // What comes later belongs to nobody, neither between observations nor in the next.
+  end_channel(open);
+  CHECK(kernel(0, 1) == nullptr);
+  nccl_observation().begin();
+  void* const next = kernel(3, 1);
+  phase(partial, 1, 0, 1000);
+  end_channel(partial);
+  phase(next, 1, 0, 4000);
+  end_channel(next);
+  const Observed second = nccl_observation().end();
+  REQUIRE(second.phases.size() == 1);
+  CHECK(second.phases[0].compute_s == Approx(4e-6));
+  nccl_observation().attach(&mask, nullptr, false);
 }
 
 TEST_CASE("The tuner inside copies the predictions while observed and changes nothing", "[nccl][plugins]") {

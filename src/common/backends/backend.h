@@ -49,12 +49,21 @@ constexpr bool names_algorithm(std::string_view algorithm) {
   return !algorithm.empty() && algorithm != kUnknownAlgorithm && algorithm != kDefaultAlgorithm;
 }
 
+/// One rank's kernel over symmetric memory in the observed call, by its GPU's clock: means over its channels.
+struct KernelPhases {
+  int rank = 0;               ///< of the communicator; of the job in what observe_operation returns
+  double initial_sync_s = 0;  ///< until all ranks had come
+  double compute_s = 0;       ///< the transfer itself
+  double final_sync_s = 0;    ///< until all ranks were done
+};
+
 /// What ran, as far as the library tells (--show-algo).
 struct ShownAlgorithm {
   std::string algorithm{kUnknownAlgorithm};  ///< "RING", "rule:ring", "default"
   std::string protocol = "-";
   std::string channels = "-";
-  std::optional<double> predicted_s;  ///< by the library's own model
+  std::optional<double> predicted_s{};  ///< by the library's own model
+  std::vector<KernelPhases> phases{};   ///< of the local ranks of which the library told all (NCCL 2.31 and newer)
 };
 
 using Clock = std::chrono::steady_clock;

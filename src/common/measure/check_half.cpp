@@ -2,6 +2,7 @@
 #include "common/measure/lanes.h"
 #include "common/measure/runner.h"
 #include "common/measure/verify.h"
+#include "common/mpi/gather_records.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,15 @@ void check_half(Backend& backend, const Comm& world, const Config& config, Verif
   }
 }
 
-ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, const FailJob& fail) {
+void visit_fields(auto&& visit, KernelPhases& p) {
+  visit("rank", p.rank);
+  visit("initial_sync_s", p.initial_sync_s);
+  visit("compute_s", p.compute_s);
+  visit("final_sync_s", p.final_sync_s);
+}
+
+ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
+                                 const Workload& workload, const FailJob& fail) {
   backend.observe_begin();
   run_on_lanes(
       backend,
@@ -36,7 +45,13 @@ ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, con
         backend.synchronize(lane);
       },
       fail);
-  return backend.observe_end(workload.operation());
+  ShownAlgorithm shown = backend.observe_end(workload.operation());
+  const std::span<const int> ranks = backend.local_ranks();
+  for (KernelPhases& phases : shown.phases) {
+    phases.rank = local_ranks[static_cast<std::size_t>(std::ranges::find(ranks, phases.rank) - ranks.begin())].rank;
+  }
+  shown.phases = gather_records(world, std::move(shown.phases));
+  return shown;
 }
 
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half) {

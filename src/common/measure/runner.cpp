@@ -32,6 +32,7 @@ Runner::Runner(Backend& backend, const Comm& world, const Config& config, const 
       world_(world),
       config_(config),
       plan_(plan),
+      local_ranks_(local_ranks),
       steps_(watchdog, backend),
       fail_(std::move(fail)),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
@@ -89,7 +90,7 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   }
   if (config_.show_algo && !row.algorithm) {
     begin(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
-    row.algorithm = observe_operation(backend_, workload, fail_);
+    row.algorithm = observe_operation(backend_, world_, local_ranks_, workload, fail_);
   }
   return half;
 }

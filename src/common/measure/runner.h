@@ -12,9 +12,11 @@ namespace busbar {
 void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier, const Workload& workload,
                 const FailJob& fail, HalfResult& half, Row& row);
 
-/// Runs the workload's operation once, untimed, between observe_begin and observe_end (--show-algo). Every process must
-/// call it; complete on the process of rank 0.
-ShownAlgorithm observe_operation(Backend& backend, const Workload& workload, const FailJob& fail);
+/// Runs the workload's operation once, untimed, between observe_begin and observe_end (--show-algo). Every process of
+/// `world` must call it; complete on process 0, where the phases are those of all ranks. `local_ranks`: in the
+/// backend's order.
+ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
+                                 const Workload& workload, const FailJob& fail);
 
 /// algbw and busbw [1e9 B/s] of an operation that takes `time_s`.
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half);
@@ -45,6 +47,7 @@ class Runner {
   const Comm& world_;
   const Config& config_;
   const Plan& plan_;
+  std::vector<RankInfo> local_ranks_;
   WatchedSteps steps_;
   FailJob fail_;
   Arena arena_;

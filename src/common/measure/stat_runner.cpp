@@ -199,7 +199,7 @@ void StatRunner::check(Entry& entry, const Workload& workload) {
   }
   if (observed) {
     begin(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
-    row.algorithm = observe_operation(backend_, workload, fail_);
+    row.algorithm = observe_operation(backend_, world_, local_ranks_, workload, fail_);
   }
 }
 

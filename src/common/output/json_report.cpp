@@ -111,10 +111,17 @@ Json json_cell(const CellStats& cell) {
 
 /// What --show-algo knows: `busbar.algorithm` of a row.
 Json json_algorithm(const ShownAlgorithm& shown) {
-  return {{"algorithm", shown.algorithm},
-          {"protocol", shown.protocol},
-          {"channels", shown.channels},
-          {"predicted_us", shown.predicted_s ? json_microseconds(*shown.predicted_s) : Json(nullptr)}};
+  Json json{{"algorithm", shown.algorithm},
+            {"protocol", shown.protocol},
+            {"channels", shown.channels},
+            {"predicted_us", shown.predicted_s ? json_microseconds(*shown.predicted_s) : Json(nullptr)}};
+  for (const KernelPhases& p : shown.phases) {
+    json["kernel_phases"].push_back({{"rank", p.rank},
+                                     {"initial_sync_us", json_microseconds(p.initial_sync_s)},
+                                     {"compute_us", json_microseconds(p.compute_s)},
+                                     {"final_sync_us", json_microseconds(p.final_sync_s)}});
+  }
+  return json;
 }
 
 /// `busbar.stat` of the file: how the run samples, when it stops, and the cells with the rule of their order.

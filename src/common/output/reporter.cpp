@@ -97,7 +97,8 @@ void Reporter::row(const Row& row) {
   if (samples_) samples_->flush();
   ++rows_;
   tell_kept();
-  to_table(table_row(info_.config, *plan_.collective, row) + traffic_summary(info_.config, *plan_.collective, row));
+  to_table(table_row(info_.config, *plan_.collective, row) + traffic_summary(info_.config, *plan_.collective, row) +
+           phases_line(row));
   if (!row.wrong.empty()) write_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));
   if (history_) add_row(*history_, info_.config, *plan_.collective, row);
   notes_.add(row);

@@ -128,6 +128,20 @@ std::string traffic_summary(const Config& config, const Collective& collective, 
   return text;
 }
 
+std::string phases_line(const Row& row) {
+  if (!row.algorithm || row.algorithm->phases.empty()) return {};
+  const std::vector<KernelPhases>& phases = row.algorithm->phases;
+  const auto last = std::ranges::min_element(phases, {}, &KernelPhases::initial_sync_s);
+  const auto first = std::ranges::max_element(phases, {}, &KernelPhases::initial_sync_s);
+  const auto [least, most] = std::ranges::minmax_element(phases, {}, &KernelPhases::compute_s);
+  const auto closing = std::ranges::max_element(phases, {}, &KernelPhases::final_sync_s);
+  return fmt::format(
+      "#   in the kernel [us]: wait {:.2f} (rank {}, last to come) to {:.2f} (rank {}), transfer {:.2f} to {:.2f}, "
+      "final wait up to {:.2f}\n",
+      last->initial_sync_s * 1e6, last->rank, first->initial_sync_s * 1e6, first->rank, least->compute_s * 1e6,
+      most->compute_s * 1e6, closing->final_sync_s * 1e6);
+}
+
 namespace {
 
 std::string parameters_line(const Config& c) {

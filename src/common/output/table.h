@@ -53,6 +53,9 @@ std::string table_row(const Config& config, const Collective& collective, const 
 /// (NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY, as nccl-tests prints it). Empty where it was not asked for.
 std::string traffic_summary(const Config& config, const Collective& collective, const Row& row);
 
+/// Waiting told from transfer in a row's symmetric kernels, where NCCL told of them (--show-algo). Empty elsewhere.
+std::string phases_line(const Row& row);
+
 /// The lines after the last row.
 std::string table_footer(const RunInfo& info, const Summary& summary);
 

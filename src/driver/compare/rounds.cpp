@@ -134,7 +134,7 @@ void Rounds::check(Backend& backend, RoundSet& set, const Workload& workload, Va
     const std::vector<WrongRank> wrong = verifier.verify_once(workload, false, fail_);
     cell.wrong = static_cast<std::uint64_t>(world_.sum(static_cast<std::int64_t>(count_wrong(wrong))));
   }
-  if (cell.wrong == 0) cell.ran = observe_operation(backend, workload, fail_);
+  if (cell.wrong == 0) cell.ran = observe_operation(backend, world_, local_ranks_, workload, fail_);
 }
 
 /// A size's first round: who can run it, and rightly.

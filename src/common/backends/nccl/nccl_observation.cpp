@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -17,6 +18,7 @@ constexpr int kNcclNames = 1 << 1;
 constexpr int kTransfers = 1 << 2;
 constexpr int kCopyEngines = 1 << 12;
 constexpr int kWanted = kNcclNames | kTransfers | kCopyEngines;
+constexpr int kKernelPhases = (1 << 6) | (1 << 15);  // phases come with their channels only
 
 /// NCCL's name of the collective, as its profiler and its log spell it; empty where it is made of transfers.
 std::string_view nccl_function(CollectiveId id) {
@@ -119,11 +121,14 @@ void NcclObservation::set_mask(int mask) noexcept {
   if (mask_ != nullptr) __atomic_store_n(mask_, mask, __ATOMIC_RELAXED);  // NCCL reads it from all its threads
 }
 
-void NcclObservation::attach(int* activation_mask, Logger logger) noexcept {
+int NcclObservation::wanted() const noexcept { return tells_phases_ ? kWanted | kKernelPhases : kWanted; }
+
+void NcclObservation::attach(int* activation_mask, Logger logger, bool phases) noexcept {
   const std::lock_guard lock(mutex_);
   mask_ = activation_mask;
   logger_ = logger;
-  set_mask(observing() ? kWanted : 0);
+  tells_phases_ = phases;
+  set_mask(observing() ? wanted() : 0);
 }
 
 bool NcclObservation::attached() const noexcept {
@@ -134,14 +139,21 @@ bool NcclObservation::attached() const noexcept {
 void NcclObservation::begin() {
   const std::lock_guard lock(mutex_);
   observed_ = {};
+  ++generation_;
+  kernels_.clear();
+  phases_.clear();
   observing_ = true;
-  set_mask(kWanted);
+  set_mask(wanted());
 }
 
 Observed NcclObservation::end() {
-  const std::lock_guard lock(mutex_);
+  constexpr std::chrono::milliseconds kPatience(100);  // NCCL's thread looks every ten microseconds
+  std::unique_lock lock(mutex_);
   set_mask(0);
+  ended_.wait_for(lock, kPatience, [this] { return all_ended(); });
   observing_ = false;
+  ++generation_;
+  observed_.phases = phases_by_rank();
   return std::exchange(observed_, {});
 }
 
@@ -157,6 +169,69 @@ void NcclObservation::add(PredictedTimes prediction) noexcept try {
   if (observing()) observed_.predictions.push_back(std::move(prediction));
 } catch (...) {
   return;
+}
+
+void* NcclObservation::handle(std::size_t index) const noexcept {
+  static_assert(sizeof(void*) == 8);
+  return reinterpret_cast<void*>((std::uint64_t{generation_} << 32) | (index + 1));
+}
+
+std::optional<std::size_t> NcclObservation::index(const void* handle, std::size_t size) const noexcept {
+  const auto bits = reinterpret_cast<std::uint64_t>(handle);
+  const std::uint64_t at = bits & 0xffffffff;
+  return bits >> 32 == generation_ && at >= 1 && at <= size ? std::optional(at - 1) : std::nullopt;
+}
+
+void* NcclObservation::begin_kernel(int rank, int channels) noexcept try {
+  const std::lock_guard lock(mutex_);
+  if (!observing()) return nullptr;
+  kernels_.push_back({.rank = rank, .channels = channels});
+  return handle(kernels_.size() - 1);
+} catch (...) {
+  return nullptr;
+}
+
+void NcclObservation::end_channel(void* kernel) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto at = index(kernel, kernels_.size());
+  if (!at) return;
+  ++kernels_[*at].ended;
+  if (all_ended()) ended_.notify_all();
+}
+
+void* NcclObservation::begin_phase(void* kernel, int phase, std::uint64_t at_ns) noexcept try {
+  const std::lock_guard lock(mutex_);
+  const auto at = index(kernel, kernels_.size());
+  if (!at || phase < 0 || phase >= kPhases) return nullptr;
+  phases_.push_back({*at, phase, at_ns});
+  return handle(phases_.size() - 1);
+} catch (...) {
+  return nullptr;
+}
+
+void NcclObservation::end_phase(void* phase, std::uint64_t at_ns) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto at = index(phase, phases_.size());
+  if (!at) return;
+  const Phase& ended = phases_[*at];
+  if (at_ns > ended.start_ns)
+    kernels_[ended.kernel].ns[static_cast<std::size_t>(ended.phase)] += at_ns - ended.start_ns;
+}
+
+bool NcclObservation::all_ended() const noexcept {
+  return std::ranges::all_of(kernels_, [](const Kernel& k) { return k.ended >= k.channels; });
+}
+
+std::vector<KernelPhases> NcclObservation::phases_by_rank() const {
+  std::vector<KernelPhases> phases;
+  for (const Kernel& k : kernels_) {
+    const std::uint64_t all_ns = k.ns[0] + k.ns[1] + k.ns[2];
+    if (k.channels <= 0 || k.ended < k.channels || all_ns == 0) continue;  // not instrumented, or not told in time
+    const auto mean_s = [&](std::size_t phase) { return static_cast<double>(k.ns[phase]) * 1e-9 / k.channels; };
+    phases.push_back({k.rank, mean_s(0), mean_s(1), mean_s(2)});
+  }
+  std::ranges::sort(phases, {}, &KernelPhases::rank);
+  return phases;
 }
 
 void NcclObservation::touch_log() const noexcept {

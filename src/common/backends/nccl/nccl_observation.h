@@ -2,9 +2,13 @@
 
 #include "common/backends/backend.h"
 
+#include <array>
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +38,7 @@ struct PredictedTimes {
 struct Observed {
   std::vector<LaunchedTask> tasks;  ///< of the communicator's rank 0
   std::vector<PredictedTimes> predictions;
+  std::vector<KernelPhases> phases{};  ///< of the local ranks all of whose channels came to their end, by rank
 };
 
 /// Where the profiler and the tuner inside this executable leave what NCCL tells them, from any thread. Their calls
@@ -43,11 +48,12 @@ class NcclObservation {
   using Logger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
 
   /// NCCL's mask of wanted events, which it reads at every call, and its log. From the profiler's init: the mask is 0,
-  /// nothing is delivered, until begin().
-  void attach(int* activation_mask, Logger logger) noexcept;
+  /// nothing is delivered, until begin(). `phases`: this NCCL tells of them.
+  void attach(int* activation_mask, Logger logger, bool phases) noexcept;
   bool attached() const noexcept;
 
-  /// What is added until end() counts.
+  /// What is added until end() counts. The operation must be over by then; of symmetric kernels NCCL tells a little
+  /// later, for which end() waits, a tenth of a second at most.
   void begin();
   Observed end();
 
@@ -55,17 +61,47 @@ class NcclObservation {
   void add(LaunchedTask task) noexcept;
   void add(PredictedTimes prediction) noexcept;
 
+  // The phases of symmetric kernels. What these give are handles of NCCL's events, nullptr where the event is of an
+  // observation that is over: they refer to nothing, since NCCL may come back with them at any time. --------------
+  void* begin_kernel(int rank, int channels) noexcept;
+  void end_channel(void* kernel) noexcept;
+  void* begin_phase(void* kernel, int phase, std::uint64_t at_ns) noexcept;
+  void end_phase(void* phase, std::uint64_t at_ns) noexcept;
+
   /// Says nothing, but makes NCCL take note now of a change to its log's settings, instead of within a timed operation.
   void touch_log() const noexcept;
 
  private:
+  static constexpr int kPhases = 3;
+  struct Kernel {
+    int rank = 0;
+    int channels = 0;
+    int ended = 0;
+    std::array<std::uint64_t, kPhases> ns{};  ///< over all channels
+  };
+  struct Phase {
+    std::size_t kernel = 0;
+    int phase = 0;
+    std::uint64_t start_ns = 0;
+  };
+
   void set_mask(int mask) noexcept;
+  int wanted() const noexcept;
+  void* handle(std::size_t index) const noexcept;
+  std::optional<std::size_t> index(const void* handle, std::size_t size) const noexcept;
+  bool all_ended() const noexcept;
+  std::vector<KernelPhases> phases_by_rank() const;
 
   mutable std::mutex mutex_;
   int* mask_ = nullptr;
   Logger logger_ = nullptr;
   std::atomic<bool> observing_{false};
+  bool tells_phases_ = false;
   Observed observed_;
+  std::uint32_t generation_ = 0;  ///< of observations, so that a late handle is known
+  std::vector<Kernel> kernels_;
+  std::vector<Phase> phases_;
+  std::condition_variable ended_;
 };
 
 NcclObservation& nccl_observation();

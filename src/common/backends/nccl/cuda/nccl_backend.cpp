@@ -298,14 +298,16 @@ void NcclBackend::observe_begin() {
 }
 
 ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
-  const Observed observed = nccl_observation().end();
+  Observed observed = nccl_observation().end();
   const std::string log = log_ ? log_->end() : std::string();
-  if (std::find(ranks_.begin(), ranks_.end(), 0) == ranks_.end()) return {};
+  if (std::find(ranks_.begin(), ranks_.end(), 0) == ranks_.end()) return {.phases = std::move(observed.phases)};
   if (device_collective_) {
     return {std::string(device_kernel_name(op.collective->id, config_.device_implementation)), "-",
-            std::to_string(config_.device_cta_count), std::nullopt};
+            std::to_string(config_.device_cta_count)};
   }
-  return shown_algorithm(op, observed, log);
+  ShownAlgorithm shown = shown_algorithm(op, observed, log);
+  shown.phases = std::move(observed.phases);
+  return shown;
 }
 
 }  // namespace busbar
