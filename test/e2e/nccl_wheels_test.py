@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The bugs this would catch: a function, field, text or plugin name of NCCL's that the suite counts on and some version
 has not, or has otherwise. It asks the real libraries, of the wheels nvidia-nccl-cu12 and -cu13 that lie in
-BUSBAR_NCCL_WHEELS (~/.cache/busbar/nccl where it is not set), as scripts/fetch-nccl-wheels.sh fetches them. The oldest and the newest of them are unpacked beside the wheels and asked. Nothing of this needs a GPU."""
+BUSBAR_NCCL_WHEELS (~/.cache/busbar/nccl where it is not set), as scripts/fetch-nccl-wheels.sh fetches them. The oldest
+and the newest of them are unpacked beside the wheels and asked. Nothing of this needs a GPU."""
 
 import ctypes
 import glob
