@@ -16,6 +16,16 @@ ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROO
                    OMPI_MCA_rmaps_base_oversubscribe="1", PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")
 LIMIT_S = 600
 
+# Takes a share of one core, by its own CPU clock: what it lost to others it catches up on.
+BURNER = """
+import sys, time
+share, start = float(sys.argv[1]), time.monotonic()
+while True:
+    while time.process_time() < share * (time.monotonic() - start):
+        pass
+    time.sleep(0.003)
+"""
+
 
 def arguments(doc):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -155,13 +165,13 @@ def was_disturbed(row):
     return is_disturbed([row["other_work"]], row["canaries"])
 
 
-def measure_rows(args, rows, kinds, kind_of, launch):
+def measure_rows(args, rows, kinds, kind_of, launch, disturbed=was_disturbed):
     """Launches each kind, in an order drawn by lot, until args.launches of its rows are undisturbed, or twice as many are
     made; each row is kept at once."""
     def missing():
         for kind in kinds:
             of = [row for row in rows if kind_of(row) == kind]
-            if sum(not was_disturbed(row) for row in of) < args.launches and len(of) < 2 * args.launches:
+            if sum(not disturbed(row) for row in of) < args.launches and len(of) < 2 * args.launches:
                 yield kind
 
     generator = random.Random(len(rows))
@@ -169,7 +179,7 @@ def measure_rows(args, rows, kinds, kind_of, launch):
         for kind in generator.sample(todo, len(todo)):
             rows.append(launch(args, kind))
             add_row(args.rows, rows[-1])
-            print(f"{len(rows)} launches, {sum(map(was_disturbed, rows))} disturbed", file=sys.stderr, flush=True)
+            print(f"{len(rows)} launches, {sum(map(disturbed, rows))} disturbed", file=sys.stderr, flush=True)
 
 
 def median(values):

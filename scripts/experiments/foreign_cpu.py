@@ -17,20 +17,10 @@ import sys
 import tempfile
 import time
 
-from experiment import ENVIRONMENT, arguments, executable, machine, median, percent_of
+from experiment import BURNER, ENVIRONMENT, arguments, executable, machine, median, percent_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 QUIET_CORES = 0.02
-
-# Takes a share of one core, by its own CPU clock: what it lost to others it catches up on.
-BURNER = """
-import sys, time
-share, start = float(sys.argv[1]), time.monotonic()
-while True:
-    while time.process_time() < share * (time.monotonic() - start):
-        pass
-    time.sleep(0.003)
-"""
 
 
 def processes():

@@ -3,7 +3,8 @@
 
 `all_reduce_perf` of 8 bytes on 2 ranks beside a program that does nothing but MPI_Init and MPI_Allreduce in a loop: each
 once per round, in random order, mean of 200000 calls over both ranks; ratios within rounds, so that what drifts is in
-both. `loop_bench.py BUILDDIR [ROUNDS]`."""
+both. What was sent before decides in which of two states Open MPI's loop is (bare_collective_bench.cpp): the bare program
+measures both, and its mean is what ours is held against. `loop_bench.py BUILDDIR [ROUNDS]`."""
 
 import json
 import os
@@ -22,7 +23,9 @@ SUFFIX = os.environ.get("BUSBAR_NAME_SUFFIX", "")
 
 
 def bare_us(build):
-    return float(run_job(MPIRUN, NRANKS, [str(build / "test/bare_collective_bench"), "loop", str(CALLS)]))
+    """In both states."""
+    return tuple(map(float, run_job(MPIRUN, NRANKS, [str(build / "test/bare_collective_bench"), "loop",
+                                                     str(CALLS)]).split()))
 
 
 def ours_us(build, folder, level):
@@ -40,18 +43,21 @@ def main(build, rounds):
     generator = random.Random(1)
     times = {}
     with tempfile.TemporaryDirectory() as folder:
-        ways = {"bare loop": lambda: bare_us(build)}
+        ways = {"bare": lambda: bare_us(build)}
         for level in ("single", "funneled", "multiple"):
             ways[f"ours, {level}"] = lambda level=level: ours_us(build, folder, level)
         for _ in range(rounds):
             for way in generator.sample(sorted(ways), len(ways)):
                 times.setdefault(way, []).append(ways[way]())
+    pairs = times.pop("bare")
+    mean = [(one + other) / 2 for one, other in pairs]
+    times |= {"bare loop, the faster state": [min(pair) for pair in pairs],
+              "bare loop, the slower state": [max(pair) for pair in pairs]}
     print(f"all_reduce of 8 B, {NRANKS} ranks, {rounds} rounds; goal: ours, single within 5 % of the bare loop\n")
-    print("| loop | median [us] | over the bare loop [95 %] |\n|---|---|---|")
+    print("| loop | median [us] | over the mean of the bare loop's states [95 %] |\n|---|---|---|")
     for way in sorted(times):
-        ratio, low, high = paired_ratio(times[way], times["bare loop"])
-        words = "" if way == "bare loop" else f"{ratio:.3f} [{low:.3f}, {high:.3f}]"
-        print(f"| {way} | {median(times[way]):.4f} | {words} |")
+        ratio, low, high = paired_ratio(times[way], mean)
+        print(f"| {way} | {median(times[way]):.4f} | {ratio:.3f} [{low:.3f}, {high:.3f}] |")
 
 
 if __name__ == "__main__":
