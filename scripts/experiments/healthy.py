@@ -38,7 +38,7 @@ def launch(args, kind):
         sys.exit(result["skipped"])
     # The burners are children too, and waited for by now.
     other = work.since()
-    criteria = [{name: c.get(name) for name in ("name", "cell", "stage", "outcome", "reason", "hosts")}
+    criteria = [{name: c.get(name) for name in ("criterion", "cell", "stage", "outcome", "reason", "hosts")}
                 for c in result.get("criteria", [])]
     return {"what": kind, "at": time.strftime("%Y-%m-%d %H:%M:%S"), "other_work": other,
             "canaries": canaries + [Canaries.measure()], "outcome": result["outcome"], "seconds": result["seconds"],
@@ -76,7 +76,7 @@ def main():
     for row in rows:
         for c in row["criteria"]:
             if c["outcome"] in ("FAIL", "INCONCLUSIVE"):
-                print(f"{row['what']}: {c['outcome']} {c['name']} {c['cell'] or ''}: {c['reason']}")
+                print(f"{row['what']}: {c['outcome']} {c['criterion']} {c['cell']}: {c['reason']}")
 
 
 if __name__ == "__main__":
