@@ -363,7 +363,7 @@ TEST_CASE("the help has every option and at most 100 columns", "[base][options]"
   CHECK_THAT(help, Contains("  -b, --minbytes SIZE                 first size (default: 32M)\n"));
 }
 
-TEST_CASE("the table for the README has one row per option and no bare bars", "[base][options]") {
+TEST_CASE("the table for the manual has one row per option and no bare bars", "[base][options]") {
   const std::string text = options_markdown();
   CHECK_THAT(text, StartsWith("<!-- options:begin -->\n") && Catch::Matchers::EndsWith("<!-- options:end -->\n"));
   CHECK_THAT(text, Contains("| `-b` `--minbytes` | SIZE | 32M | first size |\n"));

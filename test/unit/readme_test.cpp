@@ -1,5 +1,6 @@
-// Catches: a README that tells of options, programs or exit codes other than those that the executables have. After a
-// change that was meant: BUSBAR_BLESS=1 build/test/test_unit '[readme]' writes the option tables anew.
+// Catches: a README or manual that tells of options, programs, exit codes or CSV columns other than those that the
+// executables have. After a change that was meant: BUSBAR_BLESS=1 build/test/test_unit '[readme]' writes the option
+// tables anew.
 
 #include "collectives/collective.h"
 #include "common/base/options.h"
@@ -22,8 +23,9 @@ namespace {
 const std::string kBegin = "<!-- options:begin -->\n";
 const std::string kEnd = "<!-- options:end -->\n";
 
-std::filesystem::path readme_path() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "README.md";
+/// A page by its path below the root of the source.
+std::filesystem::path page(const std::string& path) {
+  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / path;
 }
 
 /// The text from `begin` to the end of `end`; empty where either is missing.
@@ -37,20 +39,21 @@ bool mentions(const std::string& text, const std::string& what) { return text.fi
 
 }  // namespace
 
-TEST_CASE("the option tables of the README are those that the parser makes", "[readme]") {
-  std::string readme = read_text(readme_path());
-  std::string tables = part(readme, kBegin, kEnd);
+TEST_CASE("the option tables of the manual are those that the parser makes", "[readme]") {
+  const std::filesystem::path path = page("docs/benchmarks.md");
+  std::string manual = read_text(path);
+  std::string tables = part(manual, kBegin, kEnd);
   REQUIRE_FALSE(tables.empty());
   if (std::getenv("BUSBAR_BLESS") != nullptr) {
-    readme.replace(readme.find(tables), tables.size(), options_markdown());
-    std::ofstream(readme_path(), std::ios::binary) << readme;
+    manual.replace(manual.find(tables), tables.size(), options_markdown());
+    std::ofstream(path, std::ios::binary) << manual;
     tables = options_markdown();
   }
   CHECK(tables == options_markdown());
 }
 
 TEST_CASE("the README names every executable", "[readme]") {
-  const std::string readme = read_text(readme_path());
+  const std::string readme = read_text(page("README.md"));
   for (CollectiveId id : kAllCollectives) {
     const std::string program = fmt::format("`{}_perf`", collective(id).name);
     INFO(program);
@@ -58,8 +61,8 @@ TEST_CASE("the README names every executable", "[readme]") {
   }
 }
 
-TEST_CASE("the README lists every exit code with the meaning that --help gives", "[readme]") {
-  const std::string readme = read_text(readme_path());
+TEST_CASE("the manual lists every exit code with the meaning that --help gives", "[readme]") {
+  const std::string manual = read_text(page("docs/exit_codes.md"));
   const std::string help = help_text("all_reduce_perf");
   const std::size_t heading = help.find("Exit codes:\n");
   REQUIRE(heading != std::string::npos);
@@ -73,11 +76,11 @@ TEST_CASE("the README lists every exit code with the meaning that --help gives",
     std::getline(fields, meaning);
     const std::string row = fmt::format("| {} | {} |", code, meaning);
     INFO(row);
-    CHECK(mentions(readme, row));
+    CHECK(mentions(manual, row));
   }
   CHECK(ncodes == 10);  // as many as ExitCode has
 }
 
-TEST_CASE("the README shows the columns that --csv writes", "[readme]") {
-  CHECK(mentions(read_text(readme_path()), csv_header()));
+TEST_CASE("the manual shows the columns that --csv writes", "[readme]") {
+  CHECK(mentions(read_text(page("docs/files.md")), csv_header()));
 }

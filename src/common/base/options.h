@@ -12,7 +12,7 @@
 
 namespace busbar {
 
-/// One option, declared once: what it is called, what it says in the help, the README and YAML, and how it is set.
+/// One option, declared once: what it is called, what it says in the help, the manual and YAML, and how it is set.
 struct Option {
   char short_name;                ///< 0: long only (ours; nccl-tests' options all have one)
   std::string_view long_name;     ///< also the YAML key
@@ -79,7 +79,7 @@ void check_size_conflict(const std::vector<std::string>& names);
 /// What --help prints: at most 100 columns.
 std::string help_text(std::string_view program);
 
-/// The README's option tables, between the markers <!-- options:begin --> and <!-- options:end -->, markers included.
+/// The option tables of docs/benchmarks.md, markers <!-- options:begin --> and <!-- options:end --> included.
 std::string options_markdown();
 
 }  // namespace busbar
