@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The long experiments behind docs/performance.md, docs/locate.md and docs/statistics.md: `run-experiments.sh BUILDDIR
 # [NAME...]` with the names below, by default all of them that end within about half an hour on a quiet machine. `peers`
-# and `comparisons` take hours, `field` and `nested` one each; they go on with BUILDDIR/NAME.jsonl. OSU and IMB name the
-# folders of the peers. Nothing here passes or fails by a figure.
+# and `comparisons` take hours, `field` and `nested` one each, `healthy` six minutes; they go on with
+# BUILDDIR/NAME.jsonl. OSU and IMB name the folders of the peers. Nothing here passes or fails by a figure.
 set -euo pipefail
 
 builddir=$1
@@ -19,7 +19,7 @@ for name in "${names[@]}"; do
   options=()
   case $name in
     crossover | foreign_cpu) ;;
-    comparisons | field | nested) options=(--rows "$builddir/$name.jsonl") ;;
+    comparisons | field | healthy | nested) options=(--rows "$builddir/$name.jsonl") ;;
     peers) options=(${OSU:+--osu "$OSU"} ${IMB:+--imb "$IMB"} --rows "$builddir/peers.jsonl") ;;
     acceptance | locate | statistics)
       echo
@@ -31,7 +31,7 @@ for name in "${names[@]}"; do
       continue
       ;;
     *)
-      echo "no such experiment: $name; there are: crossover foreign_cpu comparisons field nested peers acceptance locate statistics" >&2
+      echo "no such experiment: $name; there are: crossover foreign_cpu comparisons field healthy nested peers acceptance locate statistics" >&2
       exit 2
       ;;
   esac
