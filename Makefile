@@ -23,7 +23,8 @@ build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)
 
 .NOTPARALLEL:
 .PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
-        test-second-mpi test-more bench experiments faults soak lint-deps lint format bundle-deps bundle clean
+        test-second-mpi test-more bench experiments faults soak install deb deb-deps dist docs docs-deps lint-deps lint \
+        format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -92,7 +93,21 @@ soak: test-deps all  ## No false alarm in 50 runs on busy cores, each fault thre
 	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' --soak 50 --repeat 3 $(ARGS)
 	@BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' BUSBAR_BUILD='$(BUILDDIR)' python3 test/e2e/synthetic_logs_test.py --full
 
-test-deps lint-deps bundle-deps:
+install: all  ## Install below PREFIX (/usr/local), DESTDIR before it
+	@$(build_only) --target manual
+	@cmake --install '$(BUILDDIR)' --prefix '$(or $(PREFIX),/usr/local)'
+
+deb: deb-deps all  ## Make a Debian package of this build (CPack)
+	@$(build_only) --target manual
+	@cd '$(BUILDDIR)' && cpack
+
+dist: deps configure  ## Make a tarball of the sources, which builds without git and without a network
+	@packaging/dist.sh '$(BUILDDIR)'
+
+docs: docs-deps  ## Render the manual into build/docs/index.html (mkdocs)
+	@mkdocs build --quiet --site-dir "$$(realpath -m '$(BUILDDIR)')/docs"
+
+test-deps lint-deps bundle-deps docs-deps deb-deps:
 	@MPI_HOME='$(MPI_HOME)' MPI='$(mpi)' scripts/install-deps.sh --$(@:-deps=)
 
 lint: lint-deps  ## Formatting, clang-tidy, rooms, headers, scripts (ARGS='rooms': only that)

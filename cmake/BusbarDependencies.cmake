@@ -69,9 +69,9 @@ if(NOT SQLite3_FOUND)
   list(APPEND missing "SQLite3")
 endif()
 
-# The report's charts: from the distribution's package, embedded at build time.
-find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist
-          DOC "Chart.js 3, one minified file")
+# The report's charts: from the distribution's package, embedded at build time. A tarball of `make dist` brings it.
+find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS "${PROJECT_SOURCE_DIR}/packaging" /usr/share/javascript/chart.js
+          /usr/share/nodejs/chart.js/dist DOC "Chart.js 3, one minified file")
 if(NOT BUSBAR_CHART_JS)
   list(APPEND missing "Chart.js (libjs-chart.js; else -DBUSBAR_CHART_JS=FILE)")
 else()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and test; with --test, --lint or --bundle, what `make test`, `make lint` or `make
-# bundle` needs as well. MPI=mpich in the environment: MPICH instead of Open MPI; MPI_HOME: neither.
-# Does nothing, and needs neither root nor a network, where everything is there.
+# Installs what is missing to build and test; with --test, --lint, --bundle or --deb, what `make test` and so on need as
+# well; with --docs only what `make docs` needs. MPI=mpich in the environment: MPICH instead of Open MPI; MPI_HOME:
+# neither. Does nothing, and needs neither root nor a network, where everything is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
@@ -18,6 +18,8 @@ case "${1:-}" in
   --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm chromium) ;;
   --lint) packages+=(clang-format clang-tidy shellcheck git) ;;
   --bundle) packages+=(patchelf binutils xz-utils) ;;
+  --docs) packages=(mkdocs) ;;
+  --deb) packages+=(dpkg-dev file) ;;
 esac
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

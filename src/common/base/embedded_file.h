@@ -20,4 +20,7 @@ std::span<const EmbeddedFile> embedded_plans();
 /// What the HTML report is made of: the charting library, style, script.
 std::span<const EmbeddedFile> embedded_report();
 
+/// busbar's licence, then other people's work in the programs.
+std::span<const EmbeddedFile> embedded_licenses();
+
 }  // namespace busbar

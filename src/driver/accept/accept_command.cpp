@@ -140,7 +140,7 @@ std::string accept_help() {
       "looks for the node or link by itself. Plans that come along, by name: {}.\n\n{}\n"
       "Of the benchmarks' options those that hold for every cell: --backend -T --inject --paranoid -g -t --seed\n"
       "--mpi-threads --dry-run (steps and time), -J FILE (results; busbar-accept.json as a rule).\n\n"
-      "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/acceptance.md).\n",
+      "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/accept.md).\n",
       fmt::join(shipped_plans(), " "), own_options_help(std::span(own).first(own.size() - kHidden)));
 }
 

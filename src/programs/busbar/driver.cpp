@@ -1,5 +1,6 @@
 #include "programs/busbar/driver.h"
 
+#include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/say.h"
 #include "common/base/suggest.h"
@@ -23,7 +24,7 @@ std::string driver_help() {
   for (const Subcommand& s : all_subcommands()) text += fmt::format("  {:<12} {}\n", s.name, s.summary);
   return text +
          "\n`busbar SUBCOMMAND --help` tells more; the benchmarks are executables of their own (all_reduce_perf, "
-         "...).\n";
+         "...).\n`busbar --licenses` prints busbar's licence, and those of what is linked and embedded.\n";
 }
 
 }  // namespace
@@ -39,6 +40,12 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
   // Whatever else is asked: a subcommand that examines machines must not begin to.
   if (std::any_of(argv, argv + argc, [](const char* asked) { return std::string_view(asked) == "--version"; })) {
     if (is_root) fmt::print("busbar {}\n", BUSBAR_VERSION);
+    return code_of(ExitCode::good);
+  }
+  if (word == "--licenses") {
+    for (const EmbeddedFile& file : embedded_licenses()) {
+      if (is_root) fmt::print("{}\n", file.text);
+    }
     return code_of(ExitCode::good);
   }
   const auto subcommands = all_subcommands();

@@ -1,0 +1,52 @@
+# cmake --install (make install, make deb): programs, the tuner plugin, plans and platforms, man pages, completions, the
+# manual. busbar finds busbar-ranks beside itself; plans and platforms are in the programs, those installed are to edit.
+# Version, description and licence for packages stand here alone.
+
+include(GNUInstallDirs)
+
+# From the programs' own --help; where Python is missing they are left out, and said.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(Python3_Interpreter_FOUND)
+  set(manual "${PROJECT_BINARY_DIR}/manual")
+  add_custom_command(
+    OUTPUT "${manual}/made"
+    COMMAND "${CMAKE_COMMAND}" -E env "BUSBAR_NAME_SUFFIX=${NAME_SUFFIX}" "${Python3_EXECUTABLE}"
+            "${PROJECT_SOURCE_DIR}/packaging/manual.py" "${PROJECT_BINARY_DIR}" "${manual}" "${PROJECT_VERSION}"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${manual}/made"
+    DEPENDS busbar busbar_ranks ${busbar_perf_targets} "${PROJECT_SOURCE_DIR}/packaging/manual.py"
+    COMMENT "Making man pages and completions")
+  add_custom_target(manual ALL DEPENDS "${manual}/made")
+  install(DIRECTORY "${manual}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" OPTIONAL)
+  install(DIRECTORY "${manual}/bash/" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" OPTIONAL)
+  install(DIRECTORY "${manual}/zsh/" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" OPTIONAL)
+else()
+  message(STATUS "No Python: man pages and completions are not made")
+  add_custom_target(manual)
+endif()
+
+set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS ${busbar_perf_targets} busbar busbar_ranks RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS busbar_tuner LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY configs DESTINATION "${CMAKE_INSTALL_DATADIR}/busbar")
+install(FILES README.md LICENSE packaging/third_party.txt DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_VENDOR "the busbar authors")
+set(CPACK_PACKAGE_CONTACT "the busbar authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Benchmarks and acceptance of clusters by collective communication")
+set(CPACK_PACKAGE_DESCRIPTION "nccl-tests' benchmarks over NCCL and MPI, with checked data and honest intervals;
+acceptance of clusters, the slow node or link by name, hangs with the rank to blame.")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(BUSBAR_MPI_NAME STREQUAL "openmpi")
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openmpi-bin")
+elseif(BUSBAR_MPI_NAME STREQUAL "mpich")
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "mpich")
+endif()
+include(CPack)
