@@ -23,7 +23,7 @@ build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)
 
 .NOTPARALLEL:
 .PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
-        test-second-mpi test-more bench experiments faults soak install deb deb-deps dist docs docs-deps lint-deps lint \
+        test-second-mpi test-more bench experiments faults soak install deb deb-deps dist samples docs docs-deps lint-deps lint \
         format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
@@ -103,6 +103,9 @@ deb: deb-deps all  ## Make a Debian package of this build (CPack)
 
 dist: deps configure  ## Make a tarball of the sources, which builds without git and without a network
 	@packaging/dist.sh '$(BUILDDIR)'
+
+samples: deps all  ## Compare the samples of output in README and docs with what is printed now: three minutes
+	@scripts/samples.py '$(BUILDDIR)' $(ARGS)
 
 docs: docs-deps  ## Render the manual into build/docs/index.html (mkdocs)
 	@mkdocs build --quiet --site-dir "$$(realpath -m '$(BUILDDIR)')/docs"

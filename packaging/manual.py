@@ -123,7 +123,8 @@ def bash_values(options, indent):
     for option in options:
         names = "|".join(option.names)
         if option.choices:
-            lines.append(f'{indent}{names}) COMPREPLY=($(compgen -W "{" ".join(option.choices)}" -- "$cur")); return ;;')
+            words = " ".join(option.choices)
+            lines.append(f'{indent}{names}) COMPREPLY=($(compgen -W "{words}" -- "$cur")); return ;;')
         elif option.takes_file:
             lines.append(f'{indent}{names}) compopt -o default; COMPREPLY=(); return ;;')
         elif option.argument and not option.argument.startswith("["):
@@ -186,7 +187,8 @@ def zsh_file(summaries, helps, perf_text, perfs):
     lines += ['if [[ $service != busbar ]]; then', "  _busbar_perf", "  return", "fi",
               "if ((CURRENT == 2)); then", "  local -a subcommands=(",
               *(f"    {zsh_quoted(name + ':' + text.replace(':', ' '))}" for name, text in summaries.items()), "  )",
-              "  _describe subcommand subcommands", "else", '  local name=${words[2]}', "  shift words", "  ((CURRENT--))",
+              "  _describe subcommand subcommands", "else", '  local name=${words[2]}', "  shift words",
+              "  ((CURRENT--))",
               '  (($+functions[_busbar_$name])) && _busbar_$name', "fi", ""]
     return "\n".join(lines)
 

@@ -15,6 +15,7 @@ FOREIGN = {
     "--collect-atstart", "--tool", "--toggle-collect",                          # valgrind
     "--enable-yield",                                                           # MPICH's configure
     "--list-tests",                                                             # Catch2
+    "--nodeps",                                                                 # rpmbuild
     "--pid",                                                                    # py-spy
     "--ulimit",                                                                 # docker
 }
@@ -38,7 +39,7 @@ def declared_options(sources):
         if room:
             for body in re.findall(r"^std::vector<OwnOption> \w+\(.*?^\}", text, re.DOTALL | re.MULTILINE):
                 own.setdefault(room[1], set()).update("--" + name for name in OWN.findall(body))
-        elif not path.startswith("src/"):
+        elif not path.startswith("src/") or path.startswith("src/programs/"):
             scripts.update(name for names in SCRIPT.findall(text) for name in names if name)
     return {"--" + name for name in table}, own, scripts
 
@@ -154,7 +155,8 @@ def main():
     root = pathlib.Path(".")
     pages = {path.as_posix(): path.read_text(encoding="utf-8")
              for path in [root / "README.md", root / "CONTRIBUTING.md", *sorted(root.glob("docs/**/*.md"))]}
-    patterns = ("src/driver/**/*.cpp", "scripts/**/*.py", "scripts/**/*.sh", "test/**/*.py", "test/fuzz/*.h")
+    patterns = ("src/driver/**/*.cpp", "src/programs/**/*.cpp", "scripts/**/*.py", "scripts/**/*.sh", "test/**/*.py",
+                "test/fuzz/*.h")
     sources = {path.as_posix(): path.read_text(encoding="utf-8")
                for path in [root / TABLE, *(path for pattern in patterns for path in root.glob(pattern))]}
     found = list(complaints(pages, (root / "mkdocs.yml").read_text(encoding="utf-8"), declared_options(sources)))
