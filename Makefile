@@ -23,8 +23,8 @@ build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)
 
 .NOTPARALLEL:
 .PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
-        test-second-mpi test-more bench experiments faults soak install deb deb-deps dist samples docs docs-deps lint-deps lint \
-        format bundle-deps bundle clean
+        test-second-mpi test-more bench experiments faults soak install deb deb-deps dist mutants samples docs docs-deps \
+        lint-deps lint format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -103,6 +103,9 @@ deb: deb-deps all  ## Make a Debian package of this build (CPack)
 
 dist: deps configure  ## Make a tarball of the sources, which builds without git and without a network
 	@packaging/dist.sh '$(BUILDDIR)'
+
+mutants: test-deps configure  ## Break the pure rooms a little, 200 times, and see whether the tests notice: an hour
+	@scripts/mutants.py '$(BUILDDIR)/mutants' $(ARGS)
 
 samples: deps all  ## Compare the samples of output in README and docs with what is printed now: three minutes
 	@scripts/samples.py '$(BUILDDIR)' $(ARGS)
