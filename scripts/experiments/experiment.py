@@ -206,7 +206,9 @@ def paired_ratio(values, others):
 def share_interval(hits, n, confidence=0.95):
     """Clopper and Pearson's exact interval of a share, by bisection of the binomial distribution."""
     def at_most(k, p):
-        return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+        # By logarithms: thousands of launches are beyond a float's binomials.
+        return sum(math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * math.log(p)
+                            + (n - i) * math.log1p(-p)) for i in range(k + 1))
 
     def root(function):
         low, high = 0.0, 1.0
