@@ -138,6 +138,15 @@ TEST_CASE("What differs between launches is said", "[merge][unit]") {
             "left out: 16 float sum out of place: only 1 of 3 launches measured it"});
 }
 
+TEST_CASE("Where every launch ran on another machine than the others none is called odd", "[merge][unit]") {
+  std::vector<RunFile> all = runs({10, 10, 10});
+  all[0].spin_s = 240e-6;
+  all[1].spin_s = 300e-6;
+  all[2].spin_s = 350e-6;
+  CHECK(merge_runs(all, 2).warnings ==
+        std::vector<std::string>{"the machine was another in most launches: the spin canary took 240.0 to 350.0 us"});
+}
+
 TEST_CASE("Wrong data have no time", "[merge][unit]") {
   std::vector<RunFile> all = runs({10, 10});
   all[1].cells[0].wrong = 5;

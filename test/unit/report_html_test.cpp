@@ -289,9 +289,26 @@ TEST_CASE("A difference between files is claimed only where the intervals part",
   REQUIRE(data.judged.size() == 1);
   std::vector<std::string> verdicts;
   for (const auto& row : data.judged[0].rows) verdicts.push_back(row.cells.back());
-  CHECK(verdicts == std::vector<std::string>{"slower", "not told apart", "faster", "no intervals"});
+  CHECK(verdicts == std::vector<std::string>{"slower", "undecided", "faster", "no intervals"});
   CHECK(data.judged[0].rows[2].cells[6] == "+100.0 %");
-  CHECK(data.headline == "b against a: 1 sizes slower, 1 faster, 2 not told apart");
+  CHECK(data.headline == "b against a: 1 size slower, 1 faster, 2 undecided");
+}
+
+TEST_CASE("Of a run that was disturbed no change is claimed", "[report][html]") {
+  ReportData data;
+  RunFile run;
+  run.collective = "all_reduce";
+  run.nranks = 2;
+  run.flags = {"foreign_cpu: 0.50 cores on n1"};
+  add_run(data, run, "b");
+  ReportSeries before = line("all_reduce", "in place", "a"), after = line("all_reduce", "in place", "b");
+  before.points = {point(8, 10, Interval{9, 11})};
+  after.points = {point(8, 20, Interval{19, 21})};
+  data.series = {before, after};
+  add_changes(data);
+  REQUIRE(data.judged.size() == 1);
+  CHECK(data.judged[0].rows[0].cells.back() == "disturbed");
+  CHECK(has(data.headline, "b against a: no verdict"));
 }
 
 TEST_CASE("What accept found: verdict, all that did not pass, expected lines", "[report][html]") {

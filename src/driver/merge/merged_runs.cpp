@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <ranges>
 #include <set>
 
 namespace busbar {
@@ -93,6 +95,7 @@ std::string host_set(const RunFile& run) {
 template <class Of>
 void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, Of of,
                       std::vector<std::string>& warnings) {
+  std::vector<std::string> odd;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     std::vector<double> others;
     for (std::size_t j = 0; j < runs.size(); ++j) {
@@ -102,12 +105,22 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, O
     const double usual = median(others);
     const double ratio = *of(runs[i]) / usual;
     if (ratio <= 1 + kCanaryBand && ratio >= 1 / (1 + kCanaryBand)) continue;
-    warnings.push_back(
+    odd.push_back(
         fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the "
                     "others' {:.1f} us",
                     i + 1, runs[i].name, 100 * (std::max(ratio, 1 / ratio) - 1), ratio > 1 ? "slower" : "faster", what,
                     1e6 * *of(runs[i]), 1e6 * usual));
   }
+  if (2 * odd.size() <= runs.size()) {
+    std::ranges::move(odd, std::back_inserter(warnings));
+    return;
+  }
+  // Where most are odd, none is.
+  const auto [least, most] =
+      std::ranges::minmax(runs | std::views::filter([&](const RunFile& run) { return of(run).has_value(); }) |
+                          std::views::transform([&](const RunFile& run) { return *of(run); }));
+  warnings.push_back(fmt::format("the machine was another in most launches: the {} canary took {:.1f} to {:.1f} us",
+                                 what, 1e6 * least, 1e6 * most));
 }
 
 /// Launches near in time see one state of the machine, and their interval is of that.

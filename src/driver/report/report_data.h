@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,7 @@ struct ReportData {
   std::vector<ReportSkew> skews;
   std::vector<ReportTable> details;  ///< behind the charts: doctor, counters
   std::vector<ReportRun> runs;
+  std::set<std::string> disturbed;  ///< sources whose runs say that they were: no change is claimed of them
 };
 
 }  // namespace busbar

@@ -125,9 +125,10 @@ void add_file(ReportData& data, const ResultFile& file, const std::string& sourc
 
 /// How often which of a pair of files was faster.
 struct Count {
+  bool disturbed = false;  ///< one of the files: nothing is claimed
   std::size_t faster = 0;
   std::size_t slower = 0;
-  std::size_t equal = 0;    ///< not told apart
+  std::size_t equal = 0;    ///< the intervals overlap
   std::size_t unknown = 0;  ///< no intervals
 };
 
@@ -141,10 +142,11 @@ std::string verdict_of(const ReportPoint& a, const ReportPoint& b, Count& count)
     ++count.unknown;
     return "no intervals";
   }
+  if (count.disturbed) return "disturbed";
   const bool faster = b.time_interval_s->high < a.time_interval_s->low;
   const bool slower = b.time_interval_s->low > a.time_interval_s->high;
   ++(faster ? count.faster : slower ? count.slower : count.equal);
-  return faster ? "faster" : slower ? "slower" : "not told apart";
+  return faster ? "faster" : slower ? "slower" : "undecided";
 }
 
 void add_rows(ReportTable& table, const ReportSeries& first, const ReportSeries& other, Count& count) {
@@ -165,13 +167,19 @@ void add_rows(ReportTable& table, const ReportSeries& first, const ReportSeries&
 }
 
 std::string words(const Count& count, const std::string& other, const std::string& first) {
+  if (count.disturbed) {
+    return fmt::format(
+        "{} against {}: no verdict, because at least one of them was disturbed while it was measured (below)", other,
+        first);
+  }
   if (count.faster + count.slower + count.equal == 0) {
     return fmt::format(
-        "{} against {}: {} sizes without intervals, from which nothing follows (--stat, and more time where it was "
-        "given)",
+        "{} against {}: {} sizes without intervals, from which nothing follows (--stat gives them, and more time where "
+        "it was too short)",
         other, first, count.unknown);
   }
-  return fmt::format("{} against {}: {} sizes slower, {} faster, {} not told apart", other, first, count.slower,
+  const auto sizes = [](std::size_t n) { return fmt::format("{} size{}", n, n == 1 ? "" : "s"); };
+  return fmt::format("{} against {}: {} slower, {} faster, {} undecided", other, first, sizes(count.slower),
                      count.faster, count.equal + count.unknown);
 }
 
@@ -211,7 +219,7 @@ void add_changes(ReportData& data) {
   }
   for (std::size_t i = 1; i < sources.size(); ++i) {
     ReportTable table;
-    Count count;
+    Count count{.disturbed = data.disturbed.contains(sources[0]) || data.disturbed.contains(sources[i])};
     table.title = fmt::format("{} against {}", sources[i], sources[0]);
     table.columns = {"cell", "size", "time before", "time after", "GB/s before", "GB/s after", "speed", "verdict"};
     for (const ReportSeries& other : data.series) {
@@ -223,8 +231,10 @@ void add_changes(ReportData& data) {
     }
     if (table.rows.empty()) continue;
     table.caption =
-        "Before is the first file. Slower and faster: the intervals do not overlap, at one in about 180 by chance. One "
-        "launch each does not show what differs from launch to launch: see busbar merge.";
+        "Before is the first file. Slower or faster: the two intervals do not overlap, which chance alone does once in "
+        "about 180 times. Of one launch each that says nothing of what launches differ by anyhow: busbar merge and "
+        "busbar "
+        "history do.";
     const std::string said = words(count, sources[i], sources[0]);
     if (data.outcome || i > 1) {
       data.verdict.push_back(said);

@@ -215,6 +215,7 @@ void add_say(ReportData& data, const RunFile& run, const std::string& source) {
   if (loose > 0)
     lines.push_back(fmt::format("{} of {} cells stopped before their interval was tight", loose, measured));
   for (const std::string& flag : run.flags) lines.push_back("disturbed while measured: " + flag);
+  if (!run.flags.empty()) data.disturbed.insert(source);
   if (!run.end_time.empty()) lines.insert(lines.end(), run.errors.begin(), run.errors.end());
   add_verdict(data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt, headline, lines, source);
   if (run.wrong_texts.empty()) return;
