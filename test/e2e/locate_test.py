@@ -77,8 +77,10 @@ class Locate(Case):
         self.assertIn("rounds", result.out)
 
     def test_one_rank_has_nobody_to_be_held_against(self):
-        result = self.ok(self.locate(1))
+        result = self.locate(1)
+        self.assertEqual(result.code, 8, str(result))  # a script must not take it for a pass
         self.assertTrue(result.out.startswith("SKIP"), str(result))
+        self.assertIn("mpirun -n N", result.out)
 
     def test_a_host_that_sends_slowly_is_named_with_its_direction(self):
         codes = self.hosts(4, """

@@ -121,7 +121,7 @@ AcceptArguments read_accept_arguments(int argc, const char* const* argv) {
   if (options.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
   if (result.action != CommandLine::Action::run) return result;
   if (split.words.size() != 1) {
-    throw_bad_config(fmt::format("which plan? busbar accept PLAN.yaml, or one of those that come along: {}",
+    throw_bad_config(fmt::format("which plan? busbar accept PLAN.yaml, or one of the shipped ones: {}",
                                  fmt::join(shipped_plans(), " ")));
   }
   options.plan_file = split.words.front();
@@ -137,7 +137,7 @@ std::string accept_help() {
       "       busbar accept PLAN.yaml --launch \"mpirun -n {{ranks}} --hostfile hosts {{cmd}}\" --ranks N [options]\n\n"
       "Is this cluster good, and if not, where is it bad? Does what the plan says, judges every criterion, and on "
       "FAIL\n"
-      "looks for the node or link by itself. Plans that come along, by name: {}.\n\n{}\n"
+      "looks for the node or link by itself. Shipped plans, by name: {}.\n\n{}\n"
       "Of the benchmarks' options those that hold for every cell: --backend -T --inject --paranoid -g -t --seed\n"
       "--mpi-threads --dry-run (steps and time), -J FILE (results; busbar-accept.json as a rule).\n\n"
       "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/accept.md).\n",
@@ -183,7 +183,7 @@ std::string read_plan_text(const std::string& file) {
     }
     const std::vector<std::string> names = shipped_plans();
     if (file.find('/') == std::string::npos) {
-      throw_bad_config(fmt::format("there is no plan {}{}; those that come along: {}", in_quotes(file),
+      throw_bad_config(fmt::format("there is no plan {}{}; the shipped ones: {}", in_quotes(file),
                                    did_you_mean(std::filesystem::path(file).stem().string(), names),
                                    fmt::join(names, " ")));
     }

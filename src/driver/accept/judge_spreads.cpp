@@ -158,7 +158,7 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
   std::erase_if(hosts, [](const HostTime& h) { return !(std::isfinite(h.time.value) && h.time.value > 0); });
   if (hosts.size() < 2) {
     c.outcome = Outcome::skip;
-    c.reason = "one host has none to be compared with";
+    c.reason = "there is only one host, and none to compare it with";
     criteria.push_back(c);
     return;
   }

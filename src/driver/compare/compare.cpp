@@ -95,10 +95,10 @@ void refuse_meaningless(const Configured& configured) {
        "show-algo", "show-prediction", "report_timestamps"});
   for (const std::string& name : configured.set_by_user) {
     if (!contains(kMeaningless, name)) continue;
-    throw_bad_config(
-        fmt::format("--{} has no meaning in compare, which takes rounds of its own until the variants are told apart: "
-                    "leave it out (--max-time and --cell-time bound it)",
-                    name));
+    throw_bad_config(fmt::format(
+        "--{} has no meaning in compare, which takes as many rounds as it needs to tell the variants apart: "
+        "leave it out (--max-time and --cell-time bound it)",
+        name));
   }
   if (configured.config.placement == Placements::both)
     throw_bad_config("compare measures one placement: --placement out or in");

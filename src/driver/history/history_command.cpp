@@ -18,11 +18,13 @@
 #include "driver/history/history_trend.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <set>
 
 namespace busbar {
@@ -74,7 +76,7 @@ std::string history_help() {
          "first; one run alone against the median of the days before it. What launches differ by anyhow is\n"
          "estimated from the history.\n\n" +
          own_options_help(own_options(unused)) +
-         "  -b, -e, --sizes, -d, -o, --placement  only these cells\n"
+         "  -b, -e, --sizes, -d, -o, --placement  only these cells: from -b to -e, or exactly --sizes\n"
          "  -J, --output_file FILE.json         also write it as JSON; an existing file is kept, FILE.json.0 is "
          "written\n"
          "\nExit codes of compare: 0: no cell slower by more than --delta; 7: some are, or data are wrong; 8: cannot "
@@ -164,6 +166,24 @@ int show(History& history, const HistoryOptions& options) {
   return 0;
 }
 
+/// "all_reduce 1 KiB to 4 KiB, broadcast 8 B to 1 MiB": of all runs, whatever was asked for.
+std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> sizes;
+  for (HistoryRun& run : runs) {
+    history.read_cells(run, {});
+    for (const Cell& cell : run.cells) {
+      const auto [at, is_new] = sizes.try_emplace(cell.collective, cell.nbytes, cell.nbytes);
+      at->second = {std::min(at->second.first, cell.nbytes), std::max(at->second.second, cell.nbytes)};
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [collective, range] : sizes) {
+    const std::string first = format_bytes(range.first), last = format_bytes(range.second);
+    words.push_back(fmt::format("{} {}{}", printable(collective), first, first == last ? "" : " to " + last));
+  }
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
+}
+
 int trend(History& history, const HistoryOptions& options) {
   if (options.words.size() > 2) throw Error(ExitCode::bad_config, "history trend takes one COLLECTIVE");
   const std::string collective = options.words.size() == 2 ? options.words[1] : "";
@@ -171,8 +191,9 @@ int trend(History& history, const HistoryOptions& options) {
   for (HistoryRun& run : runs) read_wanted_cells(history, run, options, collective);
   const std::vector<CellTrend> all = trends(runs);
   if (all.empty()) {
-    throw Error(ExitCode::bad_config, fmt::format("{}: no run has such cells{}", printable(options.file),
-                                                  collective.empty() ? "" : " of " + in_quotes(collective)));
+    throw Error(ExitCode::bad_config,
+                fmt::format("{}: no run has such cells{}; there are: {}", printable(options.file),
+                            collective.empty() ? "" : " of " + in_quotes(collective), what_there_is(history, runs)));
   }
   write_out(options, trend_text(all, runs, !speaks_utf8()), [&] { return trends_json(all); });
   return 0;

@@ -104,8 +104,8 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
         filled += std::to_string(*nranks);
       } else if (name == "ranks") {
         throw Error(ExitCode::bad_config,
-                    "{ranks} in the launch command, but the number of ranks is not known here; "
-                    "write it out");
+                    "{ranks} in the launch command, but the number of ranks is not known here: write it out "
+                    "(accept: or add --ranks N)");
       } else {
         throw Error(ExitCode::bad_config,
                     fmt::format("{{{}}} in the launch command; the placeholders are {{cmd}} and {{ranks}}", name));

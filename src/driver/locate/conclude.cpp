@@ -326,7 +326,7 @@ LocateVerdict conclude(const SearchRecord& record) {
   verdict.threshold = record.threshold;
   if (record.nunits < 2) {
     verdict.outcome = Outcome::skip;
-    verdict.reason = "one unit has nothing to be compared with";
+    verdict.reason = "there is only one unit, and nothing to compare it with: mpirun -n N, on two hosts or more";
     return verdict;
   }
   if (record.nunits == 2) {

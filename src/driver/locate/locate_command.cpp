@@ -173,7 +173,7 @@ std::string locate_help() {
          "  mpirun -n 64 busbar locate --direction --rail\n"
          "  mpirun -n 16 busbar locate --backend mpi --full -J pairs.json\n"
          "\n"
-         "Exit code 0: PASS or WARN; 7: FAIL; 8: INCONCLUSIVE.\n";
+         "Exit code 0: PASS or WARN; 7: FAIL; 8: INCONCLUSIVE, or SKIP: nothing could be compared.\n";
 }
 
 ExitCode exit_code(Outcome outcome) {
@@ -181,8 +181,8 @@ ExitCode exit_code(Outcome outcome) {
     case Outcome::fail:
       return ExitCode::wrong_data;  // a criterion missed
     case Outcome::inconclusive:
-      return ExitCode::inconclusive;
     case Outcome::skip:
+      return ExitCode::inconclusive;
     case Outcome::pass:
     case Outcome::warn:
       return ExitCode::good;
