@@ -1,9 +1,9 @@
 // What a rank that only calls MPI needs: the measure for the suite's own memory (memory_bench.py) and time
 // (loop_bench.py), so nothing of the suite is in here. `bare_collective_bench all_reduce|all_gather BYTES` under
 // mpirun: two buffers, both placements, 21 calls. `bare_collective_bench loop CALLS`: rank 0 prints what one of so many
-// all_reduces of 8 bytes took, back to back, the mean over the ranks [us]; and again after one message more. (Open MPI's
-// ranks of a host write messages of 32 bytes into a ring, two to a cache line, and it matters whether two ranks fill
-// their lines in step: that is decided by what was sent before.)
+// all_reduces of 8 bytes took, back to back, the mean over the ranks [us]; and again after one message more. (Open
+// MPI's ranks of a host write messages of 32 bytes into a ring, two to a cache line, and it matters whether two ranks
+// fill their lines in step: that is decided by what was sent before.)
 
 #include <mpi.h>
 

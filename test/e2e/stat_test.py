@@ -179,8 +179,9 @@ class Collectives(Case):
     def test_one_placement_alone(self):
         result = self.ok(perf("all_reduce", 2, *QUICK, "-b", "4K", "-e", "4K", "--placement", "in", "-c", "0"))
         row = result.rows()[0]
-        self.assertEqual((row[13:18], row[12]), (["0.00", "N/A", "N/A", "0", "N/A"], "N/A"), str(result))
-        self.assertGreater(int(row[21]), 0)
+        # The half out of place has no columns: five of the case, four of the half, five of its statistics.
+        self.assertEqual((len(row), row[8]), (5 + 4 + 5, "N/A"), str(result))
+        self.assertGreater(int(row[12]), 0)
 
 
 class Refused(Case):

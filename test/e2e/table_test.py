@@ -106,6 +106,22 @@ class Table(Case):
         self.assertEqual(result.rows(), [])
         self.assertIn("power-of-two", result.err)
 
+    def test_what_a_newcomer_overlooks_is_said(self):
+        result = self.ok(perf("all_reduce", 2, "-b", "8", "-e", "8", "-o", "avg"))
+        self.assertIn("# Nothing was measured: every row was skipped", result.out)
+        self.assertIn("nothing was measured", result.err)
+        self.assertIn("# 1 rank: nothing is communicated; for more: mpirun -n N\n",
+                      self.ok(perf("all_reduce", 1, "-b", "8", "-e", "8")).out)
+        self.assertNotIn("nothing is communicated", self.ok(perf("all_reduce", 2, "-b", "8", "-e", "8")).out)
+
+    def test_the_help_keeps_to_the_terminal_s_width(self):
+        for columns, widest in (("80", 80), ("nonsense", 100), ("7", 100)):
+            told = self.ok(suite.execute([suite.program("all_reduce"), "--help"], {"COLUMNS": columns})).out
+            options = [line for line in told.split("\n") if line.startswith(" " * 38)]
+            self.assertLessEqual(max(map(len, options)), widest)
+            self.assertGreater(max(map(len, options)), widest - 12)
+            self.assertNotIn("(default:\n", told)
+
     def test_extra_columns_only_on_request(self):
         per_iteration = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-I", "1"))
         self.assertEqual(len(per_iteration.rows()[0]), 21, str(per_iteration))

@@ -3,11 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace busbar {
 namespace {
 
 constexpr std::size_t kHelpColumn = 38;
-constexpr std::size_t kLastColumn = 100;
+constexpr char kFixedBlank = '\v';  ///< a blank at which no line ends
+
+/// The terminal's, where the shell tells it.
+std::size_t last_column() {
+  constexpr std::size_t kUsual = 100;
+  const char* const asked = std::getenv("COLUMNS");
+  const std::size_t columns = asked != nullptr ? std::strtoul(asked, nullptr, 10) : 0;
+  return columns >= kHelpColumn + 32 && columns <= 1000 ? columns : kUsual;
+}
 
 constexpr std::string_view kExitCodes =
     "    0  good (also when every row was skipped, with the reason)\n"
@@ -36,7 +47,7 @@ std::string entry(const std::string& left, std::string_view right) {
   while (!right.empty()) {
     const std::size_t space = right.find(' ');
     const std::string_view word = right.substr(0, space);
-    if (column > kHelpColumn && column + 1 + word.size() > kLastColumn) {
+    if (column > kHelpColumn && column + 1 + word.size() > last_column()) {
       text += '\n';
       text.append(kHelpColumn, ' ');
       column = kHelpColumn;
@@ -48,13 +59,14 @@ std::string entry(const std::string& left, std::string_view right) {
     column += word.size();
     right.remove_prefix(space == std::string_view::npos ? right.size() : space + 1);
   }
+  std::ranges::replace(text, kFixedBlank, ' ');
   return text + '\n';
 }
 
 std::string with_default(const Option& option) {
   const std::string_view text = option.default_text;
   if (text.empty() || text.front() == '(') return std::string(option.help);
-  return fmt::format("{} (default: {})", option.help, text);
+  return fmt::format("{} (default:{}{})", option.help, kFixedBlank, text);
 }
 
 std::string option_lines(bool nccl_tests) {

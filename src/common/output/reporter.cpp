@@ -117,6 +117,10 @@ void Reporter::pass(int pass, int cells_done, int cells, double elapsed_s) {
 void Reporter::end(const Summary& summary, ExitCode code) {
   if (!is_root_) return;
   progress_->erase();
+  if (plan_.cases.empty()) {
+    to_table("# Nothing was measured: every row was skipped, for the reasons on stderr\n");
+    say("nothing was measured: every row was skipped");
+  }
   to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
   if (samples_) samples_->flush();
   if (json_) json_->finish(summary, code, local_timestamp());

@@ -45,6 +45,11 @@ Titles half_titles(const Config& c) {
   return {line(c.report_cputime ? "cputime" : "time", ""), line("(us)", "(GB/s)")};
 }
 
+/// Whether the half has columns. Without --stat both have, as nccl-tests' readers count on it.
+bool is_shown(const Config& config, bool in_place) {
+  return !config.stat || config.placement == Placements::both || (config.placement == Placements::in) == in_place;
+}
+
 std::string centred(std::string_view title, std::size_t width) {
   const std::size_t left = (width - title.size() + 1) / 2;
   return fmt::format("{:{}}{:<{}}", "", left, title, width - left);
@@ -74,15 +79,23 @@ std::string column_titles(const Config& c) {
   const std::string more = c.per_iter_timing ? " (+ per-iteration)" : "";
 
   std::string text = case_titles("", "", false);
-  for (const char* placement : {"out-of-place", "in-place"}) text += centred(placement + more, half.words.size());
-  for (const char* title : {"out-of-place statistics", "in-place statistics"}) {
-    if (c.stat) text += centred(title, stat.words.size());
-  }
+  std::string words = case_titles("size", "count", true);
+  std::string units = case_titles("(B)", "(elements)", false);
+  const auto add = [&](std::string_view title, const Titles& titles) {
+    for (const bool in_place : {false, true}) {
+      if (!is_shown(c, in_place)) continue;
+      text += centred(fmt::format("{}{}", in_place ? "in-place" : "out-of-place", title), titles.words.size());
+      words += titles.words;
+      units += titles.units;
+    }
+  };
+  add(more, half);
+  if (c.stat) add(" statistics", stat);
   end_line(text);
-  text += case_titles("size", "count", true) + half.words + half.words + stat.words + stat.words + algorithm.words;
+  text += words + algorithm.words;
   if (c.report_timestamps) text += fmt::format("{:>21}", "timestamp");
   end_line(text);
-  text += case_titles("(B)", "(elements)", false) + half.units + half.units + stat.units + stat.units + algorithm.units;
+  text += units + algorithm.units;
   if (c.report_timestamps) text += fmt::format("{:>21}", "%Y-%m-%d %H:%M:%S");
   end_line(text);
   return text;
@@ -92,8 +105,12 @@ std::string table_row(const Config& config, const Collective& collective, const 
   const Case& c = row.row_case;
   std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", c.nbytes, c.problem.count, name(c.dtype),
                                  redop_text(c.op), shown_root(collective, c.root));
-  for (bool in_place : {false, true}) text += half_columns(config, measured_half(config, row, in_place));
-  for (bool in_place : {false, true}) text += stat_columns(config, measured_half(config, row, in_place));
+  for (const bool in_place : {false, true}) {
+    if (is_shown(config, in_place)) text += half_columns(config, measured_half(config, row, in_place));
+  }
+  for (const bool in_place : {false, true}) {
+    if (is_shown(config, in_place)) text += stat_columns(config, measured_half(config, row, in_place));
+  }
   text += algorithm_columns(config, row);
   if (config.report_timestamps) text += fmt::format("  {}", row.timestamp);
   return text + "\n";

@@ -45,8 +45,8 @@ std::string calls_line(const RunInfo& info);
 std::string device_line(const RankInfo& rank);
 std::string remark_lines(const std::string& remark);
 
-/// One row. Halves that were not measured print 0.00 and N/A, because readers drop rows with other
-/// than 13 tokens; the options alone decide how many there are.
+/// One row. Halves that were not measured print 0.00 and N/A, because readers drop rows with other than 13 tokens; only
+/// with --stat the one that --placement leaves out has no columns. The options alone decide how many there are.
 std::string table_row(const Config& config, const Collective& collective, const Row& row);
 
 /// What each rank sends and receives in a row of alltoallv, and its bandwidth by the larger of both

@@ -89,13 +89,21 @@ ExitCode verdict(const Summary& summary) {
   return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
 }
 
-/// Where times depend on -e, as far as this host's caches tell; a GPU's are not known here.
-std::vector<std::string> caches_remark(const Config& config, const Plan& plan, const Backend& backend,
-                                       int ranks_per_host) {
-  if (backend.traits().memory != MemoryKind::host) return {};
+/// A rank alone, as after a forgotten mpirun; and where times depend on -e, as far as this host's caches tell (a GPU's
+/// are not known here).
+std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, const Backend& backend,
+                                      int ranks_per_host) {
+  std::vector<std::string> remarks;
+  const bool on_host = backend.traits().memory == MemoryKind::host;
+  if (backend.nranks() == 1) {
+    remarks.push_back(
+        fmt::format("1 rank: nothing is communicated; for more: mpirun -n N{}", on_host ? "" : ", or -g N"));
+  }
+  if (!on_host) return remarks;
   const auto cpus = static_cast<int>(std::thread::hardware_concurrency());
   std::string remark = rotation_remark(config, plan, data_caches(), ranks_per_host, cpus);
-  return remark.empty() ? std::vector<std::string>{} : std::vector{std::move(remark)};
+  if (!remark.empty()) remarks.push_back(std::move(remark));
+  return remarks;
 }
 
 /// One benchmark run on an MPI that is up: choose the backend, plan, measure, report. Collective. Throws AgreedError
@@ -115,7 +123,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   const Plan plan = agree_on_plan(world, group, config, collective, backend, traffic, limit);
   std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, color);
   RunInfo info = describe_run(args, collective, config, backend, plan, local_ranks, world);
-  job.add_remarks(info, config, std::move(opened.remarks), caches_remark(config, plan, backend, opened.ranks_per_host));
+  job.add_remarks(info, config, std::move(opened.remarks), plan_remarks(config, plan, backend, opened.ranks_per_host));
   if (config.stat) describe_sampling(info, world, config, backend);
   if (config.dry_run) {
     const std::string text = dry_run_text(plan, config, limit, opened.ranks_per_host, backend.traits().assumed_busbw);
