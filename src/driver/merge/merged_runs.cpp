@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <ranges>
 #include <set>
 
 namespace busbar {
@@ -116,9 +115,11 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, O
     return;
   }
   // Where most are odd, none is.
-  const auto [least, most] =
-      std::ranges::minmax(runs | std::views::filter([&](const RunFile& run) { return of(run).has_value(); }) |
-                          std::views::transform([&](const RunFile& run) { return *of(run); }));
+  std::vector<double> took_s;
+  for (const RunFile& run : runs) {
+    if (of(run)) took_s.push_back(*of(run));
+  }
+  const auto [least, most] = std::ranges::minmax(took_s);
   warnings.push_back(fmt::format("the machine was another in most launches: the {} canary took {:.1f} to {:.1f} us",
                                  what, 1e6 * least, 1e6 * most));
 }
