@@ -48,7 +48,7 @@ MAKE = {
 MARK = re.compile(r"^<!-- sample (\w+) -->\n\n?```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Lines that come and go with the machine.
 ASIDE = re.compile(r"^#( DISTURBED| Disturbance| Undisturbed| \d+ of \d+ cells|   \d+ | \d+ launches began| launch \d+ "
-                   r"| ring passes| the library's own choice| Stragglers| cells:| after \d+| \d+ ranks on)")
+                   r"| ring passes| sd[: ]| the library's own choice| Stragglers| cells:| after \d+| \d+ ranks on)")
 
 
 def masked(line):
@@ -58,7 +58,7 @@ def masked(line):
     line = re.sub(r"\b(undecided|equivalent|slower|faster)$", "VERDICT", line)
     line = re.sub(r"verdict: [A-Z]+: .*", "verdict", line)
     line = re.sub(r"(?<![A-Za-z_])[-+]?\d[\d.:]*(e[-+]?\d+)?", "#", line)
-    line = re.sub(r"(#\+-#%|#)[?<>=]?(?= |$)", "#", line).replace("+-#%", "#").replace("##", "#")
+    line = re.sub(r"(#\+#%|#)[?<>=*]?(?= |$)", "#", line)  # +-1.1 has become +#
     return " ".join(re.sub(r"(?<= )-(?= |$)", "#", line).split())
 
 
