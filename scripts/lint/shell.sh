@@ -2,4 +2,4 @@
 # Shell fails silently on what shellcheck finds: unquoted blanks, lost exit codes, typing errors in names.
 set -euo pipefail
 
-git ls-files -co --exclude-standard '*.sh' .ci/run scripts | xargs grep -lE '^#!.*\b(ba)?sh$' | sort -u | xargs -r shellcheck
+git ls-files -co --exclude-standard '*.sh' '*.sbatch' .ci/run scripts | xargs grep -lE '^#!.*\b(ba)?sh$' | sort -u | xargs -r shellcheck
