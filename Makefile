@@ -75,9 +75,10 @@ test-second-mpi: test-deps configure
 	@$(build_only) --target test_mpi all_reduce_perf sendrecv_perf
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^(mpi_[12]|e2e_failures)$$' $(ARGS)
 
-test-more: test-deps build-all  ## What CI has no time for: each end of a run 200 times; MPICH, every suite of Open MPI's
+test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 times; a real Prometheus; MPICH, every suite
 	@$(with_launcher) BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' BUSBAR_BUILD='$(BUILDDIR)' BUSBAR_KILLS=200 \
 	  python3 test/e2e/abnormal_end_test.py
+	@$(with_launcher) BUSBAR_BUILD='$(BUILDDIR)' BUSBAR_MONITORING=1 python3 test/e2e/deploy_test.py
 	@$(MAKE) --no-print-directory test MPI=mpich PRESET=mpich BUILDDIR=build-mpich ARGS="$(or $(ARGS),-R '^(mpi|e2e|faults)_')"
 
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
