@@ -1,5 +1,6 @@
-# cmake --install (make install, make deb): programs, the tuner plugin, plans and platforms, man pages, completions, the
-# manual. busbar finds busbar-ranks beside itself; plans and platforms are in the programs, those installed are to edit.
+# cmake --install (make install, make deb): programs, the tuner plugin, plans and platforms, examples, man pages,
+# completions, the manual. busbar finds busbar-ranks beside itself; plans and platforms are in the programs, those
+# installed are to edit.
 # Version, description and licence for packages stand here alone.
 
 include(GNUInstallDirs)
@@ -27,7 +28,8 @@ endif()
 set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS ${busbar_perf_targets} busbar busbar_ranks RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS busbar_tuner LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY configs DESTINATION "${CMAKE_INSTALL_DATADIR}/busbar")
+install(DIRECTORY configs packaging/grafana packaging/kubernetes packaging/slurm
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/busbar" USE_SOURCE_PERMISSIONS)
 install(FILES README.md LICENSE packaging/third_party.txt DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 

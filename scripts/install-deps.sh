@@ -14,8 +14,8 @@ if [[ -z "${MPI_HOME:-}" ]]; then
 fi
 useful=()  # tests skip themselves without these
 case "${1:-}" in
-  # The virtual cluster's, and a browser for the report.
-  --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm chromium) ;;
+  # The virtual cluster's, a browser for the report, and what reads the manifest for Kubernetes.
+  --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm chromium python3-yaml python3-jsonschema) ;;
   --lint) packages+=(clang-format clang-tidy shellcheck git) ;;
   --bundle) packages+=(patchelf binutils xz-utils) ;;
   --docs) packages=(mkdocs) ;;

@@ -17,7 +17,8 @@ FOREIGN = {
     "--list-tests",                                                             # Catch2
     "--nodeps",                                                                 # rpmbuild
     "--pid",                                                                    # py-spy
-    "--ulimit",                                                                 # docker
+    "--build-arg", "--rm", "--shm-size", "--ulimit",                            # docker
+    "--collector",                                                              # node-exporter
 }
 TABLE = "src/common/base/option_table.cpp"
 # Whose options a subcommand takes beside the benchmarks', where that is not its own folder alone.

@@ -91,6 +91,8 @@ class Installed(suite.Case):
         there = os.path.join(root, "opt", "busbar")
         for path in ("share/man/man1/busbar-accept.1", "share/bash-completion/completions/busbar",
                      "share/zsh/site-functions/_busbar", "share/busbar/configs/acceptance.yaml",
+                     "share/busbar/slurm/accept.sbatch", "share/busbar/kubernetes/mpijob.yaml",
+                     "share/busbar/grafana/busbar.json",
                      "share/doc/busbar/LICENSE", "share/doc/busbar/docs/index.md"):
             self.assertTrue(os.path.exists(os.path.join(there, path)), path)
         busbar = os.path.join(there, "bin", "busbar" + suite.SUFFIX)
