@@ -10,6 +10,9 @@
 namespace busbar {
 namespace {
 
+constexpr std::uint64_t kWanted = kProfileColl | kProfileP2p | kProfileCopyEngines;
+constexpr std::uint64_t kWantedV7 = kWanted | kProfileKernelChannel | kProfileKernelPhase;  // phases need channels
+
 std::string text(const char* nccls) { return nccls != nullptr ? nccls : ""; }
 
 void add(const ProfiledCollective& c) {
@@ -26,8 +29,7 @@ void add(const ProfiledCopy& c) { nccl_observation().add(LaunchedTask{false, tex
 template <class Event, class Add>
 NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
   *handle = nullptr;
-  const bool wanted = event->type == kProfileColl || event->type == kProfileP2p || event->type == kProfileCopyEngines;
-  if (!wanted || event->rank != 0 || !nccl_observation().observing()) return kNcclSuccess;
+  if ((event->type & kWanted) == 0 || event->rank != 0 || !nccl_observation().observing()) return kNcclSuccess;
   try {
     add_task(*event);
   } catch (...) {
@@ -36,22 +38,22 @@ NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
   return kNcclSuccess;
 }
 
-NcclResult attach(void** context, int* activation_mask, NcclLogger logger, bool phases) noexcept {
+NcclResult attach(void** context, int* activation_mask, NcclLogger logger, std::uint64_t wanted) noexcept {
   *context = nullptr;
-  nccl_observation().attach(activation_mask, logger, phases);
+  nccl_observation().attach(activation_mask, logger, static_cast<int>(wanted));
   return kNcclSuccess;
 }
 
 NcclResult init_v7(void** context, std::uint64_t, int* activation_mask, const char*, int, int, int, NcclLogger logger) {
-  return attach(context, activation_mask, logger, true);
+  return attach(context, activation_mask, logger, kWantedV7);
 }
 
 NcclResult init_v5(void** context, std::uint64_t, int* activation_mask, const char*, int, int, int, NcclLogger logger) {
-  return attach(context, activation_mask, logger, false);
+  return attach(context, activation_mask, logger, kWanted);
 }
 
 NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint64_t, int, int, int, NcclLogger logger) {
-  return attach(context, activation_mask, logger, false);
+  return attach(context, activation_mask, logger, kWanted);
 }
 
 /// Of v5 and v6.

@@ -154,11 +154,11 @@ TEST_CASE("Only between begin and end are events wanted and kept", "[nccl][show_
   CHECK(observation.end().tasks.empty());
 
   int mask = 77;
-  observation.attach(&mask, nullptr, false);
+  observation.attach(&mask, nullptr, 2 | 4096);
   CHECK(mask == 0);
   observation.add(LaunchedTask{});
   observation.begin();
-  CHECK(mask == (2 | 4 | 4096));
+  CHECK(mask == (2 | 4096));
   observation.add(collective("AllReduce", "RING", "LL", 1));
   observation.add(PredictedTimes{});
   const Observed observed = observation.end();

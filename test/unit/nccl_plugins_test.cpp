@@ -216,9 +216,9 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   CHECK(v5.record_event_state(nullptr, 0, nullptr) == kNcclSuccess);
   CHECK(v5.finalize(nullptr) == kNcclSuccess);
   int none = 0;
-  nccl_observation().attach(&none, nullptr, false);
+  nccl_observation().attach(&none, nullptr, 0);
   static int for_ever = 0;  // what follows in this process must not write to a mask that is gone
-  nccl_observation().attach(&for_ever, nullptr, false);
+  nccl_observation().attach(&for_ever, nullptr, 0);
 }
 
 TEST_CASE("Waiting is told from transfer in symmetric kernels, of ranks all of whose channels ended",
@@ -300,7 +300,7 @@ TEST_CASE("Waiting is told from transfer in symmetric kernels, of ranks all of w
   const Observed second = nccl_observation().end();
   REQUIRE(second.phases.size() == 1);
   CHECK(second.phases[0].compute_s == Approx(4e-6));
-  nccl_observation().attach(&mask, nullptr, false);
+  nccl_observation().attach(&mask, nullptr, 0);
 }
 
 TEST_CASE("The tuner inside copies the predictions while observed and changes nothing", "[nccl][plugins]") {

@@ -178,8 +178,7 @@ std::string words(const Count& count, const std::string& other, const std::strin
         "it was too short)",
         other, first, count.unknown);
   }
-  const auto sizes = [](std::size_t n) { return fmt::format("{} size{}", n, n == 1 ? "" : "s"); };
-  return fmt::format("{} against {}: {} slower, {} faster, {} undecided", other, first, sizes(count.slower),
+  return fmt::format("{} against {}: {} slower, {} faster, {} undecided", other, first, counted(count.slower, "size"),
                      count.faster, count.equal + count.unknown);
 }
 
@@ -232,9 +231,8 @@ void add_changes(ReportData& data) {
     if (table.rows.empty()) continue;
     table.caption =
         "Before is the first file. Slower or faster: the two intervals do not overlap, which chance alone does once in "
-        "about 180 times. Of one launch each that says nothing of what launches differ by anyhow: busbar merge and "
-        "busbar "
-        "history do.";
+        "about 180 times. Of one launch each that says nothing of what launches differ by anyhow; busbar merge and "
+        "busbar history do.";
     const std::string said = words(count, sources[i], sources[0]);
     if (data.outcome || i > 1) {
       data.verdict.push_back(said);

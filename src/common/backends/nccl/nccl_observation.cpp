@@ -13,13 +13,6 @@
 namespace busbar {
 namespace {
 
-// Bits of NCCL's activation mask.
-constexpr int kNcclNames = 1 << 1;
-constexpr int kTransfers = 1 << 2;
-constexpr int kCopyEngines = 1 << 12;
-constexpr int kWanted = kNcclNames | kTransfers | kCopyEngines;
-constexpr int kKernelPhases = (1 << 6) | (1 << 15);  // phases come with their channels only
-
 /// NCCL's name of the collective, as its profiler and its log spell it; empty where it is made of transfers.
 std::string_view nccl_function(CollectiveId id) {
   switch (id) {
@@ -121,14 +114,12 @@ void NcclObservation::set_mask(int mask) noexcept {
   if (mask_ != nullptr) __atomic_store_n(mask_, mask, __ATOMIC_RELAXED);  // NCCL reads it from all its threads
 }
 
-int NcclObservation::wanted() const noexcept { return tells_phases_ ? kWanted | kKernelPhases : kWanted; }
-
-void NcclObservation::attach(int* activation_mask, Logger logger, bool phases) noexcept {
+void NcclObservation::attach(int* activation_mask, Logger logger, int wanted) noexcept {
   const std::lock_guard lock(mutex_);
   mask_ = activation_mask;
   logger_ = logger;
-  tells_phases_ = phases;
-  set_mask(observing() ? wanted() : 0);
+  wanted_ = wanted;
+  set_mask(observing() ? wanted_ : 0);
 }
 
 bool NcclObservation::attached() const noexcept {
@@ -143,7 +134,7 @@ void NcclObservation::begin() {
   kernels_.clear();
   phases_.clear();
   observing_ = true;
-  set_mask(wanted());
+  set_mask(wanted_);
 }
 
 Observed NcclObservation::end() {

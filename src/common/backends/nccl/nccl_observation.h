@@ -48,8 +48,8 @@ class NcclObservation {
   using Logger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
 
   /// NCCL's mask of wanted events, which it reads at every call, and its log. From the profiler's init: the mask is 0,
-  /// nothing is delivered, until begin(). `phases`: this NCCL tells of them.
-  void attach(int* activation_mask, Logger logger, bool phases) noexcept;
+  /// nothing is delivered, until begin(), and then `wanted`.
+  void attach(int* activation_mask, Logger logger, int wanted) noexcept;
   bool attached() const noexcept;
 
   /// What is added until end() counts. The operation must be over by then; of symmetric kernels NCCL tells a little
@@ -86,7 +86,6 @@ class NcclObservation {
   };
 
   void set_mask(int mask) noexcept;
-  int wanted() const noexcept;
   void* handle(std::size_t index) const noexcept;
   std::optional<std::size_t> index(const void* handle, std::size_t size) const noexcept;
   bool all_ended() const noexcept;
@@ -96,7 +95,7 @@ class NcclObservation {
   int* mask_ = nullptr;
   Logger logger_ = nullptr;
   std::atomic<bool> observing_{false};
-  bool tells_phases_ = false;
+  int wanted_ = 0;
   Observed observed_;
   std::uint32_t generation_ = 0;  ///< of observations, so that a late handle is known
   std::vector<Kernel> kernels_;
