@@ -176,13 +176,21 @@ Json run_json(const HistoryRun& run) {
 }  // namespace
 
 std::string list_text(std::span<const HistoryRun> runs) {
-  std::string text =
-      fmt::format("#{:>5} {:>19} {:>8} {:>12} {:>5}  {}\n", "run", "time", "kind", "outcome", "exit", "what");
+  std::string text = fmt::format("#{:>5} {:>19} {:>8} {:>12} {:>5} {:>6}  {}\n", "run", "time", "kind", "outcome",
+                                 "exit", "setup", "what");
+  std::vector<std::string> setups;  // each once, below the table: they are long, and many runs have the same
   for (const HistoryRun& run : runs) {
-    text += fmt::format("{:>6} {:>19} {:>8} {:>12} {:>5}  {}: {}, {}\n", run.id, printable(run.time),
-                        printable(run.kind), name(run.outcome), run.exit_code, printable(run.title),
-                        measured_alike(run), printable(run.library));
+    std::string number = "-";  // doctor looks at nodes without a library
+    if (!run.backend.empty()) {
+      const auto known = std::find(setups.begin(), setups.end(), setup(run));
+      number = std::to_string(known - setups.begin() + 1);
+      if (known == setups.end()) setups.push_back(setup(run));
+    }
+    text += fmt::format("{:>6} {:>19} {:>8} {:>12} {:>5} {:>6}  {}\n", run.id, printable(run.time), printable(run.kind),
+                        name(run.outcome), run.exit_code, number,
+                        run.title.empty() ? "busbar " + printable(run.kind) : printable(run.title));
   }
+  for (std::size_t i = 0; i < setups.size(); ++i) text += fmt::format("# setup {}: {}\n", i + 1, setups[i]);
   return text;
 }
 
@@ -222,7 +230,8 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
   }
   std::string text;
   if (setups.size() > 1) {
-    text += fmt::format("# {} setups: their times say nothing of one another, each is told by itself\n", setups.size());
+    text +=
+        fmt::format("# {} setups: their times say nothing of one another, each is shown by itself\n", setups.size());
   }
   std::string remarks;
   for (const std::string& of : setups) {
