@@ -9,7 +9,7 @@ import sys
 
 import browser
 import suite
-from suite import Case, perf
+from suite import Case, mpirun, perf
 
 # Where a person can look at what the browser drew.
 PICTURES = os.environ.get("BUSBAR_REPORT_PICTURES")
@@ -118,6 +118,26 @@ class InABrowser(Case):
         said = self.browser.run("document.querySelector('.readout').textContent")
         self.assertIn("64 B", said)
         self.assertIn("GB/s", said)
+        self.quiet()
+
+    def test_on_a_telephone_every_column_of_the_criteria_is_in_view(self):
+        plan = self.write("plan.yaml", "schema: 1\nstages: [whole]\ndefaults: {cell-time: 1, placement: out}\ncells:\n"
+                                       "  - {name: reach, collective: all_reduce, stages: whole, sizes: 64K,\n"
+                                       "     criteria: {busbw: 1000000}}\n")
+        accepted = self.path("a.json")
+        result = mpirun(2, [os.path.join(suite.BUILD, "busbar" + suite.SUFFIX), "accept", plan, "--backend", "mpi", "-J",
+                            accepted])
+        self.assertEqual(result.code, 7, str(result))
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
+        self.addCleanup(self.browser.call, "Emulation.clearDeviceMetricsOverride")
+        self.show(accepted)
+        self.assertEqual(self.browser.run("document.documentElement.scrollWidth"), 400)
+        outside = self.browser.run("[...document.querySelectorAll('.stacked td')].filter((e) => e.offsetParent && "
+                                   "e.getBoundingClientRect().right > 400).map((e) => e.innerText)")
+        self.assertEqual(outside, [])
+        labels = self.browser.run("[...document.querySelectorAll('.stacked td')].map((e) => e.dataset.label)")
+        self.assertIn("found", labels)
+        self.picture("telephone", 20_000)
         self.quiet()
 
     def test_names_do_nothing(self):

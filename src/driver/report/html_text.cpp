@@ -109,8 +109,9 @@ std::string html_table(const ReportTable& table, std::size_t most) {
   std::string text;
   if (!table.caption.empty()) text += fmt::format("<p class=\"caption\">{}</p>\n", html_text(table.caption));
   if (table.rows.empty()) return text;
-  text += fmt::format("<div class=\"scroll{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
-                      shown > 16 ? " long" : "", html_text(table.title, 200));
+  const bool has_text = std::find(classes.begin(), classes.end(), "text") != classes.end();
+  text += fmt::format("<div class=\"scroll{}{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
+                      shown > 16 ? " long" : "", has_text ? " stacked" : "", html_text(table.title, 200));
   if (judged) text += "<th scope=\"col\">outcome</th>";
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (classes[i] == "empty") continue;
@@ -123,7 +124,8 @@ std::string html_table(const ReportTable& table, std::size_t most) {
     if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       if (classes[i] == "empty") continue;
-      text += open_tag("td", classes[i]) + (i < row.cells.size() ? html_text(row.cells[i]) : "") + "</td>";
+      const std::string label = has_text ? fmt::format(" data-label=\"{}\"", html_text(table.columns[i])) : "";
+      text += open_tag("td", classes[i], label) + (i < row.cells.size() ? html_text(row.cells[i]) : "") + "</td>";
     }
     text += "</tr>\n";
   }
