@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import suite  # noqa: E402
 from suite import Case, Result  # noqa: E402
 
-KILLS = int(os.environ.get("BUSBAR_KILLS", "10"))
+KILLS = int(os.environ.get("BUSBAR_KILLS", "4"))
 SEED = 20261122
 # Rows of half a KB for ever: some files pass the size from which JsonFile keeps two copies, others do not.
 MANY = ("-b", "8", "-e", "352", "-i", "8", "-n", "1", "-w", "0", "-N", "0")
