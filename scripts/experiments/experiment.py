@@ -38,9 +38,11 @@ def executable(build, name):
     return os.path.join(build, name + os.environ.get("BUSBAR_NAME_SUFFIX", ""))
 
 
-def run_job(mpirun, nranks, command, good=(0,)):
-    """stdout of `command` on `nranks` ranks, 0: without a launcher; the experiment ends where the job fails."""
-    full = ["timeout", "-k", "5", str(LIMIT_S), *([mpirun, "-n", str(nranks)] if nranks > 0 else []), *command]
+def run_job(mpirun, nranks, command, good=(0,), options=()):
+    """stdout of `command` on `nranks` ranks, 0: without a launcher, which else has these `options`; the experiment ends
+    where the job fails."""
+    launcher = [mpirun, *options, "-n", str(nranks)] if nranks > 0 else []
+    full = ["timeout", "-k", "5", str(LIMIT_S), *launcher, *command]
     done = subprocess.run(full, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode not in good:

@@ -14,8 +14,10 @@ then over the ranks.
 A row is one round of one collective, number of ranks and half of the sizes: every tool once, in random order, canaries
 of computing and copying between them. Rows are kept in --rows, one JSON object to a line, and an experiment that is
 started again goes on with those that are missing. A row counts unless a launch of it ran beside other work: that is
-decided by ROW_IS_DISTURBED below, fixed before any was measured, from the row alone. Ratios are taken within rows; a
-cell's interval is exact, of the median ratio over its rows."""
+decided by ROW_IS_DISTURBED below, fixed before any was measured, from the row alone. More ranks than cores are bound to
+cores in turn: where the kernel spreads them, which two share a core decides a launch's times (3.4 or 4.6 us for 8 B of
+all_reduce on 4 ranks and 2 cores, of every tool), and it takes some milliseconds until they are spread at all.
+Ratios are taken within rows; a cell's interval is exact, of the median ratio over its rows."""
 
 import json
 import math
@@ -45,6 +47,15 @@ FEWEST = 6  # rows of which the median has an interval of 95 %
 BAND, WIDE_BAND, SHORT_US = 0.05, 0.10, 1.0
 
 
+def is_crowded(nranks):
+    return nranks > len(os.sched_getaffinity(0))
+
+
+def run_bound(args, nranks, command):
+    bound = ("--map-by", "core", "--bind-to", "core:overload-allowed") if is_crowded(nranks) else ()
+    return run_job(args.mpirun, nranks, command, options=bound)
+
+
 def disturbed(row):
     """ROW_IS_DISTURBED."""
     return is_disturbed(row["other_work"].values(), row["canaries"])
@@ -62,9 +73,9 @@ def sizes_of(collective, nranks, half):
 def busbar(args, collective, nranks, half, folder):
     sizes, calls = list(sizes_of(collective, nranks, half)), HALVES[half][2]
     report = os.path.join(folder, "run.json")
-    run_job(args.mpirun, nranks, [executable(args.build, f"{collective}_perf"), "--backend", "mpi", "-b", str(sizes[0]),
-                                  "-e", str(sizes[-1]), "-f", "2", "--placement", "out", "-c", "0", "-n", str(calls),
-                                  "-w", str(calls // 10), "-z", "3", "--buffers", "reuse", "-J", report])
+    run_bound(args, nranks, [executable(args.build, f"{collective}_perf"), "--backend", "mpi", "-b", str(sizes[0]),
+                              "-e", str(sizes[-1]), "-f", "2", "--placement", "out", "-c", "0", "-n", str(calls), "-w",
+                              str(calls // 10), "-z", "3", "--buffers", "reuse", "-J", report])
     with open(report, encoding="utf-8") as file:
         rows = json.load(file)["results"]
     os.remove(report)
@@ -75,9 +86,8 @@ def osu(args, collective, nranks, half, _folder):
     (program, chunks), calls = COLLECTIVES[collective][0], HALVES[half][2]
     divide = nranks if chunks else 1
     sizes = list(sizes_of(collective, nranks, half))
-    text = run_job(args.mpirun, nranks, [os.path.join(args.osu, program), "-m", f"{sizes[0] // divide}:"
-                                         f"{sizes[-1] // divide}", "-i", str(calls), "-x", str(calls // 10), "-T",
-                                         "mpi_float"])
+    text = run_bound(args, nranks, [os.path.join(args.osu, program), "-m", f"{sizes[0] // divide}:"
+                                    f"{sizes[-1] // divide}", "-i", str(calls), "-x", str(calls // 10), "-T", "mpi_float"])
     return {int(size) * divide: float(avg) for size, avg in re.findall(r"(?m)^(\d+)\s+([\d.]+)", text)}
 
 
@@ -86,9 +96,9 @@ def imb(args, collective, nranks, half, _folder):
     divide = nranks if chunks else 1
     sizes = list(sizes_of(collective, nranks, half))
     lowest, highest = ((size // divide).bit_length() - 1 for size in (sizes[0], sizes[-1]))
-    text = run_job(args.mpirun, nranks, [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(nranks), "-msglog",
-                                         f"{lowest}:{highest}", "-sync", "on", "-iter", str(calls), "-iter_policy",
-                                         "off", "-root_shift", "off", benchmark])
+    text = run_bound(args, nranks, [os.path.join(args.imb, "IMB-MPI1"), "-npmin", str(nranks), "-msglog",
+                                    f"{lowest}:{highest}", "-sync", "on", "-iter", str(calls), "-iter_policy", "off",
+                                    "-root_shift", "off", benchmark])
     rows = re.findall(r"(?m)^\s+(\d+)\s+\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)", text)
     return {int(size) * divide: float(avg) for size, avg in rows if int(size) > 0}
 
@@ -147,8 +157,7 @@ def cells_of(rows):
 
 
 def band_of(nranks, times):
-    crowded = nranks > len(os.sched_getaffinity(0))
-    return WIDE_BAND if crowded or min(map(median, times.values())) < SHORT_US else BAND
+    return WIDE_BAND if is_crowded(nranks) or min(map(median, times.values())) < SHORT_US else BAND
 
 
 def print_ratios(cells):
