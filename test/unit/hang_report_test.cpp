@@ -40,7 +40,8 @@ TEST_CASE("the report of a stopped rank, word for word", "[hang_report]") {
   CHECK(report(job) ==
         "busbar: hang: PROCESS_STOPPED: rank 13 on node3 (pid 4013) is stopped (state T); 15 ranks wait for it in "
         "all_reduce #412, 64 MiB float sum\n"
-        "busbar:   job job1: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; told by rank 0 on "
+        "busbar:   job job1: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; reported by rank 0 "
+        "on "
         "node0\n"
         "busbar:   to blame:\n"
         "busbar:     rank 13 on node3 (pid 4013)\n"

@@ -360,7 +360,7 @@ TEST_CASE("Many hosts measured alone are their median with a band, and the slowe
   CHECK(has(data.series[1].scope, "n4"));
 }
 
-TEST_CASE("Every tool's file is told by its content and says who is to blame", "[report][html]") {
+TEST_CASE("Every tool's file is recognised by its content and says who is to blame", "[report][html]") {
   const std::string locate =
       R"({"tool": "locate", "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"], "exit_code": 7,
     "locate": {"outcome": "FAIL", "headline": "FAIL: n2: slow", "rounds": 7, "threshold": 0.9, "median_bandwidth": 10,

@@ -124,7 +124,7 @@ std::vector<std::string> blame_lines(const HangFinding& finding, const Places& p
   return lines;
 }
 
-/// "job 4711: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; told by rank 0 on node0".
+/// "job 4711: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; reported by rank 0 on node0".
 std::string circumstances(const HangEvidence& evidence) {
   std::string text = evidence.jobid.empty() ? "" : fmt::format("job {}: ", evidence.jobid);
   text += evidence.nprocs > 0 ? fmt::format("{}", counted(evidence.nprocs, "rank")) : "an unknown number of ranks";
@@ -141,7 +141,7 @@ std::string circumstances(const HangEvidence& evidence) {
   const bool limited =
       evidence.occasion == HangEvidence::Occasion::limit || evidence.occasion == HangEvidence::Occasion::slow_limit;
   if (limited && evidence.limit_s > 0) text += fmt::format("; the limit is {}", format_duration(evidence.limit_s));
-  if (!evidence.reporter.empty()) text += fmt::format("; told by {}", evidence.reporter);
+  if (!evidence.reporter.empty()) text += fmt::format("; reported by {}", evidence.reporter);
   return text;
 }
 

@@ -284,7 +284,7 @@ std::vector<std::string> crossover_lines(const Comparison& comparison) {
       regret = std::max(regret, all[end].crossover.regret);
     }
     lines.push_back(
-        fmt::format("{} passes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
+        fmt::format("{} overtakes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
                     comparison.variants[all[i].above].label, fmt::join(passed, " and "),
                     format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high), percent(regret)));
     i = end;

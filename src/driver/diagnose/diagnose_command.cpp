@@ -59,7 +59,7 @@ std::string diagnose_help() {
          "mixed\n"
          "up), the output of PyTorch's watchdog, dumps of its Flight Recorder as JSON, lines of NCCL's\n"
          "Inspector, kernel logs, answers of NCCL's RAS service, busbar's flight records and hang-JOBID.json. What a\n"
-         "file is, is told by its content. \"-\": a log on standard input.\n\n" +
+         "file is, is recognised by its content. \"-\": a log on standard input.\n\n" +
          own_options_help(own_options(unused)) +
          "\nExit codes: 0 OK; 3 HW_FAULT, HOST_UNREACHABLE, PROCESS_DEAD, RESOURCE, CONFIG; 4 PROCESS_STOPPED,\n"
          "INIT_NOT_JOINED, INIT_STUCK, ARG_MISMATCH, ORDER_MISMATCH, RANK_LAGGING, STUCK_INSIDE; 7 SLOW_NOT_HUNG;\n"

@@ -82,7 +82,7 @@ void add_presence_skew(const LogView& view, const std::vector<ProcessRanks>& pro
                         std::back_inserter(mixed));
   if (with.empty() || without.empty() || !mixed.empty()) return;
   skews.push_back({name,
-                   fmt::format("{}: {} on {}; not told by {}", name, value, list_actors(view.rank_map, with),
+                   fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
                                list_actors(view.rank_map, without)),
                    must_agree(name), true});
 }

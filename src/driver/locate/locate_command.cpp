@@ -90,7 +90,7 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
        [&](Text t) { search.warn = parse_share(t); }},
       {"fail", "SHARE", "slower than this share of the median is a FAIL; 0.8",
        [&](Text t) { search.fail = parse_share(t); }},
-      {"expected", "GB/S", "what a healthy pair reaches: then two units can be told apart",
+      {"expected", "GB/S", "what a healthy pair reaches: then two units can be compared",
        [&](Text t) { search.expected_bandwidth = parse_bandwidth(t); }},
       {"unit", "host|rank", "what may be slow; hosts as a rule, ranks where there is one host",
        [&](Text t) { a.options.unit = parse_unit(t); }},

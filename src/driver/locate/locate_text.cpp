@@ -82,8 +82,8 @@ std::string measured_text(const LocateRun& run) {
                         counted(run.links, "link"), run.shape.repetitions);
   }
   text += fmt::format(
-      "# noise {:.1f} %, slow below {:.2f} of the median {}; seed {}; {:.2g} of {} would be blamed by "
-      "chance\n",
+      "# noise {:.1f} %, slow below {:.2f} of the median {}; seed {}; {:.2g} of {} expected to be "
+      "blamed by chance\n",
       100 * f.noise, f.threshold, bandwidth_text(f.median_bandwidth), run.options.search.seed, f.expected_false,
       run.located.units.size());
   return text;

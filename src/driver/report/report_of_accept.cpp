@@ -200,8 +200,8 @@ ReportTable blamed(const AcceptResult::Located& located, const std::string& sour
   const LocateVerdict& verdict = located.finding;
   ReportTable table;
   table.title = titled(source, "Who is slow");
-  table.caption = fmt::format("{} rounds, noise {:.1f} %; by chance {:.2g} {}s would be blamed.", verdict.rounds,
-                              100 * verdict.noise, verdict.expected_false, name(located.unit));
+  table.caption = fmt::format("{} rounds, noise {:.1f} %; {:.2g} {}s are expected to be blamed by chance.",
+                              verdict.rounds, 100 * verdict.noise, verdict.expected_false, name(located.unit));
   if (!verdict.reason.empty()) table.caption += " " + verdict.reason + ".";
   for (const std::string& note : located.notes) table.caption += " " + note + ".";
   if (verdict.culprits.empty() && located.slow_ranks.empty())
