@@ -81,6 +81,19 @@ else()
   endif()
 endif()
 
+# Not needed: without it there is no libbusbar_gloo.so, and --backend gloo says so.
+option(BUSBAR_GLOO "Build libbusbar_gloo.so, for --backend gloo, where Gloo is found" ON)
+set(BUSBAR_HAVE_GLOO OFF)
+if(BUSBAR_GLOO)
+  find_path(BUSBAR_GLOO_INCLUDE_DIR gloo/reduce_scatter.h)
+  find_library(BUSBAR_GLOO_LIBRARY gloo)
+  if(BUSBAR_GLOO_INCLUDE_DIR AND BUSBAR_GLOO_LIBRARY)
+    set(BUSBAR_HAVE_GLOO ON)
+  else()
+    message(STATUS "No Gloo, so no libbusbar_gloo.so: --backend gloo will say so (Debian: libgloo-dev, `make deps`)")
+  endif()
+endif()
+
 if(missing)
   list(JOIN missing ", " missing)
   message(FATAL_ERROR "Not found: ${missing}.\nOn Debian and Ubuntu, `make deps` (scripts/install-deps.sh) installs "

@@ -1,9 +1,7 @@
-# cmake --install (make install, make deb): programs, the tuner plugin, plans and platforms, examples, man pages,
-# completions, the manual. busbar finds busbar-ranks beside itself; plans and platforms are in the programs, those
-# installed are to edit.
+# cmake --install (make install, make deb): programs, the tuner plugin, Gloo's module, plans, platforms, examples, man
+# pages, completions, the manual. busbar finds busbar-ranks beside itself; plans and platforms are in the programs,
+# those installed are to edit.
 # Version, description and licence for packages stand here alone.
-
-include(GNUInstallDirs)
 
 # From the programs' own --help; where Python is missing they are left out, and said.
 find_package(Python3 QUIET COMPONENTS Interpreter)
@@ -32,6 +30,10 @@ endif()
 set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS ${busbar_perf_targets} busbar busbar_ranks RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS busbar_tuner LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(BUSBAR_HAVE_GLOO)
+  set_target_properties(busbar_gloo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS busbar_gloo LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(DIRECTORY configs packaging/grafana packaging/kubernetes packaging/slurm
         DESTINATION "${CMAKE_INSTALL_DATADIR}/busbar" USE_SOURCE_PERMISSIONS)
 install(FILES README.md LICENSE packaging/third_party.txt DESTINATION "${CMAKE_INSTALL_DOCDIR}")

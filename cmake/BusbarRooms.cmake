@@ -28,6 +28,7 @@ foreach(line IN LISTS lines)
   if(NOT TARGET ${library})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "src/${room}/*.cpp")
     list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "/backends/gloo/library/")  # a module of its own
     if(NOT BUSBAR_HAVE_CUDA)
       list(FILTER sources EXCLUDE REGEX "/backends/nccl/cuda/")
     endif()

@@ -12,13 +12,13 @@ if [[ -z "${MPI_HOME:-}" ]]; then
     *) packages+=(libopenmpi-dev openmpi-bin) ;;
   esac
 fi
-useful=()  # tests skip themselves without these
+useful=(libgloo-dev)  # a backend is left out, or tests skip themselves, without these
 case "${1:-}" in
   # The virtual cluster's, a browser for the report, and what reads the manifest for Kubernetes.
-  --test) useful=(iproute2 util-linux procps nftables munge slurm-wlm chromium python3-yaml python3-jsonschema) ;;
+  --test) useful+=(iproute2 util-linux procps nftables munge slurm-wlm chromium python3-yaml python3-jsonschema) ;;
   --lint) packages+=(clang-format clang-tidy shellcheck git) ;;
   --bundle) packages+=(patchelf binutils xz-utils) ;;
-  --docs) packages=(mkdocs) ;;
+  --docs) packages=(mkdocs) useful=() ;;
   --deb) packages+=(dpkg-dev file) ;;
 esac
 
@@ -83,7 +83,7 @@ if ((${#useful[@]} > 0)); then
   mapfile -t missing < <(missing_of "${useful[@]}")
 fi
 if ((${#useful[@]} > 0 && ${#missing[@]} > 0)) && ! may_install; then
-  echo "Missing, and neither root nor sudo to install them: ${missing[*]}. Tests that need them will be skipped." >&2
+  echo "Missing, and neither root nor sudo to install them: ${missing[*]}. What needs them is left out." >&2
 elif ((${#useful[@]} > 0 && ${#missing[@]} > 0)); then
   # The tests run Slurm's daemons themselves: none is to be started by its package.
   if [[ ! -e $guard ]] && printf '#!/bin/sh\n%s %s\nexit 101\n' "$guard_note" "$$" | "${as_root[@]}" tee "$guard" >/dev/null 2>&1; then
@@ -91,7 +91,7 @@ elif ((${#useful[@]} > 0 && ${#missing[@]} > 0)); then
   fi
   if ! install_packages "${missing[@]}"; then  # one that is unknown here must not keep the others away
     for package in "${missing[@]}"; do
-      install_packages "$package" || echo "Tests that need $package will be skipped." >&2
+      install_packages "$package" || echo "What needs $package is left out." >&2
     done
   fi
 fi

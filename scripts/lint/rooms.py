@@ -9,7 +9,8 @@ import sys
 
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
-    r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/mpi)/|test/(mpi|bench|faults)/",
+    r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/(mpi|gloo))/|test/(mpi|bench|faults)/",
+    r"gloo/.*": r"src/common/backends/gloo/library/",
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes)/",
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|simt)/",
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",

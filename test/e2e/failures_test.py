@@ -32,7 +32,7 @@ class CommandLine(Case):
             (["--itres", "3"], ["--itres", "--iters"]),
             (["stray"], ["stray"]),
             (["-K", "3"], ["-I"]),
-            (["--backend", "gloo"], ["gloo", "nccl"]),
+            (["--backend", "ucc"], ["ucc", "nccl"]),
         ):
             with self.subTest(options):
                 self.fails(perf("all_reduce", 3, *options), 255, *words)

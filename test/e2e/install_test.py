@@ -105,8 +105,10 @@ class Installed(suite.Case):
         told = self.ok(suite.execute([BUSBAR, "--licenses"])).out
         self.assertTrue(told.startswith("Copyright (c) 2026, the busbar authors"))
         known = {"fmt": "{fmt}", "yaml-cpp": "yaml-cpp", "crypto": "OpenSSL", "sqlite3": "SQLite", "hwloc": "hwloc",
-                 "stdc++": "GCC", "gcc_s": "GCC", "mpi": "the MPI", "mpich": "MPICH"}
-        for program in (BUSBAR, os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX), suite.program("all_reduce")):
+                 "stdc++": "GCC", "gcc_s": "GCC", "mpi": "the MPI", "mpich": "MPICH", "gloo": "Gloo"}
+        module = os.path.join(suite.BUILD, "libbusbar_gloo.so")
+        for program in (BUSBAR, os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX), suite.program("all_reduce"),
+                        *([module] if os.path.exists(module) else [])):
             listed = subprocess.run(["readelf", "-d", program], check=True, text=True, stdout=subprocess.PIPE).stdout
             for library in re.findall(r"NEEDED.*\[lib([^\]]+?)\.so", listed):
                 if library not in ("c", "m", "pthread", "dl", "rt"):  # the system's own

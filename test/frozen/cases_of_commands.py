@@ -37,7 +37,7 @@ OPTIONS = [
                                "--epochs 0", "--seed x", "--max-time 0", "--max-time abc", "--ranks-per-gpu 0",
                                "-i 8 -b 8 -e 1G"), needs=("all_reduce_perf",)),
     Case("wrong_names", perf("-d floaty", "-d ''", "-d float,", "-d float,floaty", "-o mean", "-o ''",
-                             "--backend gloo", "--placement inn", "--cadence often", "-r x", "-r -2", "-y 2", "-p 2",
+                             "--backend ucc", "--placement inn", "--cadence often", "-r x", "-r -2", "-y 2", "-p 2",
                              "--sizes ''", "--sizes 8,,8", "--sizes 8,x", "--sizes 8 -b 8"),
          needs=("all_reduce_perf",)),
     Case("wrong_options", perf("--itres 3", "--min", "-Z", "-b", "--minbytes", "stray", "-- stray", "-q 3",

@@ -40,6 +40,38 @@ inline std::vector<int> roots_of(const Collective& c, int nranks) {
   return roots;
 }
 
+/// Every collective x dtype x op x root x placement that the backend supports, at a few sizes.
+template <class Visit>
+void for_every_case(Backend& backend, const std::vector<std::size_t>& sizes, const Visit& visit) {
+  const int n = backend.nranks();
+  const Traffic traffic;
+  for (CollectiveId id : kAllCollectives) {
+    const Collective& c = collective(id);
+    for (DType dtype : kAllDTypes) {
+      for (const std::optional<Op>& op : ops_of(c)) {
+        for (int root : roots_of(c, n)) {
+          for (std::size_t nbytes : sizes) {
+            const Case row = make_case(c, dtype, op, root, nbytes, n, traffic);
+            const Operation operation{&c, row.problem, dtype, op, false};
+            if (c.why_not != nullptr && !c.why_not(row.problem).empty()) continue;
+            if (backend.why_unsupported(operation)) continue;
+            visit(c, row, false);
+            if (c.in_place != nullptr) visit(c, row, true);
+          }
+        }
+      }
+    }
+  }
+}
+
+inline std::string title(const Collective& c, const Case& row, bool in_place) {
+  std::string text(c.name);
+  text += " " + std::string(name(row.dtype));
+  if (row.op) text += " " + std::string(name(*row.op));
+  return text + " root " + std::to_string(row.root) + " " + std::to_string(row.nbytes) + " B " +
+         (in_place ? "in place" : "out of place");
+}
+
 inline std::vector<RankInfo> local_ranks(const Backend& backend) {
   return {{backend.local_ranks()[0], 0, 1, "host", {}}};
 }

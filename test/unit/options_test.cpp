@@ -254,7 +254,7 @@ TEST_CASE("numbers that measure nothing are rejected", "[base][options]") {
                                                                  {"-n", "2000000000", "-m", "2"},
                                                                  {"--ranks-per-gpu", "0"},
                                                                  {"--placement", "none"},
-                                                                 {"--backend", "gloo"},
+                                                                 {"--backend", "ucc"},
                                                                  {"-J", "out.txt"},
                                                                  {"-J", ".json"},
                                                                  {"--csv", ""},

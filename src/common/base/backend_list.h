@@ -11,7 +11,8 @@ namespace busbar {
 /// that is left to us takes the first that measures the memory in question.
 #define BUSBAR_BACKENDS(LIBRARY) \
   LIBRARY(mpi, Mpi)              \
-  LIBRARY(nccl, Nccl)
+  LIBRARY(nccl, Nccl)            \
+  LIBRARY(gloo, Gloo)
 
 #define BUSBAR_ENUMERATOR(name, Name) name,
 enum class BackendChoice : std::uint8_t { automatic, BUSBAR_BACKENDS(BUSBAR_ENUMERATOR) };

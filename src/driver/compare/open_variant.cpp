@@ -1,3 +1,4 @@
+#include "common/backends/gloo/gloo_backend.h"
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/mpich_request.h"
 #include "common/backends/mpi/ompi_tuned.h"
@@ -107,6 +108,7 @@ OpenedVariant open_variant(const Variant& variant, const Collective& collective,
                            const Comm& world, const Comm& group) {
   OpenedVariant opened;
   try {
+    if (const auto* gloo = setting(variant, kGlooAlgorithm)) return {open_gloo(config, world, group, *gloo), {}};
     opened.backend = is_of_mpi(variant) ? open_mpi(variant, collective, world, group)
                                         : open_nccl(variant, collective, config, world, group);
   } catch (const AgreedError& e) {

@@ -37,7 +37,7 @@ std::vector<std::string> settings_of_communicators() {
   names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
   names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
   for (const NcclField& field : kNcclFields) names.push_back(fmt::format("nccl.{}", field.name));
-  names.emplace_back(kDeviceKernel);
+  for (std::string_view name : {kDeviceKernel, kGlooAlgorithm}) names.emplace_back(name);
   return names;
 }
 
@@ -100,6 +100,7 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
   if (name.starts_with("nccl.") && name != "nccl.netName") return {std::to_string(parse_int(value, 0, 1 << 16))};
   if (name == kDeviceKernel) return {std::to_string(parse_int(value, 0, 4))};
   if (name == kOmpiSegment) return {std::to_string(parse_bytes(value))};
+  if (name == kGlooAlgorithm) return gloo_algorithms(collective, value);
   if (name != kOmpiAlgorithm && name != kMpichAlgorithm) return {value};
   const OmpiCollective* of_ompi = ompi_collective(collective.id);
   const MpichCollective* of_mpich = mpich_collective(collective.id);
@@ -117,6 +118,7 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
 
 std::string value_label(const std::string& name, const std::string& value) {
   if (name == "NCCL_ALGO" || name == "NCCL_PROTO" || name == kOmpiAlgorithm || name == kMpichAlgorithm) return value;
+  if (name == kGlooAlgorithm) return value;
   const std::string_view bare = name.starts_with("nccl.") ? std::string_view(name).substr(5) : std::string_view(name);
   return fmt::format("{}={}", bare, value);
 }
@@ -322,6 +324,7 @@ void add_mpich_choice(const Collective& collective, const std::string& value, En
 }  // namespace
 
 bool has_environment(std::string_view setting) {
+  if (setting == kGlooAlgorithm) return false;
   const auto is_field = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
   const auto* field = std::ranges::find_if(kNcclFields, is_field);
   return setting != kDeviceKernel && (field == kNcclFields.end() || !field->variable.empty());
@@ -331,6 +334,7 @@ Environment variant_environment(const Variant& variant, const Collective& collec
   constexpr std::string_view kOmpi = "ompi.";
   Environment environment;
   for (const auto& [name, value] : variant.settings) {
+    if (name == kGlooAlgorithm) throw_bad_config("gloo.algorithm needs no launch of its own: vary it without --launch");
     if (name == kDeviceKernel) {
       throw_bad_config("device kernels need no launch of their own: vary device without --launch, with -R 2");
     } else if (name == "ompi.algorithm") {

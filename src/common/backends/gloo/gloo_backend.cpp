@@ -1,0 +1,271 @@
+#include "common/backends/gloo/gloo_backend.h"
+
+#include "common/backends/gloo/gloo_algorithms.h"
+#include "common/backends/gloo/gloo_reduction.h"
+#include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/mpi/mpi_collectives.h"
+#include "common/backends/wrapped_backend.h"
+#include "common/base/error.h"
+#include "common/machine/job_interface.h"
+#include "common/machine/memory.h"
+#include "common/mpi/collectively.h"
+#include "common/mpi/mpi_handle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+/// What Gloo's reduce_scatter counts, in an int [bytes].
+constexpr std::size_t kMostToReduceScatter = INT_MAX;
+
+/// Copies of a message that Gloo allocates for a collective at most.
+double copies_of(CollectiveId id) {
+  switch (id) {
+    case CollectiveId::reduce_scatter:  // ours, and two of each ReduceScatterHalvingDoubling
+      return 3;
+    case CollectiveId::all_reduce:  // bcube's
+      return 1;
+    case CollectiveId::all_gather:
+    case CollectiveId::broadcast:
+    case CollectiveId::reduce:
+    case CollectiveId::alltoall:
+    case CollectiveId::alltoallv:
+    case CollectiveId::gather:
+    case CollectiveId::scatter:
+    case CollectiveId::sendrecv:
+    case CollectiveId::hypercube:
+      return 0;
+  }
+  return 0;
+}
+
+/// Buffers that get a ReduceScatterHalvingDoubling of their own; where a row walks through more, none does. Each takes
+/// 4 n (n-1) of Gloo's slots, which are counted in an int.
+std::size_t most_bound(int nranks) {
+  constexpr std::size_t kMost = 1024;
+  const auto n = static_cast<std::size_t>(nranks);
+  return n == 1 ? kMost : std::min(kMost, INT_MAX / (4 * n * (n - 1)) - 1);
+}
+
+/// Memory, data and marks are those of the MPI backend, on host memory as this one.
+class GlooBackend final : public WrappedBackend {
+ public:
+  GlooBackend(std::unique_ptr<Backend> on_host, const GlooModule& gloo, std::unique_ptr<GlooContext> context,
+              MPI_Comm comm, int ranks_on_host, GlooAlgorithm all_reduce)
+      : WrappedBackend(std::move(on_host)),
+        gloo_(gloo),
+        context_(std::move(context)),
+        comm_(comm),
+        ranks_on_host_(ranks_on_host),
+        all_reduce_(all_reduce) {}
+  GlooBackend(const GlooBackend&) = delete;
+  GlooBackend& operator=(const GlooBackend&) = delete;
+  ~GlooBackend() override {
+    // A peer that is inside a call fails with "Connection closed by peer" when this rank closes. Where ranks do not
+    // come here together, the process's end closes.
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0 && std::uncaught_exceptions() == 0) {
+      MPI_Barrier(comm_);
+      context_.reset();
+      MPI_Comm_free(&comm_);
+    }
+    static_cast<void>(context_.release());
+  }
+
+  const BackendTraits& traits() const override { return kGlooTraits; }
+  std::string library_version() const override { return fmt::format("Gloo {}", gloo_.version); }
+
+  std::optional<std::string> why_unsupported(const Operation& op) const override {
+    if (op.op && gloo_reduction(op.dtype, *op.op).reduce == nullptr) {
+      return fmt::format("Gloo has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
+    }
+    if (op.collective->id != CollectiveId::reduce_scatter) return std::nullopt;
+    // A rank of a smaller block of ranks does not wait until the larger block has read what it sent, and its next call
+    // overwrites it (gloo/reduce_scatter.h).
+    if (!std::has_single_bit(static_cast<unsigned>(op.problem.nranks))) {
+      return fmt::format(
+          "Gloo's reduce_scatter mixes up calls that follow one another on {} ranks: it needs a power of 2",
+          op.problem.nranks);
+    }
+    if (message_bytes(*op.collective, op.problem) > kMostToReduceScatter) {
+      return fmt::format("Gloo's reduce_scatter counts bytes in an int: at most {}", kMostToReduceScatter);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> note(const Operation& op) const override {
+    if (op.collective->id != CollectiveId::reduce_scatter) return std::nullopt;
+    return "out of place with a copy of the message in the time: Gloo's overwrites its input";
+  }
+
+  std::vector<Block> expected(const Operation& op, int rank) const override {
+    return op.collective->expected(op.problem, rank);
+  }
+
+  MemoryLimit memory_limit(const Collective& c) const override {
+    const HostMemory memory = free_host_memory();
+    const double copies = copies_of(c.id);
+    // 0.8: other processes and the page cache need room too.
+    const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
+    if (c.id == CollectiveId::reduce_scatter && message > static_cast<double>(kMostToReduceScatter)) {
+      return {2 * kMostToReduceScatter, "Gloo's reduce_scatter counts bytes in an int"};
+    }
+    return {static_cast<std::size_t>(2 * message),
+            fmt::format("{:.1f} GiB free ({}) x 0.8 / {} ranks on this host / (2 buffers + {} of Gloo's own)",
+                        static_cast<double>(memory.free_bytes) / (1 << 30), memory.source, ranks_on_host_, copies)};
+  }
+
+  void release(int local, void* memory) noexcept override {
+    forget_buffers();
+    WrappedBackend::release(local, memory);
+  }
+  void give_back(int local, void* memory) noexcept override {
+    forget_buffers();
+    WrappedBackend::give_back(local, memory);
+  }
+
+  /// All buffers of a row in one piece, before they are timed in place.
+  void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) override {
+    WrappedBackend::fill_neutral(local, pattern, count, dst);
+    filled_ = {dst, count};
+    if (filled_ != bound_) called_ = {};
+  }
+
+  void group_begin(int) override {}  // Gloo's calls are over when they return: one after another
+  void group_end(int) override {}
+
+  void enqueue(int, const Operation& op, std::span<const Buffers> buffers) override {
+    try {
+      if (op != called_) [[unlikely]]
+        prepare(op);
+      // Nothing to move; Gloo's all_gather divides by its size.
+      if (empty_) [[unlikely]]
+        return;
+      context_->run(buffers[0].send, buffers[0].recv);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& e) {
+      throw Error(ExitCode::backend, fmt::format("Gloo's {} failed: {}", op.collective->name, e.what()));
+    }
+  }
+  void synchronize(int) override {}
+
+  ShownAlgorithm observe_end(const Operation& op) override {
+    ShownAlgorithm shown;
+    shown.algorithm = shown_gloo_algorithm(op.collective->id, all_reduce_);
+    return shown;
+  }
+
+ private:
+  /// The elements that an in-place row walks through.
+  struct Filled {
+    void* first = nullptr;
+    std::size_t count = 0;
+    bool operator==(const Filled&) const = default;
+  };
+
+  /// Memory that comes at an old address need not do so on all ranks.
+  void forget_buffers() noexcept {
+    filled_ = {};
+    called_ = {};
+  }
+
+  /// Everything of a call but its buffers, once per row, as the MPI backend does; here it may be collective.
+  [[gnu::noinline]] void prepare(const Operation& op) {
+    if (const auto why = why_unsupported(op)) throw Error(ExitCode::not_possible, *why);
+    const Problem& p = op.problem;
+    called_ = op;
+    empty_ = message_bytes(*op.collective, p) == 0;
+    if (empty_) return;
+    GlooCall call{.collective = op.collective->id,
+                  .count = p.count,
+                  .elem_size = p.elem_size,
+                  .root = p.root,
+                  .in_place = op.in_place,
+                  .reduction = op.op ? gloo_reduction(op.dtype, *op.op) : GlooReduction{},
+                  .send_nbytes = {},
+                  .recv_nbytes = {}};
+    for (int peer = 0; call.collective == CollectiveId::alltoallv && peer < p.nranks; ++peer) {
+      const int rank = local_ranks()[0];
+      call.send_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, rank, peer) * p.elem_size));
+      call.recv_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, peer, rank) * p.elem_size));
+    }
+    context_->prepare(call, buffers_to_bind(op));
+  }
+
+  std::vector<void*> buffers_to_bind(const Operation& op) {
+    bound_ = {};
+    if (!op.in_place || op.collective->id != CollectiveId::reduce_scatter) return {};
+    bound_ = filled_;
+    const std::size_t nbytes = message_bytes(*op.collective, op.problem);
+    const std::size_t found = filled_.count * op.problem.elem_size / nbytes;
+    if (found > most_bound(op.problem.nranks)) return {};
+    std::vector<void*> buffers;
+    for (std::size_t i = 0; i < found; ++i) buffers.push_back(static_cast<std::byte*>(filled_.first) + i * nbytes);
+    return buffers;
+  }
+
+  const GlooModule& gloo_;
+  std::unique_ptr<GlooContext> context_;
+  MPI_Comm comm_;
+  int ranks_on_host_;
+  GlooAlgorithm all_reduce_;
+  Operation called_;
+  bool empty_ = false;
+  Filled filled_;  ///< last
+  Filled bound_;   ///< of called_
+};
+
+std::unique_ptr<GlooContext> open_context(const GlooModule& gloo, const Comm& group, const std::string& ip,
+                                          GlooAlgorithm all_reduce) {
+  try {
+    return gloo.open({group.rank(), group.size(), ip.c_str(), all_reduce});
+  } catch (const std::exception& e) {
+    throw Error(ExitCode::not_possible, fmt::format("Gloo cannot listen on {}: {}; name another interface "
+                                                    "(OMPI_MCA_btl_tcp_if_include or NCCL_SOCKET_IFNAME)",
+                                                    ip, e.what()));
+  }
+}
+
+/// Each rank tells each other where it listens for it.
+void connect_all(GlooContext& context, MPI_Comm comm) {
+  const std::vector<std::byte> own = context.addresses();
+  std::vector<std::byte> for_me(own.size());
+  constexpr int kLength = kGlooAddressBytes;
+  check_mpi(MPI_Alltoall(own.data(), kLength, MPI_BYTE, for_me.data(), kLength, MPI_BYTE, comm), "MPI_Alltoall");
+  try {
+    context.connect(for_me);
+  } catch (const std::exception& e) {
+    throw Error(ExitCode::backend, fmt::format("Gloo cannot connect to its peers: {}", e.what()));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_gloo_backend(const GlooModule& gloo, const Comm& world, const Comm& group,
+                                           int ranks_on_host, GlooAlgorithm all_reduce) {
+  const bool one_host = on_one_host(world);
+  auto context = collectively_get(world, "opening Gloo's sockets", [&] {
+    const std::string ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
+    return open_context(gloo, group, ip, all_reduce);
+  });
+  // Gloo writes to sockets whose other end may be gone: that rank is to be blamed, not the one that writes to it.
+  std::signal(SIGPIPE, SIG_IGN);
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(handle(group), &comm), "MPI_Comm_dup");
+  connect_all(*context, comm);
+  return std::make_unique<GlooBackend>(make_mpi_backend(group, ranks_on_host), gloo, std::move(context), comm,
+                                       ranks_on_host, all_reduce);
+}
+
+}  // namespace busbar

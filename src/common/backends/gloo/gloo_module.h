@@ -1,0 +1,80 @@
+#pragma once
+
+#include "collectives/collective.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace busbar {
+
+// The border between a program and libbusbar_gloo.so, which holds all that includes Gloo's headers and nothing else of
+// busbar's. Both are of one build. Plain data cross it, and exceptions of the standard library.
+
+/// How Gloo is to run all_reduce.
+enum class GlooAlgorithm : std::uint8_t { unspecified, ring, bcube };
+
+/// Room for the address of one socket: gloo::transport::Address::kMaxByteSize.
+inline constexpr std::size_t kGlooAddressBytes = 192;
+
+struct GlooPlace {
+  int rank = 0;
+  int nranks = 1;
+  const char* ip = "127.0.0.1";  ///< of the interface that is used
+  GlooAlgorithm all_reduce = GlooAlgorithm::unspecified;
+};
+
+/// A reduction in the two forms that Gloo calls.
+struct GlooReduction {
+  /// c[i] = a[i] op b[i]; c may be a or b.
+  void (*reduce)(void* c, const void* a, const void* b, std::size_t count) = nullptr;
+  /// x[i] = x[i] op y[i], in truth void (*)(T* x, const T* y, std::size_t count) with the unsigned integer T of the
+  /// element's size.
+  void (*into)() = nullptr;
+};
+
+/// One collective call but for its buffers. Never one that moves nothing: Gloo divides by its size.
+struct GlooCall {
+  CollectiveId collective = CollectiveId::all_reduce;
+  std::size_t count = 0;  ///< as Problem has it [elements]
+  std::size_t elem_size = 1;
+  int root = 0;
+  bool in_place = false;
+  GlooReduction reduction;                             ///< where the collective reduces
+  std::vector<std::int64_t> send_nbytes, recv_nbytes;  ///< of alltoallv, by peer
+};
+
+/// A communicator of Gloo's. Its functions throw what Gloo throws: exceptions derived from std::exception.
+class GlooContext {
+ public:
+  virtual ~GlooContext() = default;
+
+  /// Where this rank listens for each other: nranks pieces of kGlooAddressBytes.
+  virtual std::vector<std::byte> addresses() const = 0;
+
+  /// Connects to all; `for_me`: the piece that each rank has for this one. Collective, and not over when it throws:
+  /// the others wait.
+  virtual void connect(std::span<const std::byte> for_me) = 0;
+
+  /// Makes everything of the calls that follow but what depends on their buffers; reduce_scatter in place also what
+  /// belongs to each of `buffers`. Collective.
+  virtual void prepare(const GlooCall& call, std::span<void* const> buffers) = 0;
+
+  /// The prepared call. Collective.
+  virtual void run(void* send, void* recv) = 0;
+};
+
+/// What libbusbar_gloo.so exports under the name kGlooSymbol.
+struct GlooModule {
+  int border = 0;  ///< kGlooBorder of the build that it is of
+  const char* version = "";
+  std::unique_ptr<GlooContext> (*open)(const GlooPlace&) = nullptr;
+};
+
+inline constexpr const char* kGlooSymbol = "busbar_gloo_module";
+/// Raised with every change of this file.
+inline constexpr int kGlooBorder = 1;
+
+}  // namespace busbar

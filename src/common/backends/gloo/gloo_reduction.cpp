@@ -1,0 +1,90 @@
+#include "common/backends/gloo/gloo_reduction.h"
+
+#include "kernels/host_reduce.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+template <DType D>
+using BitsOf =
+    std::conditional_t<size_of(D) == 1, std::uint8_t,
+                       std::conditional_t<size_of(D) == 2, std::uint16_t,
+                                          std::conditional_t<size_of(D) == 4, std::uint32_t, std::uint64_t>>>;
+
+template <DType D>
+using NumberOf = std::conditional_t<is_float(D), std::conditional_t<size_of(D) == sizeof(float), float, double>,
+                                    std::conditional_t<is_signed(D), std::make_signed_t<BitsOf<D>>, BitsOf<D>>>;
+
+template <class T, Op O>
+T combine(T a, T b) {
+  if constexpr (O == Op::max) return std::max(a, b);
+  if constexpr (O == Op::min) return std::min(a, b);
+  // Unsigned and of 64 bits: nothing overflows, and narrow ones are not promoted to int.
+  using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+  if constexpr (O == Op::sum) return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
+  if constexpr (O == Op::prod) return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+}
+
+template <DType D, Op O>
+void reduce(void* c, const void* a, const void* b, std::size_t count) {
+  if constexpr (is_narrow_float(D)) {
+    if (c != a && c != b) std::memcpy(c, a, count * size_of(D));
+    narrow_reduction(D, O)(c == b ? a : b, c, count);
+  } else {
+    using T = NumberOf<D>;
+    T* const out = static_cast<T*>(c);
+    const T* const x = static_cast<const T*>(a);
+    const T* const y = static_cast<const T*>(b);
+    for (std::size_t i = 0; i < count; ++i) out[i] = combine<T, O>(x[i], y[i]);
+  }
+}
+
+template <DType D, Op O>
+void reduce_into(BitsOf<D>* x, const BitsOf<D>* y, std::size_t count) {
+  reduce<D, O>(x, x, y, count);
+}
+
+template <DType D, Op O>
+GlooReduction both_forms() {
+  return {reduce<D, O>, reinterpret_cast<void (*)()>(reduce_into<D, O>)};
+}
+
+template <DType D>
+GlooReduction of_dtype(Op op) {
+  switch (op) {
+    case Op::sum:
+      return both_forms<D, Op::sum>();
+    case Op::prod:
+      return both_forms<D, Op::prod>();
+    case Op::max:
+      return both_forms<D, Op::max>();
+    case Op::min:
+      return both_forms<D, Op::min>();
+    case Op::avg:
+    case Op::mulsum:
+      break;
+  }
+  return {};
+}
+
+template <std::size_t... I>
+GlooReduction of_dtype(DType dtype, Op op, std::index_sequence<I...>) {
+  GlooReduction found;
+  ((dtype == kAllDTypes[I] ? void(found = of_dtype<kAllDTypes[I]>(op)) : void()), ...);
+  return found;
+}
+
+}  // namespace
+
+GlooReduction gloo_reduction(DType dtype, Op op) {
+  return of_dtype(dtype, op, std::make_index_sequence<kAllDTypes.size()>());
+}
+
+}  // namespace busbar
