@@ -9,7 +9,7 @@ import sys
 README_LINES = 250
 # Options of other programs, which no source of ours declares.
 FOREIGN = {
-    "--host", "--hostfile", "--mca", "--oversubscribe", "--allow-run-as-root",  # mpirun
+    "--host", "--hostfile", "--mca", "--oversubscribe", "--allow-run-as-root", "--map-by", "--bind-to",  # mpirun
     "--mpi", "--ntasks-per-node",                                               # srun
     "--args",                                                                   # gdb
     "--collect-atstart", "--tool", "--toggle-collect",                          # valgrind
