@@ -78,7 +78,7 @@ TEST_CASE("the report of a host that does not answer, word for word", "[hang_rep
         "198.18.7.3; 6 "
         "ranks wait for it in all_reduce #412, 64 MiB float sum\n"
         "busbar:   job job1: 8 ranks on 4 hosts, 3 of them reached; nothing has advanced for 31 s; the limit is 30 s; "
-        "told by rank 0 on node0\n"
+        "reported by rank 0 on node0\n"
         "busbar:   to blame:\n"
         "busbar:     2 ranks (4,5) on host node2\n"
         "busbar:   what the ranks were doing:\n"
