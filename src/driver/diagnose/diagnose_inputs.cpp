@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/error_counters.h"
@@ -12,7 +13,6 @@
 #include "common/watch/ras.h"
 #include "driver/diagnose/call_records.h"
 #include "driver/diagnose/log_line.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -12,17 +12,6 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 8> kPhases{{
-    {"kernels", &InitTimings::kernels},
-    {"alloc", &InitTimings::alloc},
-    {"bootstrap", &InitTimings::bootstrap},
-    {"allgathers", &InitTimings::allgathers},
-    {"topo", &InitTimings::topo},
-    {"graphs", &InitTimings::graphs},
-    {"connections", &InitTimings::connections},
-    {"rest", &InitTimings::rest},
-}};
-
 constexpr double kSlow = 1;        // [s]
 constexpr double kSlowAlone = 10;  // [s], where no other rank can be compared
 constexpr std::size_t kMaxSlow = 16;
@@ -30,7 +19,7 @@ constexpr std::size_t kMaxSlow = 16;
 /// Phases that took more than three times the median and a second.
 std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm) {
   std::vector<std::string> slow;
-  for (const auto& [phase, seconds] : kPhases) {
+  for (const auto& [phase, seconds] : kInitPhases) {
     std::vector<std::pair<double, std::uint32_t>> times;
     for (const CommMember& member : comm.members) {
       const Actor& actor = view.book.actors[member.actor];

@@ -1,9 +1,9 @@
 #include "common/base/lists.h"
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
 #include "driver/diagnose/log_findings.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
 

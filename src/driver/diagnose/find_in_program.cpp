@@ -1,7 +1,7 @@
 #include "common/base/lists.h"
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "driver/diagnose/log_findings.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
 

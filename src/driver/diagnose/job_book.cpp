@@ -1,7 +1,7 @@
 #include "driver/diagnose/job_book.h"
 
+#include "common/base/log_scan.h"
 #include "driver/diagnose/log_line.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
 

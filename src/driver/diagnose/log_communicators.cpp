@@ -1,5 +1,5 @@
+#include "common/base/log_scan.h"
 #include "driver/diagnose/log_messages.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -215,39 +215,9 @@ bool parse_comm_line(std::string_view function, LogScan scan, LogFact& fact) {
   return tell_event(function, words, fact);
 }
 
-/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": calls `on_part` for each name and value.
-template <class OnPart>
-void read_parts(LogScan scan, OnPart on_part) {
-  scan.skip_blanks();
-  if (!scan.take("(")) return;
-  for (;;) {
-    const std::string_view name = scan.name();
-    double value = 0;
-    if (!scan.take(" ") || !scan.number(value)) return;
-    // A value without ',' or ')' behind it is cut.
-    const bool more = scan.take(", ");
-    if (!more && !scan.take(")")) return;
-    on_part(name, value);
-    if (!more) return;
-  }
-}
-
 bool parse_timings(LogScan scan, LogFact& fact) {
   InitTimings timings;
-  if (scan.take(" - ")) scan.name();
-  if (!scan.take(": rank ") || !scan.number(timings.rank) || !scan.take(" nranks ") || !scan.number(timings.nranks) ||
-      !scan.take(" total ") || !scan.number(timings.total)) {
-    return false;
-  }
-  read_parts(scan, [&timings](std::string_view name, double value) {
-    const std::pair<std::string_view, double*> parts[] = {
-        {"kernels", &timings.kernels},         {"alloc", &timings.alloc}, {"bootstrap", &timings.bootstrap},
-        {"allgathers", &timings.allgathers},   {"topo", &timings.topo},   {"graphs", &timings.graphs},
-        {"connections", &timings.connections}, {"rest", &timings.rest}};
-    for (const auto& [known, part] : parts) {
-      if (name == known) *part = value;
-    }
-  });
+  if (!read_init_timings(scan, timings)) return false;
   fact = timings;
   return true;
 }
@@ -255,7 +225,7 @@ bool parse_timings(LogScan scan, LogFact& fact) {
 bool parse_bootstrap_timings(LogScan scan, LogFact& fact) {
   BootstrapTimings timings;
   if (!scan.number(timings.total)) return false;
-  read_parts(scan, [&timings](std::string_view name, double value) {
+  read_timing_parts(scan, [&timings](std::string_view name, double value) {
     const std::pair<std::string_view, double*> parts[] = {
         {"create", &timings.create}, {"send", &timings.send}, {"recv", &timings.recv}, {"ring", &timings.ring}};
     for (const auto& [known, part] : parts) {

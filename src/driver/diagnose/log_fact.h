@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/backends/init_timings.h"
 #include "common/machine/kernel_log.h"
 
 #include <array>
@@ -73,14 +74,6 @@ struct ChannelCounts {
   int nvls = -1;
   int p2p = -1;
   int p2p_per_peer = -1;
-};
-
-/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; of 2.22 without names too.
-struct InitTimings {
-  int rank = -1;
-  int nranks = -1;
-  double total = -1;  ///< [s], as all of them
-  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1, graphs = -1, connections = -1, rest = -1;
 };
 
 struct BootstrapTimings {

@@ -1,9 +1,9 @@
 #include "driver/diagnose/log_files.h"
 
 #include "common/base/error.h"
+#include "common/base/log_scan.h"
 #include "driver/diagnose/call_records.h"
 #include "driver/diagnose/log_line.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

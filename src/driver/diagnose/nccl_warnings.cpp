@@ -1,7 +1,7 @@
 #include "driver/diagnose/nccl_warnings.h"
 
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <algorithm>
 #include <array>

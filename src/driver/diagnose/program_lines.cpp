@@ -1,9 +1,9 @@
 #include "driver/diagnose/program_lines.h"
 
 #include "common/base/lists.h"
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "driver/diagnose/log_line.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include "driver/diagnose/setting_rules.h"
 
 #include "common/base/lists.h"
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
-#include "driver/diagnose/log_scan.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "driver/diagnose/torch_watchdog.h"
 
-#include "driver/diagnose/log_scan.h"
+#include "common/base/log_scan.h"
 
 #include <algorithm>
 #include <charconv>

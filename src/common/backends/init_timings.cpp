@@ -1,0 +1,44 @@
+#include "common/backends/init_timings.h"
+
+namespace busbar {
+
+bool read_init_timings(LogScan scan, InitTimings& timings) {
+  InitTimings found;
+  if (scan.take(" - ")) scan.name();
+  if (!scan.take(": rank ") || !scan.number(found.rank) || !scan.take(" nranks ") || !scan.number(found.nranks) ||
+      !scan.take(" total ") || !scan.number(found.total)) {
+    return false;
+  }
+  read_timing_parts(scan, [&found](std::string_view name, double value) {
+    for (const auto& [known, part] : kInitPhases) {
+      if (name == known) found.*part = value;
+    }
+  });
+  timings = found;
+  return true;
+}
+
+std::vector<InitTimings> find_init_timings(std::string_view log) {
+  constexpr std::string_view kMark = " NCCL INFO Init timings";
+  std::vector<InitTimings> found;
+  for (std::size_t end = log.find('\n'); end != std::string_view::npos; end = log.find('\n')) {
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(end + 1);
+    const std::size_t mark = line.find(kMark);
+    InitTimings timings;
+    if (mark == std::string_view::npos || !read_init_timings({line.substr(mark + kMark.size())}, timings)) continue;
+    found.push_back(timings);
+  }
+  return found;
+}
+
+const InitTimings* slowest_init(const std::vector<InitTimings>& ranks) {
+  const InitTimings* found = nullptr;
+  for (const InitTimings& t : ranks) {
+    const bool slower = found == nullptr || t.total > found->total || (t.total == found->total && t.rank < found->rank);
+    if (slower) found = &t;
+  }
+  return found;
+}
+
+}  // namespace busbar

@@ -1,0 +1,73 @@
+#pragma once
+
+#include "common/base/log_scan.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// What NCCL says in its log of how a communicator came to be, of one rank; to hundredths of a second.
+/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; of 2.22 without names too.
+struct InitTimings {
+  int rank = -1;
+  int nranks = -1;
+  double total = -1;  ///< [s], as all of them; -1: not told
+  double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1, graphs = -1, connections = -1, rest = -1;
+};
+
+/// Its parts, as NCCL calls them and in its order.
+inline constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 8> kInitPhases{{
+    {"kernels", &InitTimings::kernels},
+    {"alloc", &InitTimings::alloc},
+    {"bootstrap", &InitTimings::bootstrap},
+    {"allgathers", &InitTimings::allgathers},
+    {"topo", &InitTimings::topo},
+    {"graphs", &InitTimings::graphs},
+    {"connections", &InitTimings::connections},
+    {"rest", &InitTimings::rest},
+}};
+
+void visit_fields(auto&& visit, InitTimings& t) {
+  visit("rank", t.rank);
+  visit("nranks", t.nranks);
+  visit("total", t.total);
+  visit("kernels", t.kernels);
+  visit("alloc", t.alloc);
+  visit("bootstrap", t.bootstrap);
+  visit("allgathers", t.allgathers);
+  visit("topo", t.topo);
+  visit("graphs", t.graphs);
+  visit("connections", t.connections);
+  visit("rest", t.rest);
+}
+
+/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": calls `on_part` for each name and value.
+template <class OnPart>
+void read_timing_parts(LogScan scan, OnPart on_part) {
+  scan.skip_blanks();
+  if (!scan.take("(")) return;
+  for (;;) {
+    const std::string_view name = scan.name();
+    double value = 0;
+    if (!scan.take(" ") || !scan.number(value)) return;
+    // A value without ',' or ')' behind it is cut.
+    const bool more = scan.take(", ");
+    if (!more && !scan.take(")")) return;
+    on_part(name, value);
+    if (!more) return;
+  }
+}
+
+/// What stands behind "Init timings"; false where it is something else.
+bool read_init_timings(LogScan scan, InitTimings& timings);
+
+/// Of all lines of a log that have them, in their order; a last line without its end is left out.
+std::vector<InitTimings> find_init_timings(std::string_view log);
+
+/// The rank that was slowest, the lowest of several; null for none.
+const InitTimings* slowest_init(const std::vector<InitTimings>& ranks);
+
+}  // namespace busbar
