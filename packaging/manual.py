@@ -15,6 +15,7 @@ import sys
 OPTION = re.compile(r"^ {2,6}(?P<names>-{1,2}[\w-]+(?:, -{1,2}[\w-]+)*)(?P<argument>(?:\[=|[ =])[^ ]+(?: [A-Z.]+)*)?"
                     r"(?:  +(?P<help>\S.*))?$")
 ANY_OPTION = re.compile(r"(?<![\w=/-])(--?[a-zA-Z][\w-]*)")
+COMM = "comm_perf"
 FOREIGN = {"-n", "-np", "--hostfile"}  # of launchers, in examples
 
 
@@ -179,12 +180,14 @@ def zsh_specs(text, indent):
     return [f"{indent}{spec} \\" for spec in specs]
 
 
-def zsh_file(summaries, helps, perf_text, perfs):
-    lines = [f"#compdef busbar {' '.join(perfs)}", "# Made by packaging/manual.py", "", "_busbar_perf() {",
-             "  _arguments \\", *zsh_specs(perf_text, "    "), "    && return 0", "}", ""]
+def zsh_file(summaries, helps, perf_text, perfs, comm_text):
+    lines = [f"#compdef busbar {' '.join(perfs)} {COMM}", "# Made by packaging/manual.py", ""]
+    for name, text in (("perf", perf_text), (COMM, comm_text)):
+        lines += [f"_busbar_{name}() {{", "  _arguments \\", *zsh_specs(text, "    "), "    && return 0", "}", ""]
     for name, text in helps.items():
         lines += [f"_busbar_{name}() {{", "  _arguments \\", *zsh_specs(text, "    "), "    '*:file:_files'", "}", ""]
-    lines += ['if [[ $service != busbar ]]; then', "  _busbar_perf", "  return", "fi",
+    lines += [f'if [[ $service == {COMM} ]]; then', f"  _busbar_{COMM}", "  return", "fi",
+              'if [[ $service != busbar ]]; then', "  _busbar_perf", "  return", "fi",
               "if ((CURRENT == 2)); then", "  local -a subcommands=(",
               *(f"    {zsh_quoted(name + ':' + text.replace(':', ' '))}" for name, text in summaries.items()), "  )",
               "  _describe subcommand subcommands", "else", '  local name=${words[2]}', "  shift words",
@@ -201,7 +204,8 @@ def main(build, out, version):
     perfs = [f"{name}_perf" for name in re.findall(r"^ +COLLECTIVE\((\w+),", collectives.read_text(encoding="utf-8"),
                                                    re.MULTILINE)]
     perf_text = help_of(build, perfs[0])
-    pages = ["busbar", *(f"busbar-{name}" for name in helps), perfs[0]]
+    comm_text = help_of(build, COMM)
+    pages = ["busbar", *(f"busbar-{name}" for name in helps), perfs[0], COMM]
     for folder in ("man1", "bash", "zsh"):
         (out / folder).mkdir(parents=True, exist_ok=True)
 
@@ -216,8 +220,10 @@ def main(build, out, version):
         write(f"man1/{name}.1", man_page(name, "measure and check a collective operation over NCCL or MPI", perf_text,
                                          version, pages) if name == perfs[0] else f".so man1/{perfs[0]}.1\n")
         write(f"bash/{name}", bash_perf(name, perf_text))
+    write(f"man1/{COMM}.1", man_page(COMM, "time the making, use and end of communicators", comm_text, version, pages))
+    write(f"bash/{COMM}", bash_perf(COMM, comm_text))
     write("bash/busbar", bash_busbar(helps))
-    write("zsh/_busbar", zsh_file(summaries, helps, perf_text, perfs))
+    write("zsh/_busbar", zsh_file(summaries, helps, perf_text, perfs, comm_text))
 
 
 if __name__ == "__main__":

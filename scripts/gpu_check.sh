@@ -167,6 +167,7 @@ stage_options() {
   ranks 2 all_reduce_perf "${sizes[@]}" -x 1 -N 2 -c 2
   ranks 2 all_gather_perf "${sizes[@]}" -x 2 -R 2
   ranks 2 broadcast_perf "${sizes[@]}" -r all -p 1
+  ranks 2 comm_perf -n 3
 }
 
 why_not_json() { command -v python3 >/dev/null || echo "no python3"; }
@@ -327,6 +328,8 @@ stage_multi() {
   shows '[A-Z][A-Za-z_]+ +(LL|LL128|SIMPLE|sym) +([0-9]+|-)' "algorithm or symmetric kernel are known"
   run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/all_reduce_perf" --backend nccl "${sizes[@]}"
   run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/alltoallv_perf" --backend nccl -R 1 "${sizes[@]}"
+  run "$bin/comm_perf" --backend nccl -g "$gpus" -n 5 -T "$ranks_T"
+  run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/comm_perf" --backend nccl -n 5 -T "$ranks_T"
 }
 
 # The frame. ----------------------------------------------------------------------------------------------------------

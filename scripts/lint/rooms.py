@@ -9,7 +9,7 @@ import sys
 
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
-    r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/(mpi|gloo))/|test/(mpi|bench|faults)/",
+    r"mpi\.h|common/mpi/mpi_handle\.h": r"src/common/(mpi|backends/(mpi|gloo))/|test/(mpi|bench|faults|fakes)/",
     r"gloo/.*": r"src/common/backends/gloo/library/",
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes)/",
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|simt)/",
@@ -18,7 +18,7 @@ DOORS = {
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
     r"openssl/.*": r"src/common/watch/peer_proof\.cpp$",
     r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",
-    r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|watch)|driver/[a-z]+)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
+    r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|watch)|driver/[a-z]+|programs/comm)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
     r"common/record/json_fields\.h": r".*\.cpp$",  # it brings all of the library
     r"hwloc(/.*|\.h)": r"src/common/(machine|mpi)/.*\.cpp$|test/",
 }

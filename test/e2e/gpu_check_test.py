@@ -53,7 +53,7 @@ class GpuCheck(suite.Case):
             os.mkdir(self.path(folder))
         self.executable("path/nvidia-smi", NVIDIA_SMI)
         self.executable("path/ldconfig", "#!/bin/sh\n")
-        for collective in suite.COLLECTIVES:
+        for collective in [*suite.COLLECTIVES, "comm"]:
             self.executable(f"build/{collective}_perf", "#!/bin/sh\necho '# library=NCCL 2.28.9'\nexit ${FAKE_EXIT:-0}\n")
         self.executable("build/test/kernels_gpu", "#!/bin/sh\nexit ${FAKE_EXIT:-0}\n")
 
@@ -203,7 +203,7 @@ class GpuCheck(suite.Case):
         self.write("bundle/site/nvidia/nccl/lib/libnccl.so.2", "")
         # Each says what it was given, and the launcher is found in the bundle alone.
         says = f'#!/bin/sh\n[ "$NCCL_HOME" = {home} ] || exit 3\necho "# library=NCCL 2.28.9"\n'
-        for name in [f"{c}_perf" for c in suite.COLLECTIVES] + ["kernels_gpu", "mpirun"]:
+        for name in [f"{c}_perf" for c in suite.COLLECTIVES] + ["comm_perf", "kernels_gpu", "mpirun"]:
             self.executable(f"bundle/bin/{name}", says)
         settings = {"PATH": self.path("path") + os.pathsep + "/usr/bin:/bin", "NCCL_HOME": "", "LD_LIBRARY_PATH": "",
                     "PYTHONPATH": self.path("bundle/site"), "BUSBAR_BUILD": "/nowhere"}

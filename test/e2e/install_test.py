@@ -45,6 +45,7 @@ class Manual(suite.Case):
         """(help, man page, words that are completed, completion's name)"""
         for name in suite.COLLECTIVES:
             yield help_of(suite.program(name)), f"{name}_perf.1", [f"{name}_perf"], f"{name}_perf"
+        yield help_of(suite.program("comm")), "comm_perf.1", ["comm_perf"], "comm_perf"
         for name in subcommands():
             yield help_of(BUSBAR, name), f"busbar-{name}.1", ["busbar", name], "busbar"
 
@@ -98,8 +99,9 @@ class Installed(suite.Case):
         busbar = os.path.join(there, "bin", "busbar" + suite.SUFFIX)
         plan = self.ok(suite.execute([busbar, "accept", "health-check", "--backend", "mpi", "--dry-run"]))
         self.assertIn("health-check", plan.out)
-        self.assertIn("all_reduce", self.ok(suite.execute([os.path.join(there, "bin", "all_reduce_perf" + suite.SUFFIX),
-                                                           "--help"])).out)
+        for program in ("all_reduce_perf", "comm_perf"):
+            told = self.ok(suite.execute([os.path.join(there, "bin", program + suite.SUFFIX), "--help"])).out
+            self.assertIn(program, told)
 
     def test_licenses_name_what_is_linked(self):
         told = self.ok(suite.execute([BUSBAR, "--licenses"])).out

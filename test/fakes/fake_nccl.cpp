@@ -1,11 +1,11 @@
-// A stand-in for libnccl.so.2 (2.28.9) inside one process, on the streams of fake_cuda.cpp. It is as strict as NCCL
-// where that finds errors of ours: the calls of a group run at once, every send reading before any receive is written;
-// joining a communicator, registering a window and the first use of a function wait for all ranks
-// (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a receive that no send of its size
-// answers never completes. Buffers, operations, windows and communicators are checked as NCCL or CUDA would find out.
-// FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective, so that the others have a remote
-// error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every collective. strictness_test.cpp breaks
-// each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
+// A stand-in for libnccl.so.2 (2.28.9; 2.29.7 with FAKE_NCCL_GROWS) inside one process, on the streams of
+// fake_cuda.cpp. It is as strict as NCCL where that finds errors of ours: the calls of a group run at once, every send
+// reading before any receive is written; joining a communicator, registering a window and the first use of a function
+// wait for all ranks (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a receive that no
+// send of its size answers never completes. Buffers, operations, windows and communicators are checked as NCCL or CUDA
+// would find out. FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective, so that the
+// others have a remote error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every collective.
+// strictness_test.cpp breaks each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"
@@ -61,6 +61,9 @@ struct World {
   std::map<std::string, int> arrived;  ///< at each named meeting
   std::map<std::pair<int, int>, std::deque<Bytes>> mail;
   std::map<std::int64_t, Posted> collectives;
+  std::map<std::string, std::map<std::pair<int, int>, ncclComm_t*>> callers;  ///< of each split, ...: key and rank
+  std::map<std::string, std::shared_ptr<World>> children;                     ///< by what made them
+  std::shared_ptr<World> growing;                                             ///< until all ranks are in
 };
 
 struct Action {
@@ -112,7 +115,8 @@ struct ncclComm {
   int rank = 0;
   int device = 0;
   std::int64_t sequence = 0;
-  int windows = 0;  ///< ever made
+  int windows = 0;   ///< ever made
+  int children = 0;  ///< ever made of it
   std::multiset<void*> registered, in_windows;
   std::set<const fake_gpu::DeviceComm*> device_comms;
   std::map<int, Operation> operations;
@@ -508,6 +512,66 @@ ncclResult_t refuse_shared_gpu(const World& world) {
   return ncclSuccess;
 }
 
+std::shared_ptr<World> world_of(const ncclUniqueId& id, int nranks) {
+  const std::lock_guard lock(g_mutex);
+  auto& known = g_worlds[id.internal];
+  if (known == nullptr) known = std::make_shared<World>();
+  known->nranks = nranks;
+  known->devices.resize(static_cast<std::size_t>(nranks), -1);
+  return known;
+}
+
+/// A rank's communicator, before the others have come.
+ncclComm_t enter(const std::shared_ptr<World>& world, int rank, bool copy_engines, int device = -1) {
+  const ncclComm_t comm = new ncclComm;
+  comm->world = world;
+  comm->rank = rank;
+  comm->device = device >= 0 ? device : fake_gpu::chosen_device();
+  comm->copy_engines = copy_engines;
+  comm->member.rank = rank;
+  comm->member.nranks = world->nranks;
+  {
+    const std::lock_guard lock(g_mutex);
+    world->devices[static_cast<std::size_t>(rank)] = comm->device;
+    g_comms.insert(comm);
+  }
+  fake_tells::join(comm->member);
+  return comm;
+}
+
+/// Once all have come.
+ncclResult_t tell_made(const World& world, ncclComm_t comm, const char* function) {
+  if (const ncclResult_t result = refuse_shared_gpu(world); result != ncclSuccess) return result;
+  fake_tells::made(comm->member, function);
+  return ncclSuccess;
+}
+
+/// What `expected` ranks of a communicator make by a `call` of each: one for all that name the same `child`, in the
+/// order of keys and ranks. NCCL gives it when the group ends.
+void make_child(ncclComm_t parent, const std::string& call, const std::string& child, int key, int expected,
+                ncclComm_t* made, const char* function) {
+  {
+    const std::lock_guard lock(g_mutex);
+    parent->world->callers[child][{key, parent->rank}] = made;
+  }
+  meet(parent->world, call, expected, [=] {
+    const auto& callers = parent->world->callers.at(child);
+    std::shared_ptr<World> world;
+    {
+      const std::lock_guard lock(g_mutex);
+      auto& known = parent->world->children[child];
+      if (known == nullptr) known = std::make_shared<World>();
+      known->nranks = static_cast<int>(callers.size());
+      known->devices.resize(callers.size(), -1);
+      world = known;
+    }
+    const auto rank = std::distance(callers.begin(), callers.find({key, parent->rank}));
+    *made = enter(world, static_cast<int>(rank), parent->copy_engines, parent->device);
+    fake_tells::made((*made)->member, function);
+    return ncclSuccess;
+  });
+}
+
 /// The allocation of ncclMemAlloc that holds the address; null: none.
 void* allocation_of(const void* memory) {
   const std::lock_guard lock(g_mutex);
@@ -560,7 +624,12 @@ int launch_on_device(const fake_gpu::DeviceComm& device, const busbar::DeviceCal
 
 extern "C" {
 
-ncclResult_t ncclGetVersion(int* version) { return *version = 22809, ncclSuccess; }
+#ifdef FAKE_NCCL_GROWS
+constexpr int kVersion = 22907;
+#else
+constexpr int kVersion = 22809;
+#endif
+ncclResult_t ncclGetVersion(int* version) { return *version = kVersion, ncclSuccess; }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const std::lock_guard lock(g_mutex);
   *id = {};
@@ -589,31 +658,61 @@ const char* ncclGetLastError(ncclComm_t) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (nranks < 1 || rank < 0 || rank >= nranks) return warn(ncclInvalidArgument, "invalid rank requested");
-  std::shared_ptr<World> world;
-  {
-    const std::lock_guard lock(g_mutex);
-    auto& known = g_worlds[id.internal];
-    if (known == nullptr) known = std::make_shared<World>();
-    known->nranks = nranks;
-    known->devices.resize(static_cast<std::size_t>(nranks), -1);
-    known->devices[static_cast<std::size_t>(rank)] = fake_gpu::chosen_device();
-    world = known;
-    *comm = new ncclComm;
-    g_comms.insert(*comm);
-  }
-  (*comm)->world = world;
-  (*comm)->rank = rank;
-  (*comm)->device = fake_gpu::chosen_device();
-  (*comm)->copy_engines = config->CTAPolicy == NCCL_CTA_POLICY_ZERO;
   if (rank == 0 && std::getenv("FAKE_NCCL_COUNTS") != nullptr) {
     std::fprintf(stderr, "fake_nccl: nvlinkCentricSched %d\n", config->nvlinkCentricSched);
   }
-  (*comm)->member.rank = rank;
-  (*comm)->member.nranks = nranks;
-  fake_tells::join((*comm)->member);
-  meet(world, "init", nranks, [world] { return refuse_shared_gpu(*world); });
+  const std::shared_ptr<World> world = world_of(id, nranks);
+  *comm = enter(world, rank, config->CTAPolicy == NCCL_CTA_POLICY_ZERO);
+  meet(world, "init", nranks, [world, comm] { return tell_made(*world, *comm, "ncclCommInitRankConfig"); });
   return t_depth == 0 ? flush() : ncclSuccess;
 }
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t*) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  const std::string call = "split " + std::to_string(comm->children++);
+  make_child(comm, call, call + " of color " + std::to_string(color), key, comm->world->nranks, made, "ncclCommSplit");
+  return t_depth == 0 ? flush() : ncclSuccess;
+}
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* made, ncclConfig_t*, int) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (count <= 0 || count >= comm->world->nranks) return warn(ncclInvalidArgument, "invalid number of excluded ranks");
+  if (std::find(excluded, excluded + count, comm->rank) != excluded + count) {
+    return warn(ncclInvalidArgument, "an excluded rank calls ncclCommShrink");
+  }
+  const std::string call = "shrink " + std::to_string(comm->children++);
+  make_child(comm, call, call, 0, comm->world->nranks - count, made, "ncclCommShrink");
+  return t_depth == 0 ? flush() : ncclSuccess;
+}
+#ifdef FAKE_NCCL_GROWS
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (comm->world->growing != nullptr) return warn(ncclInvalidUsage, "the id before is not used yet");
+  ncclGetUniqueId(id);
+  comm->world->growing = world_of(*id, comm->world->nranks + 1);
+  return ncclSuccess;
+}
+/// A rank that is in gives its communicator and no rank, the one that made the id gives that too; who joins gives id
+/// and rank.
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, int rank, ncclComm_t* made,
+                          ncclConfig_t* config) {
+  const bool joins = comm == nullptr;
+  if (!joins) {
+    if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  }
+  if (joins ? id == nullptr || rank < 0 || rank >= nranks : rank != -1) {
+    return warn(ncclInvalidArgument, "who joins gives id and rank, who is in gives no rank");
+  }
+  if (!joins && comm->world->growing == nullptr) return warn(ncclInvalidUsage, "nobody has made an id");
+  const std::shared_ptr<World> world = joins ? world_of(*id, nranks) : comm->world->growing;
+  const std::shared_ptr<World> former = joins ? nullptr : comm->world;
+  const bool copy_engines = config != nullptr && config->CTAPolicy == NCCL_CTA_POLICY_ZERO;
+  *made = enter(world, joins ? rank : comm->rank, copy_engines, joins ? -1 : comm->device);
+  meet(world, "grow", nranks, [world, former, made] {
+    if (former != nullptr) former->growing = nullptr;
+    return tell_made(*world, *made, "ncclCommGrow");
+  });
+  return t_depth == 0 ? flush() : ncclSuccess;
+}
+#endif
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   fake_tells::leave(comm->member);

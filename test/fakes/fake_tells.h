@@ -30,6 +30,9 @@ struct Task {
 void join(Member& member);
 void leave(Member& member);
 
+/// Logs what `function` took to make the rank's communicator; seconds that a test can know.
+void made(const Member& member, const char* function);
+
 /// The mask of wanted events, read at each call as NCCL does; counts the call.
 int wanted_events();
 

@@ -15,9 +15,17 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using Catch::Contains;
+
+// NCCL's from 2.29 on, which nccl.h need not have.
+extern "C" {
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id);
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, int rank, ncclComm_t* made,
+                          ncclConfig_t* config);
+}
 
 namespace {
 
@@ -236,6 +244,70 @@ TEST_CASE("several GPUs of a thread hang without a group", "[fakes][nccl]") {
     CHECK(ncclCommWindowRegister(job.comms[0], first.memory, kBytes, &window, NCCL_WIN_COLL_SYMMETRIC) ==
           ncclSystemError);
     CHECK(ncclCommWindowDeregister(job.comms[0], window) == ncclSuccess);
+  }
+}
+
+TEST_CASE("splitting, shrinking and growing wait for all ranks, and number them anew", "[fakes][nccl]") {
+  const Gpu first(0), second(1), third(2);
+  Job job({0, 1, 2});
+  std::vector<ncclComm_t> made(3);
+  const auto destroy = [&] {
+    for (ncclComm_t& comm : made) {
+      if (comm != nullptr) CHECK(ncclCommDestroy(std::exchange(comm, nullptr)) == ncclSuccess);
+    }
+  };
+  SECTION("a rank alone waits for the others") {
+    const Impatience limit;
+    CHECK(ncclCommSplit(job.comms[0], 0, 0, &made[0], nullptr) == ncclSystemError);
+    int last = 2;
+    CHECK(ncclCommShrink(job.comms[0], &last, 1, &made[0], nullptr, NCCL_SHRINK_DEFAULT) == ncclSystemError);
+  }
+  SECTION("a split by color, ordered by key") {
+    ncclGroupStart();
+    for (int rank : {0, 1, 2})
+      CHECK(ncclCommSplit(job.comms[rank], rank % 2, -rank, &made[rank], nullptr) == ncclSuccess);
+    REQUIRE(ncclGroupEnd() == ncclSuccess);
+    first.floats()[0] = second.floats()[0] = third.floats()[0] = 1;
+    // Rank 0 and 2 make a communicator, in which the latter is the first.
+    ncclGroupStart();
+    first.floats()[0] = 5;
+    ncclBroadcast(first.memory, first.memory, 1, ncclFloat, 0, made[0], first.stream);
+    ncclBroadcast(third.memory, third.memory, 1, ncclFloat, 0, made[2], third.stream);
+    CHECK(ncclGroupEnd() == ncclSuccess);
+    CHECK(is_over(first));
+    CHECK(first.floats()[0] == 1);
+    destroy();
+  }
+  SECTION("who is excluded does not call") {
+    int last = 2;
+    CHECK(ncclCommShrink(job.comms[2], &last, 1, &made[2], nullptr, NCCL_SHRINK_DEFAULT) == ncclInvalidArgument);
+  }
+  SECTION("what was shrunk grows again") {
+    int last = 2;
+    std::vector<ncclComm_t> shrunk(2);
+    ncclGroupStart();
+    for (int rank : {0, 1}) ncclCommShrink(job.comms[rank], &last, 1, &shrunk[rank], nullptr, NCCL_SHRINK_DEFAULT);
+    REQUIRE(ncclGroupEnd() == ncclSuccess);
+    ncclUniqueId id;
+    CHECK(ncclCommGrow(shrunk[0], 3, nullptr, -1, &made[0], nullptr) == ncclInvalidUsage);  // without an id
+    REQUIRE(ncclCommGetUniqueId(shrunk[0], &id) == ncclSuccess);
+    CHECK(ncclCommGetUniqueId(shrunk[0], &id) == ncclInvalidUsage);                       // one at a time
+    CHECK(ncclCommGrow(shrunk[0], 3, &id, 0, &made[0], nullptr) == ncclInvalidArgument);  // is in: no rank
+    ncclGroupStart();
+    CHECK(ncclCommGrow(shrunk[0], 3, &id, -1, &made[0], nullptr) == ncclSuccess);
+    cudaSetDevice(1);
+    CHECK(ncclCommGrow(shrunk[1], 3, nullptr, -1, &made[1], nullptr) == ncclSuccess);
+    cudaSetDevice(2);
+    CHECK(ncclCommGrow(nullptr, 3, &id, 2, &made[2], nullptr) == ncclSuccess);
+    CHECK(ncclGroupEnd() == ncclSuccess);
+    ncclGroupStart();
+    all_reduce(made[0], first);
+    all_reduce(made[1], second);
+    all_reduce(made[2], third);
+    CHECK(ncclGroupEnd() == ncclSuccess);
+    CHECK(is_over(third));
+    destroy();
+    for (ncclComm_t comm : shrunk) CHECK(ncclCommDestroy(comm) == ncclSuccess);
   }
 }
 

@@ -24,6 +24,7 @@ HELP = [
       for name in SUBCOMMANDS],
     Case("help_capture", ["busbar diagnose --help-capture"]),
     Case("help_benchmark", perf("--help", "-h", "--version"), needs=("all_reduce_perf",)),
+    Case("help_communicators", ["comm_perf --help", "comm_perf --version"], needs=("comm_perf",)),
     Case("help_benchmarks", [f"{name}_perf --help | head -3; {name}_perf --version" for name in COLLECTIVES],
          needs=tuple(f"{name}_perf" for name in COLLECTIVES)),
 ]

@@ -179,8 +179,8 @@ TEST_CASE("Nothing is set up unless it is asked for", "[nccl][show_algo]") {
 TEST_CASE("The profiler and, on request, the tuner of the executable are chosen", "[nccl][show_algo]") {
   const ProcessSetting profiler{"NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", true};
   const ProcessSetting tuner{"NCCL_TUNER_PLUGIN", "STATIC_PLUGIN", true};
-  CHECK(plan_observation(show(), settings({}), "") == ObservationSetup{{profiler}, false, {}});
-  CHECK(plan_observation(show(true), settings({}), "") == ObservationSetup{{profiler, tuner}, false, {}});
+  CHECK(plan_observation(show(), settings({}), "") == ObservationSetup{{profiler}, false, false, {}});
+  CHECK(plan_observation(show(true), settings({}), "") == ObservationSetup{{profiler, tuner}, false, false, {}});
   // Set by us for an earlier communicator of the process.
   CHECK(plan_observation(show(true), settings({{"NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN"}}), "").settings.size() == 2);
 }
@@ -234,4 +234,17 @@ TEST_CASE("A configuration file of NCCL counts as the user's word", "[nccl][show
   CHECK(conf_file_value(file, "NCCL_ALGO") == "");
   CHECK_FALSE(conf_file_value(file, "NCCL_PROTO").has_value());
   CHECK_FALSE(conf_file_value(file, "nothing").has_value());
+}
+
+TEST_CASE("NCCL's log of creation is read where nobody else claims it", "[nccl][observation]") {
+  Config config;
+  config.init_phases = true;
+  const ObservationSetup free = plan_observation(config, settings({}), "");
+  CHECK(free.init_log);
+  CHECK(free.settings.empty());
+  CHECK(free.remarks.empty());
+  const ObservationSetup claimed = plan_observation(config, settings({{"NCCL_DEBUG", "WARN"}}), "");
+  CHECK_FALSE(claimed.init_log);
+  REQUIRE(claimed.remarks.size() == 1);
+  CHECK_THAT(claimed.remarks[0], Contains("phases of creation are unknown") && Contains("NCCL_DEBUG=WARN"));
 }

@@ -2,6 +2,8 @@
 
 #include "collectives/collective.h"
 #include "common/backends/backend_traits.h"
+#include "common/backends/communicator_life.h"
+#include "common/backends/init_timings.h"
 #include "common/base/lane_counter.h"
 #include "kernels/host.h"
 
@@ -16,6 +18,8 @@
 #include <vector>
 
 namespace busbar {
+
+class Comm;
 
 /// One collective call, the same on every rank of the communicator.
 struct Operation {
@@ -97,6 +101,17 @@ class Backend {
 
   /// What `rank` must hold afterwards; the collective's unless the library differs (MPI_Bcast's root, out of place).
   virtual std::vector<Block> expected(const Operation& op, int rank) const;
+
+  // How it came to be. ---------------------------------------------------------------------------------------------
+  /// What making the communicator took on this process, without what MPI does for it before [s].
+  virtual double creation_s() const { return 0; }
+
+  /// What the library has told since the last call of how communicators of this process's ranks were made; empty where
+  /// it does not tell, or nobody asked when this was opened (Config::init_phases).
+  virtual std::vector<InitTimings> creation_phases() { return {}; }
+
+  /// The life of a further communicator; null where that is not measured. `world`: the processes whose ranks these are.
+  virtual std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) { return nullptr; }
 
   // Memory. ------------------------------------------------------------------------------------------------------
   /// Bytes a rank may use for its two buffers, and the sentence that explains the number. `factor`: copies of a message

@@ -26,6 +26,9 @@ class WrappedBackend : public Backend {
     return inner_->in_place_offsets(op, rank);
   }
   std::vector<Block> expected(const Operation& op, int rank) const override { return inner_->expected(op, rank); }
+  double creation_s() const override { return inner_->creation_s(); }
+  std::vector<InitTimings> creation_phases() override { return inner_->creation_phases(); }
+  std::unique_ptr<CommunicatorLife> life(const Comm& world) override { return inner_->life(world); }
   MemoryLimit memory_limit(const Collective& c) const override { return inner_->memory_limit(c); }
   void* allocate(int local, std::size_t nbytes) override { return inner_->allocate(local, nbytes); }
   void borrow(int local, void* memory, std::size_t nbytes) override { inner_->borrow(local, memory, nbytes); }

@@ -100,6 +100,9 @@ struct Config {
   bool show_algo = false;        ///< algorithm, protocol and channels of every row
   bool show_prediction = false;  ///< the library's own prediction beside the measured time
 
+  /// Not the user's: NCCL's log is to be read for how communicators come to be (comm_perf).
+  bool init_phases = false;
+
   /// From NCCL_TESTS_*, read for compatibility.
   std::optional<int> base_device;
   std::optional<double> min_bw;  ///< [GB/s]

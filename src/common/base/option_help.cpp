@@ -1,4 +1,5 @@
 #include "common/base/environment.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 
 #include <fmt/format.h>
@@ -69,10 +70,10 @@ std::string with_default(const Option& option) {
   return fmt::format("{} (default:{}{})", option.help, kFixedBlank, text);
 }
 
-std::string option_lines(bool nccl_tests) {
+std::string option_lines(bool nccl_tests, std::span<const std::string_view> only) {
   std::string text;
   for (const Option& o : all_options()) {
-    if (of_nccl_tests(o) != nccl_tests) continue;
+    if (of_nccl_tests(o) != nccl_tests || (!only.empty() && !contains(only, o.long_name))) continue;
     const std::string letter = o.short_name != 0 ? fmt::format("-{}, ", o.short_name) : "    ";
     const std::string argument = o.argument.empty() ? "" : fmt::format(" {}", o.argument);
     text += entry(fmt::format("  {}--{}{}", letter, o.long_name, argument), with_default(o));
@@ -106,11 +107,11 @@ std::string markdown_rows(bool nccl_tests) {
 
 }  // namespace
 
-std::string help_text(std::string_view program) {
+std::string help_text(std::string_view program, const ProgramHelp& help) {
   return fmt::format(
       "usage: {0} [options]\n"
-      "       mpirun -n 4 {0} -b 8 -e 64M -f 2\n"
-      "\n"
+      "       mpirun -n 4 {0} {5}\n"
+      "{6}\n"
       "A SIZE is a number, optionally with K, M, G or T (powers of 1024): 8, 1.5K, 64M, 1GiB.\n"
       "Options take -b8, -b 8, --minbytes=8 and --minbytes 8.\n"
       "\n"
@@ -118,7 +119,8 @@ std::string help_text(std::string_view program) {
       "Our own options:\n{2}\n"
       "Environment:\n{3}\n"
       "Exit codes:\n{4}",
-      program, option_lines(true), option_lines(false), environment_lines(), kExitCodes);
+      program, option_lines(true, help.options), option_lines(false, help.options), environment_lines(), kExitCodes,
+      help.example, help.about.empty() ? "" : fmt::format("\n{}\n", help.about));
 }
 
 std::string options_markdown() {

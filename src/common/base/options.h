@@ -76,8 +76,15 @@ void check_size_conflict(const std::vector<std::string>& names);
 
 // option_help.cpp --------------------------------------------------------------------------------------------------
 
+/// What is different about the help of a program that takes some of the options.
+struct ProgramHelp {
+  std::string_view example = "-b 8 -e 64M -f 2";
+  std::string_view about = "";                     ///< a paragraph; may be empty
+  std::span<const std::string_view> options = {};  ///< by their long names; empty: all
+};
+
 /// What --help prints: at most 100 columns.
-std::string help_text(std::string_view program);
+std::string help_text(std::string_view program, const ProgramHelp& help = {});
 
 /// The option tables of docs/benchmarks.md, markers <!-- options:begin --> and <!-- options:end --> included.
 std::string options_markdown();

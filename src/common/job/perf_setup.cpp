@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace busbar {
 void visit_fields(auto&& visit, DeviceInfo& d) {
@@ -78,10 +79,10 @@ std::vector<RankInfo> describe_local_ranks(const Backend& backend, const Comm& w
   return ranks;
 }
 
-RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
-                     const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world) {
+RunInfo describe_job(std::span<char*> args, std::string program, const Config& config, const Backend& backend,
+                     const std::vector<RankInfo>& local_ranks, const Comm& world) {
   RunInfo info;
-  info.program = fmt::format("{}_perf", collective.name);
+  info.program = std::move(program);
   info.version = BUSBAR_VERSION;
   info.backend = backend.traits().name;
   info.library_version = backend.library_version();
@@ -92,9 +93,15 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   info.launch_uuid = make_launch_uuid();
   info.config = config;
   info.mpi_threads = granted_mpi_threads();
-  if (!plan.cases.empty()) info.rotated_bytes = widest_rotation(config, plan);
   info.nranks = backend.nranks();
   info.ranks = gather_records(world, local_ranks);
+  return info;
+}
+
+RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
+                     const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world) {
+  RunInfo info = describe_job(args, fmt::format("{}_perf", collective.name), config, backend, local_ranks, world);
+  if (!plan.cases.empty()) info.rotated_bytes = widest_rotation(config, plan);
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
   return info;
 }

@@ -23,7 +23,11 @@ Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, c
 /// This process's ranks, numbered over the whole job.
 std::vector<RankInfo> describe_local_ranks(const Backend& backend, const Comm& world, int color);
 
-/// What the header and JSON say; complete on process 0. Collective.
+/// What header and JSON say of a job, whatever it runs; complete on process 0. Collective.
+RunInfo describe_job(std::span<char*> args, std::string program, const Config& config, const Backend& backend,
+                     const std::vector<RankInfo>& local_ranks, const Comm& world);
+
+/// The same of a benchmark. Collective.
 RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
                      const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world);
 

@@ -1,5 +1,6 @@
 #include "common/job/session_job.h"
 
+#include "common/backends/open_backend.h"
 #include "common/base/error.h"
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -165,6 +167,13 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
   } catch (const std::exception&) {
     job.end(std::current_exception());
   }
+}
+
+void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
+  if (launch.launched()) return;
+  const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
+  const int nranks = config.nthreads * config.ngpus;
+  if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
 }
 
 MpiStart mpi_start(const CommandLine& line) {

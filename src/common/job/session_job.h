@@ -32,6 +32,9 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
 /// What the command line says of MPI's start.
 MpiStart mpi_start(const CommandLine& line);
 
+/// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns where that is not so.
+void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv);
+
 /// The --config file on every process; process 0 alone reads it, so that a bad one fails alike everywhere. Nothing
 /// where `path` is empty. Collective.
 std::optional<ConfigFile> agree_on_config_file(const Comm& world, const std::string& path);

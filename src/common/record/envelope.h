@@ -14,7 +14,7 @@ inline constexpr int kDocumentSchema = 2;
 
 /// How every document of ours begins.
 struct Envelope {
-  std::string_view document;         ///< "accept", "compare", "locate", "doctor", "diagnosis", "hang", "merge", ...
+  std::string_view document;         ///< "accept", "compare", "locate", "doctor", "diagnosis", "communicators", ...
   std::string time;                  ///< of the run's start, or of what it tells; "YYYY-MM-DD HH:MM:SS", local
   std::vector<std::string> where;    ///< hosts, each once
   std::vector<std::string> command;  ///< words; empty: not known

@@ -1,6 +1,5 @@
 #include "programs/perf/perf.h"
 
-#include "common/backends/open_backend.h"
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/options.h"
@@ -155,14 +154,6 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   if (job.is_root()) job.watchdog().begin(Phase::output, "writing the results");
   reporter.end(summary, code);
   return job.agreed_code(code, reporter.table_complete());
-}
-
-/// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns where that is not so.
-void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
-  if (launch.launched()) return;
-  const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
-  const int nranks = config.nthreads * config.ngpus;
-  if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
 }
 
 int run(const Launch& launch, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {

@@ -56,17 +56,49 @@ std::size_t most_bound(int nranks) {
   return n == 1 ? kMost : std::min(kMost, INT_MAX / (4 * n * (n - 1)) - 1);
 }
 
+/// What makes this rank's contexts.
+struct GlooOpener {
+  const GlooModule& gloo;
+  GlooPlace place;  ///< but for the address
+  std::string ip;
+  MPI_Comm comm = MPI_COMM_NULL;  ///< tells ranks of each other
+
+  std::unique_ptr<GlooContext> open() const {
+    try {
+      GlooPlace here = place;
+      here.ip = ip.c_str();
+      return gloo.open(here);
+    } catch (const std::exception& e) {
+      throw Error(ExitCode::not_possible, fmt::format("Gloo cannot listen on {}: {}; name another interface "
+                                                      "(OMPI_MCA_btl_tcp_if_include or NCCL_SOCKET_IFNAME)",
+                                                      ip, e.what()));
+    }
+  }
+
+  /// Each rank tells each other where it listens for it. Collective.
+  void connect_all(GlooContext& context) const {
+    const std::vector<std::byte> own = context.addresses();
+    std::vector<std::byte> for_me(own.size());
+    constexpr int kLength = kGlooAddressBytes;
+    check_mpi(MPI_Alltoall(own.data(), kLength, MPI_BYTE, for_me.data(), kLength, MPI_BYTE, comm), "MPI_Alltoall");
+    try {
+      context.connect(for_me);
+    } catch (const std::exception& e) {
+      throw Error(ExitCode::backend, fmt::format("Gloo cannot connect to its peers: {}", e.what()));
+    }
+  }
+};
+
 /// Memory, data and marks are those of the MPI backend, on host memory as this one.
 class GlooBackend final : public WrappedBackend {
  public:
-  GlooBackend(std::unique_ptr<Backend> on_host, const GlooModule& gloo, std::unique_ptr<GlooContext> context,
-              MPI_Comm comm, int ranks_on_host, GlooAlgorithm all_reduce)
+  GlooBackend(std::unique_ptr<Backend> on_host, GlooOpener opener, std::unique_ptr<GlooContext> context,
+              double creation_s, int ranks_on_host)
       : WrappedBackend(std::move(on_host)),
-        gloo_(gloo),
+        opener_(std::move(opener)),
         context_(std::move(context)),
-        comm_(comm),
-        ranks_on_host_(ranks_on_host),
-        all_reduce_(all_reduce) {}
+        creation_s_(creation_s),
+        ranks_on_host_(ranks_on_host) {}
   GlooBackend(const GlooBackend&) = delete;
   GlooBackend& operator=(const GlooBackend&) = delete;
   ~GlooBackend() override {
@@ -75,15 +107,15 @@ class GlooBackend final : public WrappedBackend {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized == 0 && std::uncaught_exceptions() == 0) {
-      MPI_Barrier(comm_);
+      MPI_Barrier(opener_.comm);
       context_.reset();
-      MPI_Comm_free(&comm_);
+      MPI_Comm_free(&opener_.comm);
     }
     static_cast<void>(context_.release());
   }
 
   const BackendTraits& traits() const override { return kGlooTraits; }
-  std::string library_version() const override { return fmt::format("Gloo {}", gloo_.version); }
+  std::string library_version() const override { return fmt::format("Gloo {}", opener_.gloo.version); }
 
   std::optional<std::string> why_unsupported(const Operation& op) const override {
     if (op.op && gloo_reduction(op.dtype, *op.op).reduce == nullptr) {
@@ -111,6 +143,9 @@ class GlooBackend final : public WrappedBackend {
   std::vector<Block> expected(const Operation& op, int rank) const override {
     return op.collective->expected(op.problem, rank);
   }
+
+  double creation_s() const override { return creation_s_; }
+  std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) override { return std::make_unique<Life>(*this); }
 
   MemoryLimit memory_limit(const Collective& c) const override {
     const HostMemory memory = free_host_memory();
@@ -162,11 +197,37 @@ class GlooBackend final : public WrappedBackend {
 
   ShownAlgorithm observe_end(const Operation& op) override {
     ShownAlgorithm shown;
-    shown.algorithm = shown_gloo_algorithm(op.collective->id, all_reduce_);
+    shown.algorithm = shown_gloo_algorithm(op.collective->id, opener_.place.all_reduce);
     return shown;
   }
 
  private:
+  class Life final : public CommunicatorLife {
+   public:
+    explicit Life(GlooBackend& backend) : backend_(backend) {}
+
+    std::optional<std::string> why_not(LifeStep step) const override {
+      const bool has = step == LifeStep::create || is_operation(step) || step == LifeStep::free;
+      return has ? std::nullopt : std::optional<std::string>("Gloo's contexts are made and closed, nothing else");
+    }
+
+    void take(LifeStep step) override {
+      if (step == LifeStep::create) {
+        own_ = std::exchange(backend_.context_, backend_.opener_.open());
+        backend_.called_ = {};
+        backend_.opener_.connect_all(*backend_.context_);
+      }
+      if (step == LifeStep::free) {
+        backend_.context_ = std::move(own_);
+        backend_.called_ = {};
+      }
+    }
+
+   private:
+    GlooBackend& backend_;
+    std::unique_ptr<GlooContext> own_;
+  };
+
   /// The elements that an in-place row walks through.
   struct Filled {
     void* first = nullptr;
@@ -215,57 +276,38 @@ class GlooBackend final : public WrappedBackend {
     return buffers;
   }
 
-  const GlooModule& gloo_;
+  GlooOpener opener_;
   std::unique_ptr<GlooContext> context_;
-  MPI_Comm comm_;
+  double creation_s_;
   int ranks_on_host_;
-  GlooAlgorithm all_reduce_;
   Operation called_;
   bool empty_ = false;
   Filled filled_;  ///< last
   Filled bound_;   ///< of called_
 };
 
-std::unique_ptr<GlooContext> open_context(const GlooModule& gloo, const Comm& group, const std::string& ip,
-                                          GlooAlgorithm all_reduce) {
-  try {
-    return gloo.open({group.rank(), group.size(), ip.c_str(), all_reduce});
-  } catch (const std::exception& e) {
-    throw Error(ExitCode::not_possible, fmt::format("Gloo cannot listen on {}: {}; name another interface "
-                                                    "(OMPI_MCA_btl_tcp_if_include or NCCL_SOCKET_IFNAME)",
-                                                    ip, e.what()));
-  }
-}
-
-/// Each rank tells each other where it listens for it.
-void connect_all(GlooContext& context, MPI_Comm comm) {
-  const std::vector<std::byte> own = context.addresses();
-  std::vector<std::byte> for_me(own.size());
-  constexpr int kLength = kGlooAddressBytes;
-  check_mpi(MPI_Alltoall(own.data(), kLength, MPI_BYTE, for_me.data(), kLength, MPI_BYTE, comm), "MPI_Alltoall");
-  try {
-    context.connect(for_me);
-  } catch (const std::exception& e) {
-    throw Error(ExitCode::backend, fmt::format("Gloo cannot connect to its peers: {}", e.what()));
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Backend> make_gloo_backend(const GlooModule& gloo, const Comm& world, const Comm& group,
                                            int ranks_on_host, GlooAlgorithm all_reduce) {
   const bool one_host = on_one_host(world);
+  GlooOpener opener{gloo, {group.rank(), group.size(), "", all_reduce}, "", MPI_COMM_NULL};
+  double open_s = 0;
   auto context = collectively_get(world, "opening Gloo's sockets", [&] {
-    const std::string ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
-    return open_context(gloo, group, ip, all_reduce);
+    opener.ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
+    const Clock::time_point begin = Clock::now();
+    auto opened = opener.open();
+    open_s = seconds(Clock::now() - begin);
+    return opened;
   });
   // Gloo writes to sockets whose other end may be gone: that rank is to be blamed, not the one that writes to it.
   std::signal(SIGPIPE, SIG_IGN);
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(handle(group), &comm), "MPI_Comm_dup");
-  connect_all(*context, comm);
-  return std::make_unique<GlooBackend>(make_mpi_backend(group, ranks_on_host), gloo, std::move(context), comm,
-                                       ranks_on_host, all_reduce);
+  check_mpi(MPI_Comm_dup(handle(group), &opener.comm), "MPI_Comm_dup");
+  const Clock::time_point begin = Clock::now();
+  opener.connect_all(*context);
+  const double creation_s = open_s + seconds(Clock::now() - begin);
+  return std::make_unique<GlooBackend>(make_mpi_backend(group, ranks_on_host), std::move(opener), std::move(context),
+                                       creation_s, ranks_on_host);
 }
 
 }  // namespace busbar

@@ -54,7 +54,9 @@ class MpiBackend final : public Backend {
         locals_{rank_},
         request_(std::move(request)) {
     const std::int64_t before = resident_bytes();
+    const Clock::time_point begin = Clock::now();
     MPI_Comm_dup(handle(group), &comm_);
+    creation_s_ = seconds(Clock::now() - begin);
     // Errors come back as codes so that the message can name rank, host and step before the job is ended.
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     library_bytes_ = resident_bytes() - before;
@@ -102,6 +104,9 @@ class MpiBackend final : public Backend {
     if (op.collective->id == CollectiveId::broadcast && !op.in_place && rank == op.problem.root) return {};
     return op.collective->expected(op.problem, rank);
   }
+
+  double creation_s() const override { return creation_s_; }
+  std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) override { return std::make_unique<Life>(*this); }
 
   MemoryLimit memory_limit(const Collective& c) const override {
     const HostMemory memory = free_host_memory();
@@ -189,6 +194,61 @@ class MpiBackend final : public Backend {
   void abort() noexcept override {}  // MPI_Abort, which follows, ends everything
 
  private:
+  class Life final : public CommunicatorLife {
+   public:
+    explicit Life(MpiBackend& backend) : backend_(backend), own_(backend.comm_) {}
+
+    std::optional<std::string> why_not(LifeStep step) const override {
+      switch (step) {
+        case LifeStep::shrink:
+        case LifeStep::grow:
+          return "MPI's communicators keep their ranks";
+        case LifeStep::abort:
+        case LifeStep::recreate:
+          return "MPI_Abort ends the job";
+        default:
+          return std::nullopt;
+      }
+    }
+
+    void take(LifeStep step) override {
+      const int half = (backend_.nranks_ + 1) / 2;
+      if (step == LifeStep::create) create();
+      if (step == LifeStep::split)
+        check_mpi(MPI_Comm_split(backend_.comm_, backend_.rank_ < half ? 0 : 1, backend_.rank_, &child_),
+                  "MPI_Comm_split");
+      if (step == LifeStep::dup) check_mpi(MPI_Comm_dup(backend_.comm_, &child_), "MPI_Comm_dup");
+      if (step == LifeStep::free) {
+        check_mpi(MPI_Comm_free(&backend_.comm_), "MPI_Comm_free");
+        backend_.use(own_);
+      }
+    }
+
+    void clean_up(LifeStep /*step*/) override {
+      if (child_ != MPI_COMM_NULL) check_mpi(MPI_Comm_free(&child_), "MPI_Comm_free");
+    }
+
+   private:
+    void create() {
+      MPI_Group all = MPI_GROUP_NULL;
+      MPI_Comm made = MPI_COMM_NULL;
+      check_mpi(MPI_Comm_group(own_, &all), "MPI_Comm_group");
+      check_mpi(MPI_Comm_create_group(own_, all, 0, &made), "MPI_Comm_create_group");
+      MPI_Group_free(&all);
+      MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+      backend_.use(made);
+    }
+
+    MpiBackend& backend_;
+    MPI_Comm own_;
+    MPI_Comm child_ = MPI_COMM_NULL;
+  };
+
+  void use(MPI_Comm comm) {
+    comm_ = comm;
+    call_.reset();
+  }
+
   void wait_pending() {
     check_mpi(MPI_Waitall(static_cast<int>(pending_.size()), pending_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     pending_.clear();
@@ -237,6 +297,7 @@ class MpiBackend final : public Backend {
   AlltoallvArrays arrays_;
   std::optional<TunedState> tuned_;  ///< as the communicator was made
   std::vector<Clock::time_point> marks_;
+  double creation_s_ = 0;
   std::int64_t start_bytes_ = resident_bytes();
   std::int64_t library_bytes_ = 0;
   std::int64_t buffer_bytes_ = 0;

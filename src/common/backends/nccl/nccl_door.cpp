@@ -46,6 +46,7 @@ OpenedBackend open_nccl(const OpenRequest& request) {
                         .own_gpus = has_own_gpus(request.host, request.gpus),
                         .one_host = world.min(std::int64_t{request.host.size() == world.size()}) == 1,
                         .tuning_log = observation.tuning_log,
+                        .init_log = observation.init_log,
                         .fields = request.fields,
                         .collective = request.collective};
   OpenedBackend opened;

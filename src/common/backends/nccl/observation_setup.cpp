@@ -35,6 +35,14 @@ std::string no_prediction(const Config& config, const ReadNcclSetting& setting, 
   return {};
 }
 
+/// "NCCL_DEBUG=INFO": the user's setting that NCCL's log follows, if there is one.
+std::optional<std::string> claim_on_log(const ReadNcclSetting& setting) {
+  for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
+    if (const auto value = setting(variable)) return fmt::format("{}={}", variable, *value);
+  }
+  return std::nullopt;
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -63,6 +71,14 @@ bool holds_tuner(const std::string& file) {
 ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& setting,
                                   const std::string& installed_tuner) {
   ObservationSetup setup;
+  if (config.init_phases) {
+    const auto claim = claim_on_log(setting);
+    setup.init_log = !claim;
+    if (claim) {
+      setup.remarks.push_back(
+          fmt::format("the phases of creation are unknown: NCCL tells them in its log only, which {} claims", *claim));
+    }
+  }
   if (!config.show_algo) return setup;
   if (const auto profiler = users_plugin(setting, "NCCL_PROFILER_PLUGIN")) {
     setup.remarks.push_back(fmt::format(
@@ -82,13 +98,11 @@ ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& s
     setup.tuning_log = true;
     // Set for an earlier communicator of this process.
     if (setting("NCCL_DEBUG_FILE").value_or("").starts_with(kOwnLogFiles)) return setup;
-    for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
-      const std::optional<std::string> value = setting(variable);
-      if (!value || !setup.tuning_log) continue;
+    if (const auto claim = claim_on_log(setting)) {
       setup.tuning_log = false;
       setup.remarks.push_back(fmt::format(
-          "--show-algo: symmetric kernels (-R 2) are unknown: NCCL tells them in its log only, which {}={} claims",
-          variable, *value));
+          "--show-algo: symmetric kernels (-R 2) are unknown: NCCL tells them in its log only, which {} claims",
+          *claim));
     }
   }
   return setup;

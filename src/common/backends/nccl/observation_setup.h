@@ -21,14 +21,15 @@ inline constexpr std::string_view kOwnLogFiles = "/proc/self/fd/";
 struct ObservationSetup {
   std::vector<ProcessSetting> settings;  ///< to apply before NCCL's first call
   bool tuning_log = false;               ///< NCCL's log is free to be read during an observed operation
+  bool init_log = false;                 ///< it is free to be read while communicators are made
   std::vector<std::string> remarks;      ///< what will stay unknown, and why
 
   bool operator==(const ObservationSetup&) const = default;
 };
 
-/// What --show-algo and --show-prediction need. A plugin or a log that the user has chosen is kept, and costs what it
-/// would have told. `installed_tuner`: a tuner that NCCL finds without being told, empty if there is none; it chooses,
-/// so it is kept too.
+/// What --show-algo and --show-prediction need, and who wants to know the phases of creation. A plugin or a log that
+/// the user has chosen is kept, and costs what it would have told. `installed_tuner`: a tuner that NCCL finds without
+/// being told, empty if there is none; it chooses, so it is kept too.
 ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& setting,
                                   const std::string& installed_tuner);
 

@@ -72,7 +72,8 @@ void set_up_environment(const Comm& world, const Config& config, const NcclPlace
 }  // namespace
 
 NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place)
-    : config_(config), unwinding_at_birth_(std::uncaught_exceptions()) {
+    : config_(config), fields_(place.fields), unwinding_at_birth_(std::uncaught_exceptions()) {
+  if (config_.cta_policy) fields_.numbers.try_emplace("CTAPolicy", *config_.cta_policy);
   const int per_process = config.nthreads * config.ngpus;
   nranks_ = group.size() * per_process;
   collectively(world, "choosing options for NCCL", [&] {
@@ -84,6 +85,7 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
+    if (place.init_log) init_log_ = InitLog::open();
     // NCCL's rank 0 alone logs its choices.
     if (place.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
     lanes_ = std::vector<Lane>(config.nthreads);
@@ -101,7 +103,7 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
   });
   oldest_compute_capability_ = static_cast<int>(world.min(oldest));
   smallest_nranks_ = static_cast<int>(world.min(std::int64_t{nranks_}));
-  join(world, group, place.fields);
+  join(world, group);
   require_all_in_reach(world);
 }
 
@@ -167,23 +169,29 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
   }
 }
 
-void NcclBackend::join(const Comm& world, const Comm& group, const NcclFields& fields) {
+CommunicatorRequest NcclBackend::request_of(const ncclUniqueId& id) const {
   CommunicatorRequest request;
-  collectively(world, "asking NCCL for an id", [&] {
-    if (group.rank() == 0) BUSBAR_NCCL(*nccl_, GetUniqueId(&request.id));
-  });
-  group.broadcast(&request.id, sizeof request.id, 0);
-  // Some MPIs deliver a broadcast only once the root enters its next call, and the root would now enter NCCL.
-  world.barrier();
-
+  request.id = id;
   request.nranks = nranks_;
   request.ranks = ranks_;
   for (const Local& l : locals_) request.devices.push_back(l.device);
   request.threads = config_.parallel_init ? config_.nthreads : 1;
-  request.fields = fields;
-  if (config_.cta_policy) request.fields.numbers.try_emplace("CTAPolicy", *config_.cta_policy);
-  const std::vector<ncclComm_t> comms = join_communicator(nccl_, request);
-  for (std::size_t i = 0; i < locals_.size(); ++i) locals_[i].comm = comms[i];
+  request.fields = fields_;
+  return request;
+}
+
+void NcclBackend::join(const Comm& world, const Comm& group) {
+  ncclUniqueId id{};
+  collectively(world, "asking NCCL for an id", [&] {
+    if (group.rank() == 0) BUSBAR_NCCL(*nccl_, GetUniqueId(&id));
+  });
+  group.broadcast(&id, sizeof id, 0);
+  // Some MPIs deliver a broadcast only once the root enters its next call, and the root would now enter NCCL.
+  world.barrier();
+
+  const Clock::time_point begin = Clock::now();
+  use(join_communicator(nccl_, request_of(id)));
+  creation_s_ = seconds(Clock::now() - begin);
 
   // Nobody launches while a neighbour on the same GPU, perhaps of another group, still allocates.
   world.barrier();

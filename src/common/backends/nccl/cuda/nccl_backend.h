@@ -18,6 +18,7 @@ struct NcclPlace {
   bool one_host = true;   ///< the whole job runs on one host
   /// NCCL's log is free to be read during observed operations (ObservationSetup).
   bool tuning_log = false;
+  bool init_log = false;  ///< the same while communicators are made
   NcclFields fields;
   const Collective* collective = nullptr;  ///< the only one that will be asked for; null: any
 };

@@ -3,7 +3,9 @@
 #include "common/backends/backend.h"
 #include "common/backends/nccl/cuda/cuda_handles.h"
 #include "common/backends/nccl/cuda/device_communicator.h"
+#include "common/backends/nccl/cuda/init_log.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
+#include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/cuda/tuning_log.h"
 #include "common/backends/nccl/transfers.h"
@@ -15,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +26,7 @@
 namespace busbar {
 
 /// The NCCL backend; its members are spread over nccl_backend.cpp (life), nccl_memory.cpp (memory and what is in it),
-/// nccl_operations.cpp and nccl_streams.cpp (waiting, graphs, marks).
+/// nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_life.cpp (further communicators).
 class NcclBackend final : public Backend {
  public:
   NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place);
@@ -40,6 +43,10 @@ class NcclBackend final : public Backend {
   DeviceInfo device(int local) const override { return locals_[local].info; }
   std::optional<std::string> why_unsupported(const Operation& op) const override;
   std::optional<std::string> note(const Operation& op) const override;
+
+  double creation_s() const override { return creation_s_; }
+  std::vector<InitTimings> creation_phases() override;
+  std::unique_ptr<CommunicatorLife> life(const Comm& world) override;
 
   MemoryLimit memory_limit(const Collective& collective) const override;
   void* allocate(int local, std::size_t nbytes) override;
@@ -137,8 +144,14 @@ class NcclBackend final : public Backend {
   };
   bool is_in_nccl() const;
 
+  class Life;
+  /// What this process's ranks need to join.
+  CommunicatorRequest request_of(const ncclUniqueId& id) const;
+  /// Operations are those of these from now on, one for each local rank; the former ones.
+  std::vector<ncclComm_t> use(const std::vector<ncclComm_t>& comms);
+
   void set_up_locals(const std::vector<int>& devices);
-  void join(const Comm& world, const Comm& group, const NcclFields& fields);
+  void join(const Comm& world, const Comm& group);
   void prepare_device_kernels() const;
   void require_all_in_reach(const Comm& world) const;
   void make_device_communicators();
@@ -164,13 +177,17 @@ class NcclBackend final : public Backend {
   Config config_;
   std::optional<CollectiveId> device_collective_;  ///< that -D runs by kernels of its own
   std::shared_ptr<const NcclLibrary> nccl_;
-  std::shared_ptr<TuningLog> log_;  ///< where it is needed and free
+  std::unique_ptr<InitLog> init_log_;  ///< where it is needed and free
+  std::shared_ptr<TuningLog> log_;     ///< likewise
+  NcclFields fields_;                  ///< that communicators want
+  double creation_s_ = 0;
   int nranks_ = 0;
   int oldest_compute_capability_ = 0;  ///< over all ranks of the job
   int smallest_nranks_ = 0;            ///< over all groups of the job, which skip the same rows
   std::vector<int> ranks_;
   std::vector<Local> locals_;
   std::vector<Lane> lanes_;
+  mutable std::mutex switching_;         ///< between use() and the watcher, which asks at any time
   mutable std::atomic<int> in_nccl_{0};  ///< calls of no lane
   std::atomic<bool> aborted_{false};
   int unwinding_at_birth_ = 0;

@@ -94,14 +94,15 @@ NcclConfig make_config(const NcclFields& fields, int library_version) {
 
 void join_ranks(Joining& joining, std::size_t first, std::size_t last) {
   const CommunicatorRequest& request = joining.request;
-  NcclConfig config = make_config(request.fields, joining.nccl->version);
-  NcclGroup group(*joining.nccl);
-  for (std::size_t i = first; i < last; ++i) {
-    BUSBAR_CUDA(cudaSetDevice(request.devices[i]));
-    BUSBAR_NCCL(*joining.nccl, CommInitRankConfig(&joining.comms[i], request.nranks, request.id, request.ranks[i],
-                                                  reinterpret_cast<ncclConfig_t*>(&config)));
-  }
-  group.end();
+  with_config(request.fields, joining.nccl->version, [&](ncclConfig_t* config) {
+    NcclGroup group(*joining.nccl);
+    for (std::size_t i = first; i < last; ++i) {
+      BUSBAR_CUDA(cudaSetDevice(request.devices[i]));
+      BUSBAR_NCCL(*joining.nccl,
+                  CommInitRankConfig(&joining.comms[i], request.nranks, request.id, request.ranks[i], config));
+    }
+    group.end();
+  });
 }
 
 void join_in_thread(const std::shared_ptr<Joining>& joining, std::size_t first, std::size_t last) {
@@ -118,6 +119,11 @@ void join_in_thread(const std::shared_ptr<Joining>& joining, std::size_t first, 
 }
 
 }  // namespace
+
+void with_config(const NcclFields& fields, int library_version, const std::function<void(ncclConfig_t*)>& call) {
+  NcclConfig config = make_config(fields, library_version);
+  call(reinterpret_cast<ncclConfig_t*>(&config));
+}
 
 std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> nccl, const CommunicatorRequest& request) {
   const auto joining = std::make_shared<Joining>();

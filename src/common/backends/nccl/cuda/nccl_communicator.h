@@ -5,6 +5,7 @@
 
 #include <nccl.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +29,9 @@ struct CommunicatorRequest {
 /// a thread for every launch on a non-blocking communicator (group.cc, groupLaunchNonBlocking), which would be
 /// measured. How long joining may take the watchdog says.
 std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> nccl, const CommunicatorRequest& request);
+
+/// Calls `call` with NCCL's form of what a communicator wants, as join_communicator asks for it.
+void with_config(const NcclFields& fields, int library_version, const std::function<void(ncclConfig_t*)>& call);
 
 /// Aborts them all, and gives up after some seconds: the process is about to end anyway. From any thread, outside NCCL.
 void abort_communicators(std::shared_ptr<const NcclLibrary> nccl, std::vector<ncclComm_t> comms) noexcept;

@@ -42,8 +42,13 @@ void* open_library() {
 }
 
 template <class Function>
-void find(void* handle, const char* name, Function& function) {
+void find_if_there(void* handle, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
+}
+
+template <class Function>
+void find(void* handle, const char* name, Function& function) {
+  find_if_there(handle, name, function);
   if (function == nullptr) {
     throw Error(ExitCode::not_possible, fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
   }
@@ -54,6 +59,8 @@ void find_all(void* handle, NcclLibrary& nccl) {
   find(handle, "ncclGetErrorString", nccl.GetErrorString);
   find(handle, "ncclGetLastError", nccl.GetLastError);
   find(handle, "ncclCommInitRankConfig", nccl.CommInitRankConfig);
+  find(handle, "ncclCommSplit", nccl.CommSplit);
+  find(handle, "ncclCommShrink", nccl.CommShrink);
   find(handle, "ncclCommDestroy", nccl.CommDestroy);
   find(handle, "ncclCommAbort", nccl.CommAbort);
   find(handle, "ncclCommGetAsyncError", nccl.CommGetAsyncError);
@@ -80,7 +87,9 @@ void find_all(void* handle, NcclLibrary& nccl) {
   nccl.DevCommCreate = dlsym(handle, "ncclDevCommCreate");
   nccl.DevCommDestroy = dlsym(handle, "ncclDevCommDestroy");
   nccl.TeamLsa = dlsym(handle, "ncclTeamLsa");
-  nccl.ResetDebugInit = reinterpret_cast<void (*)()>(dlsym(handle, "ncclResetDebugInit"));
+  find_if_there(handle, "ncclCommGetUniqueId", nccl.CommGetUniqueId);
+  find_if_there(handle, "ncclCommGrow", nccl.CommGrow);
+  find_if_there(handle, "ncclResetDebugInit", nccl.ResetDebugInit);
 }
 
 }  // namespace

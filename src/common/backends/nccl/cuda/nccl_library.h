@@ -17,6 +17,8 @@ struct NcclLibrary {
   decltype(&ncclGetErrorString) GetErrorString = nullptr;
   decltype(&ncclGetLastError) GetLastError = nullptr;
   decltype(&ncclCommInitRankConfig) CommInitRankConfig = nullptr;
+  decltype(&ncclCommSplit) CommSplit = nullptr;
+  decltype(&ncclCommShrink) CommShrink = nullptr;
   decltype(&ncclCommDestroy) CommDestroy = nullptr;
   decltype(&ncclCommAbort) CommAbort = nullptr;
   decltype(&ncclCommGetAsyncError) CommGetAsyncError = nullptr;
@@ -44,6 +46,9 @@ struct NcclLibrary {
   void* DevCommCreate = nullptr;
   void* DevCommDestroy = nullptr;
   void* TeamLsa = nullptr;
+  /// From NCCL 2.29 on, so that nccl.h need not have them; null where a library lacks them.
+  ncclResult_t (*CommGetUniqueId)(ncclComm_t, ncclUniqueId*) = nullptr;
+  ncclResult_t (*CommGrow)(ncclComm_t, int nranks, const ncclUniqueId*, int rank, ncclComm_t*, ncclConfig_t*) = nullptr;
   /// Reads the NCCL_DEBUG variables again; deprecated, so null where a library no longer has it.
   void (*ResetDebugInit)() = nullptr;
 };

@@ -39,6 +39,7 @@ std::optional<std::string> NcclBackend::asynchronous_error() const {
     ~Inside() { count.fetch_sub(1); }
   } inside(in_nccl_);
   if (aborted_) return std::nullopt;
+  const std::lock_guard lock(switching_);
   for (const Local& l : locals_) {
     ncclResult_t state = ncclSuccess;
     if (l.comm == nullptr || nccl_->CommGetAsyncError(l.comm, &state) != ncclSuccess) continue;

@@ -1,0 +1,156 @@
+#include "common/backends/nccl/cuda/nccl_backend_class.h"
+#include "common/backends/nccl/cuda/nccl_group.h"
+#include "common/base/error.h"
+#include "common/mpi/comm.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace busbar {
+
+std::vector<ncclComm_t> NcclBackend::use(const std::vector<ncclComm_t>& comms) {
+  const std::lock_guard lock(switching_);
+  std::vector<ncclComm_t> former;
+  for (std::size_t i = 0; i < locals_.size(); ++i) former.push_back(std::exchange(locals_[i].comm, comms[i]));
+  return former;
+}
+
+std::vector<InitTimings> NcclBackend::creation_phases() {
+  return init_log_ ? init_log_->take() : std::vector<InitTimings>{};
+}
+
+/// Whatever fails ends the job, and abort() then leaves what is not finished to the end of the process: nothing is
+/// given back on that way.
+class NcclBackend::Life final : public CommunicatorLife {
+ public:
+  Life(NcclBackend& backend, const Comm& world) : b_(backend), nccl_(*backend.nccl_), world_(world) {}
+
+  std::optional<std::string> why_not(LifeStep step) const override {
+    switch (step) {
+      case LifeStep::dup:
+        return "NCCL has none: ncclCommSplit with one color is its like";
+      case LifeStep::shrink:
+      case LifeStep::grow:
+        if (b_.nranks_ < 2) return "one rank leaves none behind";
+        if (step == LifeStep::shrink || nccl_.CommGrow != nullptr) return std::nullopt;
+        return fmt::format("{} has no ncclCommGrow, which came with 2.29", b_.library_version());
+      default:
+        return std::nullopt;
+    }
+  }
+
+  void prepare(LifeStep step) override {
+    if (step == LifeStep::create || step == LifeStep::recreate) {
+      if (world_.rank() == 0) BUSBAR_NCCL(nccl_, GetUniqueId(&id_));
+    } else if (step == LifeStep::grow) {
+      shrink();
+      if (world_.rank() == 0) BUSBAR_NCCL(nccl_, CommGetUniqueId(shrunk_.front(), &id_));
+    } else {
+      return;
+    }
+    world_.broadcast(&id_, sizeof id_, 0);
+  }
+
+  void take(LifeStep step) override {
+    const InNccl in_nccl(b_);
+    switch (step) {
+      case LifeStep::create:
+      case LifeStep::recreate:
+        own_ = b_.use(join_communicator(b_.nccl_, b_.request_of(id_)));
+        break;
+      case LifeStep::split:
+        split();
+        break;
+      case LifeStep::shrink:
+        shrink();
+        break;
+      case LifeStep::grow:
+        grow();
+        break;
+      case LifeStep::abort:
+        // One after the other, as abort_communicators() does: none of them is in use.
+        for (ncclComm_t comm : b_.use(own_)) BUSBAR_NCCL(nccl_, CommAbort(comm));
+        break;
+      case LifeStep::free:
+        destroy(b_.use(own_));
+        break;
+      case LifeStep::first_op:
+      case LifeStep::next_op:
+      case LifeStep::dup:
+        break;
+    }
+  }
+
+  void clean_up(LifeStep /*step*/) override {
+    destroy(std::exchange(made_, {}));
+    destroy(std::exchange(shrunk_, {}));
+  }
+
+ private:
+  using Comms = std::vector<ncclComm_t>;  ///< one for each local rank; null: it is not in
+
+  int last_rank() const { return b_.nranks_ - 1; }
+
+  /// A call for each local rank, together.
+  template <class Call>
+  void for_locals(const Call& call) {
+    NcclGroup group(nccl_);
+    for (std::size_t i = 0; i < b_.locals_.size(); ++i) {
+      b_.use_device(b_.locals_[i]);
+      call(b_.locals_[i], i);
+    }
+    group.end();
+  }
+
+  void split() {
+    made_.assign(b_.locals_.size(), nullptr);
+    for_locals([&](const Local& l, std::size_t i) {
+      const int color = l.rank < (b_.nranks_ + 1) / 2 ? 0 : 1;
+      BUSBAR_NCCL(nccl_, CommSplit(l.comm, color, l.rank, &made_[i], nullptr));
+    });
+  }
+
+  void shrink() {
+    shrunk_.assign(b_.locals_.size(), nullptr);
+    int excluded = last_rank();
+    for_locals([&](const Local& l, std::size_t i) {
+      if (l.rank == excluded) return;
+      BUSBAR_NCCL(nccl_, CommShrink(l.comm, &excluded, 1, &shrunk_[i], nullptr, NCCL_SHRINK_DEFAULT));
+    });
+  }
+
+  /// Who is in gives its communicator, and the id where it made that; who joins gives the id and its rank (nccl.h of
+  /// 2.29).
+  void grow() {
+    made_.assign(b_.locals_.size(), nullptr);
+    with_config(b_.fields_, nccl_.version, [&](ncclConfig_t* config) {
+      for_locals([&](const Local& l, std::size_t i) {
+        const bool joins = l.rank == last_rank();
+        BUSBAR_NCCL(nccl_, CommGrow(joins ? nullptr : shrunk_[i], b_.nranks_, joins || l.rank == 0 ? &id_ : nullptr,
+                                    joins ? l.rank : -1, &made_[i], config));
+      });
+    });
+  }
+
+  void destroy(const Comms& comms) {
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      if (comms[i] == nullptr) continue;
+      b_.use_device(b_.locals_[i]);
+      BUSBAR_NCCL(nccl_, CommDestroy(comms[i]));
+    }
+  }
+
+  NcclBackend& b_;
+  const NcclLibrary& nccl_;
+  const Comm& world_;
+  ncclUniqueId id_{};
+  Comms own_;     ///< of the backend, while another one is in their place
+  Comms made_;    ///< by split or grow
+  Comms shrunk_;  ///< by shrink, and for grow
+};
+
+std::unique_ptr<CommunicatorLife> NcclBackend::life(const Comm& world) { return std::make_unique<Life>(*this, world); }
+
+}  // namespace busbar

@@ -1,0 +1,61 @@
+#include "common/measure/small_operation.h"
+
+#include "common/measure/lanes.h"
+#include "common/measure/watched_steps.h"
+
+#include <utility>
+
+namespace busbar {
+namespace {
+
+Case small_all_reduce(const Backend& backend, std::size_t nbytes) {
+  Case c;
+  c.op = Op::sum;
+  c.problem.elem_size = size_of(c.dtype);
+  c.problem.count = nbytes / c.problem.elem_size;
+  c.problem.nranks = backend.nranks();
+  c.nbytes = c.problem.count * c.problem.elem_size;
+  c.requested_bytes = c.nbytes;
+  return c;
+}
+
+}  // namespace
+
+SmallOperation::SmallOperation(Backend& backend, std::vector<RankInfo> local_ranks, std::size_t nbytes, FailJob fail)
+    : backend_(backend),
+      fail_(std::move(fail)),
+      case_(small_all_reduce(backend, nbytes)),
+      arena_(backend, case_.nbytes, 0),
+      workload_(backend, arena_, kAllReduce, case_, false, 0, 1),
+      verifier_(backend, std::move(local_ranks)) {}
+
+CalledOperation SmallOperation::called() const {
+  return called_operation(backend_.as_called(workload_.operation(), 1), case_.nbytes, 0);
+}
+
+void SmallOperation::prepare() { verifier_.prepare_timed(workload_); }
+
+double SmallOperation::run() {
+  const Clock::time_point begin = Clock::now();
+  run_on_lanes(
+      backend_,
+      [&](int lane) {
+        backend_.launch(lane, workload_.operation(), workload_.lane_buffers(0, lane));
+        backend_.synchronize(lane);
+      },
+      fail_);
+  return seconds(Clock::now() - begin);
+}
+
+std::vector<WrongRank> SmallOperation::check() { return verifier_.check_timed(workload_); }
+
+InitTime measure_init(const Comm& world, const Backend& backend, SmallOperation& operation) {
+  operation.prepare();
+  world.barrier();
+  InitTime init{backend.creation_s(), operation.run()};
+  init.create_s = world.max(init.create_s);
+  init.first_op_s = world.max(init.first_op_s);
+  return init;
+}
+
+}  // namespace busbar

@@ -1,0 +1,201 @@
+#include "programs/comm/lives.h"
+
+#include "common/mpi/gather_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+constexpr std::array kSteps{LifeStep::create,   LifeStep::first_op, LifeStep::next_op, LifeStep::split,
+                            LifeStep::dup,      LifeStep::shrink,   LifeStep::grow,    LifeStep::abort,
+                            LifeStep::recreate, LifeStep::free};
+
+/// Samples that a cell keeps: its epochs are few and short.
+constexpr std::size_t kKeptSamples = 100'000;
+
+StopLimits limits_of(const Config& config) {
+  StopLimits limits;
+  limits.rule.rel = config.rel_ci;
+  limits.rule.max_epochs = config.epochs;
+  limits.least_span_s = kLeastSpan;
+  limits.cell_time_s = std::numeric_limits<double>::infinity();  // they share their lives, which --max-time ends
+  return limits;
+}
+
+std::size_t operation_bytes(const Config& config) {
+  return config.sizes.empty() ? kSmallOperationBytes : config.sizes.front();
+}
+
+}  // namespace
+
+Lives::Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& config,
+             std::vector<RankInfo> local_ranks)
+    : job_(job),
+      backend_(backend),
+      life_(life),
+      config_(config),
+      operation_((job.begin(Phase::allocating, "allocating buffers"), backend), std::move(local_ranks),
+                 operation_bytes(config), job.fail()),
+      limits_(limits_of(config)),
+      epoch_(kSteps.size()),
+      stops_(kSteps.size()) {
+  for (const LifeStep step : kSteps) {
+    cells_.emplace_back(kKeptSamples, false);
+    StepResult& result = result_.steps.emplace_back();
+    result.step = step;
+    result.skipped = life.why_not(step).value_or("");
+  }
+  result_.operation = operation_.row_case();
+  job_.begin(Phase::initialization, "the first operation of the job's communicator");
+  StepResult& create = result_.steps[0];
+  create.first_phases = slowest_phases();
+  tells_phases_ = job_.world().max(std::int64_t{create.first_phases.has_value()}) > 0;
+  result_.init = measure_init(job_.world(), backend_, operation_);
+  check(operation_.check());
+  create.first_s = result_.init.create_s;
+  result_.steps[1].first_s = result_.init.first_op_s;
+  start_ = Clock::now();
+}
+
+void Lives::check(const std::vector<WrongRank>& mine) {
+  constexpr std::size_t kKept = 16;
+  const auto found = static_cast<std::int64_t>(job_.world().sum(static_cast<std::int64_t>(count_wrong(mine))));
+  if (found == 0) return;
+  result_.wrong += found;
+  for (WrongRank& wrong : gather_wrong(job_.world(), mine)) {
+    if (result_.wrongs.size() < kKept) result_.wrongs.push_back(std::move(wrong));
+  }
+}
+
+std::optional<InitTimings> Lives::slowest_phases() {
+  const std::vector<InitTimings> all = gather_records(job_.world(), backend_.creation_phases());
+  const InitTimings* found = slowest_init(all);
+  return found != nullptr ? std::optional(*found) : std::nullopt;
+}
+
+/// The watchdog gives it the time of a start: the first one connects.
+double Lives::run_operation(LifeStep step, const std::string& what) {
+  constexpr double kExpected = 6;  // [s], a twentieth of what a start may take
+  job_.set_step(what);
+  job_.watchdog().begin(Phase::timed_loop, what, operation_.called(), 1, step == LifeStep::first_op ? kExpected : 0);
+  return operation_.run();
+}
+
+Lives::Taken Lives::take(LifeStep step, const std::string& number) {
+  const Comm& world = job_.world();
+  const std::string what = fmt::format("{}, {}", name(step), number);
+  job_.begin(Phase::preparing, what + ", before it");
+  if (is_operation(step)) {
+    operation_.prepare();
+  } else {
+    life_.prepare(step);
+    (void)backend_.creation_phases();  // of what that made
+  }
+  world.barrier();
+  double time_s = 0;
+  if (is_operation(step)) {
+    time_s = run_operation(step, what);
+  } else {
+    job_.begin(Phase::initialization, what);
+    const Clock::time_point begin = Clock::now();
+    life_.take(step);
+    time_s = seconds(Clock::now() - begin);
+  }
+  job_.begin(Phase::agreeing, what + ", after it");
+  std::array<double, 2> agreed{time_s, seconds(Clock::now() - start_)};
+  world.max(agreed);
+  if (is_operation(step)) check(operation_.check());
+  return {agreed[0], agreed[1]};
+}
+
+void Lives::live(const std::string& number, bool counts) {
+  const bool is_first = now_s_ == 0;
+  for (std::size_t i = 0; i < kSteps.size(); ++i) {
+    StepResult& result = result_.steps[i];
+    if (!result.skipped.empty()) continue;
+    const LifeStep step = result.step;
+    const Taken taken = take(step, number);
+    now_s_ = taken.now_s;
+    const std::optional<InitTimings> phases = tells_phases_ ? slowest_phases() : std::nullopt;
+    life_.clean_up(step);
+    const bool has_first = step == LifeStep::create || step == LifeStep::first_op;
+    if (is_first && !has_first) {
+      result.first_s = taken.time_s;
+      result.first_phases = phases;
+    }
+    if (!counts) continue;
+    result.least_s = result.samples == 0 ? taken.time_s : std::min(result.least_s, taken.time_s);
+    result.most_s = std::max(result.most_s, taken.time_s);
+    ++result.samples;
+    if (phases) result.phases.push_back(*phases);
+    epoch_[i].push_back(taken.time_s);
+  }
+  if (counts) ++result_.lives;
+}
+
+void Lives::end_epoch() {
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (epoch_[i].empty()) continue;
+    cells_[i].shape.samples = static_cast<int>(epoch_[i].size());
+    Batch batch;
+    batch.time_s = std::exchange(epoch_[i], {});
+    batch.now_s = now_s_;
+    constexpr double kNoCanary = 1;  // nobody looks whether the machine drifts beside its lives
+    cells_[i].add(batch, 0, kNoCanary);
+    // A cell that is done gets the samples of further lives too: they come of themselves, and narrow its interval.
+    if (config_.stat && !stops_[i]) stops_[i] = cells_[i].test(limits_);
+  }
+  ++epochs_;
+}
+
+const LivesResult& Lives::describe() {
+  for (std::size_t i = 0; i < cells_.size() && epochs_ > 0; ++i) {
+    StepResult& result = result_.steps[i];
+    if (result.skipped.empty()) result.stats = cells_[i].stats(stops_[i].value_or(StopReason::time));
+  }
+  return result_;
+}
+
+bool Lives::enough() {
+  if (!config_.stat) return result_.lives >= config_.iters;
+  const auto is_done = [&](std::size_t i) { return !result_.steps[i].skipped.empty() || stops_[i]; };
+  bool all = true;
+  for (std::size_t i = 0; i < stops_.size(); ++i) all = all && is_done(i);
+  if (all) return true;
+  if (now_s_ < config_.max_time_s) return false;
+  for (std::size_t i = 0; i < stops_.size(); ++i) {
+    if (!is_done(i)) stops_[i] = cells_[i].cut_off(limits_);
+  }
+  return true;
+}
+
+/// An epoch of --stat takes 10 ms at least, as those of operations do: neighbouring lives resemble each other.
+int Lives::lives_per_epoch(double life_s) const {
+  constexpr double kEpoch = 10e-3;
+  if (!config_.stat || life_s <= 0) return 1;
+  return std::clamp(static_cast<int>(std::ceil(kEpoch / life_s)), 1, 1000);
+}
+
+void Lives::run(const std::function<void()>& after) {
+  double life_s = 0;
+  for (int i = 0; i < config_.warmup_iters; ++i) {
+    const double begin_s = now_s_;
+    live(fmt::format("life {} of the warm-up", i + 1), false);
+    life_s = now_s_ - begin_s;
+  }
+  result_.lives_per_epoch = lives_per_epoch(life_s);
+  while (!enough()) {
+    for (int i = 0; i < result_.lives_per_epoch; ++i) live(fmt::format("life {}", result_.lives + 1), true);
+    end_epoch();
+    after();
+  }
+}
+
+}  // namespace busbar

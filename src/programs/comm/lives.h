@@ -1,0 +1,84 @@
+#pragma once
+
+#include "common/backends/communicator_life.h"
+#include "common/job/job.h"
+#include "common/measure/small_operation.h"
+#include "common/measure/stat_cell.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+/// A step of communicators' lives. Times are those of the slowest rank, the same on every process.
+struct StepResult {
+  LifeStep step = LifeStep::create;
+  std::string skipped;  ///< why the library lacks it; empty: it has it
+  double first_s = 0;   ///< of the job's own communicator for create and first_op, else of the first life
+  std::uint64_t samples = 0;
+  double least_s = 0;
+  double most_s = 0;
+  std::optional<CellStats> stats;  ///< nothing before the first epoch
+  std::optional<InitTimings> first_phases;
+  std::vector<InitTimings> phases;  ///< of the slowest rank in each sample; on process 0, where NCCL tells
+};
+
+/// What is known of them so far.
+struct LivesResult {
+  Case operation;
+  InitTime init;  ///< the job's own communicator
+  int lives = 0;  ///< that count
+  int lives_per_epoch = 1;
+  std::vector<StepResult> steps;
+  std::int64_t wrong = 0;         ///< elements, of all ranks' operations
+  std::vector<WrongRank> wrongs;  ///< the first ones, on process 0
+};
+
+/// Communicators that live one after the other, each step of each after a barrier, and the times that its slowest rank
+/// took.
+class Lives {
+ public:
+  /// Makes the first operation of the backend's own communicator. Collective, as every member is.
+  Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& config, std::vector<RankInfo> local_ranks);
+
+  /// Lives until there are enough: -n, or with --stat as the intervals ask, within --max-time. Calls `after` behind
+  /// each.
+  void run(const std::function<void()>& after);
+
+  /// What is known so far. Local.
+  const LivesResult& describe();
+
+ private:
+  struct Taken {
+    double time_s = 0;  ///< of the slowest rank
+    double now_s = 0;   ///< since the start, of the latest
+  };
+  Taken take(LifeStep step, const std::string& number);
+  double run_operation(LifeStep step, const std::string& what);
+  void check(const std::vector<WrongRank>& mine);
+  std::optional<InitTimings> slowest_phases();
+  void live(const std::string& number, bool counts);
+  void end_epoch();
+  bool enough();
+  int lives_per_epoch(double life_s) const;
+
+  Job& job_;
+  Backend& backend_;
+  CommunicatorLife& life_;
+  const Config& config_;
+  SmallOperation operation_;
+  StopLimits limits_;
+  Clock::time_point start_;
+  double now_s_ = 0;  ///< agreed
+  bool tells_phases_ = false;
+  int epochs_ = 0;
+  std::vector<StatCell> cells_;  ///< of the steps
+  std::vector<std::vector<double>> epoch_;
+  std::vector<std::optional<StopReason>> stops_;
+  LivesResult result_;
+};
+
+}  // namespace busbar
