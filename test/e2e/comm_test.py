@@ -8,8 +8,9 @@ import os
 import unittest
 
 import suite
-from suite import BUILD, Case, execute, mpirun, program
+from suite import BUILD, SUFFIX, Case, execute, mpirun, program
 
+BUSBAR = os.path.join(BUILD, "busbar" + SUFFIX)
 FAKE = os.path.join(BUILD, "test", "fake_gpu_perf")
 STUCK = os.path.join(BUILD, "test", "fake_stuck_creation.so")
 STEPS = ["create", "first-op", "next-op", "split", "dup", "shrink", "grow", "abort", "re-create", "free"]
@@ -168,6 +169,38 @@ class OverTheFakeNccl(Case):
                       result.out)
         self.assertIn("NCCL INFO Init timings - ncclCommInitRankConfig", result.out)
         self.assertNotIn("first_phases", told["steps"][0])
+
+
+class Accepted(Case):
+    PLAN = """stages: [whole]
+init: %s
+locate-on-fail: false
+keep-results: false
+cells:
+  - {collective: all_reduce, sizes: 1K, max-time: 1, placement: out}
+"""
+
+    def test_a_plan_judges_the_time_until_the_communicator_can_be_used(self):
+        for bound, code, outcome in (("1min", 0, "PASS"), ("1us", 7, "FAIL"), ("{warn: 1us}", 0, "WARN")):
+            with self.subTest(bound):
+                plan, path = self.write("plan.yaml", self.PLAN % bound), self.path(f"{outcome}.json")
+                result = mpirun(2, [BUSBAR, "accept", plan, "--backend", "mpi", "-J", path])
+                self.assertEqual(result.code, code, str(result))
+                with open(path, encoding="utf-8") as file:
+                    told = json.load(file)
+                found = [c for c in told["criteria"] if c["criterion"] == "init"]
+                self.assertEqual([c["outcome"] for c in found], [outcome])
+                self.assertRegex(found[0]["found"], r"^2 ranks, [\d.]+ [mu]?s: made in ")
+                self.assertEqual(len(told["inits"]), 1)
+                self.assertEqual(told["inits"][0]["nranks"], 2)
+
+    def test_each_launch_counts(self):
+        plan, path = self.write("plan.yaml", self.PLAN % "1min"), self.path("r.json")
+        self.ok(execute([BUSBAR, "accept", plan, "--launch", f"{suite.MPIRUN} -n 2 {{cmd}}", "--backend", "mpi", "-J", path]))
+        with open(path, encoding="utf-8") as file:
+            told = json.load(file)
+        self.assertGreaterEqual(len(told["inits"]), 1)
+        self.assertEqual([c["outcome"] for c in told["criteria"] if c["criterion"] == "init"], ["PASS"])
 
 
 if __name__ == "__main__":

@@ -718,3 +718,31 @@ TEST_CASE("numbers that are none do not pass", "[accept][judge]") {
       CHECK(c.outcome != Outcome::pass);
   }
 }
+
+TEST_CASE("the time until the job's communicator could be used is judged against its bound", "[accept][judge]") {
+  const auto waited = [](std::vector<AcceptResult::Init> inits, Bound bound = {20, 60}) {
+    AcceptResult r = accept_result();
+    r.plan.init = bound;
+    r.inits = std::move(inits);
+    return judged(r, Criterion::init);
+  };
+  CHECK(waited({{512, 12, 3}}).outcome == Outcome::pass);
+  CHECK(waited({{512, 12, 9}}).outcome == Outcome::warn);  // neither alone is beyond 20 s
+  const CriterionResult slow = waited({{512, 58, 4}});
+  CHECK(slow.outcome == Outcome::fail);
+  CHECK(slow.found == "512 ranks, 62 s: made in 58 s, first operation 4 s");
+  CHECK(slow.wanted == "<= 60 s (warn 20 s)");
+  CHECK(slow.hosts.empty());  // the others wait as long as the culprit
+  // One launch on each side of the bound: another one may do either.
+  const CriterionResult differ = waited({{512, 50, 1}, {512, 70, 1}});
+  CHECK(differ.outcome == Outcome::inconclusive);
+  CHECK(differ.reason == "launches differ");
+  CHECK(differ.found == "512 ranks, 51 s to 71 s in 2 launches, the slowest: made in 70 s, first operation 1 s");
+  CHECK(waited({{512, 61, 1}, {512, 70, 1}}).outcome == Outcome::fail);
+  CHECK(waited({}).outcome == Outcome::inconclusive);
+  CHECK(waited({{512, std::nan(""), 1}}).outcome == Outcome::inconclusive);
+  AcceptResult unasked = accept_result();
+  unasked.inits = {{512, 100, 1}};
+  judge_acceptance(unasked, {}, nullptr);
+  CHECK(find(unasked, Criterion::init) == nullptr);
+}

@@ -222,3 +222,20 @@ TEST_CASE("the plans that are shipped can be read", "[accept][plan]") {
   }
   CHECK(plans >= 4);
 }
+
+TEST_CASE("a plan may bound the time until the job's communicator can be used", "[accept][plan]") {
+  const auto plan_of = [](const std::string& line) {
+    return read_accept_plan("stages: [whole]\n" + line + "cells:\n  - {collective: all_reduce, sizes: 1K}\n",
+                            "plan.yaml");
+  };
+  const AcceptPlan plan = plan_of("init: {warn: 20s, fail: 1min}\n");
+  REQUIRE(plan.init);
+  CHECK(*plan.init->warn == 20);
+  CHECK(*plan.init->fail == 60);
+  CHECK(*plan_of("init: 30\n").init->fail == 30);
+  const AcceptPlan unasked = plan_of("");
+  CHECK_FALSE(unasked.init);
+  CHECK(plan.digest != unasked.digest);
+  CHECK_THROWS_WITH(plan_of("init: {warn: 60, fail: 20}\n"), Contains("warn is beyond fail"));
+  CHECK_THROWS_WITH(plan_of("init: 0\n"), Contains("must be above 0"));
+}

@@ -109,6 +109,12 @@ void visit_fields(auto&& visit, AcceptResult::Host& h) {
   visit("device", h.device);
 }
 
+void visit_fields(auto&& visit, AcceptResult::Init& i) {
+  visit("nranks", i.nranks);
+  visit("create_s", i.create_s);
+  visit("first_op_s", i.first_op_s);
+}
+
 void visit_fields(auto&& visit, DoctorRow& r) {
   visit("check", r.check);
   visit("subject", r.subject);
@@ -211,6 +217,7 @@ void visit_fields(auto&& visit, AcceptResult& r) {
   visit("network", r.network);
   visit("environment", r.environment);
   visit("hosts", r.hosts);
+  visit("inits", r.inits, std::vector<AcceptResult::Init>{});
   visit("excluded_hosts", r.excluded_hosts);
   visit("remarks", r.remarks);
   visit("failures", r.failures);

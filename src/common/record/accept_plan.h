@@ -61,6 +61,7 @@ struct AcceptPlan {
   std::string platform;      ///< "auto", a name, or empty: none expected
   std::string baseline;      ///< file of an earlier run; empty: none
   Bound baseline_margin{0.05, 0.10};  ///< at most: how much slower than the baseline; launches differ by themselves
+  std::optional<Bound> init;          ///< at most: until the job's communicator is made and was used once [s]
   bool needs_gpus = false;            ///< fails on host memory
   std::vector<Stage> stages;          ///< in the order in which they run
   std::vector<PlanCell> cells;

@@ -46,6 +46,15 @@ struct AcceptResult {
     std::string device;  ///< "NVIDIA H200 x 8", "host memory"
   };
   std::vector<Host> hosts;
+  /// How long the slowest rank of a launch waited for its communicator, the first one that its program makes.
+  struct Init {
+    int nranks = 0;
+    double create_s = 0;
+    double first_op_s = 0;  ///< of all_reduce, 4 KiB
+
+    bool operator==(const Init&) const = default;
+  };
+  std::vector<Init> inits;                  ///< of each launch; empty where the plan does not ask
   std::vector<std::string> excluded_hosts;  ///< after a failure, with --launch
   std::vector<NodeReport> doctor;           ///< before
   bool counters_read = false;               ///< before and after

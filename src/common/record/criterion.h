@@ -30,13 +30,14 @@ enum class Criterion : std::uint8_t {
   platform,
   baseline,
   slow_rank,
+  init,
 };
 
 /// As plans, JSON, CSV, JUnit, metrics and histories spell them: part of their formats.
-inline constexpr std::array<std::string_view, 16> kCriterionWords{
-    "busbw",       "ceiling",  "latency", "wrong", "time-spread", "dips",     "drift",    "host-spread",
-    "rank-spread", "counters", "doctor",  "pairs", "completed",   "platform", "baseline", "slow-rank"};
-static_assert(kCriterionWords[static_cast<std::size_t>(Criterion::slow_rank)] == "slow-rank");
+inline constexpr std::array<std::string_view, 17> kCriterionWords{
+    "busbw",    "ceiling", "latency", "wrong",     "time-spread", "dips",     "drift",     "host-spread", "rank-spread",
+    "counters", "doctor",  "pairs",   "completed", "platform",    "baseline", "slow-rank", "init"};
+static_assert(kCriterionWords[static_cast<std::size_t>(Criterion::init)] == "init");
 
 constexpr std::string_view name(Criterion criterion) { return word(kCriterionWords, criterion); }
 

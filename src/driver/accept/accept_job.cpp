@@ -6,6 +6,7 @@
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/core_time.h"
+#include "common/measure/small_operation.h"
 #include "common/measure/stat_runner.h"
 #include "common/measure/workload.h"
 #include "common/mpi/collectively.h"
@@ -348,6 +349,19 @@ std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend&
   return hosts;
 }
 
+/// The first operation of the communicator that was just made, and how long both took. Collective.
+AcceptResult::Init wait_for_init(Job& job, Backend& backend) {
+  job.begin(Phase::initialization, "the first operation of the job's communicator");
+  AcceptResult::Init found;
+  Backend* const backends[] = {&backend};
+  job.guarded(job.step(), backends, [&] {
+    SmallOperation operation(backend, describe_local_ranks(backend, job.world(), 0), kSmallOperationBytes, job.fail());
+    const InitTime init = measure_init(job.world(), backend, operation);
+    found = {backend.nranks(), init.create_s, init.first_op_s};
+  });
+  return found;
+}
+
 AcceptResult::Located located_of(LocateRun&& run) {
   AcceptResult::Located located = std::move(run.located);
   for (const SlowRank& slow : run.ranks.slow) {
@@ -418,6 +432,7 @@ class RankSteps : public StepRunner {
       result.library = opened.backend->library_version();
       result.hosts = describe_hosts(world_, *opened.backend);
       result.remarks.insert(result.remarks.end(), opened.remarks.begin(), opened.remarks.end());
+      if (result.plan.init) result.inits.push_back(wait_for_init(job_, *opened.backend));
     }
     for (std::string& remark : job_.remarks(config)) result.remarks.push_back(std::move(remark));
     const std::vector<std::string> domains = on_gpus(result) ? nvlink_domains(world_) : std::vector<std::string>{};

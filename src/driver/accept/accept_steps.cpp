@@ -251,6 +251,7 @@ void take_over(AcceptResult& result, AcceptResult earlier) {
   result.elapsed_s = earlier.elapsed_s;
   result.excluded_hosts = std::move(earlier.excluded_hosts);
   result.doctor = std::move(earlier.doctor);
+  result.inits.insert(result.inits.begin(), earlier.inits.begin(), earlier.inits.end());
   result.counters = std::move(earlier.counters);
   result.cells = std::move(earlier.cells);
   result.skipped = std::move(earlier.skipped);
@@ -278,6 +279,7 @@ void add_part(AcceptResult& whole, AcceptResult part) {
       whole.remarks.push_back(std::move(remark));
     }
   }
+  append(whole.inits, part.inits);
   if (!part.doctor.empty()) whole.doctor = std::move(part.doctor);
   append(whole.counters, part.counters);
   whole.counters_read = whole.counters_read || part.counters_read;

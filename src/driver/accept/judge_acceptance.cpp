@@ -4,6 +4,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/statistics/interval.h"
 #include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/join_nodes.h"
@@ -13,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -237,6 +239,39 @@ void judge_platform(const AcceptResult& result, const PlatformView& view, Criter
   criteria.push_back(std::move(c));
 }
 
+double total_s(const AcceptResult::Init& init) { return init.create_s + init.first_op_s; }
+
+/// Of one launch its own time is all there is to know; of several, theirs are the interval.
+Estimate init_of(const std::vector<AcceptResult::Init>& inits) {
+  std::vector<double> times_s;
+  for (const AcceptResult::Init& init : inits) times_s.push_back(total_s(init));
+  const bool known = std::ranges::all_of(times_s, [](double t) { return std::isfinite(t); });
+  if (times_s.empty() || !known) return {.value = std::nan(""), .interval = {}};
+  const auto [least, most] = std::ranges::minmax_element(times_s);
+  return {.value = median(times_s), .interval = Interval{*least, *most}};
+}
+
+std::string init_text(const std::vector<AcceptResult::Init>& inits, const Estimate& e) {
+  if (!e.interval) return {};
+  const AcceptResult::Init& slowest = *std::ranges::max_element(inits, {}, total_s);
+  const std::string parts =
+      fmt::format("made in {}, first operation {}", time_text(slowest.create_s), time_text(slowest.first_op_s));
+  if (inits.size() == 1) return fmt::format("{} ranks, {}: {}", slowest.nranks, time_text(e.value), parts);
+  return fmt::format("{} ranks, {} to {} in {} launches, the slowest: {}", slowest.nranks, time_text(e.interval->low),
+                     time_text(e.interval->high), inits.size(), parts);
+}
+
+void judge_init(const AcceptResult& result, CriterionResults& criteria) {
+  if (!result.plan.init) return;
+  const Estimate e = init_of(result.inits);
+  const BoundVerdict verdict = judge_bound(e, *result.plan.init, false);
+  const bool differ = result.inits.size() > 1 && e.interval && !verdict.reason.empty();
+  criteria.push_back(
+      about(Criterion::init, Stage::whole, verdict.outcome, differ ? "launches differ" : verdict.reason));
+  criteria.back().found = init_text(result.inits, e);
+  criteria.back().wanted = bound_text(*result.plan.init, false, time_text);
+}
+
 void judge_nodes(const AcceptResult& result, CriterionResults& criteria) {
   judge_doctor(result, criteria);
   judge_pairs(result, criteria);
@@ -271,6 +306,7 @@ void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platfor
   CriterionResults criteria;
   judge_completion(result, all, criteria);
   judge_platform(result, view, criteria);
+  judge_init(result, criteria);
   judge_nodes(result, criteria);
   for (const CellSeries& series : all) {
     judge_cell(result, view, series, criteria);

@@ -262,6 +262,12 @@ Bound read_share_bound(const YamlPlace& place, const YAML::Mark& mark, const YAM
   return bound;
 }
 
+Bound read_time_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key) {
+  Bound bound;
+  read_bound(place, mark, node, key, positive_duration, true, bound);
+  return bound;
+}
+
 void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
   using Mark = YAML::Mark;
   using Node = YAML::Node;
@@ -279,10 +285,8 @@ void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::N
       place, mark, node, "criteria",
       {{"busbw", [&](const auto&, const Mark& at, const Node& value) { read_busbw(place, at, value, c); }},
        {"ceiling", [&](const auto&, const Mark& at, const Node& value) { read_ceiling_bound(place, at, value, c); }},
-       {"latency",
-        [&](const auto&, const Mark& at, const Node& value) {
-          read_bound(place, at, value, "latency", positive_duration, true, c.latency.emplace());
-        }},
+       {"latency", [&](const auto&, const Mark& at,
+                       const Node& value) { c.latency = read_time_bound(place, at, value, "latency"); }},
        word("wrong", "0", c.wrong),
        shares("time-spread", c.time_spread),
        shares("dips", c.dips),

@@ -34,6 +34,9 @@ void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::N
 /// "5%", or {warn: 5%, fail: 10%}, as shares; larger is worse.
 Bound read_share_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key);
 
+/// "20s", or {warn: 20s, fail: 1min}, in seconds; longer is worse.
+Bound read_time_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key);
+
 /// One entry of `cells:`, or `defaults:` (`is_default`), over what `defaults` holds. Nothing is checked that needs the
 /// whole plan.
 PlanCell read_plan_cell(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,

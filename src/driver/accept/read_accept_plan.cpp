@@ -163,41 +163,43 @@ void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan)
   YAML::Node cells;
   YAML::Mark cells_mark;
   bool has_cells = false;
-  for_each_key(place, root.Mark(), root, "the file",
-               [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-                 const std::string name = canonical_key(key);
-                 if (name == "schema") {
-                   check_yaml_schema(place, at, value);
-                 } else if (name == "title") {
-                   plan.title = yaml_scalar(place, at, value, key);
-                 } else if (name == "expect") {
-                   read_expect(place, at, value, plan);
-                 } else if (name == "stages") {
-                   plan.stages = read_stages(place, at, value);
-                 } else if (name == "max-time") {
-                   plan.max_time_s = read_seconds(place, at, value, key);
-                 } else if (name == "repeat-for") {
-                   plan.repeat_for_s = read_seconds(place, at, value, key);
-                 } else if (name == "stage-timeout") {
-                   plan.stage_timeout_s = read_seconds(place, at, value, key);
-                 } else if (name == "locate-on-fail") {
-                   plan.locate_on_fail = read_switch(place, at, value, key);
-                 } else if (name == "locate-looks-time") {
-                   plan.locate_looks_s = read_seconds(place, at, value, key);
-                 } else if (name == "keep-results") {
-                   plan.keeps_results = read_switch(place, at, value, key);
-                 } else if (name == "defaults") {
-                   defaults = read_plan_cell(place, at, value, {}, true);
-                 } else if (name == "cells") {
-                   cells.reset(value);
-                   cells_mark = at;
-                   has_cells = true;
-                 } else {
-                   place.fail_unknown(at, "key", key,
-                                      {"schema", "title", "expect", "stages", "max-time", "repeat-for", "stage-timeout",
-                                       "locate-on-fail", "locate-looks-time", "keep-results", "defaults", "cells"});
-                 }
-               });
+  for_each_key(
+      place, root.Mark(), root, "the file", [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+        const std::string name = canonical_key(key);
+        if (name == "schema") {
+          check_yaml_schema(place, at, value);
+        } else if (name == "title") {
+          plan.title = yaml_scalar(place, at, value, key);
+        } else if (name == "expect") {
+          read_expect(place, at, value, plan);
+        } else if (name == "stages") {
+          plan.stages = read_stages(place, at, value);
+        } else if (name == "init") {
+          plan.init = read_time_bound(place, at, value, key);
+        } else if (name == "max-time") {
+          plan.max_time_s = read_seconds(place, at, value, key);
+        } else if (name == "repeat-for") {
+          plan.repeat_for_s = read_seconds(place, at, value, key);
+        } else if (name == "stage-timeout") {
+          plan.stage_timeout_s = read_seconds(place, at, value, key);
+        } else if (name == "locate-on-fail") {
+          plan.locate_on_fail = read_switch(place, at, value, key);
+        } else if (name == "locate-looks-time") {
+          plan.locate_looks_s = read_seconds(place, at, value, key);
+        } else if (name == "keep-results") {
+          plan.keeps_results = read_switch(place, at, value, key);
+        } else if (name == "defaults") {
+          defaults = read_plan_cell(place, at, value, {}, true);
+        } else if (name == "cells") {
+          cells.reset(value);
+          cells_mark = at;
+          has_cells = true;
+        } else {
+          place.fail_unknown(at, "key", key,
+                             {"schema", "title", "expect", "stages", "init", "max-time", "repeat-for", "stage-timeout",
+                              "locate-on-fail", "locate-looks-time", "keep-results", "defaults", "cells"});
+        }
+      });
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
     place.fail(root.Mark(), "repeat-for repeats what is measured: add per-host, pairs or whole to stages");
@@ -282,6 +284,7 @@ std::uint64_t digest_of(const AcceptPlan& plan) {
       hash, fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),
                         plan.needs_gpus, names(plan.stages), plan.max_time_s, plan.repeat_for_s, plan.locate_on_fail));
   // Results of before there was a choice go on being resumed.
+  if (plan.init) hash = fnv1a(hash, " init " + text_of(plan.init));
   if (plan.locate_looks_s != kLocateLooks) hash = fnv1a(hash, fmt::format(" looks {}", plan.locate_looks_s));
   for (const PlanCell& cell : plan.cells) hash = fnv1a(hash, text_of(cell));
   return hash;
