@@ -157,6 +157,7 @@ stage_options() {
     ranks 2 "${c}_perf" "${sizes[@]}" -G 2
     ranks 2 "${c}_perf" "${sizes[@]}" -m 3
   done
+  for c in oneway both; do ranks 2 pingpong_perf "${sizes[@]}" --pattern "$c" --window 16; done
   ranks 2 all_reduce_perf "${sizes[@]}" -R 1 -M 1
   ranks 2 all_gather_perf "${sizes[@]}" -R 2 -M 1
   ranks 2 all_reduce_perf "${sizes[@]}" -z 1
@@ -317,6 +318,7 @@ stage_multi() {
   for c in "${collectives[@]}"; do run "$bin/${c}_perf" --backend nccl -g "$gpus" "${sizes[@]}"; done
   run "$bin/all_reduce_perf" --backend nccl -t "$gpus" "${sizes[@]}"
   run "$bin/hypercube_perf" --backend nccl -t "$gpus" -p 1 -m 3 "${sizes[@]}"
+  run "$bin/pingpong_perf" --backend nccl -g "$gpus" --pattern both --pairs all "${sizes[@]}"
   run "$bin/all_reduce_perf" --backend nccl -g "$gpus" -G 2 -R 2 "${sizes[@]}"
   for c in all_gather alltoall; do run "$bin/${c}_perf" --backend nccl -g "$gpus" -x 2 -R 2 "${sizes[@]}"; done
   for c in all_reduce alltoall; do

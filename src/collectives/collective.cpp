@@ -25,6 +25,11 @@ const Collective* find_collective(std::string_view name) {
   return nullptr;
 }
 
+std::string root_words(const Collective& c, int root) {
+  if (shown_root(c, root) < 0) return {};
+  return (c.id == CollectiveId::pingpong ? " round " : " root ") + std::to_string(root);
+}
+
 namespace {
 
 [[noreturn]] void reject(const std::string& what, std::size_t row, std::size_t column) {

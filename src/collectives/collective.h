@@ -14,12 +14,20 @@
 
 namespace busbar {
 
+/// How the messages of pingpong follow one another. latency: one there, then one back; oneway: a window of them from the
+/// lower rank of a pair to the higher, which answers when it has all; both: windows both ways at once.
+enum class PingpongPattern : std::uint8_t { latency, oneway, both };
+
 /// Who sends how much to whom in alltoallv. Without a matrix: weighted by the distance (dst - src) mod nranks and
-/// blended with a uniform share by `spread` (0 uniform .. 1 fully weighted), as nccl-tests generates it.
+/// blended with a uniform share by `spread` (0 uniform .. 1 fully weighted), as nccl-tests generates it. In pingpong
+/// `pattern` and `window`.
 struct Traffic {
   double spread = 1.0;
   int dim = 0;                       ///< rows of the matrix; 0: no matrix
   std::vector<std::uint64_t> bytes;  ///< dim x dim, row = source rank [bytes, multiples of 16]
+
+  PingpongPattern pattern = PingpongPattern::latency;
+  int window = 64;  ///< messages under way at once; in latency it is one
 
   bool from_matrix() const { return dim > 0; }
 };
@@ -41,8 +49,8 @@ struct Problem {
   std::size_t count = 0;      ///< the `count` column [elements]
   std::size_t elem_size = 4;  ///< [bytes]
   int nranks = 1;
-  int root = 0;                      ///< meaningless where the collective has none
-  const Traffic* traffic = nullptr;  ///< non-owning; alltoallv only
+  int root = 0;                      ///< meaningless where the collective has none; pingpong's round (pingpong_peer)
+  const Traffic* traffic = nullptr;  ///< non-owning; alltoallv and pingpong only
 
   bool operator==(const Problem&) const = default;
 };
@@ -78,7 +86,7 @@ struct Collective {
   CollectiveId id;
   std::string_view name;  ///< as in `<name>_perf`
   bool has_op;            ///< reduces, so `-o` counts
-  bool has_root;          ///< `-r` counts
+  bool has_root;          ///< `-r` counts, or in pingpong the round
 
   /// The count column from `elements` = floor(requested bytes / element size).
   std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
@@ -99,6 +107,9 @@ struct Collective {
 
   /// Null, or a sentence saying why it cannot run on so many ranks (empty: it can).
   std::string (*why_not)(const Problem&);
+
+  /// Null, or of how many successive messages a call consists: times are of one of them.
+  int (*legs)(const Problem&) = nullptr;
 };
 
 #define BUSBAR_DECLARE(name, Name) extern const Collective k##Name;
@@ -109,6 +120,15 @@ const Collective& collective(CollectiveId id);
 
 /// The collective of that name, or null.
 const Collective* find_collective(std::string_view name);
+
+/// Calls times this are what times are divided by.
+inline int legs_of(const Collective& c, const Problem& p) { return c.legs != nullptr ? c.legs(p) : 1; }
+
+/// What the root column says: the root, pingpong's round, or -1.
+constexpr int shown_root(const Collective& c, int root) { return c.has_root ? root : -1; }
+
+/// The same behind a row's name, " root 3", " round 3", or nothing.
+std::string root_words(const Collective& c, int root);
 
 /// The `size` column [bytes].
 inline std::size_t message_bytes(const Collective& c, const Problem& p) {
@@ -128,5 +148,15 @@ std::size_t alltoallv_count(const Problem&, int src, int dst);
 
 /// Elements between the start of `src`'s send buffer and what it sends to `dst`. O(1) without a matrix, else O(nranks).
 std::size_t alltoallv_send_offset(const Problem&, int src, int dst);
+
+/// Root of the problem in which pingpong pairs rank i with i + nranks/2. Others, 0 to nranks - 2, are rounds of a
+/// tournament: in each every rank is in a pair, and in all together every rank meets every other once.
+inline constexpr int kHalves = -1;
+
+/// Whom `rank` is paired with in pingpong. The number of ranks is even.
+int pingpong_peer(const Problem&, int rank);
+
+/// "0-3 1-2": the pairs in which pingpong talks, of many the first few.
+std::string pingpong_pairs(const Problem&);
 
 }  // namespace busbar

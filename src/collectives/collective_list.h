@@ -13,4 +13,5 @@
   COLLECTIVE(gather, Gather)                \
   COLLECTIVE(scatter, Scatter)              \
   COLLECTIVE(sendrecv, Sendrecv)            \
-  COLLECTIVE(hypercube, Hypercube)
+  COLLECTIVE(hypercube, Hypercube)          \
+  COLLECTIVE(pingpong, Pingpong)

@@ -36,6 +36,7 @@ inline std::vector<std::optional<Op>> ops_of(const Collective& c) {
 inline std::vector<int> roots_of(const Collective& c, int nranks) {
   if (!c.has_root) return {0};
   std::vector<int> roots;
+  if (c.id == CollectiveId::pingpong) roots.push_back(kHalves);
   for (int r = 0; r < nranks; ++r) roots.push_back(r);
   return roots;
 }

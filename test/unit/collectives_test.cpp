@@ -30,7 +30,7 @@ TEST_CASE("Counts and sizes follow the contract's table", "[collectives]") {
       {kAllReduce, 250, 250, 250, 1000}, {kBroadcast, 250, 250, 250, 1000},  {kReduce, 250, 250, 250, 1000},
       {kSendrecv, 250, 250, 250, 1000},  {kAllGather, 60, 60, 240, 960},     {kGather, 60, 60, 240, 960},
       {kHypercube, 60, 60, 240, 960},    {kReduceScatter, 60, 240, 60, 960}, {kScatter, 60, 240, 60, 960},
-      {kAlltoall, 60, 240, 240, 960},
+      {kAlltoall, 60, 240, 240, 960},    {kPingpong, 250, 250, 250, 1000},
   };
   for (const Expected& e : table) {
     INFO(e.c.name);
@@ -54,7 +54,8 @@ TEST_CASE("Bus factors are those of nccl-tests", "[collectives]") {
   const std::map<std::string_view, double> at_four{{"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
                                                    {"broadcast", 1},    {"reduce", 1},        {"alltoall", 0.75},
                                                    {"alltoallv", 0.75}, {"gather", 0.75},     {"scatter", 0.75},
-                                                   {"sendrecv", 1},     {"hypercube", 1}};
+                                                   {"sendrecv", 1},     {"hypercube", 1},
+                                                   {"pingpong", 1}};
   for (CollectiveId id : kAllCollectives) {
     const Collective& c = collective(id);
     INFO(c.name);
@@ -100,6 +101,7 @@ TEST_CASE("In-place offsets are the rank's own block", "[collectives]") {
   CHECK(kAlltoall.in_place == nullptr);
   CHECK(kAlltoallv.in_place == nullptr);
   CHECK(kSendrecv.in_place == nullptr);
+  CHECK(kPingpong.in_place == nullptr);
 }
 
 TEST_CASE("Generated alltoallv traffic grows with the distance", "[collectives][alltoallv]") {

@@ -116,6 +116,30 @@ TEST_CASE("alltoallv transfers follow a matrix and leave out its zeros on both s
   CHECK(plan == want);
 }
 
+TEST_CASE("Pingpong's pong waits for the ping, and windows are one group", "[transfers][nccl][pingpong]") {
+  Traffic traffic;
+  Problem p{.count = 9, .elem_size = 4, .nranks = 4, .root = kHalves, .traffic = &traffic};
+  CHECK(transfer_steps(kPingpong, p) == 2);
+  check_against_meaning(kPingpong, p);
+  std::vector<Transfer> plan;
+  const std::vector<Transfer> first{{Transfer::Kind::send, 3, 0, 9}};
+  const std::vector<Transfer> then{{Transfer::Kind::receive, 3, 0, 9}};
+  plan_transfers(kPingpong, p, 1, 0, plan);
+  CHECK(plan == first);
+  plan_transfers(kPingpong, p, 1, 1, plan);
+  CHECK(plan == then);
+
+  traffic.window = 3;
+  for (const PingpongPattern pattern : {PingpongPattern::oneway, PingpongPattern::both}) {
+    traffic.pattern = pattern;
+    CHECK(transfer_steps(kPingpong, p) == 1);
+    for (p.root = kHalves; p.root < 3; ++p.root) check_against_meaning(kPingpong, p);
+    p.root = kHalves;
+    plan_transfers(kPingpong, p, 0, 0, plan);
+    CHECK(plan.size() == (pattern == PingpongPattern::both ? 6 : 3));
+  }
+}
+
 TEST_CASE("Offsets beyond 32 bits survive", "[transfers][nccl]") {
   const Problem p{.count = std::size_t{1} << 33, .elem_size = 1, .nranks = 8};
   std::vector<Transfer> plan;
@@ -135,7 +159,8 @@ TEST_CASE("A size of nothing makes no transfers", "[transfers][nccl]") {
 
 TEST_CASE("Exactly the collectives that NCCL lacks are made of transfers", "[transfers][nccl]") {
   for (CollectiveId id : kAllCollectives) {
-    const bool lacks = id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube;
+    const bool lacks = id == CollectiveId::sendrecv || id == CollectiveId::alltoallv ||
+                       id == CollectiveId::hypercube || id == CollectiveId::pingpong;
     CHECK(made_of_transfers(id) == lacks);
   }
 }

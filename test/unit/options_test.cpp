@@ -94,7 +94,8 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
                     "config",          "sizes",        "placement", "csv",      "dry-run",  "version",     "backend",
                     "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time",    "cell-time",
                     "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",     "show-algo",
-                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history",  "mpi-threads", "buffers"});
+                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history",  "mpi-threads", "buffers",
+                    "pattern",         "window",       "pairs"});
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -114,7 +115,8 @@ TEST_CASE("every setting changes the configuration", "[base][options]") {
       {"op", "prod"},       {"datatype", "half"}, {"output_file", "a.json"}, {"csv", "a.csv"},
       {"history", "a.db"},  {"placement", "in"},  {"backend", "mpi"},        {"mpi-threads", "multiple"},
       {"buffers", "reuse"}, {"sizes", "8,1K"},    {"cta_policy", "0"},       {"inject", "rank=0,op=1,kind=skip"},
-      {"rel-ci", "3%"},     {"epochs", "30"},     {"cadence", "stream"},     {"hang-timeout", "7"}};
+      {"rel-ci", "3%"},     {"epochs", "30"},     {"cadence", "stream"},     {"hang-timeout", "7"},
+      {"pattern", "both"},  {"pairs", "all"}};
   std::vector<Config> seen{Config{}};
   for (const Option& option : all_options()) {
     if (option.set == nullptr) continue;
@@ -163,6 +165,19 @@ TEST_CASE("buffers rotate as in nccl-tests unless they are to be reused", "[base
   CHECK(config_of({"--buffers", "rotate"}).buffers == BufferUse::rotate);
   CHECK(config_of({"--buffers=reuse"}).buffers == BufferUse::reuse);
   CHECK(complaint({"--buffers", "both"}) == "--buffers: 'both' is not a use of the buffers; choose from: rotate reuse");
+}
+
+TEST_CASE("pingpong's pattern, window and pairs are words, and latency has no window", "[base][options]") {
+  const Config config = config_of({"--pattern", "oneway", "--window", "16", "--pairs", "all"});
+  CHECK(config.pattern == PingpongPattern::oneway);
+  CHECK(config.window == 16);
+  CHECK(config.pairs == Pairs::all);
+  CHECK(complaint({"--pattern", "round"}) ==
+        "--pattern: 'round' is not a pattern; choose from: latency oneway both");
+  CHECK(complaint({"--pairs", "some"}) == "--pairs: 'some' is not a choice of pairs; choose from: half all");
+  CHECK_THAT(complaint({"--window", "0", "--pattern", "both"}), Contains("--window"));
+  CHECK(complaint({"--window", "16"}) ==
+        "--window needs --pattern oneway or both: latency has one message under way; leave it out");
 }
 
 TEST_CASE("all GNU forms mean the same", "[base][options]") {

@@ -37,6 +37,15 @@ enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
 inline constexpr std::array<std::string_view, 4> kMpiThreadsWords{"single", "funneled", "serialized", "multiple"};
 constexpr std::string_view name(MpiThreads level) { return word(kMpiThreadsWords, level); }
 
+/// `--pattern` of pingpong.
+inline constexpr std::array<std::string_view, 3> kPingpongPatternWords{"latency", "oneway", "both"};
+constexpr std::string_view name(PingpongPattern pattern) { return word(kPingpongPatternWords, pattern); }
+
+/// `--pairs` of pingpong: rank i with i + n/2, or every rank with every other in turn, a row per round.
+enum class Pairs : std::uint8_t { half, all };
+inline constexpr std::array<std::string_view, 2> kPairsWords{"half", "all"};
+constexpr std::string_view name(Pairs pairs) { return word(kPairsWords, pairs); }
+
 /// Everything the user can set, validated. Names are those of the long options; defaults are nccl-tests'.
 struct Config {
   int nthreads = 1;
@@ -77,6 +86,9 @@ struct Config {
   Placements placement = Placements::both;
   BufferUse buffers = BufferUse::rotate;
   MpiThreads mpi_threads = MpiThreads::single;
+  PingpongPattern pattern = PingpongPattern::latency;  ///< pingpong only, as the two that follow
+  int window = 64;                                     ///< messages under way at once
+  Pairs pairs = Pairs::half;
   std::string csv;      ///< file; empty: none
   std::string history;  ///< SQLite file; empty: none
   bool dry_run = false;

@@ -135,6 +135,12 @@ void set_mpi_threads(Config& config, Text text) {
   config.mpi_threads = choice<MpiThreads>(text, "a thread level of MPI", kMpiThreadsWords);
 }
 
+void set_pattern(Config& config, Text text) {
+  config.pattern = choice<PingpongPattern>(text, "a pattern", kPingpongPatternWords);
+}
+
+void set_pairs(Config& config, Text text) { config.pairs = choice<Pairs>(text, "a choice of pairs", kPairsWords); }
+
 template <double Config::*field>
 void set_seconds(Config& config, Text text) {
   config.*field = parse_duration(text);
@@ -225,6 +231,9 @@ constexpr std::array kOptions{
     Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
     Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call takes the next message of a buffer of -e, so that caches keep none; reuse: all take one, as OSU and IMB do", false, set_buffers},
     Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "what MPI is told of the process's threads; above single libraries take locks. Command line only", false, set_mpi_threads},
+    Option{0, "pattern", "latency|oneway|both", "latency", "of pingpong: latency: a message there and one back; oneway, both: windows of messages, one way or both ways at once", false, set_pattern},
+    Option{0, "window", "N", "64", "of pingpong's oneway and both: messages under way at once", false, set_int<&C::window, 1, 65536>},
+    Option{0, "pairs", "half|all", "half", "of pingpong: half: rank i with i + n/2; all: every rank with every other in turn, a row per round", false, set_pairs},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},

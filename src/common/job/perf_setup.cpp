@@ -47,6 +47,8 @@ Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, con
 Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config) {
   Traffic traffic;
   traffic.spread = config.traffic_spread;
+  traffic.pattern = config.pattern;
+  traffic.window = config.window;
   if (collective.id != CollectiveId::alltoallv || config.traffic_file.empty()) return traffic;
   std::string text;
   on_process0(world, [&] { text = read_file(config.traffic_file, "the alltoallv matrix"); });
@@ -59,6 +61,31 @@ Traffic agree_on_traffic(const Comm& world, const Collective& collective, const 
     }
   });
 }
+
+namespace {
+
+/// What a time of pingpong is, and who talks to whom.
+std::string pingpong_remark(const Config& config) {
+  const std::string_view pairs = config.pairs == Pairs::half
+                                     ? "all pairs of rank i with i + n/2 at once"
+                                     : "every rank with every other, the pairs of a round at once (root: the round)";
+  switch (config.pattern) {
+    case PingpongPattern::latency:
+      return fmt::format("pingpong latency: time is half of there and back; {}", pairs);
+    case PingpongPattern::oneway:
+      return fmt::format(
+          "pingpong oneway: {} messages from the lower rank of a pair to the higher, then an answer; time is of one "
+          "message; {}",
+          config.window, pairs);
+    case PingpongPattern::both:
+      return fmt::format(
+          "pingpong both: {} messages each way; time is of one each way, and algbw counts both; {}", config.window,
+          pairs);
+  }
+  return {};
+}
+
+}  // namespace
 
 Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, const Collective& collective,
                    const Backend& backend, const Traffic& traffic, const Backend::MemoryLimit& limit) {
@@ -103,6 +130,7 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   RunInfo info = describe_job(args, fmt::format("{}_perf", collective.name), config, backend, local_ranks, world);
   if (!plan.cases.empty()) info.rotated_bytes = widest_rotation(config, plan);
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
+  if (collective.id == CollectiveId::pingpong) info.remarks.push_back(pingpong_remark(config));
   return info;
 }
 

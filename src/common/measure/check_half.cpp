@@ -59,11 +59,16 @@ void set_bandwidths(const Collective& collective, const Problem& problem, double
   half.busbw = half.algbw * collective.bus_factor(problem.nranks);
 }
 
+std::string row_note(const Backend& backend, const Collective& collective, const Case& c) {
+  if (auto note = backend.note({&collective, c.problem, c.dtype, c.op, false})) return *note;
+  const bool is_round = collective.id == CollectiveId::pingpong && c.root != kHalves;
+  return is_round ? "pairs " + pingpong_pairs(c.problem) : "";
+}
+
 std::string describe(const Collective& collective, const Case& c) {
   std::string text = fmt::format("{} of {} {}", collective.name, format_bytes(c.nbytes), name(c.dtype));
   if (c.op) text += fmt::format(" {}", name(*c.op));
-  if (collective.has_root) text += fmt::format(" root {}", c.root);
-  return text;
+  return text + root_words(collective, c.root);
 }
 
 }  // namespace busbar

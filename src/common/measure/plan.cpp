@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <type_traits>
 
 namespace busbar {
@@ -98,12 +99,33 @@ std::string why_skipped(const Config& config, const Operation& op, const Backend
   return backend.why_unsupported(op).value_or("");
 }
 
+void refuse_options_of_pingpong(const Config& config, const Collective& collective) {
+  const Config usual;
+  const char* option = config.pattern != usual.pattern ? "--pattern"
+                       : config.window != usual.window ? "--window"
+                       : config.pairs != usual.pairs   ? "--pairs"
+                                                       : nullptr;
+  if (option == nullptr || collective.id == CollectiveId::pingpong) return;
+  throw Error(ExitCode::bad_config, fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out",
+                                                option, collective.name));
+}
+
+/// Roots that are pingpong's rounds.
+std::vector<int> rounds_of(Pairs pairs, int nranks) {
+  // An odd number of ranks has no pairs: one row says so.
+  if (pairs == Pairs::half || nranks % 2 != 0) return {kHalves};
+  std::vector<int> rounds(static_cast<std::size_t>(nranks) - 1);
+  std::iota(rounds.begin(), rounds.end(), 0);
+  return rounds;
+}
+
 std::vector<int> roots_of(const Config& config, const Collective& collective, int nranks) {
   if (!config.all_roots && config.root >= nranks) {
     throw Error(ExitCode::bad_config, fmt::format("-r {}: there {} only {}, numbered from 0", config.root,
                                                   nranks == 1 ? "is" : "are", counted(nranks, "rank")));
   }
   if (!collective.has_root) return {0};
+  if (collective.id == CollectiveId::pingpong) return rounds_of(config.pairs, nranks);
   if (!config.all_roots) return {config.root};
   std::vector<int> roots(nranks);
   for (int r = 0; r < nranks; ++r) roots[r] = r;
@@ -149,6 +171,7 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
 
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit) {
+  refuse_options_of_pingpong(config, collective);
   const int nranks = backend.nranks();
   const bool by_matrix = collective.id == CollectiveId::alltoallv && traffic.from_matrix();
   const std::vector<int> roots = roots_of(config, collective, nranks);
@@ -228,6 +251,7 @@ void add_config(Hash& hash, const Config& c) {
   hash.add(c.backend);
   hash.add(c.placement);
   hash.add(c.buffers);
+  hash.add(c.pairs);
   hash.add(c.dry_run);
   hash.add(c.topology);
   hash.add(c.ranks_per_gpu);
@@ -259,6 +283,8 @@ void add_traffic(Hash& hash, const Traffic& traffic) {
   hash.add(traffic.spread);
   hash.add(traffic.dim);
   for (std::uint64_t nbytes : traffic.bytes) hash.add(nbytes);
+  hash.add(traffic.pattern);
+  hash.add(traffic.window);
 }
 
 }  // namespace
@@ -278,9 +304,9 @@ std::uint64_t digest(const Plan& plan, const Config& config) {
     hash.add(c.nbytes);
   }
   // Once: it is the same of all cases, and a matrix has nranks^2 entries.
-  if (!plan.cases.empty() && plan.collective->id == CollectiveId::alltoallv) {
-    add_traffic(hash, *plan.cases.front().problem.traffic);
-  }
+  const bool has_traffic =
+      plan.collective->id == CollectiveId::alltoallv || plan.collective->id == CollectiveId::pingpong;
+  if (!plan.cases.empty() && has_traffic) add_traffic(hash, *plan.cases.front().problem.traffic);
   return hash.value();
 }
 
@@ -311,7 +337,7 @@ std::string row_words(std::size_t n) { return fmt::format("{}", counted(n, "row"
 
 std::string row_line(const Collective& collective, const Case& c) {
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", c.nbytes, c.problem.count, name(c.dtype),
-                     c.op ? name(*c.op) : "none", collective.has_root ? c.root : -1);
+                     c.op ? name(*c.op) : "none", shown_root(collective, c.root));
 }
 
 /// All rows, or the first and last of many.
@@ -334,7 +360,7 @@ std::string row_lines(const Plan& plan) {
 std::string skip_line(const Collective& collective, const Skip& skip) {
   std::string what(name(skip.dtype));
   if (skip.op) what += fmt::format(" {}", name(*skip.op));
-  if (collective.has_root) what += fmt::format(" root {}", skip.root);
+  what += root_words(collective, skip.root);
   return fmt::format("skipped: {}: {}\n", what, skip.reason);
 }
 
@@ -362,7 +388,7 @@ double estimate_time_s(const Plan& plan, const Config& config, double assumed_bu
     // One rank alone still copies.
     const double factor = std::max(1.0, plan.collective->bus_factor(c.problem.nranks));
     const double operation_s = kLatency + plan.collective->algorithm_bytes(c.problem) * factor / assumed_busbw;
-    total_s += operations * operation_s + passes * static_cast<double>(c.nbytes) / assumed_busbw;
+    total_s += operations * operation_s * legs_of(*plan.collective, c.problem) + passes * static_cast<double>(c.nbytes) / assumed_busbw;
   }
   return total_s * count_halves(plan, config);
 }

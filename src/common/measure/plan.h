@@ -12,7 +12,8 @@
 
 namespace busbar {
 
-/// One row to measure. `op` has a value where the collective reduces; root is 0 where the collective has none.
+/// One row to measure. `op` has a value where the collective reduces; root is 0 where the collective has none, and
+/// pingpong's round (pingpong_peer).
 struct Case {
   DType dtype = DType::float32;
   std::optional<Op> op;
@@ -48,7 +49,7 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
 
 /// Builds the plan for a communicator. Pure: equal inputs (the limit too: agree on it first) give equal plans on every
 /// rank. `traffic` must outlive the plan. Throws Error(not_possible) when memory does not allow the first size,
-/// Error(bad_config) for a root out of range or more than kMaxRows rows.
+/// Error(bad_config) for a root out of range, more than kMaxRows rows, or an option of another collective.
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit);
 

@@ -45,8 +45,7 @@ Row Runner::run(const Case& row_case, int cycle) {
   row.cycle = cycle;
   if (config_.placement != Placements::in) row.out_of_place = run_half(row_case, false, row);
   if (config_.placement != Placements::out) row.in_place = run_half(row_case, true, row);
-  const Operation op{plan_.collective, row_case.problem, row_case.dtype, row_case.op, false};
-  row.note = backend_.note(op).value_or("");
+  row.note = row_note(backend_, *plan_.collective, row_case);
   row.timestamp = local_timestamp();
   steps_.rest();
   return row;

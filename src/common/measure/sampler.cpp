@@ -105,7 +105,9 @@ struct ProcessTimes {
   std::vector<double> own_s;
 };
 
-ProcessTimes over_lanes(const std::vector<LaneTimes>& lanes, const BatchShape& shape, const GlobalClock& clock) {
+/// `messages`: of a sample; times are of one.
+ProcessTimes over_lanes(const std::vector<LaneTimes>& lanes, const BatchShape& shape, double messages,
+                        const GlobalClock& clock) {
   ProcessTimes p;
   for (int i = 0; i < shape.samples; ++i) {
     double own = 0;
@@ -120,7 +122,7 @@ ProcessTimes over_lanes(const std::vector<LaneTimes>& lanes, const BatchShape& s
       entry = std::max(entry, clock.at(lane.entry[i]));
       exit = std::max(exit, clock.at(lane.exit[i]));
     }
-    p.own_s.push_back(own / shape.calls_per_sample);
+    p.own_s.push_back(own / messages);
     if (!lanes.front().device_s.empty()) continue;
     p.entry_s.push_back(entry);
     p.exit_s.push_back(exit);
@@ -148,7 +150,8 @@ Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchSh
   run_on_lanes(
       backend, [&](int lane) { lanes[lane] = LaneBatch(backend, barrier_, workload, shape, local, lane).run(); },
       fail_);
-  const ProcessTimes mine = over_lanes(lanes, shape, clock_);
+  const double messages = static_cast<double>(shape.calls_per_sample) * legs_of(workload);
+  const ProcessTimes mine = over_lanes(lanes, shape, messages, clock_);
 
   // One agreement for everything, by MAX, which gives the same bits on every process whatever the library does.
   const Clock::time_point end = Clock::now();
@@ -174,7 +177,7 @@ Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchSh
       batch.time_s.push_back(ends[i]);
       continue;
     }
-    batch.time_s.push_back(clock_.one_host() ? (ends[i] - last_entries[i]) / shape.calls_per_sample : ends[i]);
+    batch.time_s.push_back(clock_.one_host() ? (ends[i] - last_entries[i]) / messages : ends[i]);
     batch.skew_s.push_back(last_entries[i] + first_entries[i]);
     batch.late_s.push_back(mine.entry_s[i] + first_entries[i]);
     batch.last.push_back(mine.entry_s[i] == last_entries[i]);
@@ -226,7 +229,7 @@ WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cad
     const Batch batch = sampler.measure(backend, workload, shape);
     result.calls += shape.samples;
     spent += batch.elapsed_s;
-    result.call_s = median(batch.time_s);
+    result.call_s = median(batch.time_s) * legs_of(workload);
     const bool falling = before == 0 || result.call_s < kStillFalling * before;
     before = result.call_s;
     if (!falling && result.calls >= kLeastCalls && spent >= kLeastTime) return result;

@@ -19,7 +19,8 @@ struct BatchShape {
   int calls_per_sample = 1;
 };
 
-/// A batch as all processes agreed on it, and this process's own part. Times are of one call.
+/// A batch as all processes agreed on it, and this process's own part. Times are of one call, or of one message where
+/// the collective has legs.
 struct Batch {
   std::vector<double> time_s;  ///< per sample over the ranks: see estimand()
   std::vector<double> skew_s;  ///< per sample: last entry less first; empty where no host clock sees the entries

@@ -176,8 +176,9 @@ void StatRunner::begin_cell(Entry& entry, const Workload& workload) {
   const double left_s = std::max(0.0, config_.max_time_s - now_s_);
   const double limit_s = std::min(config_.cell_time_s, left_s) / 4;
   begin(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
+  entry.cell.legs = legs_of(workload);
   entry.cell.warm = warm_up(sampler_, backend_, workload, cadence_, limit_s);
-  steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s);
+  steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s / entry.cell.legs);
   const int least = out_of_time() ? 1 : kLeastSamples;
   entry.cell.shape =
       shape_for(entry.cell.warm.call_s, clock_read_s_, batch_time_s(backend_), least, kMostSamples, cadence_);
@@ -221,8 +222,7 @@ void StatRunner::finish(Entry& entry, StopReason why) {
 void StatRunner::flush_rows() {
   for (; rows_told_ < rows_.size() && open_halves_[rows_told_] == 0; ++rows_told_) {
     Row& row = rows_[rows_told_];
-    const Operation op{plan_.collective, row.row_case.problem, row.row_case.dtype, row.row_case.op, false};
-    row.note = backend_.note(op).value_or("");
+    row.note = row_note(backend_, *plan_.collective, row.row_case);
     row.timestamp = local_timestamp();
     events_.row(row);
     row = Row{};

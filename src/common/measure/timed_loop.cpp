@@ -10,6 +10,11 @@
 namespace busbar {
 namespace {
 
+/// What an iteration's time is divided by.
+double messages_per_iteration(const Config& config, const Workload& workload) {
+  return static_cast<double>(config.agg_iters) * legs_of(workload);
+}
+
 /// One lane's share of the loop. The lanes meet in `local`, the processes in `world`, which only lane 0 may touch.
 class LaneLoop {
  public:
@@ -43,7 +48,7 @@ class LaneLoop {
     std::vector<double> times(config_.iters);
     const int stride = config_.blocking == 3 ? 2 : 1;
     for (int i = 0; i < config_.iters; ++i) {
-      times[i] = backend_.between(lane_, i * stride, i * stride + 1) / config_.agg_iters;
+      times[i] = backend_.between(lane_, i * stride, i * stride + 1) / messages_per_iteration(config_, workload_);
     }
     return times;
   }
@@ -152,7 +157,7 @@ LoopTimes time_operations(Backend& backend, const Comm& world, const Config& con
   };
   run_on_lanes(backend, work, fail);
 
-  const double operations = static_cast<double>(config.iters) * config.agg_iters;
+  const double operations = config.iters * messages_per_iteration(config, workload);
   LoopTimes result{combine(config.average, elapsed) / operations, combine(config.average, enqueue) / operations, {}};
   if (config.per_iter_timing) {
     result.iteration_s = iterations[0];

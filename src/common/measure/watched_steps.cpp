@@ -16,7 +16,8 @@ void WatchedSteps::begin(const Collective& collective, const Case& row_case, boo
   const Backend& backend = work.backend != nullptr ? *work.backend : backend_;
   const Operation op =
       backend.as_called({&collective, row_case.problem, row_case.dtype, row_case.op, in_place}, work.calls);
-  const double calls_s = static_cast<double>(work.calls) * expected_.operation_s(static_cast<double>(row_case.nbytes));
+  const double messages = static_cast<double>(work.calls) * legs_of(collective, row_case.problem);
+  const double calls_s = messages * expected_.operation_s(static_cast<double>(row_case.nbytes));
   watchdog_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
                   calls_s + work.bytes / kDataRate + work.seconds);
 }
@@ -28,7 +29,7 @@ CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int 
   called.count = op.problem.count;
   called.dtype = name(op.dtype);
   called.op = op.op ? name(*op.op) : "none";
-  called.root = op.collective->has_root ? op.problem.root : -1;
+  called.root = shown_root(*op.collective, op.problem.root);
   called.nbytes = nbytes;
   called.in_place = op.in_place;
   return called;

@@ -99,6 +99,11 @@ class Workload {
   std::vector<std::byte*> recv_base_;
 };
 
+/// Messages of which each of its operations consists.
+inline int legs_of(const Workload& workload) {
+  return legs_of(*workload.operation().collective, workload.operation().problem);
+}
+
 /// True when repeating the operation on its own result changes nothing, so that the timed buffers can be verified.
 /// Out of place always; in place for data movement, and for max and min unless a rank's result lands on another's
 /// input.

@@ -52,8 +52,6 @@ std::string without_footer_words(std::string text) {
 
 std::string_view redop_text(std::optional<Op> op) { return op ? name(*op) : "none"; }
 
-int shown_root(const Collective& collective, int root) { return collective.has_root ? root : -1; }
-
 SizeRange asked_sizes(const Config& config) {
   if (config.sizes.empty()) return {config.minbytes, config.maxbytes};
   const auto [low, high] = std::minmax_element(config.sizes.begin(), config.sizes.end());

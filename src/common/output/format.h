@@ -23,9 +23,6 @@ std::string without_footer_words(std::string text);
 /// The `redop` column: the operation, or `none`.
 std::string_view redop_text(std::optional<Op> op);
 
-/// The `root` column: -1 where the collective has no root.
-int shown_root(const Collective& collective, int root);
-
 /// The ends of the sweep as asked for, before memory lowers them [bytes].
 struct SizeRange {
   std::uint64_t first;

@@ -238,7 +238,7 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
     if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
   }
   const bool endless = c.run_cycles <= 0;
-  return {{"schema_version", kBusbarSchema},
+  Json json{{"schema_version", kBusbarSchema},
           {"suite", "busbar"},
           {"version", info.version},
           {"backend", info.backend},
@@ -256,6 +256,10 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
           {"memory_cap", json_text_or_null(plan.cap_arithmetic)},
           {"skipped", std::move(skipped)},
           {"remarks", info.remarks}};
+  if (plan.collective->id == CollectiveId::pingpong) {
+    json["pingpong"] = {{"pattern", name(c.pattern)}, {"window", c.window}, {"pairs", name(c.pairs)}};
+  }
+  return json;
 }
 
 Json totals_json(const Summary& summary, bool finished) {

@@ -132,6 +132,10 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
   run.launch_uuid = busbar.at("launch_uuid").text();
   if (busbar.holds("buffers")) run.buffers = busbar.at("buffers").at("use").text();
   if (busbar.holds("mpi_threads")) run.mpi_threads = busbar.at("mpi_threads").at("got").text();
+  if (busbar.holds("pingpong")) {
+    run.pattern = busbar.at("pingpong").at("pattern").text();
+    run.window = busbar.at("pingpong").at("window").whole(1, kMostRanks);
+  }
   run.nranks = static_cast<int>(busbar.at("nranks").whole(1, kMostRanks));
   run.hosts = busbar.at("hosts").texts();
   if (busbar.holds("exit_code")) run.exit_code = static_cast<int>(busbar.at("exit_code").whole(0, 255));

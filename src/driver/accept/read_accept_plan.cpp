@@ -243,12 +243,13 @@ std::string text_of(const Config& c) {
   for (DType dtype : c.dtypes) dtypes.push_back(static_cast<int>(dtype));
   return fmt::format(
       "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} "
-      "timeout {} stat {} {} {} {} {}{}",
+      "timeout {} stat {} {} {} {} {}{}{}",
       c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, ops, dtypes, c.root, c.all_roots,
       static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register, c.timeout_s, c.rel_ci,
       c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
       // Results of before there was a choice go on being resumed.
-      c.buffers == BufferUse::reuse ? " buffers reuse" : "");
+      c.buffers == BufferUse::reuse ? " buffers reuse" : "",
+      c.pattern == PingpongPattern::latency ? "" : fmt::format(" pattern {} {}", name(c.pattern), c.window));
 }
 
 std::vector<std::string> names(const std::vector<Stage>& stages) {

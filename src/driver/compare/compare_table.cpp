@@ -298,7 +298,7 @@ std::string title(const Comparison& comparison) {
   const Case& first = comparison.cases.front().row_case;
   text += fmt::format(" {}", name(first.dtype));
   if (first.op) text += fmt::format(" {}", name(*first.op));
-  if (comparison.collective->has_root) text += fmt::format(" root {}", first.root);
+  text += root_words(*comparison.collective, first.root);
   return text + fmt::format(", {}, {} ranks on {}", comparison.cases.front().in_place ? "in place" : "out of place",
                             comparison.nranks, counted(comparison.nnodes, "node"));
 }

@@ -39,6 +39,8 @@ void require_alike(const RunFile& first, const RunFile& other) {
   if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
   if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
   if (first.buffers != other.buffers) differ("buffers", first.buffers, other.buffers);
+  if (first.pattern != other.pattern) differ("pattern", first.pattern, other.pattern);
+  if (first.window != other.window) differ("window", first.window, other.window);
   if (first.mpi_threads != other.mpi_threads) differ("MPI threads", first.mpi_threads, other.mpi_threads);
 }
 
@@ -74,7 +76,18 @@ VariantCell gather(const VariantRuns& of, const Cell& like) {
   return cell;
 }
 
-Case case_of(const Cell& cell, const std::string& file, int nranks) {
+/// What counts for a bandwidth: in pingpong both ways at once.
+const Traffic* traffic_of(const RunFile& run) {
+  static const Traffic kBoth = [] {
+    Traffic traffic;
+    traffic.pattern = PingpongPattern::both;
+    return traffic;
+  }();
+  return run.pattern == name(PingpongPattern::both) ? &kBoth : nullptr;
+}
+
+Case case_of(const Collective& collective, const Cell& cell, const RunFile& run) {
+  const std::string& file = run.name;
   const std::optional<DType> dtype = parse_dtype(cell.dtype);
   const std::optional<Op> op = cell.op == "none" ? std::nullopt : parse_op(cell.op);
   if (!dtype || (cell.op != "none" && !op)) {
@@ -83,10 +96,10 @@ Case case_of(const Cell& cell, const std::string& file, int nranks) {
   Case c;
   c.dtype = *dtype;
   c.op = op;
-  c.root = std::max(cell.root, 0);
+  c.root = collective.has_root ? cell.root : 0;
   c.requested_bytes = cell.nbytes;
   c.nbytes = cell.nbytes;
-  c.problem = {.count = cell.count, .elem_size = size_of(*dtype), .nranks = nranks, .root = c.root, .traffic = nullptr};
+  c.problem = {.count = cell.count, .elem_size = size_of(*dtype), .nranks = run.nranks, .root = c.root, .traffic = traffic_of(run)};
   return c;
 }
 
@@ -117,7 +130,7 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
   for (const Cell& cell : first.cells) {
     if (cell.in_place != in_place) continue;
     ComparedCase compared;
-    compared.row_case = case_of(cell, first.name, first.nranks);
+    compared.row_case = case_of(collective, cell, first);
     compared.in_place = in_place;
     compared.rounds = static_cast<int>(variants.front().runs.size());
     const bool same = !comparisons.empty() && same_table(comparisons.back().cases.front().row_case, compared.row_case);
@@ -269,6 +282,9 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add_unless("local_register", config.local_register, defaults.local_register);
   if (config.cta_policy) add("cta_policy", *config.cta_policy);
   add_unless("buffers", name(config.buffers), name(defaults.buffers));
+  add_unless("pattern", name(config.pattern), name(defaults.pattern));
+  add_unless("window", config.window, defaults.window);
+  add_unless("pairs", name(config.pairs), name(defaults.pairs));
   add_unless("mpi-threads", name(config.mpi_threads), name(defaults.mpi_threads));
   add_unless("unalign", config.unalign, defaults.unalign);
   return words;

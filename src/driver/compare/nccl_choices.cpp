@@ -52,6 +52,7 @@ std::span<const std::string_view> algorithms_of(CollectiveId id) {
     case CollectiveId::scatter:
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return {};
   }
   return {};

@@ -149,8 +149,9 @@ void join_repeated(ReportSeries& series) {
 
 void add_busbw(ReportSeries& series, int nranks) {
   const Collective* collective = find_collective(series.collective);
-  // What alltoallv sends depends on its traffic, which the files do not have.
+  // What alltoallv and pingpong send depends on their traffic, which the files do not have.
   if (collective == nullptr || nranks < 1 || collective->id == CollectiveId::alltoallv) return;
+  if (collective->id == CollectiveId::pingpong) return;
   // The size column is what counts, but for hypercube's, which holds the rank's own block too.
   const double counted = collective->id == CollectiveId::hypercube ? static_cast<double>(nranks - 1) / nranks : 1;
   const double factor = counted * collective->bus_factor(nranks) / 1e9;

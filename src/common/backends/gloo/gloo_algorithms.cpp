@@ -33,6 +33,7 @@ std::string_view shown_gloo_algorithm(CollectiveId id, GlooAlgorithm all_reduce)
       return "halving_doubling";
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return "-";
     case CollectiveId::all_gather:
     case CollectiveId::broadcast:

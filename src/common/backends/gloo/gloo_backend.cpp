@@ -43,6 +43,7 @@ double copies_of(CollectiveId id) {
     case CollectiveId::scatter:
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return 0;
   }
   return 0;
@@ -256,6 +257,11 @@ class GlooBackend final : public WrappedBackend {
                   .reduction = op.op ? gloo_reduction(op.dtype, *op.op) : GlooReduction{},
                   .send_nbytes = {},
                   .recv_nbytes = {}};
+    if (call.collective == CollectiveId::pingpong) {
+      call.pattern = p.traffic->pattern;
+      call.window = p.traffic->window;
+      call.peer = pingpong_peer(p, local_ranks()[0]);
+    }
     for (int peer = 0; call.collective == CollectiveId::alltoallv && peer < p.nranks; ++peer) {
       const int rank = local_ranks()[0];
       call.send_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, rank, peer) * p.elem_size));

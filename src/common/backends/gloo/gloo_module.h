@@ -44,6 +44,9 @@ struct GlooCall {
   bool in_place = false;
   GlooReduction reduction;                             ///< where the collective reduces
   std::vector<std::int64_t> send_nbytes, recv_nbytes;  ///< of alltoallv, by peer
+  PingpongPattern pattern = PingpongPattern::latency;  ///< of pingpong, as the two that follow
+  int window = 1;
+  int peer = 0;
 };
 
 /// A communicator of Gloo's. Its functions throw what Gloo throws: exceptions derived from std::exception.
@@ -75,6 +78,6 @@ struct GlooModule {
 
 inline constexpr const char* kGlooSymbol = "busbar_gloo_module";
 /// Raised with every change of this file.
-inline constexpr int kGlooBorder = 1;
+inline constexpr int kGlooBorder = 2;
 
 }  // namespace busbar

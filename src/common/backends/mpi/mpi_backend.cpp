@@ -40,6 +40,7 @@ double library_copies(const Collective& c) {
     case CollectiveId::alltoallv:
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return 0;
   }
   return 0;
@@ -275,6 +276,10 @@ class MpiBackend final : public Backend {
     } else if (op.op) {
       call_->reduction = predefined_op(*op.op);
     }
+    if (op.collective->id == CollectiveId::pingpong) {
+      pair_ = PairMessages(op.problem, rank_);
+      call_->pair = &pair_;
+    }
     if (op.collective->id != CollectiveId::alltoallv) return;
     arrays_ = make_alltoallv_arrays(op.problem, rank_);
     call_->alltoallv = &arrays_;
@@ -295,6 +300,7 @@ class MpiBackend final : public Backend {
   std::optional<MpiCall> call_;  ///< of called_
   RunCollective run_ = nullptr;
   AlltoallvArrays arrays_;
+  PairMessages pair_;
   std::optional<TunedState> tuned_;  ///< as the communicator was made
   std::vector<Clock::time_point> marks_;
   double creation_s_ = 0;

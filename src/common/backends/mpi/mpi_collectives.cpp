@@ -296,6 +296,54 @@ void hypercube(const MpiCall& c) {
   }
 }
 
+/// A message there and one back, as in osu_latency.
+void ping_and_pong(const MpiCall& c, const CountedType& t) {
+  const auto send = [&] {
+    check_mpi(MPI_Send(c.buffers.send, t.count(), t.type(), c.pair->peer, 0, c.comm), "MPI_Send");
+  };
+  const auto receive = [&] {
+    check_mpi(MPI_Recv(c.buffers.recv, t.count(), t.type(), c.pair->peer, 0, c.comm, MPI_STATUS_IGNORE), "MPI_Recv");
+  };
+  if (c.pair->begins) {
+    send();
+    receive();
+  } else {
+    receive();
+    send();
+  }
+}
+
+/// Windows of messages, as in osu_bw and osu_bibw: all of one window from and to one buffer. Receives come first, so
+/// that messages find them posted.
+void send_windows(const MpiCall& c, const CountedType& t) {
+  PairMessages& pair = *c.pair;
+  const bool both = pair.pattern == PingpongPattern::both;
+  const std::size_t window = pair.requests.size() / (both ? 2 : 1);
+  const std::size_t receives = both || !pair.begins ? window : 0;
+  for (std::size_t i = 0; i < receives; ++i) {
+    check_mpi(MPI_Irecv(c.buffers.recv, t.count(), t.type(), pair.peer, 0, c.comm, &pair.requests[i]), "MPI_Irecv");
+  }
+  for (std::size_t i = receives; i < pair.requests.size(); ++i) {
+    check_mpi(MPI_Isend(c.buffers.send, t.count(), t.type(), pair.peer, 0, c.comm, &pair.requests[i]), "MPI_Isend");
+  }
+  check_mpi(MPI_Waitall(static_cast<int>(pair.requests.size()), pair.requests.data(), MPI_STATUSES_IGNORE),
+            "MPI_Waitall");
+  if (both) return;
+  // Sent is not received: the answer says so.
+  if (pair.begins) {
+    check_mpi(MPI_Recv(nullptr, 0, t.type(), pair.peer, 0, c.comm, MPI_STATUS_IGNORE), "MPI_Recv");
+  } else {
+    check_mpi(MPI_Send(nullptr, 0, t.type(), pair.peer, 0, c.comm), "MPI_Send");
+  }
+}
+
+/// A message waits for the one before, or the window for its answer: never left pending.
+void pingpong(const MpiCall& c) {
+  const CountedType t(c.op.problem.count, c.type, c.max_count);
+  if (c.pair->pattern == PingpongPattern::latency) return ping_and_pong(c, t);
+  send_windows(c, t);
+}
+
 /// Sends and receives of any length, for counts or offsets beyond int.
 void alltoallv_pairwise(const MpiCall& c) {
   const Problem& p = c.op.problem;
@@ -333,6 +381,13 @@ void alltoallv(const MpiCall& c) {
 }
 
 }  // namespace
+
+PairMessages::PairMessages(const Problem& p, int rank)
+    : peer(pingpong_peer(p, rank)), begins(rank < peer), pattern(p.traffic->pattern) {
+  if (pattern == PingpongPattern::latency) return;
+  const int ways = pattern == PingpongPattern::both ? 2 : 1;
+  requests.resize(static_cast<std::size_t>(ways) * p.traffic->window, MPI_REQUEST_NULL);
+}
 
 AlltoallvArrays make_alltoallv_arrays(const Problem& p, int rank) {
   AlltoallvArrays a;
@@ -386,6 +441,8 @@ RunCollective how_to_run(CollectiveId id) {
       return sendrecv;
     case CollectiveId::hypercube:
       return hypercube;
+    case CollectiveId::pingpong:
+      return pingpong;
   }
   return nullptr;
 }

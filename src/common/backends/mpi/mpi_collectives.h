@@ -69,6 +69,17 @@ struct AlltoallvArrays {
 
 AlltoallvArrays make_alltoallv_arrays(const Problem& problem, int rank);
 
+/// A rank's part in pingpong, made once per row.
+struct PairMessages {
+  int peer = 0;
+  bool begins = true;  ///< the lower rank of the pair
+  PingpongPattern pattern = PingpongPattern::latency;
+  std::vector<MPI_Request> requests;  ///< room for those of a call
+
+  PairMessages() = default;
+  PairMessages(const Problem& problem, int rank);
+};
+
 /// One call on one rank.
 struct MpiCall {
   const Operation& op;
@@ -78,6 +89,7 @@ struct MpiCall {
   MPI_Datatype type = MPI_DATATYPE_NULL;  ///< mpi_type(op.dtype)
   MPI_Op reduction = MPI_OP_NULL;         ///< where the collective reduces
   const AlltoallvArrays* alltoallv = nullptr;
+  PairMessages* pair = nullptr;                 ///< of pingpong
   std::vector<MPI_Request>* pending = nullptr;  ///< null: complete the call; else start it and append its requests
   std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests
 };

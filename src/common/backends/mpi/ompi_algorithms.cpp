@@ -219,6 +219,7 @@ std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiC
     case CollectiveId::scatter:
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return std::nullopt;
   }
   return std::nullopt;
@@ -242,6 +243,7 @@ std::uint64_t ompi_rule_bytes(CollectiveId id, const Problem& p) {
     case CollectiveId::alltoallv:  // the ranks' counts differ: only the first rule is ever used
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return 0;
   }
   return 0;

@@ -24,7 +24,7 @@ struct OmpiCollective {
   std::span<const OmpiAlgorithm> algorithms;
 };
 
-/// Null where no single MPI collective stands behind ours (sendrecv, hypercube).
+/// Null where no single MPI collective stands behind ours (sendrecv, hypercube, pingpong).
 const OmpiCollective* ompi_collective(CollectiveId id);
 
 /// The collective of a rules file's number, or null where none of ours has it.

@@ -32,6 +32,7 @@ std::string_view nccl_function(CollectiveId id) {
     case CollectiveId::scatter:
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
+    case CollectiveId::pingpong:
       return {};
   }
   return {};

@@ -38,13 +38,31 @@ void plan_hypercube(const Problem& p, int rank, int step, std::vector<Transfer>&
   add(out, Transfer::Kind::receive, peer, p.count * theirs, p.count * mask);
 }
 
+/// The higher rank's pong is a step of its own, as it may only start when the ping has come. A window is one group; an
+/// answer behind one way's is not needed, as the receiver's own time counts too.
+void plan_pingpong(const Problem& p, int rank, int step, std::vector<Transfer>& out) {
+  const int peer = pingpong_peer(p, rank);
+  const bool begins = rank < peer;
+  const PingpongPattern pattern = p.traffic->pattern;
+  if (pattern == PingpongPattern::latency) {
+    return add(out, begins == (step == 0) ? Transfer::Kind::send : Transfer::Kind::receive, peer, 0, p.count);
+  }
+  const bool both = pattern == PingpongPattern::both;
+  for (int i = 0; i < p.traffic->window; ++i) {
+    if (both || begins) add(out, Transfer::Kind::send, peer, 0, p.count);
+    if (both || !begins) add(out, Transfer::Kind::receive, peer, 0, p.count);
+  }
+}
+
 }  // namespace
 
 bool made_of_transfers(CollectiveId id) {
-  return id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube;
+  return id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube ||
+         id == CollectiveId::pingpong;
 }
 
 int transfer_steps(const Collective& collective, const Problem& problem) {
+  if (collective.id == CollectiveId::pingpong) return problem.traffic->pattern == PingpongPattern::latency ? 2 : 1;
   if (collective.id != CollectiveId::hypercube) return 1;
   return std::bit_width(static_cast<unsigned>(problem.nranks)) - 1;
 }
@@ -59,6 +77,8 @@ void plan_transfers(const Collective& collective, const Problem& problem, int ra
       return plan_alltoallv(problem, rank, out);
     case CollectiveId::hypercube:
       return plan_hypercube(problem, rank, step, out);
+    case CollectiveId::pingpong:
+      return plan_pingpong(problem, rank, step, out);
     case CollectiveId::all_reduce:
     case CollectiveId::all_gather:
     case CollectiveId::reduce_scatter:

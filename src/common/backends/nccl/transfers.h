@@ -24,10 +24,10 @@ struct Transfer {
 };
 
 /// Whether a library without the collective itself runs it as grouped sends and receives: sendrecv, alltoallv,
-/// hypercube.
+/// hypercube, pingpong.
 bool made_of_transfers(CollectiveId id);
 
-/// Groups of transfers that must follow one another: a later one forwards what an earlier one brought.
+/// Groups of transfers that must follow one another: a later one forwards what an earlier one brought, or answers it.
 int transfer_steps(const Collective& collective, const Problem& problem);
 
 /// The transfers of `rank` in group `step` (from 0), written to `out` whose memory is reused: this runs in the timed

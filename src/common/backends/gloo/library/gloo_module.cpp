@@ -142,6 +142,8 @@ class OpenContext final : public GlooContext {
                         (context_->rank + context_->size - 1) % context_->size, nbytes_);
       case CollectiveId::hypercube:
         return hypercube(send, recv);
+      case CollectiveId::pingpong:
+        return pingpong(send, recv);
     }
   }
 
@@ -250,6 +252,50 @@ class OpenContext final : public GlooContext {
       exchange(all + static_cast<std::size_t>(mine) * nbytes_, peer,
                all + static_cast<std::size_t>(mine ^ mask) * nbytes_, peer, static_cast<std::size_t>(mask) * nbytes_);
     }
+  }
+
+  /// `n` messages from the one buffer to the peer, or to it from there.
+  void send_to_peer(void* buffer, std::size_t nbytes, int n) {
+    const auto out = context_->createUnboundBuffer(buffer, nbytes);
+    for (int i = 0; i < n; ++i) out->send(call_.peer, kOwnSlot);
+    for (int i = 0; i < n; ++i) out->waitSend();
+  }
+  void receive_from_peer(void* buffer, std::size_t nbytes, int n) {
+    const auto in = context_->createUnboundBuffer(buffer, nbytes);
+    for (int i = 0; i < n; ++i) in->recv(call_.peer, kOwnSlot);
+    for (int i = 0; i < n; ++i) in->waitRecv();
+  }
+
+  void pingpong(void* send, void* recv) {
+    const bool begins = context_->rank < call_.peer;
+    std::uint8_t answer = 0;
+    switch (call_.pattern) {
+      case PingpongPattern::latency:
+        if (begins) send_to_peer(send, nbytes_, 1);
+        receive_from_peer(recv, nbytes_, 1);
+        if (!begins) send_to_peer(send, nbytes_, 1);
+        return;
+      case PingpongPattern::oneway:
+        if (begins) {
+          send_to_peer(send, nbytes_, call_.window);
+          receive_from_peer(&answer, 1, 1);
+        } else {
+          receive_from_peer(recv, nbytes_, call_.window);
+          send_to_peer(&answer, 1, 1);
+        }
+        return;
+      case PingpongPattern::both:
+        return both_ways(send, recv);
+    }
+  }
+
+  void both_ways(void* send, void* recv) {
+    const auto out = context_->createUnboundBuffer(send, nbytes_);
+    const auto in = context_->createUnboundBuffer(recv, nbytes_);
+    for (int i = 0; i < call_.window; ++i) in->recv(call_.peer, kOwnSlot);
+    for (int i = 0; i < call_.window; ++i) out->send(call_.peer, kOwnSlot);
+    for (int i = 0; i < call_.window; ++i) out->waitSend();
+    for (int i = 0; i < call_.window; ++i) in->waitRecv();
   }
 
   void barrier() {

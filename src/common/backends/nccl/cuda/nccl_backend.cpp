@@ -284,8 +284,9 @@ std::optional<std::string> NcclBackend::note(const Operation& op) const {
   if (device_collective_ && config_.agg_iters > 1) {
     return "device API kernels are launched one by one: -m repeats them but aggregates nothing";
   }
-  if (op.collective->id != CollectiveId::hypercube || config_.agg_iters == 1) return std::nullopt;
-  return "hypercube's steps depend on each other: -m repeats it but aggregates nothing";
+  const CollectiveId id = op.collective->id;
+  if ((id != CollectiveId::hypercube && id != CollectiveId::pingpong) || config_.agg_iters == 1) return std::nullopt;
+  return fmt::format("{}'s steps depend on each other: -m repeats it but aggregates nothing", op.collective->name);
 }
 
 std::span<NcclBackend::Local> NcclBackend::lane_locals(int lane) {

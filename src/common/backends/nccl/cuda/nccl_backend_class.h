@@ -168,7 +168,8 @@ class NcclBackend final : public Backend {
 
   void start(Local& local, const Operation& op, const Buffers& buffers);
   void launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers);
-  void enqueue_hypercube(int lane, const Operation& op, std::span<const Buffers> buffers);
+  void enqueue_steps(int lane, const Operation& op, std::span<const Buffers> buffers);
+  void copy_own_blocks(int lane, const Operation& op, std::span<const Buffers> buffers);
   void enqueue_device_kernels(int lane, const Operation& op, std::span<const Buffers> buffers);
   void close_group(Lane& lane);
   ncclRedOp_t reduction(Local& local, const Operation& op);

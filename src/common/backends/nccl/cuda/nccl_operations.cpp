@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <cstddef>
 
@@ -126,27 +127,32 @@ void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffer
       launch_transfers(local, op, 0, buffers);
       break;
     case CollectiveId::hypercube:
-      throw Error(ExitCode::internal, "hypercube is launched step by step");
+    case CollectiveId::pingpong:
+      throw Error(ExitCode::internal, fmt::format("{} is launched step by step", op.collective->name));
   }
 }
 
 /// Inner groups merge into an outer one, and then a step would forward blocks that have not arrived. So each step is a
 /// group of its own for all ranks of the lane, also between group_begin and group_end.
-void NcclBackend::enqueue_hypercube(int lane, const Operation& op, std::span<const Buffers> buffers) {
+void NcclBackend::enqueue_steps(int lane, const Operation& op, std::span<const Buffers> buffers) {
   close_group(lanes_[lane]);
+  if (op.collective->id == CollectiveId::hypercube) copy_own_blocks(lane, op, buffers);
   const std::span<Local> ranks = lane_locals(lane);
-  const Problem& p = op.problem;
-  const std::size_t nbytes = p.count * p.elem_size;
+  for (int step = 0; step < transfer_steps(*op.collective, op.problem); ++step) {
+    NcclGroup group(*nccl_);
+    for (std::size_t i = 0; i < ranks.size(); ++i) launch_transfers(ranks[i], op, step, buffers[i]);
+    group.end();
+  }
+}
+
+void NcclBackend::copy_own_blocks(int lane, const Operation& op, std::span<const Buffers> buffers) {
+  const std::span<Local> ranks = lane_locals(lane);
+  const std::size_t nbytes = op.problem.count * op.problem.elem_size;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     std::byte* const own = static_cast<std::byte*>(buffers[i].recv) + nbytes * static_cast<std::size_t>(ranks[i].rank);
     if (own == buffers[i].send || nbytes == 0) continue;
     use_device(ranks[i]);
     BUSBAR_CUDA(cudaMemcpyAsync(own, buffers[i].send, nbytes, cudaMemcpyDeviceToDevice, ranks[i].stream.get()));
-  }
-  for (int step = 0; step < transfer_steps(*op.collective, p); ++step) {
-    NcclGroup group(*nccl_);
-    for (std::size_t i = 0; i < ranks.size(); ++i) launch_transfers(ranks[i], op, step, buffers[i]);
-    group.end();
   }
 }
 
@@ -193,7 +199,8 @@ void NcclBackend::enqueue_device_kernels(int lane, const Operation& op, std::spa
 void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) {
   const InNccl in_nccl(*this, lane);
   if (device_collective_) return enqueue_device_kernels(lane, op, buffers);
-  if (op.collective->id == CollectiveId::hypercube) return enqueue_hypercube(lane, op, buffers);
+  const CollectiveId id = op.collective->id;
+  if (id == CollectiveId::hypercube || id == CollectiveId::pingpong) return enqueue_steps(lane, op, buffers);
 
   const std::span<Local> ranks = lane_locals(lane);
   const auto launch_all = [&] {
