@@ -14,8 +14,8 @@
 
 namespace busbar {
 
-/// How the messages of pingpong follow one another. latency: one there, then one back; oneway: a window of them from the
-/// lower rank of a pair to the higher, which answers when it has all; both: windows both ways at once.
+/// How the messages of pingpong follow one another. latency: one there, then one back; oneway: a window of them from
+/// the lower rank of a pair to the higher, which answers when it has all; both: windows both ways at once.
 enum class PingpongPattern : std::uint8_t { latency, oneway, both };
 
 /// Who sends how much to whom in alltoallv. Without a matrix: weighted by the distance (dst - src) mod nranks and

@@ -55,8 +55,7 @@ const Collective kPingpong{
           return static_cast<double>(p.count) * ways * p.elem_size;
         },
     .bus_factor = [](int) { return 1.0; },
-    .expected =
-        [](const Problem& p, int rank) -> std::vector<Block> {
+    .expected = [](const Problem& p, int rank) -> std::vector<Block> {
       const int peer = pingpong_peer(p, rank);
       if (traffic_of(p).pattern == PingpongPattern::oneway && rank < peer) return {};
       return {{0, p.count, peer, 0}};

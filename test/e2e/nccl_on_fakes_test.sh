@@ -52,6 +52,18 @@ done
 for c in broadcast gather scatter alltoallv; do expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -r all; done
 expect 0 hypercube -g 3 -b 4K -e 4K
 
+# Pairs: every pattern and round over lanes and groups; a communicator of its own per variant.
+for options in "-g 4" "-t 2 -g 2" "-t 4 -m 3" "-g 2 -G 2" "-t 2 -R 2 --stat --max-time 0.5"; do
+  for pattern in "--pattern latency" "--pattern oneway --window 5" "--pattern both --window 64 --pairs all"; do
+    # shellcheck disable=SC2086  # several options in one text
+    expect 0 pingpong $options $pattern -b 64 -e 64K -f 32 -n 2 -d int32
+  done
+done
+expect 0 pingpong -g 3 -b 4K -e 4K
+expect_text "pingpong needs an even number of ranks, so that each is in a pair, not 3"
+expect 0 compare pingpong -t 2 --sizes 1K -d int32 --max-time 2 --pattern both --window 3 --pairs all --vary nccl.ctas=2
+expect_text "pingpong int32 round 0"
+
 # What NCCL cannot do on one rank is skipped with the reason; the rest of the sweep runs.
 for c in all_reduce reduce_scatter reduce; do
   expect 0 "$c" -g 1 -b 4K -e 4K -n 1 -d f8e4m3,f8e5m2 -o all
@@ -134,6 +146,8 @@ expect_text "once per process"
 export FAKE_GPUS=2
 expect 5 all_reduce -g 3 -b 8 -e 8
 expect_text "3 ranks but 2 usable GPUs"
+expect 5 all_reduce -g 2 -b 8 -e 8 --nonblocking
+expect_text "NCCL's calls never block"
 expect 5 all_reduce -g 1 -b 8 -e 8 -y 1 -G 1
 expect 5 all_reduce -g 1 -b 8 -e 8 -z 1 -G 1
 NCCL_TESTS_DEVICE=1 expect 5 all_reduce -g 2 -b 8 -e 8

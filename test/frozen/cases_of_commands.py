@@ -4,7 +4,8 @@ from cases import Case
 
 SUBCOMMANDS = ["accept", "compare", "diagnose", "doctor", "fingerprint", "history", "locate", "merge", "report"]
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather",
-               "scatter", "sendrecv", "hypercube"]
+               "scatter", "sendrecv", "hypercube",
+               "pingpong"]
 LONG = "x" * 300
 
 

@@ -11,7 +11,8 @@ sys.path.insert(0, os.path.join(frozen.HERE, "..", "e2e"))
 from launch_test import LAUNCHER  # noqa: E402  # pylint: disable=wrong-import-position
 
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather",
-               "scatter", "sendrecv", "hypercube"]
+               "scatter", "sendrecv", "hypercube",
+               "pingpong"]
 # What a machine with few or busy cores adds.
 BUSY = compiled(r"^# \d+ ranks on \d+ cores?: ", r"DISTURBED|^# Disturbance|drifted while measured|did not reach|"
                 r"\d+ (noisy|time)[:,]|slowed down|late rank|straggler|^#  *(of|who|rank)\b.*(late|last)", r"^busbar: slow:")
@@ -56,6 +57,12 @@ def benchmarks():
         ranks("table", perf("-b 8 -e 64K -f 32 -n 2 -J r.json --csv r.csv --history h.db"),
               perf("-b 8 -e 8 -n 1 -J r.json --csv r.csv"), "busbar history list --history h.db"),
         ranks("table_of_collectives", *[perf("--sizes 16,4K -n 1", 3, name) for name in COLLECTIVES]),
+        ranks("table_of_pairs", perf(f"{few} --pattern both --window 3 -J p.json", 2, "pingpong"),
+              perf("--sizes 4K,64K -n 1 --pairs all --csv q.csv", 4, "pingpong"),
+              perf(f"{few} --pairs all --dry-run", 4, "pingpong"), perf(f"{few} --window 3", 2, "pingpong"),
+              perf(f"{few} --pairs all")),
+        ranks("table_nonblocking", perf(f"{few} --nonblocking -J n.json"), perf(f"{few} --nonblocking", 2, "hypercube"),
+              perf(f"{few} --nonblocking -m 2")),
         ranks("table_of_types", f"all_reduce_perf --backend mpi {few} -d all -o all",
               perf(f"{few} -d int8,half -o sum,avg -r all", 2, "reduce"), perf(f"{few} -o avg -J r.json")),
         ranks("table_of_options", perf(f"{few} -n 4 -I 1 -K 1 -J i.json"), perf(f"{few} -S 1 -M 1"), perf(f"{few} -C 1 -a 3 -u 1"),

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 
 using namespace busbar;
 using namespace busbar::test;
@@ -114,6 +115,41 @@ TEST_CASE("A timed loop leaves verifiable buffers wherever repetition changes no
   }
   CHECK(wrong == "");
   CHECK(verified > 100);
+}
+
+TEST_CASE("Nonblocking calls give the same data, and what MPI cannot start is refused",
+          "[mpi_backend][nonblocking][seven]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size(), std::nullopt, true);
+  const Arena arena(*backend, kCapacity, 64);
+  Verifier verifier(*backend, local_ranks(*backend));
+  Config config;
+  config.iters = 5;
+  std::set<CollectiveId> seen;
+  std::string wrong;
+  for_every_right_case(*backend, {0, 8, 1000, 16384}, [&](const Collective& c, const Case& row, bool in_place) {
+    seen.insert(c.id);
+    const Workload workload(*backend, arena, c, row, in_place, 0, 4);
+    auto found = verifier.verify_once(workload, false, never);
+    if (is_idempotent(*backend, workload.operation())) {
+      verifier.prepare_timed(workload);
+      const LoopTimes times = time_operations(*backend, comm, config, workload, never);
+      if (times.cpu_time_s > times.time_s && wrong.empty()) wrong = title(c, row, in_place) + ": started after its end";
+      for (const WrongRank& one : verifier.check_timed(workload)) found.push_back(one);
+    }
+    if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
+  });
+  CHECK(wrong == "");
+  CHECK(seen.size() == kAllCollectives.size() - 2);
+  const Problem problem{.count = 4, .elem_size = 4, .nranks = comm.size()};
+  CHECK(backend->why_unsupported({&kHypercube, problem, DType::float32, std::nullopt, false}).value() ==
+        "hypercube's messages wait for one another: MPI has no nonblocking form of it");
+  CHECK(backend->why_unsupported({&kPingpong, problem, DType::float32, std::nullopt, false}).value() ==
+        "pingpong's messages wait for one another: MPI has no nonblocking form of it");
+  const Problem large{.count = std::size_t{1} << 31, .elem_size = 1, .nranks = comm.size()};
+  CHECK_THAT(backend->why_unsupported({&kReduceScatter, large, DType::int8, Op::sum, false}).value_or(""),
+             Catch::Contains("no nonblocking form"));
+  CHECK_FALSE(backend->why_unsupported({&kAllReduce, large, DType::int8, Op::sum, false}));
 }
 
 TEST_CASE("Timed in-place reductions keep finite values that do not grow", "[mpi_backend]") {

@@ -66,8 +66,8 @@ TEST_CASE("Pingpong brings both of a pair their data in every pattern and round"
           for (const WrongRank& one : verifier.check_timed(workload)) found.push_back(one);
         }
         if (!found.empty() && wrong.empty()) {
-          wrong = title(kPingpong, row, false) + " window " + std::to_string(traffic.window) + ": " +
-                  found[0].explanation;
+          wrong =
+              title(kPingpong, row, false) + " window " + std::to_string(traffic.window) + ": " + found[0].explanation;
         }
       }
     }

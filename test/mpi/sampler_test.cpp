@@ -35,7 +35,43 @@ class WritingBackend : public NullBackend {
   std::string told;
 };
 
+/// Its first two calls take 1000 s to start, each other one 2 s.
+class SlowStarts : public CountingBackend {
+ public:
+  using CountingBackend::CountingBackend;
+  std::optional<double> take_start_s(int) override {
+    double start_s = 0;
+    for (; told_ < calls; ++told_) start_s += told_ < 2 ? 1000 : 2;
+    return start_s;
+  }
+
+ private:
+  int told_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("The time to start is of the timed calls alone", "[measure][stat][nonblocking]") {
+  const Comm all = world();
+  const Collective& collective = *find_collective("all_reduce");
+  const Traffic traffic;
+  const Case row_case = make_case(collective, DType::float32, Op::sum, 0, 4096, all.size(), traffic);
+  SlowStarts looped(all.size());
+  const Arena arena(looped, 4096, 0);
+  const Workload workload(looped, arena, collective, row_case, false, 0, 4);
+  Config config;
+  config.warmup_iters = 2;
+  config.iters = 5;
+  CHECK(time_operations(looped, all, config, workload, never).cpu_time_s == Approx(2));
+
+  const GlobalClock clock(all);
+  Sampler sampler(all, clock, never);
+  SlowStarts sampled(all.size());
+  const BatchShape shape{.cadence = Cadence::isolated, .settle = 2, .samples = 5, .calls_per_sample = 3};
+  CHECK(sampler.measure(sampled, workload, shape).own_start_s == Approx(2));
+  CountingBackend other(all.size());
+  CHECK(sampler.measure(other, workload, shape).own_start_s == 0);
+}
 
 TEST_CASE("all processes agree on a batch and make the same calls", "[measure][stat][seven]") {
   const Comm all = world();

@@ -40,9 +40,10 @@ TEST_CASE("A launch is told all that was asked for", "[benchmark_arguments][unit
   c.cta_policy = 1;
   c.unalign = 3;
   c.buffers = BufferUse::reuse;
+  c.nonblocking = true;
   c.pattern = PingpongPattern::both;
   c.window = 9;
-  c.pairs = Pairs::all;
+  c.pairs = PairChoice::all;
   c.mpi_threads = MpiThreads::serialized;
   CHECK(read_back(c) == c);
   c = Config{};

@@ -54,8 +54,7 @@ TEST_CASE("Bus factors are those of nccl-tests", "[collectives]") {
   const std::map<std::string_view, double> at_four{{"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
                                                    {"broadcast", 1},    {"reduce", 1},        {"alltoall", 0.75},
                                                    {"alltoallv", 0.75}, {"gather", 0.75},     {"scatter", 0.75},
-                                                   {"sendrecv", 1},     {"hypercube", 1},
-                                                   {"pingpong", 1}};
+                                                   {"sendrecv", 1},     {"hypercube", 1},     {"pingpong", 1}};
   for (CollectiveId id : kAllCollectives) {
     const Collective& c = collective(id);
     INFO(c.name);

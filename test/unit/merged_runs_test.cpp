@@ -63,6 +63,21 @@ TEST_CASE("Six launches have the interval of their medians", "[merge][unit]") {
   CHECK(json["launches"].size() == 6);
 }
 
+TEST_CASE("Launches with and without nonblocking calls, or of two patterns, are not merged", "[merge][unit]") {
+  std::vector<RunFile> mixed = runs({12, 15});
+  mixed[1].calls = "nonblocking";
+  CHECK_THROWS_WITH(merge_runs(mixed, 2),
+                    "1.json and 2.json did not measure the same thing: calls blocking and nonblocking");
+  mixed[1].calls = mixed[0].calls;
+  mixed[0].pattern = "oneway";
+  mixed[1].pattern = "both";
+  CHECK_THROWS_WITH(merge_runs(mixed, 2), Catch::Contains("pattern oneway and both"));
+  mixed[1].pattern = mixed[0].pattern;
+  mixed[0].window = 64;
+  mixed[1].window = 16;
+  CHECK_THROWS_WITH(merge_runs(mixed, 2), Catch::Contains("window 64 and 16"));
+}
+
 TEST_CASE("Launches near in time are warned of", "[merge][unit]") {
   std::vector<RunFile> near = runs({12, 15, 10, 13, 11, 14});
   for (std::size_t i = 0; i < near.size(); ++i) near[i].start_time = fmt::format("2026-07-04 10:00:{:02}", 3 * i);

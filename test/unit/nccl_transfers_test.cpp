@@ -159,8 +159,8 @@ TEST_CASE("A size of nothing makes no transfers", "[transfers][nccl]") {
 
 TEST_CASE("Exactly the collectives that NCCL lacks are made of transfers", "[transfers][nccl]") {
   for (CollectiveId id : kAllCollectives) {
-    const bool lacks = id == CollectiveId::sendrecv || id == CollectiveId::alltoallv ||
-                       id == CollectiveId::hypercube || id == CollectiveId::pingpong;
+    const bool lacks = id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube ||
+                       id == CollectiveId::pingpong;
     CHECK(made_of_transfers(id) == lacks);
   }
 }

@@ -90,12 +90,13 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     CHECK(names.insert(option.long_name).second);
     if (option.short_name == 0) ours.insert(option.long_name);
   }
-  CHECK(ours == std::set<std::string_view>{
-                    "config",          "sizes",        "placement", "csv",      "dry-run",  "version",     "backend",
-                    "ranks-per-gpu",   "topology",     "stat",      "rel-ci",   "min-time", "max-time",    "cell-time",
-                    "epochs",          "seed",         "cadence",   "per-rank", "skew",     "samples",     "show-algo",
-                    "show-prediction", "hang-timeout", "inject",    "paranoid", "history",  "mpi-threads", "buffers",
-                    "pattern",         "window",       "pairs"});
+  CHECK(ours == std::set<std::string_view>{"config",    "sizes",           "placement",     "csv",       "dry-run",
+                                           "version",   "backend",         "ranks-per-gpu", "topology",  "stat",
+                                           "rel-ci",    "min-time",        "max-time",      "cell-time", "epochs",
+                                           "seed",      "cadence",         "per-rank",      "skew",      "samples",
+                                           "show-algo", "show-prediction", "hang-timeout",  "inject",    "paranoid",
+                                           "history",   "mpi-threads",     "buffers",       "pattern",   "window",
+                                           "pairs",     "nonblocking"});
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -171,13 +172,19 @@ TEST_CASE("pingpong's pattern, window and pairs are words, and latency has no wi
   const Config config = config_of({"--pattern", "oneway", "--window", "16", "--pairs", "all"});
   CHECK(config.pattern == PingpongPattern::oneway);
   CHECK(config.window == 16);
-  CHECK(config.pairs == Pairs::all);
-  CHECK(complaint({"--pattern", "round"}) ==
-        "--pattern: 'round' is not a pattern; choose from: latency oneway both");
+  CHECK(config.pairs == PairChoice::all);
+  CHECK(complaint({"--pattern", "round"}) == "--pattern: 'round' is not a pattern; choose from: latency oneway both");
   CHECK(complaint({"--pairs", "some"}) == "--pairs: 'some' is not a choice of pairs; choose from: half all");
   CHECK_THAT(complaint({"--window", "0", "--pattern", "both"}), Contains("--window"));
   CHECK(complaint({"--window", "16"}) ==
         "--window needs --pattern oneway or both: latency has one message under way; leave it out");
+}
+
+TEST_CASE("nonblocking calls go with --stat, not with -m", "[base][options]") {
+  CHECK_FALSE(config_of({}).nonblocking);
+  CHECK(config_of({"--nonblocking", "--stat"}).nonblocking);
+  CHECK(complaint({"--nonblocking", "-m", "2"}) ==
+        "--nonblocking does not work with -m: it waits for each operation, -m for several; leave out one of them");
 }
 
 TEST_CASE("all GNU forms mean the same", "[base][options]") {

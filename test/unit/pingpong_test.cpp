@@ -102,7 +102,7 @@ TEST_CASE("A plan of pingpong has a row per round, or one of halves", "[measure]
     return list;
   };
   CHECK(roots(plan_of(config, 4)) == std::vector<int>{-1});
-  config.pairs = Pairs::all;
+  config.pairs = PairChoice::all;
   CHECK(roots(plan_of(config, 4)) == std::vector<int>{0, 1, 2});
   CHECK(roots(plan_of(config, 2)) == std::vector<int>{0});
   // -r is of other benchmarks.
@@ -127,7 +127,7 @@ TEST_CASE("The options of pingpong are refused for other benchmarks", "[measure]
   Config pattern, window, pairs;
   pattern.pattern = PingpongPattern::both;
   window.window = 3;
-  pairs.pairs = Pairs::all;
+  pairs.pairs = PairChoice::all;
   CHECK(complaint(pattern) == "--pattern is for pingpong_perf: all_reduce has no pairs of ranks; leave it out");
   CHECK(complaint(window) == "--window is for pingpong_perf: all_reduce has no pairs of ranks; leave it out");
   CHECK(complaint(pairs) == "--pairs is for pingpong_perf: all_reduce has no pairs of ranks; leave it out");

@@ -260,6 +260,7 @@ TEST_CASE("equal plans have equal digests, others do not", "[measure][plan]") {
   with([](Config& c) { c.ops = {Op::max}; });
   with([](Config& c) { c.per_iter_timing = true; });
   with([](Config& c) { c.blocking = 1; });
+  with([](Config& c) { c.nonblocking = true; });
   with([](Config& c) { c.timeout_s = 1; });
   with([](Config& c) { c.agg_iters = 2; });
   with([](Config& c) { c.cudagraph = 1; });

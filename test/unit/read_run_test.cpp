@@ -34,6 +34,23 @@ std::string without(std::string text, const std::string& part, const std::string
 
 }  // namespace
 
+TEST_CASE("How calls were made is read back: nonblocking or not, and pingpong's pattern and window",
+          "[read_run][unit]") {
+  RunInfo info = sample_run();
+  const RunFile usual = read_run(JsonReport(info, sample_plan()).document(), "a.json");
+  CHECK(usual.calls == "blocking");
+  CHECK(usual.pattern.empty());
+  info.config.nonblocking = true;
+  info.config.pattern = PingpongPattern::both;
+  info.config.window = 16;
+  Plan plan = sample_plan();
+  plan.collective = &kPingpong;
+  const RunFile run = read_run(JsonReport(info, plan).document(), "a.json");
+  CHECK(run.calls == "nonblocking");
+  CHECK(run.pattern == "both");
+  CHECK(run.window == 16);
+}
+
 TEST_CASE("What -J wrote is read back", "[read_run][unit]") {
   RunInfo info = sample_run();
   info.config.stat = true;

@@ -174,6 +174,10 @@ class Backend {
   /// breaks itself on purpose (--inject).
   virtual Operation as_called(const Operation& op, std::uint64_t /*calls*/) const { return op; }
 
+  /// Host time [s] that it took to start the lane's operations since the last question, where each is finished before
+  /// the next (--nonblocking); else nothing.
+  virtual std::optional<double> take_start_s(int /*lane*/) { return std::nullopt; }
+
   /// Whether operations run on after enqueue, so that back to back only marks tell their times.
   virtual bool asynchronous() const { return false; }
 

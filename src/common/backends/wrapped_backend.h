@@ -61,6 +61,7 @@ class WrappedBackend : public Backend {
   }
   void synchronize(int lane) override { inner_->synchronize(lane); }
   Operation as_called(const Operation& op, std::uint64_t calls) const override { return inner_->as_called(op, calls); }
+  std::optional<double> take_start_s(int lane) override { return inner_->take_start_s(lane); }
   bool asynchronous() const override { return inner_->asynchronous(); }
   void observe_begin() override { inner_->observe_begin(); }
   ShownAlgorithm observe_end(const Operation& op) override { return inner_->observe_end(op); }

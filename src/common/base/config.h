@@ -42,9 +42,9 @@ inline constexpr std::array<std::string_view, 3> kPingpongPatternWords{"latency"
 constexpr std::string_view name(PingpongPattern pattern) { return word(kPingpongPatternWords, pattern); }
 
 /// `--pairs` of pingpong: rank i with i + n/2, or every rank with every other in turn, a row per round.
-enum class Pairs : std::uint8_t { half, all };
-inline constexpr std::array<std::string_view, 2> kPairsWords{"half", "all"};
-constexpr std::string_view name(Pairs pairs) { return word(kPairsWords, pairs); }
+enum class PairChoice : std::uint8_t { half, all };
+inline constexpr std::array<std::string_view, 2> kPairChoiceWords{"half", "all"};
+constexpr std::string_view name(PairChoice pairs) { return word(kPairChoiceWords, pairs); }
 
 /// Everything the user can set, validated. Names are those of the long options; defaults are nccl-tests'.
 struct Config {
@@ -85,10 +85,11 @@ struct Config {
   BackendChoice backend = BackendChoice::automatic;
   Placements placement = Placements::both;
   BufferUse buffers = BufferUse::rotate;
+  bool nonblocking = false;  ///< calls are started by MPI's nonblocking functions, and finished before the next
   MpiThreads mpi_threads = MpiThreads::single;
   PingpongPattern pattern = PingpongPattern::latency;  ///< pingpong only, as the two that follow
   int window = 64;                                     ///< messages under way at once
-  Pairs pairs = Pairs::half;
+  PairChoice pairs = PairChoice::half;
   std::string csv;      ///< file; empty: none
   std::string history;  ///< SQLite file; empty: none
   bool dry_run = false;

@@ -139,7 +139,9 @@ void set_pattern(Config& config, Text text) {
   config.pattern = choice<PingpongPattern>(text, "a pattern", kPingpongPatternWords);
 }
 
-void set_pairs(Config& config, Text text) { config.pairs = choice<Pairs>(text, "a choice of pairs", kPairsWords); }
+void set_pairs(Config& config, Text text) {
+  config.pairs = choice<PairChoice>(text, "a choice of pairs", kPairChoiceWords);
+}
 
 template <double Config::*field>
 void set_seconds(Config& config, Text text) {
@@ -230,6 +232,7 @@ constexpr std::array kOptions{
     Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, set_placement},
     Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
     Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call takes the next message of a buffer of -e, so that caches keep none; reuse: all take one, as OSU and IMB do", false, set_buffers},
+    Option{0, "nonblocking", "", "", "call MPI's nonblocking functions and wait for each; adds the column start, the time until a call was started", false, set_switch<&C::nonblocking>},
     Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "what MPI is told of the process's threads; above single libraries take locks. Command line only", false, set_mpi_threads},
     Option{0, "pattern", "latency|oneway|both", "latency", "of pingpong: latency: a message there and one back; oneway, both: windows of messages, one way or both ways at once", false, set_pattern},
     Option{0, "window", "N", "64", "of pingpong's oneway and both: messages under way at once", false, set_int<&C::window, 1, 65536>},

@@ -289,6 +289,8 @@ void validate(const Config& config) {
           "--inject does not work with -G: a graph cannot change between its operations; leave out one of them");
   require(config.ranks_per_gpu == 1 || (config.nthreads == 1 && config.ngpus == 1),
           "--ranks-per-gpu needs one rank per process: leave out -t and -g and start more processes");
+  require(!config.nonblocking || config.agg_iters == 1,
+          "--nonblocking does not work with -m: it waits for each operation, -m for several; leave out one of them");
   require(config.window == Config{}.window || config.pattern != PingpongPattern::latency,
           "--window needs --pattern oneway or both: latency has one message under way; leave it out");
   require(config.csv.empty() || config.csv != config.output_file, "--csv and -J name the same file");

@@ -66,7 +66,7 @@ namespace {
 
 /// What a time of pingpong is, and who talks to whom.
 std::string pingpong_remark(const Config& config) {
-  const std::string_view pairs = config.pairs == Pairs::half
+  const std::string_view pairs = config.pairs == PairChoice::half
                                      ? "all pairs of rank i with i + n/2 at once"
                                      : "every rank with every other, the pairs of a round at once (root: the round)";
   switch (config.pattern) {
@@ -78,9 +78,8 @@ std::string pingpong_remark(const Config& config) {
           "message; {}",
           config.window, pairs);
     case PingpongPattern::both:
-      return fmt::format(
-          "pingpong both: {} messages each way; time is of one each way, and algbw counts both; {}", config.window,
-          pairs);
+      return fmt::format("pingpong both: {} messages each way; time is of one each way, and algbw counts both; {}",
+                         config.window, pairs);
   }
   return {};
 }

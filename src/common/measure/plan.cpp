@@ -106,14 +106,14 @@ void refuse_options_of_pingpong(const Config& config, const Collective& collecti
                        : config.pairs != usual.pairs   ? "--pairs"
                                                        : nullptr;
   if (option == nullptr || collective.id == CollectiveId::pingpong) return;
-  throw Error(ExitCode::bad_config, fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out",
-                                                option, collective.name));
+  throw Error(ExitCode::bad_config,
+              fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
 }
 
 /// Roots that are pingpong's rounds.
-std::vector<int> rounds_of(Pairs pairs, int nranks) {
+std::vector<int> rounds_of(PairChoice pairs, int nranks) {
   // An odd number of ranks has no pairs: one row says so.
-  if (pairs == Pairs::half || nranks % 2 != 0) return {kHalves};
+  if (pairs == PairChoice::half || nranks % 2 != 0) return {kHalves};
   std::vector<int> rounds(static_cast<std::size_t>(nranks) - 1);
   std::iota(rounds.begin(), rounds.end(), 0);
   return rounds;
@@ -252,6 +252,7 @@ void add_config(Hash& hash, const Config& c) {
   hash.add(c.placement);
   hash.add(c.buffers);
   hash.add(c.pairs);
+  hash.add(c.nonblocking);
   hash.add(c.dry_run);
   hash.add(c.topology);
   hash.add(c.ranks_per_gpu);
@@ -388,7 +389,8 @@ double estimate_time_s(const Plan& plan, const Config& config, double assumed_bu
     // One rank alone still copies.
     const double factor = std::max(1.0, plan.collective->bus_factor(c.problem.nranks));
     const double operation_s = kLatency + plan.collective->algorithm_bytes(c.problem) * factor / assumed_busbw;
-    total_s += operations * operation_s * legs_of(*plan.collective, c.problem) + passes * static_cast<double>(c.nbytes) / assumed_busbw;
+    total_s += operations * operation_s * legs_of(*plan.collective, c.problem) +
+               passes * static_cast<double>(c.nbytes) / assumed_busbw;
   }
   return total_s * count_halves(plan, config);
 }

@@ -70,7 +70,7 @@ struct CellStats {
 struct HalfResult {
   bool supported = true;              ///< false: the collective has no such placement (printed 0.00, N/A)
   double time_s = 0;                  ///< of one operation, over ranks as -a says
-  double cpu_time_s = 0;              ///< host time to enqueue one operation
+  double cpu_time_s = 0;              ///< host time to enqueue one operation; of --stat with --nonblocking alone
   double algbw = 0;                   ///< [1e9 B/s]
   double busbw = 0;                   ///< [1e9 B/s]
   std::optional<std::int64_t> wrong;  ///< wrong elements over all ranks; nothing: not checked

@@ -16,6 +16,7 @@ struct LaneTimes {
   std::vector<Clock::time_point> entry;
   std::vector<Clock::time_point> exit;
   std::vector<double> device_s;
+  double start_s = 0;  ///< of all samples: Backend::take_start_s
 };
 
 /// A device runs on after the launch: back to back, its own marks tell the times, and no host clock sees an entry.
@@ -53,6 +54,7 @@ class LaneBatch {
     times.exit.resize(shape_.samples);
     const bool isolated = shape_.cadence == Cadence::isolated;
     for (int i = -settling_samples(shape_); i < shape_.samples; ++i) {
+      if (i == 0) backend_.take_start_s(lane_);  // of the settling calls
       if (isolated) meet();
       const Clock::time_point entry = Clock::now();
       for (int call = 0; call < shape_.calls_per_sample; ++call) launch_one();
@@ -61,6 +63,7 @@ class LaneBatch {
       times.entry[i] = entry;
       times.exit[i] = Clock::now();
     }
+    times.start_s = backend_.take_start_s(lane_).value_or(0);
     return times;
   }
 
@@ -168,6 +171,9 @@ Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchSh
   batch.elapsed_s = agreed[0];
   batch.now_s = agreed[1];
   batch.own_s = mine.own_s;
+  for (const LaneTimes& lane : lanes) {
+    batch.own_start_s = std::max(batch.own_start_s, lane.start_s / (messages * shape.samples));
+  }
   const auto n = static_cast<std::size_t>(shape.samples);
   const double* const ends = agreed.data() + 2;
   const double* const last_entries = ends + n;

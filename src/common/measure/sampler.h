@@ -30,6 +30,7 @@ struct Batch {
   std::vector<double> own_s;   ///< this process's own duration of each sample
   std::vector<double> late_s;  ///< its entry less the first process's; empty as skew_s is
   std::vector<char> last;      ///< it entered last
+  double own_start_s = 0;      ///< its mean time to start one (Backend::take_start_s); 0: not known
 };
 
 /// Takes batches of samples: what the statistical mode and comparisons are made of. Nothing is communicated inside a

@@ -39,6 +39,7 @@ void StatCell::add(const Batch& batch, double spent_s, double spin_s) {
   epoch_ends_.push_back(samples_.count());
   for (double t : batch.skew_s) skews_.add(t);
   for (double t : batch.own_s) own_.add(t);
+  starting_s_ += batch.own_start_s * static_cast<double>(batch.own_s.size());
   if (!per_rank_) return;
   for (double t : batch.late_s) late_.add(t);
   for (char last : batch.last) times_last_ += last != 0;
@@ -109,6 +110,8 @@ CellStats StatCell::stats(StopReason why) const {
 }
 
 double StatCell::own_mean_s() const { return own_.count() > 0 ? own_.sum() / static_cast<double>(own_.count()) : 0; }
+
+double StatCell::own_start_s() const { return own_.count() > 0 ? starting_s_ / static_cast<double>(own_.count()) : 0; }
 
 RankTimes StatCell::own_rank() const {
   RankTimes r;

@@ -90,6 +90,9 @@ class StatCell {
   /// This process's mean time of a call.
   double own_mean_s() const;
 
+  /// This process's mean time to start a call; 0: not known.
+  double own_start_s() const;
+
   /// This process as one rank of --per-rank; rank and host are left to the caller.
   RankTimes own_rank() const;
 
@@ -106,6 +109,7 @@ class StatCell {
   int next_test_ = 0;                      ///< [epochs]
   std::vector<double> canary_s_;
   double timed_s_ = 0;
+  double starting_s_ = 0;
   double spent_s_ = 0;
   StopState stop_state_;
 };

@@ -208,6 +208,7 @@ void StatRunner::finish(Entry& entry, StopReason why) {
   HalfResult& half = half_of(entry);
   const Problem& problem = plan_.cases[entry.row].problem;
   half.time_s = combine(config_.average, world_, entry.cell.own_mean_s());
+  half.cpu_time_s = combine(config_.average, world_, entry.cell.own_start_s());
   set_bandwidths(*plan_.collective, problem, half.time_s, half);
   half.stats = entry.cell.stats(why);
   half.stats->clock_error_s = clock_.error_s();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <barrier>
 #include <numeric>
+#include <optional>
 
 namespace busbar {
 namespace {
@@ -32,6 +33,7 @@ class LaneLoop {
   /// Elapsed and enqueue time of the whole loop [s].
   LoopTimes measure() {
     if (config_.cudagraph > 0) return measure_graph();
+    backend_.take_start_s(lane_);  // of the warm-up
     meet();
     const Clock::time_point start = Clock::now();
     run_iterations();
@@ -39,9 +41,10 @@ class LaneLoop {
     if (config_.per_iter_timing && config_.blocking != 3) backend_.mark(lane_, config_.iters);
     backend_.synchronize(lane_);
     const Clock::time_point end = Clock::now();
+    const std::optional<double> start_s = backend_.take_start_s(lane_);
     // -z 3 leaves the barriers out of the time.
-    if (config_.blocking == 3) return {inside_s_, inside_s_, {}};
-    return {seconds(end - start), seconds(enqueued - start), {}};
+    if (config_.blocking == 3) return {inside_s_, start_s.value_or(inside_s_), {}};
+    return {seconds(end - start), start_s.value_or(seconds(enqueued - start)), {}};
   }
 
   std::vector<double> iteration_times() {

@@ -16,7 +16,7 @@ using FailJob = std::function<void(std::exception_ptr)>;
 /// What one process's clock saw, per operation (per message where that has legs), over its lanes as -a says.
 struct LoopTimes {
   double time_s = 0;
-  double cpu_time_s = 0;            ///< until everything was enqueued
+  double cpu_time_s = 0;            ///< until everything was enqueued; with --nonblocking of the starts alone
   std::vector<double> iteration_s;  ///< -I: per timed iteration, the largest over the lanes
 };
 

@@ -54,12 +54,13 @@ std::string csv_lines(const Config& config, const Collective& collective, const 
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
     if (half == nullptr) continue;
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype), redop_text(c.op),
-        shown_root(collective, c.root), c.nbytes, c.problem.count, c.problem.nranks, in_place ? "in" : "out",
-        csv_microseconds(half->time_s), half->stats ? "" : csv_microseconds(half->cpu_time_s), number(half->algbw),
-        number(half->busbw), half->wrong ? std::to_string(*half->wrong) : "", half->timed_verified, row.cycle,
-        csv_field(row.timestamp), csv_field(row.note), stat_fields(half->stats), algorithm_fields(row.algorithm));
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype),
+                        redop_text(c.op), shown_root(collective, c.root), c.nbytes, c.problem.count, c.problem.nranks,
+                        in_place ? "in" : "out", csv_microseconds(half->time_s),
+                        has_cpu_time(config, *half) ? csv_microseconds(half->cpu_time_s) : "", number(half->algbw),
+                        number(half->busbw), half->wrong ? std::to_string(*half->wrong) : "", half->timed_verified,
+                        row.cycle, csv_field(row.timestamp), csv_field(row.note), stat_fields(half->stats),
+                        algorithm_fields(row.algorithm));
   }
   return text;
 }

@@ -72,6 +72,8 @@ const HalfResult* measured_half(const Config& config, const Row& row, bool in_pl
   return half.supported && !hidden ? &half : nullptr;
 }
 
+bool has_cpu_time(const Config& config, const HalfResult& half) { return !half.stats || config.nonblocking; }
+
 std::string wrapped(const std::string& text, std::size_t first, std::size_t later) {
   std::string out(first, ' ');
   std::size_t column = first;

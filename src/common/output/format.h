@@ -37,6 +37,9 @@ std::optional<double> sure_p99_s(const CellStats& cell);
 /// The row's half if it was measured; null where the collective lacks the placement or `--placement` leaves it out.
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place);
 
+/// Whether the host's part of the time is known: --stat has it of --nonblocking alone.
+bool has_cpu_time(const Config& config, const HalfResult& half);
+
 inline constexpr std::size_t kColumns = 120;
 
 /// Text broken at blanks into lines of at most kColumns, the last one ended too; a word that is longer than a line

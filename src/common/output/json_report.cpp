@@ -238,24 +238,26 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
     if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
   }
   const bool endless = c.run_cycles <= 0;
-  Json json{{"schema_version", kBusbarSchema},
-          {"suite", "busbar"},
-          {"version", info.version},
-          {"backend", info.backend},
-          {"library", info.library_version},
-          {"launch_uuid", info.launch_uuid},
-          {"nranks", info.nranks},
-          {"mpi_threads", mpi_threads_json(info)},
-          {"buffers", buffers_json(info)},
-          {"hosts", std::move(hosts)},
-          {"collective", plan.collective->name},
-          {"placement", word(kPlacementsWords, c.placement)},
-          {"sizes", c.sizes},
-          {"rows_planned", endless ? Json(nullptr) : Json(plan.cases.size() * static_cast<std::size_t>(c.run_cycles))},
-          {"maximum_bytes_used", plan.maxbytes},
-          {"memory_cap", json_text_or_null(plan.cap_arithmetic)},
-          {"skipped", std::move(skipped)},
-          {"remarks", info.remarks}};
+  Json json{
+      {"schema_version", kBusbarSchema},
+      {"suite", "busbar"},
+      {"version", info.version},
+      {"backend", info.backend},
+      {"library", info.library_version},
+      {"launch_uuid", info.launch_uuid},
+      {"nranks", info.nranks},
+      {"mpi_threads", mpi_threads_json(info)},
+      {"buffers", buffers_json(info)},
+      {"hosts", std::move(hosts)},
+      {"collective", plan.collective->name},
+      {"placement", word(kPlacementsWords, c.placement)},
+      {"sizes", c.sizes},
+      {"rows_planned", endless ? Json(nullptr) : Json(plan.cases.size() * static_cast<std::size_t>(c.run_cycles))},
+      {"maximum_bytes_used", plan.maxbytes},
+      {"memory_cap", json_text_or_null(plan.cap_arithmetic)},
+      {"skipped", std::move(skipped)},
+      {"remarks", info.remarks}};
+  if (c.nonblocking) json["nonblocking"] = true;
   if (plan.collective->id == CollectiveId::pingpong) {
     json["pingpong"] = {{"pattern", name(c.pattern)}, {"window", c.window}, {"pairs", name(c.pairs)}};
   }
@@ -295,13 +297,12 @@ Json per_iteration_json(const IterationTimes& iterations) {
   return json;
 }
 
-Json half_busbar_json(const HalfResult* half) {
+Json half_busbar_json(const Config& config, const HalfResult* half) {
   if (half == nullptr) return {{"measured", false}};
   Json json{{"measured", true},
             {"timed_verified", half->timed_verified},
             {"time_us", json_microseconds(half->time_s)},
-            // --stat does not time the launch.
-            {"cpu_time_us", half->stats ? Json(nullptr) : json_microseconds(half->cpu_time_s)}};
+            {"cpu_time_us", has_cpu_time(config, *half) ? json_microseconds(half->cpu_time_s) : Json(nullptr)}};
   if (half->stats) json["stats"] = json_cell(*half->stats);
   return json;
 }
@@ -336,7 +337,7 @@ Json json_row(const Config& config, const Collective& collective, std::size_t ca
     const std::string key = in_place ? "in_place" : "out_of_place";
     json[key] = half_json(config, half);
     if (half != nullptr && half->iterations) json[key + "_per_iter"] = per_iteration_json(*half->iterations);
-    busbar[key] = half_busbar_json(half);
+    busbar[key] = half_busbar_json(config, half);
   }
   if (row.algorithm) busbar["algorithm"] = json_algorithm(*row.algorithm);
   json["actual_iterations"] = timed_calls(config, row);
@@ -460,6 +461,7 @@ Json job_document(std::string_view document, const RunInfo& info) {
                {"mpi_threads", mpi_threads_json(info)},
                {"buffers", buffers_json(info)},
                {"remarks", info.remarks}});
+  if (info.config.nonblocking) json["nonblocking"] = true;
   return json;
 }
 

@@ -105,6 +105,7 @@ HistoryRun history_of_run(const RunInfo& info) {
     also("pattern", name(info.config.pattern));
     also("window", std::to_string(info.config.window));
   }
+  if (info.config.nonblocking) also("calls", "nonblocking");
   if (info.config.buffers != BufferUse::rotate) also("buffers", name(info.config.buffers));
   if (info.mpi_threads.value_or(MpiThreads::single) != MpiThreads::single) also("MPI threads", name(*info.mpi_threads));
   for (const RankInfo& rank : info.ranks) add_once(run.hosts, rank.hostname);

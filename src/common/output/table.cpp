@@ -38,6 +38,7 @@ Titles half_titles(const Config& c) {
     const bool words = bandwidth_unit.empty();
     std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, words ? "algbw" : bandwidth_unit,
                                    words ? "busbw" : bandwidth_unit, words ? "#wrong" : "");
+    if (c.nonblocking) text += fmt::format("  {:>7}", words ? "start" : "(us)");
     if (!c.per_iter_timing) return text;
     return text + (words ? fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "i_min", "i_max", "i_p99", "i_cv%")
                          : fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)", "(%)"));
@@ -62,6 +63,7 @@ std::string half_columns(const Config& config, const HalfResult* measured) {
   std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", fit_number(time_us, kTimeWidth),
                                  fit_number(half.algbw, kBandwidthWidth), fit_number(half.busbw, kBandwidthWidth),
                                  half.wrong ? std::to_string(*half.wrong) : "N/A");
+  if (config.nonblocking) text += fmt::format("  {:>7}", fit_number(half.cpu_time_s * 1e6, kTimeWidth));
   if (!config.per_iter_timing) return text;
   const IterationStats stats = half.iterations ? iteration_stats(*half.iterations) : IterationStats{};
   for (double value : {stats.min_s * 1e6, stats.max_s * 1e6, stats.p99_s * 1e6, stats.cv_pct}) {
@@ -224,6 +226,7 @@ std::string calls_line(const RunInfo& info) {
   std::string text = fmt::format("# MPI threads: {}", name(*info.mpi_threads));
   if (info.mpi_threads != asked) text += fmt::format(" ({} was asked for)", name(asked));
   if (info.rotated_bytes) text += fmt::format("; buffers: {}, {}", name(info.config.buffers), rotation_words(info));
+  if (info.config.nonblocking) text += "; calls: nonblocking, each finished before the next";
   return text + "\n";
 }
 

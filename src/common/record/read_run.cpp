@@ -132,6 +132,7 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
   run.launch_uuid = busbar.at("launch_uuid").text();
   if (busbar.holds("buffers")) run.buffers = busbar.at("buffers").at("use").text();
   if (busbar.holds("mpi_threads")) run.mpi_threads = busbar.at("mpi_threads").at("got").text();
+  if (busbar.holds("nonblocking") && busbar.at("nonblocking").truth()) run.calls = "nonblocking";
   if (busbar.holds("pingpong")) {
     run.pattern = busbar.at("pingpong").at("pattern").text();
     run.window = busbar.at("pingpong").at("window").whole(1, kMostRanks);

@@ -35,6 +35,7 @@ struct RunFile {
   std::string launch_uuid;
   std::string buffers;      ///< their use, "rotate"; empty: not in the file
   std::string mpi_threads;  ///< the level that MPI granted; empty: not in the file
+  std::string calls = "blocking";
   std::string pattern;      ///< of pingpong; empty: another collective
   std::int64_t window = 0;  ///< the same
   int nranks = 0;

@@ -20,10 +20,9 @@ namespace {
 /// The options of the benchmarks that say what a cell is and how long it may take. The others belong to the job as a
 /// whole (--backend) or to a table that accept does not print.
 constexpr std::array<std::string_view, 22> kCellOptions{
-    "minbytes", "maxbytes",  "stepbytes", "stepfactor",   "sizes",   "datatype",       "op",
-    "root",     "placement", "check",     "warmup_iters", "unalign", "local_register", "timeout",
-    "rel-ci",   "min-time",  "max-time",  "cell-time",    "epochs",  "buffers",
-    "pattern",  "window"};
+    "minbytes",  "maxbytes",  "stepbytes",    "stepfactor", "sizes",          "datatype", "op",     "root",
+    "placement", "check",     "warmup_iters", "unalign",    "local_register", "timeout",  "rel-ci", "min-time",
+    "max-time",  "cell-time", "epochs",       "buffers",    "pattern",        "window"};
 
 constexpr std::array<std::string_view, 5> kSizeOptions{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes"};
 

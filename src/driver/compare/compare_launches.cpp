@@ -79,6 +79,7 @@ std::string header(const RunFile& run, const LaunchSeries& series, double delta)
       series.launches, fmt::join(labels, ", "), series.seed);
   text += remark_lines(fmt::format("launch command: {}", series.launch));
   text += remark_lines(fmt::format("hosts: {}", fmt::join(run.hosts, ", ")));
+  if (series.config.nonblocking) text += remark_lines("calls: nonblocking, each finished before the next");
   text += fmt::format(
       "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n"
       "# No mark: confidently faster or slower by more than {:.3g} %; '=': within it; '?': undecided. Regret: what "

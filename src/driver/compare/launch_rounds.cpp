@@ -39,6 +39,7 @@ void require_alike(const RunFile& first, const RunFile& other) {
   if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
   if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
   if (first.buffers != other.buffers) differ("buffers", first.buffers, other.buffers);
+  if (first.calls != other.calls) differ("calls", first.calls, other.calls);
   if (first.pattern != other.pattern) differ("pattern", first.pattern, other.pattern);
   if (first.window != other.window) differ("window", first.window, other.window);
   if (first.mpi_threads != other.mpi_threads) differ("MPI threads", first.mpi_threads, other.mpi_threads);
@@ -99,7 +100,11 @@ Case case_of(const Collective& collective, const Cell& cell, const RunFile& run)
   c.root = collective.has_root ? cell.root : 0;
   c.requested_bytes = cell.nbytes;
   c.nbytes = cell.nbytes;
-  c.problem = {.count = cell.count, .elem_size = size_of(*dtype), .nranks = run.nranks, .root = c.root, .traffic = traffic_of(run)};
+  c.problem = {.count = cell.count,
+               .elem_size = size_of(*dtype),
+               .nranks = run.nranks,
+               .root = c.root,
+               .traffic = traffic_of(run)};
   return c;
 }
 
@@ -265,6 +270,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add("root", config.all_roots ? "all" : std::to_string(config.root));
   add("placement", word(kPlacementsWords, config.placement));
   add("backend", name(config.backend));
+  if (config.nonblocking) words.emplace_back("--nonblocking");
   if (config.stat) {
     words.emplace_back("--stat");
     add("cadence", name(config.cadence));

@@ -69,18 +69,18 @@ NcclFields nccl_fields(const Variant& variant) {
 
 /// Nothing but the one MPI_Comm_dup may happen while the settings are in force: other communicators that are made
 /// meanwhile, by a split for instance, would be forced to algorithms that fail on them.
-std::unique_ptr<Backend> open_mpi(const Variant& variant, const Collective& collective, const Comm& world,
-                                  const Comm& group) {
+std::unique_ptr<Backend> open_mpi(const Variant& variant, const Collective& collective, const Config& config,
+                                  const Comm& world, const Comm& group) {
   const int ranks_on_host = world.split_by_host().size();
   if (const std::string* algorithm = setting(variant, kMpichAlgorithm)) {
     auto request = collectively_get(world, "asking for MPICH's algorithm",
                                     [&] { return std::optional<MpichRequest>(std::in_place, collective, *algorithm); });
-    return make_mpi_backend(group, ranks_on_host, std::move(request));
+    return make_mpi_backend(group, ranks_on_host, std::move(request), config.nonblocking);
   }
   std::optional<TunedSettings> tuned;
   collectively(world, "setting Open MPI's variables",
                [&] { tuned.emplace(collective, variant.settings, group.size()); });
-  return make_mpi_backend(group, ranks_on_host);
+  return make_mpi_backend(group, ranks_on_host, std::nullopt, config.nonblocking);
 }
 
 std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& collective, const Config& config,
@@ -109,7 +109,7 @@ OpenedVariant open_variant(const Variant& variant, const Collective& collective,
   OpenedVariant opened;
   try {
     if (const auto* gloo = setting(variant, kGlooAlgorithm)) return {open_gloo(config, world, group, *gloo), {}};
-    opened.backend = is_of_mpi(variant) ? open_mpi(variant, collective, world, group)
+    opened.backend = is_of_mpi(variant) ? open_mpi(variant, collective, config, world, group)
                                         : open_nccl(variant, collective, config, world, group);
   } catch (const AgreedError& e) {
     opened.why_not = e.what();

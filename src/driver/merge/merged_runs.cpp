@@ -58,6 +58,7 @@ void check(const std::vector<RunFile>& runs) {
     require_same(first, run, "cadence", first.cadence, run.cadence);
     require_same(first, run, "estimand", first.estimand, run.estimand);
     require_same(first, run, "buffers", first.buffers, run.buffers);
+    require_same(first, run, "calls", first.calls, run.calls);
     require_same(first, run, "pattern", first.pattern, run.pattern);
     require_same(first, run, "window", first.window, run.window);
     require_same(first, run, "MPI threads", first.mpi_threads, run.mpi_threads);

@@ -43,6 +43,11 @@ void check_gloo_options(const Config& config, int nprocesses) {
                 fmt::format("the gloo backend runs one rank per process: instead of -t {} -g {}, use mpirun -n {}",
                             config.nthreads, config.ngpus, static_cast<long long>(nprocesses) * per_process));
   }
+  if (config.nonblocking) {
+    throw Error(
+        ExitCode::not_possible,
+        "--nonblocking calls MPI's nonblocking functions, and Gloo has none: leave it out, or use --backend mpi");
+  }
   const char* option = config.cudagraph > 0               ? "-G/--cudagraph"
                        : config.device_implementation > 0 ? "-D/--device_implementation"
                        : config.local_register > 0        ? "-R/--local_register"

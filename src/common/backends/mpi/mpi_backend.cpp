@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -48,8 +49,9 @@ double library_copies(const Collective& c) {
 
 class MpiBackend final : public Backend {
  public:
-  MpiBackend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request)
+  MpiBackend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request, bool nonblocking)
       : ranks_on_host_(ranks_on_host),
+        nonblocking_(nonblocking),
         rank_(group.rank()),
         nranks_(group.size()),
         locals_{rank_},
@@ -84,7 +86,7 @@ class MpiBackend final : public Backend {
     if (op.op && predefined_op(*op.op) == MPI_OP_NULL) {
       return fmt::format("MPI has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
     }
-    return std::nullopt;
+    return nonblocking_ ? why_not_nonblocking(op) : std::nullopt;
   }
 
   std::optional<std::string> note(const Operation& op) const override {
@@ -150,16 +152,21 @@ class MpiBackend final : public Backend {
   void group_end(int) override {
     wait_pending();
     grouped_ = false;
-    if (call_) call_->pending = nullptr;
+    if (call_ && !nonblocking_) call_->pending = nullptr;
   }
 
   void enqueue(int, const Operation& op, std::span<const Buffers> buffers) override {
     if (!call_ || op != called_) [[unlikely]]
       prepare(op);
     call_->buffers = buffers[0];
-    if (grouped_) [[unlikely]]
-      join_group();
+    if (grouped_ || nonblocking_) [[unlikely]]
+      return start_call();
     run_(*call_);
+  }
+
+  std::optional<double> take_start_s(int) override {
+    if (!nonblocking_) return std::nullopt;
+    return seconds(std::exchange(starting_, {}));
   }
 
   void synchronize(int) override {}
@@ -167,8 +174,8 @@ class MpiBackend final : public Backend {
   ShownAlgorithm observe_end(const Operation& op) override {
     if (!tuned_) tuned_ = read_tuned_state();
     ShownAlgorithm shown;
-    // An aggregated launch (-m) makes nonblocking calls, which coll_tuned does not decide.
-    if (was_grouped_) return shown;
+    // An aggregated launch (-m) makes nonblocking calls, too, which coll_tuned does not decide.
+    if (was_grouped_ || nonblocking_) return shown;
     const bool many_hosts = ranks_on_host_ > 1 && ranks_on_host_ < nranks_;
     shown.algorithm = tuned_->known ? shown_algorithm(*tuned_, op) : requested_mpich_algorithm(op, many_hosts);
     return shown;
@@ -256,7 +263,20 @@ class MpiBackend final : public Backend {
     busy_.clear();
   }
 
-  [[gnu::noinline]] void join_group() {
+  [[gnu::noinline]] void start_call() {
+    if (grouped_) {
+      join_group();
+      return run_(*call_);
+    }
+    const Clock::time_point begin = Clock::now();
+    run_(*call_);
+    starting_ += Clock::now() - begin;
+    if (pending_.size() != 1) return wait_pending();
+    check_mpi(MPI_Wait(pending_.data(), MPI_STATUS_IGNORE), "MPI_Wait");
+    pending_.clear();
+  }
+
+  void join_group() {
     // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
     const void* key = called_.in_place ? call_->buffers.send : call_->buffers.recv;
     if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
@@ -266,10 +286,11 @@ class MpiBackend final : public Backend {
   }
 
   /// Everything of a call but its buffers, once per row: in the timed loop each nanosecond counts as the library's. Out
-  /// of line, as join_group is: what they need of registers and stack every call would save and restore.
+  /// of line, as start_call is: what they need of registers and stack every call would save and restore.
   [[gnu::noinline]] void prepare(const Operation& op) {
     called_ = op;
     call_.emplace(MpiCall{.op = called_, .buffers = {}, .rank = rank_, .comm = comm_, .type = mpi_type(op.dtype)});
+    if (nonblocking_) call_->pending = &pending_;
     run_ = how_to_run(op.collective->id);
     if (op.op && needs_user_op(op.dtype)) {
       call_->reduction = user_ops_.try_emplace(std::pair(op.dtype, *op.op), op.dtype, *op.op).first->second.get();
@@ -286,6 +307,7 @@ class MpiBackend final : public Backend {
   }
 
   int ranks_on_host_;
+  bool nonblocking_;
   int rank_;
   int nranks_;
   std::array<int, 1> locals_;
@@ -294,6 +316,7 @@ class MpiBackend final : public Backend {
   bool grouped_ = false;
   bool was_grouped_ = false;
   std::vector<MPI_Request> pending_;
+  Clock::duration starting_{};     ///< spent since somebody asked
   std::vector<const void*> busy_;  ///< buffers of the pending calls
   std::map<std::pair<DType, Op>, UserOp> user_ops_;
   Operation called_;
@@ -311,8 +334,9 @@ class MpiBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request) {
-  return std::make_unique<MpiBackend>(group, ranks_on_host, std::move(request));
+std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request,
+                                          bool nonblocking) {
+  return std::make_unique<MpiBackend>(group, ranks_on_host, std::move(request), nonblocking);
 }
 
 }  // namespace busbar

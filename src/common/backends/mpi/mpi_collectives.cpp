@@ -417,6 +417,18 @@ std::size_t reduction_calls(const Operation& op) {
   return per_root * static_cast<std::size_t>(p.nranks);
 }
 
+std::optional<std::string> why_not_nonblocking(const Operation& op) {
+  const CollectiveId id = op.collective->id;
+  if (id == CollectiveId::hypercube || id == CollectiveId::pingpong) {
+    return fmt::format("{}'s messages wait for one another: MPI has no nonblocking form of it", op.collective->name);
+  }
+  if (id == CollectiveId::reduce_scatter && !fits_reduce_scatter(op.problem, INT_MAX)) {
+    return "beyond 2^31 - 1 elements reduce_scatter is a reduction per rank, which wait for one another: MPI has no "
+           "nonblocking form of it";
+  }
+  return std::nullopt;
+}
+
 RunCollective how_to_run(CollectiveId id) {
   switch (id) {
     case CollectiveId::all_reduce:

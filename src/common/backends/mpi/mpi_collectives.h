@@ -7,6 +7,8 @@
 
 #include <climits>
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace busbar {
@@ -106,5 +108,8 @@ inline constexpr std::size_t kReductionChunk = std::size_t{1} << 28;
 
 /// How many MPI calls a reduction of this size takes; 1 where nothing is split.
 std::size_t reduction_calls(const Operation& op);
+
+/// Why MPI cannot start the operation and leave it (--nonblocking); nothing if it can.
+std::optional<std::string> why_not_nonblocking(const Operation& op);
 
 }  // namespace busbar

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
 namespace busbar {
@@ -13,7 +14,7 @@ namespace {
 OpenedBackend open_mpi(const OpenRequest& request) {
   collectively(request.world, "checking the options", [&] { check_mpi_options(request.config, request.world.size()); });
   OpenedBackend opened;
-  opened.backend = make_mpi_backend(request.group, request.host.size());
+  opened.backend = make_mpi_backend(request.group, request.host.size(), std::nullopt, request.config.nonblocking);
   return opened;
 }
 

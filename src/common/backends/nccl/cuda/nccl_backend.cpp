@@ -33,6 +33,12 @@ std::int64_t free_memory() {
 }
 
 void require_possible(const Config& config) {
+  if (config.nonblocking) {
+    throw Error(
+        ExitCode::not_possible,
+        "--nonblocking calls MPI's nonblocking functions, and NCCL's calls never block (-C 1 times them): leave it "
+        "out, or use --backend mpi");
+  }
   if (config.stream_null && config.cudagraph > 0) {
     throw Error(ExitCode::not_possible, "CUDA cannot capture the NULL stream in a graph: drop -y or -G");
   }
