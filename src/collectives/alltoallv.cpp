@@ -20,24 +20,24 @@ std::size_t matrix_count(const Problem& p, int src, int dst) {
   return p.traffic->bytes[static_cast<std::size_t>(src) * p.traffic->dim + dst] / p.elem_size;
 }
 
-Extents matrix_extents(const Problem& p) {
-  Extents largest;
-  for (int i = 0; i < p.nranks; ++i) {
-    Extents mine;
-    for (int j = 0; j < p.nranks; ++j) {
-      mine.send += matrix_count(p, i, j);
-      mine.recv += matrix_count(p, j, i);
-    }
-    largest = {std::max(largest.send, mine.send), std::max(largest.recv, mine.recv)};
+Extents rank_extents(const Problem& p, int rank) {
+  Extents e;
+  for (int peer = 0; peer < p.nranks; ++peer) {
+    e.send += alltoallv_count(p, rank, peer);
+    e.recv += alltoallv_count(p, peer, rank);
   }
-  return largest;
+  return e;
 }
 
 Extents extents(const Problem& p) {
-  if (p.traffic->from_matrix()) return matrix_extents(p);
-  std::size_t total = 0;
-  for (int d = 0; d < p.nranks; ++d) total += generated_count(p, d);
-  return {total, total};
+  // Every rank sends over every distance.
+  if (!p.traffic->from_matrix()) return rank_extents(p, 0);
+  Extents largest;
+  for (int rank = 0; rank < p.nranks; ++rank) {
+    const Extents mine = rank_extents(p, rank);
+    largest = {std::max(largest.send, mine.send), std::max(largest.recv, mine.recv)};
+  }
+  return largest;
 }
 
 std::vector<Block> expected(const Problem& p, int rank) {
@@ -90,6 +90,7 @@ const Collective kAlltoallv{
       return traffic->from_matrix() ? 0 : aligned_chunk(elements, nranks, w);
     },
     .extents = extents,
+    .rank_extents = rank_extents,
     .in_place = nullptr,
     .algorithm_bytes =
         [](const Problem& p) {

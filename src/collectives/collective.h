@@ -18,9 +18,9 @@ namespace busbar {
 /// the lower rank of a pair to the higher, which answers when it has all; both: windows both ways at once.
 enum class PingpongPattern : std::uint8_t { latency, oneway, both };
 
-/// Who sends how much to whom in alltoallv. Without a matrix: weighted by the distance (dst - src) mod nranks and
-/// blended with a uniform share by `spread` (0 uniform .. 1 fully weighted), as nccl-tests generates it. In pingpong
-/// `pattern` and `window`.
+/// Who sends how much to whom in the collectives whose ranks differ. Without a matrix: weighted by the distance (dst -
+/// src) mod nranks and blended with a uniform share by `spread` (0 uniform .. 1 fully weighted), as nccl-tests
+/// generates it. In pingpong `pattern` and `window`.
 struct Traffic {
   double spread = 1.0;
   int dim = 0;                       ///< rows of the matrix; 0: no matrix
@@ -50,7 +50,7 @@ struct Problem {
   std::size_t elem_size = 4;  ///< [bytes]
   int nranks = 1;
   int root = 0;                      ///< meaningless where the collective has none; pingpong's round (pingpong_peer)
-  const Traffic* traffic = nullptr;  ///< non-owning; alltoallv and pingpong only
+  const Traffic* traffic = nullptr;  ///< non-owning; of pingpong and collectives that use traffic
 
   bool operator==(const Problem&) const = default;
 };
@@ -93,6 +93,9 @@ struct Collective {
 
   Extents (*extents)(const Problem&);
 
+  /// What one rank sends and receives, where sizes come from the traffic and ranks differ; null: `extents`.
+  Extents (*rank_extents)(const Problem&, int rank) = nullptr;
+
   /// Null where the collective has no in-place form.
   InPlaceOffsets (*in_place)(const Problem&, int rank);
 
@@ -129,6 +132,14 @@ constexpr int shown_root(const Collective& c, int root) { return c.has_root ? ro
 
 /// The same behind a row's name, " root 3", " round 3", or nothing.
 std::string root_words(const Collective& c, int root);
+
+/// Whether its sizes come from Problem::traffic.
+inline bool uses_traffic(const Collective& c) { return c.rank_extents != nullptr; }
+
+/// Elements that `rank` itself sends and receives.
+inline Extents extents_of(const Collective& c, const Problem& p, int rank) {
+  return uses_traffic(c) ? c.rank_extents(p, rank) : c.extents(p);
+}
 
 /// The `size` column [bytes].
 inline std::size_t message_bytes(const Collective& c, const Problem& p) {

@@ -26,7 +26,7 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
     const InPlaceOffsets at = backend.in_place_offsets(op, comm.rank());
     buffers = {recv_memory.data() + at.send, recv_memory.data() + at.recv};
   }
-  fill(data, comm.rank(), 0, local_extents(backend, op, comm.rank()).send, buffers.send);
+  fill(data, comm.rank(), 0, extents_of(c, op.problem, comm.rank()).send, buffers.send);
   const AlltoallvArrays pairwise;
   PairMessages pair = c.id == CollectiveId::pingpong ? PairMessages(row.problem, comm.rank()) : PairMessages{};
   run_collective({.op = op,

@@ -49,7 +49,7 @@ Traffic agree_on_traffic(const Comm& world, const Collective& collective, const 
   traffic.spread = config.traffic_spread;
   traffic.pattern = config.pattern;
   traffic.window = config.window;
-  if (collective.id != CollectiveId::alltoallv || config.traffic_file.empty()) return traffic;
+  if (!uses_traffic(collective) || config.traffic_file.empty()) return traffic;
   std::string text;
   on_process0(world, [&] { text = read_file(config.traffic_file, "the alltoallv matrix"); });
   text = world.broadcast(text, 0);

@@ -10,7 +10,7 @@
 
 namespace busbar {
 
-/// alltoallv's and pingpong's traffic, the same on every process: rank 0 reads the matrix file. Collective.
+/// The collective's traffic, the same on every process: rank 0 reads the matrix file. Collective.
 Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config);
 
 /// The least memory of any process, with that process's arithmetic. Collective.

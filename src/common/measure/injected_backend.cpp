@@ -28,8 +28,8 @@ double twice(Op op, double value) {
   return op == Op::prod ? value * value : value;
 }
 
-std::size_t sent_elements(const Backend& backend, const Operation& op, int local) {
-  return local_extents(backend, op, backend.local_ranks()[local]).send;
+Extents local_extents(const Backend& backend, const Operation& op, int local) {
+  return extents_of(*op.collective, op.problem, backend.local_ranks()[static_cast<std::size_t>(local)]);
 }
 
 Bytes read(Backend& backend, const void* at, std::size_t nbytes, int local) {
@@ -40,7 +40,7 @@ Bytes read(Backend& backend, const void* at, std::size_t nbytes, int local) {
 
 void double_elements(Backend& backend, const Operation& op, const Buffers& b, int local) {
   const std::size_t w = op.problem.elem_size;
-  Bytes bytes = read(backend, b.send, sent_elements(backend, op, local) * w, local);
+  Bytes bytes = read(backend, b.send, local_extents(backend, op, local).send * w, local);
   for (std::size_t at = 0; at < bytes.size(); at += w) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, &bytes[at], w);
@@ -55,7 +55,7 @@ void double_elements(Backend& backend, const Operation& op, const Buffers& b, in
 void spoil_contribution(DataFault fault, Backend& backend, const Pattern& pattern, const Operation& op,
                         const Buffers& buffers, int local) {
   if (fault == DataFault::drop) {
-    const std::size_t elements = sent_elements(backend, op, local);
+    const std::size_t elements = local_extents(backend, op, local).send;
     if (op.op) {
       backend.fill_neutral(local, pattern, elements, buffers.send);
     } else {
@@ -81,7 +81,7 @@ void spoil_result(DataFault fault, Backend& backend, const Operation& op, const 
 }
 
 Bytes read_result(Backend& backend, const Operation& op, const Buffers& buffers, int local) {
-  const std::size_t elements = local_extents(backend, op, backend.local_ranks()[local]).recv;
+  const std::size_t elements = local_extents(backend, op, local).recv;
   return read(backend, buffers.recv, elements * op.problem.elem_size, local);
 }
 
@@ -228,7 +228,7 @@ class InjectedBackend final : public WrappedBackend {
   void enqueue_spoilt(int lane, const Operation& op, std::span<const Buffers> buffers) {
     const DataFault fault = data_fault(injection_.kind);
     const Buffers& mine = buffers[static_cast<std::size_t>(local_ - lane * per_lane_)];
-    const Extents extents = local_extents(inner(), op, local_ranks()[static_cast<std::size_t>(local_)]);
+    const Extents extents = local_extents(inner(), op, local_);
     const bool is_contribution = fault == DataFault::drop || fault == DataFault::doubled;
     fault_->is_empty = (is_contribution ? extents.send : extents.recv) == 0;
     // Earlier operations may still read what is spoilt now. Inside a group nothing is launched that one could wait for.

@@ -173,7 +173,7 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
                const Backend::MemoryLimit& limit) {
   refuse_options_of_pingpong(config, collective);
   const int nranks = backend.nranks();
-  const bool by_matrix = collective.id == CollectiveId::alltoallv && traffic.from_matrix();
+  const bool by_matrix = uses_traffic(collective) && traffic.from_matrix();
   const std::vector<int> roots = roots_of(config, collective, nranks);
   const std::vector<std::optional<Op>> ops = ops_of(config, collective);
   Plan plan;
@@ -305,8 +305,7 @@ std::uint64_t digest(const Plan& plan, const Config& config) {
     hash.add(c.nbytes);
   }
   // Once: it is the same of all cases, and a matrix has nranks^2 entries.
-  const bool has_traffic =
-      plan.collective->id == CollectiveId::alltoallv || plan.collective->id == CollectiveId::pingpong;
+  const bool has_traffic = uses_traffic(*plan.collective) || plan.collective->id == CollectiveId::pingpong;
   if (!plan.cases.empty() && has_traffic) add_traffic(hash, *plan.cases.front().problem.traffic);
   return hash.value();
 }

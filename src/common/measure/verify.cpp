@@ -47,7 +47,7 @@ void Verifier::prepare_slot(const Workload& workload, std::size_t slot, std::uin
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
     const int rank = backend_.local_ranks()[local];
     const int i = static_cast<int>(local);
-    const Extents e = local_extents(backend_, op, rank);
+    const Extents e = extents_of(*op.collective, op.problem, rank);
     // In place the parts may overlap: poison first, then the rank's own data.
     backend_.set_bytes(i, workload.recv_base(i) + slot * workload.message_bytes(), kPoisonByte,
                        workload.message_bytes());
@@ -150,7 +150,7 @@ std::vector<Guard> guards_of(const Backend& backend, const Workload& workload, i
     return {{recv - kGuardBytes, WrongPart::guard_before_recv},
             {recv + workload.message_bytes(), WrongPart::guard_after_recv}};
   }
-  const Extents e = local_extents(backend, op, backend.local_ranks()[local]);
+  const Extents e = extents_of(*op.collective, op.problem, backend.local_ranks()[local]);
   std::byte* const send = workload.send_base(local);
   return {{recv - kGuardBytes, WrongPart::guard_before_recv},
           {recv + e.recv * w, WrongPart::guard_after_recv},
@@ -159,14 +159,6 @@ std::vector<Guard> guards_of(const Backend& backend, const Workload& workload, i
 }
 
 }  // namespace
-
-Extents local_extents(const Backend& backend, const Operation& op, int rank) {
-  if (op.collective->id != CollectiveId::alltoallv) return op.collective->extents(op.problem);
-  Extents e;
-  for (int peer = 0; peer < op.problem.nranks; ++peer) e.send += alltoallv_count(op.problem, rank, peer);
-  for (const Block& block : backend.expected(op, rank)) e.recv += block.count;
-  return e;
-}
 
 void Verifier::set_guards(const Workload& workload, int local) {
   for (const Guard& guard : guards_of(backend_, workload, local)) {

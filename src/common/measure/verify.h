@@ -49,9 +49,6 @@ class Verifier {
   std::vector<std::uint64_t> earlier_;  ///< newest first, of the same dtype and op
 };
 
-/// Elements that `rank` itself sends and receives: less than the collective's extents in alltoallv.
-Extents local_extents(const Backend& backend, const Operation& op, int rank);
-
 /// Sum over the records.
 std::uint64_t count_wrong(const std::vector<WrongRank>& wrong);
 

@@ -150,7 +150,6 @@ Workload::Workload(const Backend& backend, const Arena& arena, const Collective&
 bool is_idempotent(const Backend& backend, const Operation& op) {
   if (!op.in_place || !op.op) return true;
   if (*op.op != Op::max && *op.op != Op::min) return false;
-  if (op.collective->id != CollectiveId::reduce_scatter) return true;
   const int last = op.problem.nranks - 1;
   return backend.in_place_offsets(op, last).recv == op.collective->in_place(op.problem, last).recv;
 }

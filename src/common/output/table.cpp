@@ -120,9 +120,7 @@ std::string table_row(const Config& config, const Collective& collective, const 
 
 std::string traffic_summary(const Config& config, const Collective& collective, const Row& row) {
   const HalfResult* half = measured_half(config, row, false);
-  if (!config.traffic_summary || collective.id != CollectiveId::alltoallv || half == nullptr || half->time_s <= 0) {
-    return {};
-  }
+  if (!config.traffic_summary || !uses_traffic(collective) || half == nullptr || half->time_s <= 0) return {};
   const Problem& p = row.row_case.problem;
   const Traffic& traffic = *p.traffic;
   std::string text = "# NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY: ";
@@ -135,11 +133,8 @@ std::string traffic_summary(const Config& config, const Collective& collective, 
   }
   text += fmt::format(" time_usec={:.2f}\n", 1e6 * half->time_s);
   for (int rank = 0; rank < p.nranks; ++rank) {
-    std::size_t sent = 0, received = 0;
-    for (int peer = 0; peer < p.nranks; ++peer) {
-      sent += alltoallv_count(p, rank, peer) * p.elem_size;
-      received += alltoallv_count(p, peer, rank) * p.elem_size;
-    }
+    const Extents mine = collective.rank_extents(p, rank);
+    const std::size_t sent = mine.send * p.elem_size, received = mine.recv * p.elem_size;
     const double algbw = static_cast<double>(std::max(sent, received)) / 1e9 / half->time_s;
     text += fmt::format("#   rank={} send_bytes={} recv_bytes={} alg_bw={:.2f} bus_bw={:.2f}\n", rank, sent, received,
                         algbw, algbw * collective.bus_factor(p.nranks));

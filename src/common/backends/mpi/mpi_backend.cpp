@@ -97,8 +97,8 @@ class MpiBackend final : public Backend {
   }
 
   InPlaceOffsets in_place_offsets(const Operation& op, int rank) const override {
-    // MPI leaves the result at the start of the buffer, NCCL at rank * count.
-    if (op.collective->id == CollectiveId::reduce_scatter) return {};
+    // MPI leaves what it reduces at the start of the buffer, NCCL a reduce_scatter's at rank * count.
+    if (op.op) return {};
     return op.collective->in_place(op.problem, rank);
   }
 
