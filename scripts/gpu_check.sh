@@ -129,7 +129,7 @@ stage_nccl2() {
   local c
   for c in "${collectives[@]}"; do
     case $c in
-      all_reduce | reduce_scatter | reduce) ranks 2 "${c}_perf" -b 64K -e 64K -n 1 -d all -o all ;;
+      all_reduce | reduce_scatter | reduce | reduce_scatterv) ranks 2 "${c}_perf" -b 64K -e 64K -n 1 -d all -o all ;;
       *) ranks 2 "${c}_perf" -b 64K -e 64K -n 1 -d all ;;
     esac
   done

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tries the recipe of CONTRIBUTING.md for a new collective: copies the tree, derives a twelfth collective from all_gather,
+# Tries the recipe of CONTRIBUTING.md for a new collective: copies the tree, derives one more from all_gather,
 # builds its benchmark, and sees that its data are right on 1 to 4 ranks and that a fault in them is found. By hand:
 #   scripts/try_collective.sh [FOLDER]        a new folder (build/try_collective); about as long as `make all_reduce_perf`
 # In the repository's own folder ccache knows what did not change.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly name=twelfth_gather constant=TwelfthGather
+readonly name=one_more_gather constant=OneMoreGather
 folder=${1:-build/try_collective}
 if [[ -e $folder ]]; then
   echo "try_collective.sh: $folder exists; remove it or name another folder" >&2
@@ -17,14 +17,14 @@ git ls-files -z --cached --others --exclude-standard | tar --null --files-from=-
 cd "$folder"
 
 # The list, which the build, the tests and the scripts read.
-sed -i "s/^  COLLECTIVE(hypercube, Hypercube)/& \\\\\n  COLLECTIVE($name, $constant)/" src/collectives/collective_list.h
+sed -i "s/^  COLLECTIVE(all_reduce,/  COLLECTIVE($name, $constant) \\\\\n&/" src/collectives/collective_list.h
 # What it means.
 sed "s/kAllGather/k$constant/; s/CollectiveId::all_gather/CollectiveId::$name/; s/\"all_gather\"/\"$name\"/" \
   src/collectives/all_gather.cpp >"src/collectives/$name.cpp"
 # How the libraries run it: every switch that -Werror=switch would name.
 mapfile -t switches < <(grep -rl 'case CollectiveId::all_gather:' src)
 sed -i "s/^\( *\)case CollectiveId::all_gather:/&\n\1case CollectiveId::$name:/" "${switches[@]}"
-printf 'a twelfth collective: collective_list.h, %s.cpp and the switches of\n' "$name"
+printf 'one more collective: collective_list.h, %s.cpp and the switches of\n' "$name"
 printf '  %s\n' "${switches[@]}"
 
 make --no-print-directory configure BUILDDIR=build

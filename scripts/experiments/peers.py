@@ -38,7 +38,13 @@ COLLECTIVES = {"all_reduce": (("osu_allreduce", False), ("Allreduce", False)),
                "broadcast": (("osu_bcast", False), ("Bcast", False)),
                "reduce": (("osu_reduce", False), ("Reduce", False)),
                "alltoall": (("osu_alltoall", True), ("Alltoall", True))}
-CHUNKED = ("all_gather", "reduce_scatter", "alltoall")
+# Measured where --collectives names them: OSU's and IMB's blocks are equal, and so are ours here.
+EQUAL_BLOCKS = {"all_gatherv": (("osu_allgatherv", True), ("Allgatherv", True)),
+                "reduce_scatterv": (("osu_reduce_scatter", False), ("Reduce_scatter", False)),
+                "gatherv": (("osu_gatherv", True), ("Gatherv", True)),
+                "scatterv": (("osu_scatterv", True), ("Scatterv", True))}
+ALL = {**COLLECTIVES, **EQUAL_BLOCKS}
+CHUNKED = ("all_gather", "reduce_scatter", "alltoall", *EQUAL_BLOCKS)
 # First and last size, calls: OSU's own numbers.
 HALVES = {"small": (8, 8 << 10, 1000), "large": (16 << 10, 4 << 20, 100)}
 PEERS = ("OSU", "IMB")
@@ -73,9 +79,11 @@ def sizes_of(collective, nranks, half):
 def busbar(args, collective, nranks, half, folder):
     sizes, calls = list(sizes_of(collective, nranks, half)), HALVES[half][2]
     report = os.path.join(folder, "run.json")
-    run_bound(args, nranks, [executable(args.build, f"{collective}_perf"), "--backend", "mpi", "-b", str(sizes[0]),
-                              "-e", str(sizes[-1]), "-f", "2", "--placement", "out", "-c", "0", "-n", str(calls), "-w",
-                              str(calls // 10), "-z", "3", "--buffers", "reuse", "-J", report])
+    equal = ["env", "NCCL_TESTS_ALLTOALLV_SPREAD=0"] if collective in EQUAL_BLOCKS else []
+    program = [*equal, executable(args.build, f"{collective}_perf")]
+    run_bound(args, nranks, [*program, "--backend", "mpi", "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", "2",
+                             "--placement", "out", "-c", "0", "-n", str(calls), "-w", str(calls // 10), "-z", "3",
+                             "--buffers", "reuse", "-J", report])
     with open(report, encoding="utf-8") as file:
         rows = json.load(file)["results"]
     os.remove(report)
@@ -83,7 +91,7 @@ def busbar(args, collective, nranks, half, folder):
 
 
 def osu(args, collective, nranks, half, _folder):
-    (program, chunks), calls = COLLECTIVES[collective][0], HALVES[half][2]
+    (program, chunks), calls = ALL[collective][0], HALVES[half][2]
     divide = nranks if chunks else 1
     sizes = list(sizes_of(collective, nranks, half))
     text = run_bound(args, nranks, [os.path.join(args.osu, program), "-m", f"{sizes[0] // divide}:"
@@ -92,7 +100,7 @@ def osu(args, collective, nranks, half, _folder):
 
 
 def imb(args, collective, nranks, half, _folder):
-    (benchmark, chunks), calls = COLLECTIVES[collective][1], HALVES[half][2]
+    (benchmark, chunks), calls = ALL[collective][1], HALVES[half][2]
     divide = nranks if chunks else 1
     sizes = list(sizes_of(collective, nranks, half))
     lowest, highest = ((size // divide).bit_length() - 1 for size in (sizes[0], sizes[-1]))
@@ -240,13 +248,13 @@ def options():
     parser.add_argument("--ranks", default="2,4", type=lambda text: [int(word) for word in text.split(",")],
                         help="numbers of ranks (2,4)")
     parser.add_argument("--collectives", default=list(COLLECTIVES), type=lambda text: text.split(","),
-                        help="of " + ",".join(COLLECTIVES))
+                        help="of " + ",".join(ALL) + "; the first six")
     parser.add_argument("--rows", default="peers.jsonl", help="file of the rows, to go on with (peers.jsonl)")
     args = parser.parse_args()
     if args.rounds < FEWEST:
         parser.error(f"--rounds: an interval needs {FEWEST} at least")
-    if unknown := [name for name in args.collectives if name not in COLLECTIVES]:
-        parser.error(f"--collectives: {unknown[0]} is none of {','.join(COLLECTIVES)}")
+    if unknown := [name for name in args.collectives if name not in ALL]:
+        parser.error(f"--collectives: {unknown[0]} is none of {','.join(ALL)}")
     for option, program in (("osu", "osu_allreduce"), ("imb", "IMB-MPI1")):
         folder = getattr(args, option)
         if folder is None or not os.path.exists(os.path.join(folder, program)):

@@ -69,6 +69,16 @@ std::vector<Block> expected(const Problem& p, int rank) {
 
 }  // namespace
 
+std::size_t traffic_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic) {
+  return traffic->from_matrix() ? 0 : aligned_chunk(elements, nranks, elem_size);
+}
+
+std::string why_no_traffic(const Problem& p) {
+  if (!p.traffic->from_matrix() || p.nranks <= p.traffic->dim) return {};
+  return "the alltoallv matrix has " + std::to_string(p.traffic->dim) + " rows, fewer than the " +
+         std::to_string(p.nranks) + " ranks";
+}
+
 std::size_t alltoallv_count(const Problem& p, int src, int dst) {
   if (p.traffic->from_matrix()) return matrix_count(p, src, dst);
   return generated_count(p, (dst - src + p.nranks) % p.nranks);
@@ -85,10 +95,7 @@ const Collective kAlltoallv{
     .name = "alltoallv",
     .has_op = false,
     .has_root = false,
-    // With a matrix the sizes come from the file and the count column is 0, as in nccl-tests.
-    .count = [](std::size_t elements, int nranks, std::size_t w, const Traffic* traffic) -> std::size_t {
-      return traffic->from_matrix() ? 0 : aligned_chunk(elements, nranks, w);
-    },
+    .count = traffic_count,
     .extents = extents,
     .rank_extents = rank_extents,
     .in_place = nullptr,
@@ -99,11 +106,7 @@ const Collective kAlltoallv{
         },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
     .expected = expected,
-    .why_not = [](const Problem& p) -> std::string {
-      if (!p.traffic->from_matrix() || p.nranks <= p.traffic->dim) return {};
-      return "the alltoallv matrix has " + std::to_string(p.traffic->dim) + " rows, fewer than the " +
-             std::to_string(p.nranks) + " ranks";
-    },
+    .why_not = why_no_traffic,
 };
 
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #include "collectives/collective.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <stdexcept>
@@ -28,6 +29,18 @@ const Collective* find_collective(std::string_view name) {
 std::string root_words(const Collective& c, int root) {
   if (shown_root(c, root) < 0) return {};
   return (c.id == CollectiveId::pingpong ? " round " : " root ") + std::to_string(root);
+}
+
+std::size_t block_offset(const Collective& c, const Problem& p, int rank) {
+  std::size_t offset = 0;
+  for (int before = 0; before < rank; ++before) offset += c.block(p, before);
+  return offset;
+}
+
+std::size_t largest_block(const Collective& c, const Problem& p) {
+  std::size_t largest = 0;
+  for (int rank = 0; rank < p.nranks; ++rank) largest = std::max(largest, c.block(p, rank));
+  return largest;
 }
 
 namespace {

@@ -88,6 +88,9 @@ struct Collective {
   bool has_op;            ///< reduces, so `-o` counts
   bool has_root;          ///< `-r` counts, or in pingpong the round
 
+  /// False of barrier: one row of size 0, whatever sizes and types are asked for, and nothing to check.
+  bool moves_data = true;
+
   /// The count column from `elements` = floor(requested bytes / element size).
   std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
 
@@ -95,6 +98,10 @@ struct Collective {
 
   /// What one rank sends and receives, where sizes come from the traffic and ranks differ; null: `extents`.
   Extents (*rank_extents)(const Problem&, int rank) = nullptr;
+
+  /// Elements of `rank`'s block, where every rank has one of its own size and they lie one after the other; null where
+  /// blocks are alike, and in alltoallv, which has one per pair of ranks.
+  std::size_t (*block)(const Problem&, int rank) = nullptr;
 
   /// Null where the collective has no in-place form.
   InPlaceOffsets (*in_place)(const Problem&, int rank);
@@ -153,6 +160,18 @@ constexpr std::size_t aligned_chunk(std::size_t elements, int nranks, std::size_
   const std::size_t align = 16 / elem_size;
   return elements / static_cast<std::size_t>(nranks) / align * align;
 }
+
+/// The count column of a collective that uses traffic: a rank's share before the traffic divides anew; 0 with a matrix,
+/// as in nccl-tests, because the sizes are the file's.
+std::size_t traffic_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
+
+/// The why_not of a collective that uses traffic: a matrix must have a row for each rank.
+std::string why_no_traffic(const Problem&);
+
+/// Elements before the block of `rank` in a collective that has blocks. O(rank).
+std::size_t block_offset(const Collective&, const Problem&, int rank);
+inline std::size_t all_blocks(const Collective& c, const Problem& p) { return block_offset(c, p, p.nranks); }
+std::size_t largest_block(const Collective&, const Problem&);
 
 /// Elements that `src` sends to `dst` in alltoallv.
 std::size_t alltoallv_count(const Problem&, int src, int dst);

@@ -69,6 +69,7 @@ std::string measure_size(Backend& backend, const Comm& world, const Arena& arena
                          std::size_t nbytes) {
   const Traffic traffic;
   const Case row_case = make_case(c, traffic, nbytes, world.size());
+  if (!c.moves_data) return "   -    -    -    -";
   if (c.why_not != nullptr && !c.why_not(row_case.problem).empty()) return "   -    -    -    -";
   std::string text;
   for (const bool aggregated : {false, true}) {
@@ -98,7 +99,7 @@ void measure(const Comm& world, const std::vector<std::size_t>& sizes) {
         mpi_library_version(), world.size());
   }
   for (const CollectiveId id : kAllCollectives) {
-    std::string line = fmt::format("{:<14}", collective(id).name);
+    std::string line = fmt::format("{:<15}", collective(id).name);
     for (const std::size_t nbytes : sizes) {
       line += fmt::format("  {:4} MiB:{}", nbytes >> 20, measure_size(*backend, world, arena, collective(id), nbytes));
     }

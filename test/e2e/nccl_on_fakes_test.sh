@@ -46,10 +46,20 @@ for c in "${collectives[@]}"; do
     expect 0 "$c" $options -b 64 -e 64K -f 32 -n 2 -d int32
   done
 done
-for c in all_reduce reduce_scatter reduce; do
+for c in all_reduce reduce_scatter reduce reduce_scatterv; do
   expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -o all -r all
 done
-for c in broadcast gather scatter alltoallv; do expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -r all; done
+for c in broadcast gather scatter alltoallv all_gatherv gatherv scatterv; do
+  expect 0 "$c" -g 3 -b 4K -e 4K -n 1 -d all -r all
+done
+# Blocks of nothing at either end and in the middle.
+matrix=$(mktemp)
+printf '0 64 0\n1600 0 0\n0 3200 16\n' >"$matrix"
+for c in alltoallv all_gatherv reduce_scatterv gatherv scatterv; do
+  NCCL_TESTS_ALLTOALLV_MATRIX_FILE=$matrix expect 0 "$c" -g 3 -b 8 -e 8 -n 2 -d int32,int8 -r all
+  NCCL_TESTS_ALLTOALLV_SPREAD=0 expect 0 "$c" -t 3 -b 4K -e 4K -n 2 -m 2
+done
+rm -f "$matrix"
 expect 0 hypercube -g 3 -b 4K -e 4K
 
 # Pairs: every pattern and round over lanes and groups; a communicator of its own per variant.

@@ -65,7 +65,7 @@ class ShowAlgo(suite.Case):
                 self.assertEqual([row[:4] for row in self.shown(result)], [["RING", "LL", "1", "8.03"]])
 
     def test_collectives_made_of_transfers_say_so(self):
-        for collective in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube"):
+        for collective in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube", "gatherv", "scatterv"):
             result = self.run_fake(collective, "-b", "4K", "-e", "4K", "--show-algo", "--show-prediction")
             self.assertEqual(self.shown(result), [["p2p", "-", "2", "N/A", "N/A"]], collective)
 

@@ -11,7 +11,7 @@ import suite
 from suite import Case, mpirun, perf
 
 FAULTY = os.path.join(suite.BUILD, "test", "faulty_perf")
-NO_IN_PLACE = ("alltoall", "alltoallv", "sendrecv", "pingpong")
+NO_IN_PLACE = ("alltoall", "alltoallv", "sendrecv", "barrier", "pingpong")
 QUICK = ("--stat", "--max-time", "0.3")
 
 

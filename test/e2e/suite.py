@@ -32,6 +32,7 @@ def collectives():
 
 
 COLLECTIVES = collectives()
+WITH_DATA = [name for name in COLLECTIVES if name != "barrier"]
 
 
 class Result:

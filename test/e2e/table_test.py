@@ -1,20 +1,25 @@
 """Catches: output that scripts written for nccl-tests misread, and options that do not do what the contract says."""
 
 import json
+import os
 import re
 
 import suite
 from suite import Case, perf
 
 
+REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatterv")
+
+
 class Table(Case):
     def test_every_executable_prints_the_contract_s_table(self):
-        for name in suite.COLLECTIVES:
+        for name in suite.WITH_DATA:
             with self.subTest(name):
                 result = self.ok(perf(name, 4, "-b", "1K", "-e", "4K", "-f", "2", "-n", "3"))
                 rows = result.rows()
-                # alltoallv sends 0, 1/6, 2/6 and 3/6 to its peers, each rounded down to 16 B: 160 + 336 + 512 of 1 KiB.
-                sizes = [1008, 2032, 4080] if name == "alltoallv" else [1024, 2048, 4096]
+                # By distance go 0, 1/6, 2/6 and 3/6, each rounded down to 16 B: 160 + 336 + 512 of 1 KiB.
+                by_distance = name in ("alltoallv", "all_gatherv", "reduce_scatterv", "gatherv", "scatterv")
+                sizes = [1008, 2032, 4080] if by_distance else [1024, 2048, 4096]
                 self.assertEqual([int(row[0]) for row in rows], sizes, str(result))
                 self.assertTrue(all(len(row) == 13 for row in rows), str(result))
                 no_in_place = name in ("alltoall", "alltoallv", "sendrecv", "pingpong")
@@ -23,9 +28,24 @@ class Table(Case):
                     self.assertEqual(row[12], "N/A" if no_in_place else "0")
                     if no_in_place:
                         self.assertEqual(row[9:12], ["0.00", "0.00", "0.00"])
-                    self.assertEqual(row[3], "sum" if name in ("all_reduce", "reduce", "reduce_scatter") else "none")
-                    rooted = name in ("broadcast", "reduce", "gather", "scatter")
+                    self.assertEqual(row[3], "sum" if name in REDUCING else "none")
+                    rooted = name in ("broadcast", "reduce", "gather", "scatter", "gatherv", "scatterv")
                     self.assertEqual(row[4], "0" if rooted else "-1")
+
+    def test_a_barrier_is_one_row_without_data(self):
+        for more in ((), ("-d", "all"), ("-m", "4"), ("-I", "1"), ("--stat", "--max-time", "0.3"), ("-r", "1")):
+            with self.subTest(more):
+                path = self.path(f"{len(os.listdir(self.folder.name))}.json")
+                result = self.ok(perf("barrier", 3, "-b", "1K", "-e", "4K", "-f", "2", "-J", path, *more))
+                self.assertEqual(len(result.rows()), 1, str(result))
+                row = result.rows()[0]
+                self.assertEqual(row[:5], ["0", "0", "int8" if "all" in more else "float", "none", "-1"], str(result))
+                self.assertGreater(float(row[5]), 0)
+                self.assertEqual(row[6:8], ["0.00", "0.00"], str(result))
+                with open(path, encoding="utf-8") as file:
+                    entry = json.load(file)["results"][0]
+                self.assertEqual((entry["size"], entry["count"]), (0, 0))
+                self.assertEqual(entry["busbar"]["in_place"], {"measured": False})
 
     def test_the_fixed_lines_stand_where_parsers_look(self):
         result = self.ok(perf("all_reduce", 2, "-b", "8", "-e", "1K", "-f", "2"))
@@ -176,6 +196,26 @@ class Table(Case):
         # The largest sum of a row or column: 3200 + 480.
         self.assertEqual(result.rows()[0][0], "3680", str(result))
         self.assertEqual(result.rows()[0][8], "0")
+
+    def test_blocks_follow_the_matrix_too(self):
+        matrix = self.write("matrix.txt", "0 1600 320\n160 0 640\n3200 0 480\n")
+        # Column 2 to gather to rank 2, row 0 to scatter from rank 0; without a root as with rank 0.
+        for name, root, size, moved in (("gatherv", 2, 1440, "#   rank=1 send_bytes=640 recv_bytes=0 "),
+                                        ("scatterv", 0, 1920, "#   rank=1 send_bytes=0 recv_bytes=1600 "),
+                                        ("all_gatherv", 0, 3360, "#   rank=1 send_bytes=160 recv_bytes=3360 "),
+                                        ("reduce_scatterv", 0, 1920, "#   rank=1 send_bytes=1920 recv_bytes=1600 ")):
+            for spread in ("matrix", "0", "0.5", "1"):
+                with self.subTest(name, spread=spread):
+                    env = {"NCCL_TESTS_ALLTOALLV_PRINT_SUMMARY": "1"}
+                    if spread == "matrix":
+                        env["NCCL_TESTS_ALLTOALLV_MATRIX_FILE"] = matrix
+                    else:
+                        env["NCCL_TESTS_ALLTOALLV_SPREAD"] = spread
+                    result = self.ok(perf(name, 3, "-b", "6K", "-e", "6K", "-r", str(root), "-d", "int8,double", env=env))
+                    self.assertEqual([(row[8], row[12]) for row in result.rows()], [("0", "0")] * 2, str(result))
+                    if spread == "matrix":
+                        self.assertEqual({row[0] for row in result.rows()}, {str(size)}, str(result))
+                        self.assertEqual(result.out.count(moved), 2, str(result))
 
     def test_a_threshold_decides_the_exit_code(self):
         good = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", env={"NCCL_TESTS_MIN_BW": "1e-9"}))

@@ -12,7 +12,7 @@ from suite import Case, mpirun  # noqa: E402
 
 FAULTY = os.path.join(suite.BUILD, "test", "faulty_perf")
 RANK = 1
-REDUCING = ("all_reduce", "reduce", "reduce_scatter")
+REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatterv")
 
 
 def faulty(collective, fault, *options, nranks=4):
@@ -34,10 +34,11 @@ class Wrong(Case):
         return result, wrong
 
     def test_a_flipped_bit_is_found_wherever_a_result_is_received(self):
-        for collective in suite.COLLECTIVES:
+        for collective in suite.WITH_DATA:
             for call in (0, 1):
-                # A broadcast's root and a gather's other ranks receive nothing out of place: break a rank that does.
-                rank = 0 if collective == "broadcast" else RANK
+                # A broadcast's root receives nothing out of place, a scatterv's root has no block of its own, and a
+                # gather's other ranks receive nothing: break a rank that does.
+                rank = 0 if collective in ("broadcast", "scatterv") else RANK
                 with self.subTest(f"{collective} call {call}"):
                     _, wrong = self.expect(collective, f"flip:{rank}:{call}")
                     self.assertEqual([entry["rank"] for entry in wrong], [rank])
@@ -45,7 +46,8 @@ class Wrong(Case):
                     self.assertEqual(wrong[0]["first"], wrong[0]["last"])
 
     def test_in_place_results_are_checked_too(self):
-        for collective in ("all_reduce", "all_gather", "reduce_scatter", "reduce", "gather", "hypercube"):
+        for collective in ("all_reduce", "all_gather", "reduce_scatter", "reduce", "gather", "hypercube", "all_gatherv",
+                           "reduce_scatterv", "gatherv"):
             with self.subTest(collective):
                 _, wrong = self.expect(collective, f"flip:{RANK}:3")
                 self.assertIn("in-place", wrong[0]["buffer"])
@@ -60,7 +62,8 @@ class Wrong(Case):
                             self.assertEqual((entry["cause"], entry["suspect_rank"]), ("missing_contribution", RANK))
 
     def test_a_block_that_never_arrived_names_its_rank(self):
-        for collective in ("all_gather", "alltoall", "alltoallv", "gather", "broadcast", "scatter", "sendrecv"):
+        for collective in ("all_gather", "alltoall", "alltoallv", "gather", "broadcast", "scatter", "sendrecv",
+                           "all_gatherv", "scatterv"):
             with self.subTest(collective):
                 _, wrong = self.expect(collective, f"drop:{RANK}:1")
                 for entry in wrong:

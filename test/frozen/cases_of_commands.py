@@ -4,8 +4,8 @@ from cases import Case
 
 SUBCOMMANDS = ["accept", "compare", "diagnose", "doctor", "fingerprint", "history", "locate", "merge", "report"]
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather",
-               "scatter", "sendrecv", "hypercube",
-               "pingpong"]
+               "scatter", "sendrecv", "hypercube", "all_gatherv", "reduce_scatterv", "gatherv", "scatterv",
+               "barrier", "pingpong"]
 LONG = "x" * 300
 
 

@@ -11,8 +11,8 @@ sys.path.insert(0, os.path.join(frozen.HERE, "..", "e2e"))
 from launch_test import LAUNCHER  # noqa: E402  # pylint: disable=wrong-import-position
 
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather",
-               "scatter", "sendrecv", "hypercube",
-               "pingpong"]
+               "scatter", "sendrecv", "hypercube", "all_gatherv", "reduce_scatterv", "gatherv", "scatterv",
+               "barrier", "pingpong"]
 # What a machine with few or busy cores adds.
 BUSY = compiled(r"^# \d+ ranks on \d+ cores?: ", r"DISTURBED|^# Disturbance|drifted while measured|did not reach|"
                 r"\d+ (noisy|time)[:,]|slowed down|late rank|straggler|^#  *(of|who|rank)\b.*(late|last)", r"^busbar: slow:")

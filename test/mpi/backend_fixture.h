@@ -41,23 +41,39 @@ inline std::vector<int> roots_of(const Collective& c, int nranks) {
   return roots;
 }
 
+/// What a collective that uses traffic is tried with: counts that grow with the distance, and a matrix with holes.
+inline std::vector<Traffic> traffics_of(const Collective& c, int nranks) {
+  std::vector<Traffic> traffics(1);
+  if (!uses_traffic(c)) return traffics;
+  Traffic& matrix = traffics.emplace_back();
+  matrix.dim = nranks;
+  for (int from = 0; from < nranks; ++from) {
+    for (int to = 0; to < nranks; ++to)
+      matrix.bytes.push_back(static_cast<std::uint64_t>((3 * from + 5 * to) % 4) * 48);
+  }
+  return traffics;
+}
+
 /// Every collective x dtype x op x root x placement that the backend supports, at a few sizes.
 template <class Visit>
 void for_every_case(Backend& backend, const std::vector<std::size_t>& sizes, const Visit& visit) {
   const int n = backend.nranks();
-  const Traffic traffic;
   for (CollectiveId id : kAllCollectives) {
     const Collective& c = collective(id);
+    const std::vector<Traffic> traffics = traffics_of(c, n);
     for (DType dtype : kAllDTypes) {
       for (const std::optional<Op>& op : ops_of(c)) {
         for (int root : roots_of(c, n)) {
-          for (std::size_t nbytes : sizes) {
-            const Case row = make_case(c, dtype, op, root, nbytes, n, traffic);
-            const Operation operation{&c, row.problem, dtype, op, false};
-            if (c.why_not != nullptr && !c.why_not(row.problem).empty()) continue;
-            if (backend.why_unsupported(operation)) continue;
-            visit(c, row, false);
-            if (c.in_place != nullptr) visit(c, row, true);
+          for (const Traffic& traffic : traffics) {
+            for (std::size_t nbytes : sizes) {
+              if (traffic.from_matrix() && nbytes != sizes.back()) continue;  // the sizes are the matrix's
+              const Case row = make_case(c, dtype, op, root, nbytes, n, traffic);
+              const Operation operation{&c, row.problem, dtype, op, false};
+              if (c.why_not != nullptr && !c.why_not(row.problem).empty()) continue;
+              if (backend.why_unsupported(operation)) continue;
+              visit(c, row, false);
+              if (c.in_place != nullptr) visit(c, row, true);
+            }
           }
         }
       }

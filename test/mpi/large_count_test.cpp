@@ -27,7 +27,7 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
     buffers = {recv_memory.data() + at.send, recv_memory.data() + at.recv};
   }
   fill(data, comm.rank(), 0, extents_of(c, op.problem, comm.rank()).send, buffers.send);
-  const AlltoallvArrays pairwise;
+  const CountArrays none;
   PairMessages pair = c.id == CollectiveId::pingpong ? PairMessages(row.problem, comm.rank()) : PairMessages{};
   run_collective({.op = op,
                   .buffers = buffers,
@@ -35,7 +35,7 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
                   .comm = MPI_COMM_WORLD,
                   .type = mpi_type(row.dtype),
                   .reduction = c.has_op ? MPI_SUM : MPI_OP_NULL,
-                  .alltoallv = &pairwise,
+                  .arrays = &none,
                   .pair = &pair,
                   .max_count = max_count});
   std::uint64_t wrong = 0;

@@ -177,6 +177,10 @@ TEST_CASE("wrong elements fail with rank and host, unchecked ones never pass", "
   AcceptResult off = with("{}", m);
   off.plan.cells[0].config.check = 0;
   CHECK(outcome(off, Criterion::wrong) == Outcome::skip);
+  AcceptResult barrier = with("{}", m);
+  barrier.plan.cells[0].collective = &kBarrier;
+  CHECK(outcome(barrier, Criterion::wrong) == Outcome::skip);
+  CHECK(judged(barrier, Criterion::wrong).reason == "there are no data to check");
   CHECK(outcome(with("{}", measured_cell("a")), Criterion::wrong) == Outcome::pass);
 }
 

@@ -27,10 +27,22 @@ TEST_CASE("Counts and sizes follow the contract's table", "[collectives]") {
     std::size_t count, send, recv, nbytes;
   };
   const std::vector<Expected> table{
-      {kAllReduce, 250, 250, 250, 1000}, {kBroadcast, 250, 250, 250, 1000},  {kReduce, 250, 250, 250, 1000},
-      {kSendrecv, 250, 250, 250, 1000},  {kAllGather, 60, 60, 240, 960},     {kGather, 60, 60, 240, 960},
-      {kHypercube, 60, 60, 240, 960},    {kReduceScatter, 60, 240, 60, 960}, {kScatter, 60, 240, 60, 960},
-      {kAlltoall, 60, 240, 240, 960},    {kPingpong, 250, 250, 250, 1000},
+      {kAllReduce, 250, 250, 250, 1000},
+      {kBroadcast, 250, 250, 250, 1000},
+      {kReduce, 250, 250, 250, 1000},
+      {kSendrecv, 250, 250, 250, 1000},
+      {kAllGather, 60, 60, 240, 960},
+      {kGather, 60, 60, 240, 960},
+      {kHypercube, 60, 60, 240, 960},
+      {kReduceScatter, 60, 240, 60, 960},
+      {kScatter, 60, 240, 60, 960},
+      {kAlltoall, 60, 240, 240, 960},
+      // Of the 960 B by distance from the root: 0, 1/6, 2/6 and 3/6, that is 0, 40, 80 and 120 floats.
+      {kAllGatherv, 60, 120, 240, 960},
+      {kGatherv, 60, 120, 240, 960},
+      {kReduceScatterv, 60, 240, 120, 960},
+      {kScatterv, 60, 240, 120, 960},
+      {kPingpong, 250, 250, 250, 1000},
   };
   for (const Expected& e : table) {
     INFO(e.c.name);
@@ -51,15 +63,25 @@ TEST_CASE("Chunked collectives below 16 bytes per rank have size zero", "[collec
 }
 
 TEST_CASE("Bus factors are those of nccl-tests", "[collectives]") {
-  const std::map<std::string_view, double> at_four{{"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
-                                                   {"broadcast", 1},    {"reduce", 1},        {"alltoall", 0.75},
-                                                   {"alltoallv", 0.75}, {"gather", 0.75},     {"scatter", 0.75},
-                                                   {"sendrecv", 1},     {"hypercube", 1},     {"pingpong", 1}};
+  const std::map<std::string_view, double> at_four{
+      {"all_reduce", 1.5}, {"all_gather", 0.75},  {"reduce_scatter", 0.75},  {"broadcast", 1},  {"reduce", 1},
+      {"alltoall", 0.75},  {"alltoallv", 0.75},   {"gather", 0.75},          {"scatter", 0.75}, {"sendrecv", 1},
+      {"hypercube", 1},    {"all_gatherv", 0.75}, {"reduce_scatterv", 0.75}, {"gatherv", 0.75}, {"scatterv", 0.75},
+      {"barrier", 1},      {"pingpong", 1}};
   for (CollectiveId id : kAllCollectives) {
     const Collective& c = collective(id);
     INFO(c.name);
     CHECK(c.bus_factor(4) == at_four.at(c.name));
   }
+}
+
+TEST_CASE("A barrier moves nothing, whatever size is asked for", "[collectives]") {
+  const Problem p = problem_of(kBarrier, 1 << 20, 4, 4);
+  CHECK(p.count == 0);
+  CHECK(message_bytes(kBarrier, p) == 0);
+  CHECK(kBarrier.algorithm_bytes(p) == 0);
+  CHECK(kBarrier.expected(p, 1).empty());
+  for (CollectiveId id : kAllCollectives) CHECK(collective(id).moves_data == (id != CollectiveId::barrier));
 }
 
 TEST_CASE("Hypercube's bandwidth leaves out the rank's own block", "[collectives]") {
@@ -134,6 +156,75 @@ TEST_CASE("Alltoallv's blocks tile every receive buffer and every send buffer ex
         CHECK(at <= kAlltoallv.extents(p).recv);
       }
       for (const auto& [source, elements] : sent) CHECK(*elements.rbegin() + 1 == elements.size());
+    }
+  }
+}
+
+TEST_CASE("Blocks follow the distance between the root and their rank, written out by hand", "[collectives]") {
+  // As above: 0, 40, 80 and 120 floats at distances 0 to 3. To root 1 rank 0 has distance 1, and from it distance 3.
+  const Problem p{.count = 60, .elem_size = 4, .nranks = 4, .root = 1, .traffic = &kGenerated};
+  const std::vector<Block> to_1{{0, 40, 0, 0}, {40, 0, 1, 0}, {40, 120, 2, 0}, {160, 80, 3, 0}};
+  const std::vector<Block> to_0{{0, 0, 0, 0}, {0, 120, 1, 0}, {120, 80, 2, 0}, {200, 40, 3, 0}};
+  CHECK(kGatherv.expected(p, 1) == to_1);
+  CHECK(kGatherv.expected(p, 2).empty());
+  CHECK(kScatterv.expected(p, 0) == std::vector<Block>{{0, 120, 1, 0}});
+  CHECK(kScatterv.expected(p, 1) == std::vector<Block>{{0, 0, 1, 120}});
+  CHECK(kScatterv.expected(p, 3) == std::vector<Block>{{0, 80, 1, 160}});
+  // These have no root: as gathered to and scattered from rank 0.
+  for (int rank = 0; rank < 4; ++rank) CHECK(kAllGatherv.expected(p, rank) == to_0);
+  CHECK(kReduceScatterv.expected(p, 0) == std::vector<Block>{{0, 0, kReduction, 0}});
+  CHECK(kReduceScatterv.expected(p, 2) == std::vector<Block>{{0, 80, kReduction, 40}});
+
+  CHECK(kGatherv.in_place(p, 3).send == 160);
+  CHECK(kAllGatherv.in_place(p, 3).send == 200);
+  CHECK(kScatterv.in_place(p, 3).recv == 160);
+  CHECK(kReduceScatterv.in_place(p, 3).recv == 120);
+  const auto moved = [&](const Collective& c, int rank) {
+    const Extents e = extents_of(c, p, rank);
+    return std::vector<std::size_t>{e.send, e.recv};
+  };
+  CHECK(moved(kGatherv, 1) == std::vector<std::size_t>{0, 240});
+  CHECK(moved(kGatherv, 2) == std::vector<std::size_t>{120, 0});
+  CHECK(moved(kScatterv, 1) == std::vector<std::size_t>{240, 0});
+  CHECK(moved(kScatterv, 2) == std::vector<std::size_t>{0, 40});
+  CHECK(moved(kAllGatherv, 0) == std::vector<std::size_t>{0, 240});
+  CHECK(moved(kReduceScatterv, 3) == std::vector<std::size_t>{240, 120});
+}
+
+TEST_CASE("With a matrix blocks are a column of it to gather and a row to scatter", "[collectives]") {
+  const Traffic matrix = parse_traffic_matrix("0 160 32\n16 0 64\n320 0 48\n", 1.0);
+  const Problem p{.count = 0, .elem_size = 4, .nranks = 3, .root = 2, .traffic = &matrix};
+  const auto blocks = [&](const Collective& c) {
+    return std::vector<std::size_t>{c.block(p, 0), c.block(p, 1), c.block(p, 2)};
+  };
+  CHECK(blocks(kGatherv) == std::vector<std::size_t>{8, 16, 12});
+  CHECK(blocks(kScatterv) == std::vector<std::size_t>{80, 0, 12});
+  CHECK(blocks(kAllGatherv) == std::vector<std::size_t>{0, 4, 80});
+  CHECK(blocks(kReduceScatterv) == std::vector<std::size_t>{0, 40, 8});
+  CHECK(message_bytes(kGatherv, p) == 144);
+  CHECK(message_bytes(kAllGatherv, p) == 336);
+  CHECK(kScatterv.algorithm_bytes(p) == 368);
+  CHECK(kReduceScatterv.algorithm_bytes(p) == 192);
+  for (const Collective* c : {&kGatherv, &kScatterv, &kAllGatherv, &kReduceScatterv}) {
+    CHECK(problem_of(*c, 1000, 3, 4, matrix).count == 0);
+    CHECK(c->why_not({.nranks = 4, .traffic = &matrix}) == "the alltoallv matrix has 3 rows, fewer than the 4 ranks");
+  }
+}
+
+TEST_CASE("With equal shares a collective of blocks is the plain one", "[collectives]") {
+  Traffic equal;
+  equal.spread = 0;
+  const std::vector<std::pair<const Collective*, const Collective*>> pairs{
+      {&kAllGatherv, &kAllGather}, {&kReduceScatterv, &kReduceScatter}, {&kGatherv, &kGather}, {&kScatterv, &kScatter}};
+  for (const auto& [uneven, plain] : pairs) {
+    INFO(plain->name);
+    const Problem p{.count = 48, .elem_size = 4, .nranks = 3, .root = 2, .traffic = &equal};
+    CHECK(message_bytes(*uneven, p) == message_bytes(*plain, p));
+    CHECK(uneven->algorithm_bytes(p) == plain->algorithm_bytes(p));
+    for (int rank = 0; rank < 3; ++rank) {
+      CHECK(uneven->expected(p, rank) == plain->expected(p, rank));
+      CHECK(uneven->in_place(p, rank).send == plain->in_place(p, rank).send);
+      CHECK(uneven->in_place(p, rank).recv == plain->in_place(p, rank).recv);
     }
   }
 }

@@ -147,6 +147,21 @@ TEST_CASE("There is no prediction where NCCL has none", "[nccl][show_algo]") {
   CHECK_FALSE(predicted(operation("all_reduce", 9, DType::f8e5m2), ring_ll));
 }
 
+TEST_CASE("A group of broadcasts or reductions shows what they ran, and no prediction of one of them",
+          "[nccl][show_algo]") {
+  const auto shown = [](const char* name, std::vector<LaunchedTask> tasks) {
+    const auto ring_ll = predictions(0, {{{1, 0}, 8.0f}});
+    return shown_algorithm(operation(name), {std::move(tasks), {ring_ll}}, "");
+  };
+  const LaunchedTask broadcast = collective("Broadcast", "RING", "LL", 2);
+  CHECK(shown("broadcast", {broadcast}).predicted_s.has_value());
+  CHECK(shown("all_gatherv", {broadcast, broadcast}).algorithm == "RING");
+  CHECK_FALSE(shown("all_gatherv", {broadcast, broadcast}).predicted_s.has_value());
+  CHECK(shown("all_gatherv", {broadcast, collective("Broadcast", "RING", "SIMPLE", 4)}).algorithm == "unknown");
+  CHECK(shown("reduce_scatterv", {collective("Reduce", "RING", "LL", 2)}).algorithm == "RING");
+  CHECK(shown("gatherv", {transfer("Send", 2)}).algorithm == "p2p");
+}
+
 TEST_CASE("Only between begin and end are events wanted and kept", "[nccl][show_algo]") {
   NcclObservation observation;
   observation.add(LaunchedTask{});

@@ -38,6 +38,9 @@ TEST_CASE("Each collective has Open MPI's name and its number in rules files", "
   CHECK(of(CollectiveId::reduce_scatter).tuned_name == "reduce_scatter_block");
   CHECK(ompi_collective(CollectiveId::sendrecv) == nullptr);
   CHECK(ompi_collective(CollectiveId::hypercube) == nullptr);
+  CHECK(ompi_collective(CollectiveId::barrier) == nullptr);
+  CHECK(why_no_algorithms(kHypercube) == "hypercube is made of sends and receives");
+  CHECK(why_no_algorithms(kGatherv) == "busbar knows none of MPI's algorithms of gatherv");
   CHECK(ompi_collective_of_rule(7)->id == CollectiveId::broadcast);
   CHECK(ompi_collective_of_rule(6) == nullptr);
 }

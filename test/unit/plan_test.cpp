@@ -214,9 +214,26 @@ TEST_CASE("a traffic matrix is one row whatever the sizes are", "[measure][plan]
                         plan_of(range(8, 1024, 2), kAlltoallv, 2, {16400, "few"}, matrix);
                       }),
              Contains("alltoallv matrix"));
+  Config config = range(8, 1024, 2);
+  config.all_roots = true;
+  const Plan by_root = plan_of(config, kGatherv, 2, kPlenty, matrix);
+  CHECK(by_root.cases.at(0).nbytes == 32);  // what ranks have for rank 0
+  CHECK(by_root.cases.size() == 1);         // the backend here takes no root 1
   const Plan small = plan_of(range(8, 1024, 2), kAlltoallv, 3, kPlenty, matrix);
   CHECK(small.cases.empty());
   CHECK_THAT(small.skipped.at(0).reason, Contains("fewer than the 3 ranks"));
+}
+
+TEST_CASE("a barrier is one row whatever sizes, types and memory there are", "[measure][plan]") {
+  Config config = range(8, 1024, 2);
+  config.dtypes = {DType::int32, DType::half};
+  const Plan plan = plan_of(config, kBarrier, 4, {100, "hardly any free"});
+  REQUIRE(plan.cases.size() == 1);
+  CHECK(plan.cases[0].requested_bytes == 0);
+  CHECK(plan.cases[0].nbytes == 0);
+  CHECK(plan.cases[0].dtype == DType::int32);
+  CHECK(estimate_time_s(plan, config, 1e9) > 0);
+  CHECK_THAT(dry_run_text(plan, config, kPlenty, 4, 1e9), Contains("barrier"));
 }
 
 TEST_CASE("more rows than anyone can want are refused", "[measure][plan]") {

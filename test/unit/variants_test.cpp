@@ -163,6 +163,7 @@ TEST_CASE("NCCL's missing kernels are known before they are tried", "[compare][v
   CHECK_THAT(*nccl_why_not(operation(kAllGather, 1024, 8), "PAT", "", 4, 2), Contains("one GPU per node"));
   CHECK_FALSE(nccl_why_not(operation(kAllGather, 1024, 8), "PAT", "", 8, 1));
   CHECK_THAT(*nccl_why_not(operation(kAlltoall, 1024, 8), "Ring", "", 1, 8), Contains("sends and receives"));
+  CHECK_FALSE(nccl_why_not(operation(kAllGatherv, 1024, 8), "Ring", "", 1, 8));
   CHECK_THAT(*nccl_why_not(operation(kAllReduce, 1024, 8, DType::int8), "NVLS", "", 1, 8),
              Contains("does not reduce int8"));
   CHECK_THAT(*nccl_why_not(operation(kAllReduce, 1024, 1), "Ring", "", 1, 1), Contains("one rank"));
@@ -171,6 +172,9 @@ TEST_CASE("NCCL's missing kernels are known before they are tried", "[compare][v
 TEST_CASE("a value is forced for one function alone", "[compare][variants]") {
   CHECK(for_collective(kAllReduce, "Tree") == "allreduce:tree");
   CHECK(for_collective(kReduceScatter, "^NVLS") == "reducescatter:^nvls");
+  // What runs them is a group of NCCL's others.
+  CHECK(for_collective(kAllGatherv, "Ring") == "broadcast:ring");
+  CHECK(for_collective(kReduceScatterv, "Ring") == "reduce:ring");
 }
 
 TEST_CASE("what Open MPI would silently replace is n/a", "[compare][variants]") {

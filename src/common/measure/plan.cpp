@@ -132,6 +132,22 @@ std::vector<int> roots_of(const Config& config, const Collective& collective, in
   return roots;
 }
 
+bool sized_by_matrix(const Collective& collective, const Traffic& traffic) {
+  return uses_traffic(collective) && traffic.from_matrix();
+}
+
+/// One, where the options do not say the sizes.
+std::vector<std::uint64_t> sizes_of(const Config& config, const Collective& collective, const Traffic& traffic,
+                                    std::uint64_t maxbytes) {
+  if (!collective.moves_data) return {0};
+  if (sized_by_matrix(collective, traffic)) return {first_size(config)};
+  return sweep_sizes(config, maxbytes);
+}
+
+std::vector<DType> dtypes_of(const Config& config, const Collective& collective) {
+  return collective.moves_data ? config.dtypes : std::vector{config.dtypes.front()};
+}
+
 std::vector<std::optional<Op>> ops_of(const Config& config, const Collective& collective) {
   if (!collective.has_op) return {std::nullopt};
   return {config.ops.begin(), config.ops.end()};
@@ -173,17 +189,16 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
                const Backend::MemoryLimit& limit) {
   refuse_options_of_pingpong(config, collective);
   const int nranks = backend.nranks();
-  const bool by_matrix = uses_traffic(collective) && traffic.from_matrix();
+  const bool by_matrix = sized_by_matrix(collective, traffic);
   const std::vector<int> roots = roots_of(config, collective, nranks);
   const std::vector<std::optional<Op>> ops = ops_of(config, collective);
   Plan plan;
   plan.collective = &collective;
   plan.maxbytes = last_size(config);
-  if (!by_matrix) cap(plan, config, limit);
-  const std::vector<std::uint64_t> sizes =
-      by_matrix ? std::vector{first_size(config)} : sweep_sizes(config, plan.maxbytes);
+  if (!by_matrix && collective.moves_data) cap(plan, config, limit);
+  const std::vector<std::uint64_t> sizes = sizes_of(config, collective, traffic, plan.maxbytes);
   const bool in_place = config.placement == Placements::in;
-  for (DType dtype : config.dtypes) {
+  for (DType dtype : dtypes_of(config, collective)) {
     for (const std::optional<Op>& op : ops) {
       for (int root : roots) {
         // The largest size speaks for all: a backend's limits are upper limits.

@@ -132,17 +132,18 @@ Workload::Workload(const Backend& backend, const Arena& arena, const Collective&
       slots_(std::min(arena.slots(row_case.nbytes), std::max<std::size_t>(max_slots, 1))) {
   const std::size_t w = op_.problem.elem_size;
   const std::size_t unalign = static_cast<std::size_t>(unalign_elems) * w;
+  std::vector<InPlaceOffsets> offsets(nlocal_);
   for (std::size_t local = 0; local < nlocal_; ++local) {
     recv_base_.push_back(arena.recv(static_cast<int>(local), unalign));
     send_base_.push_back(in_place ? recv_base_.back() : arena.send(static_cast<int>(local), unalign));
+    // Not for each slot: where blocks differ it takes a step per rank.
+    if (in_place) offsets[local] = backend.in_place_offsets(op_, backend.local_ranks()[local]);
   }
   buffers_.reserve(slots_ * nlocal_);
   for (std::size_t slot = 0; slot < slots_; ++slot) {
     for (std::size_t local = 0; local < nlocal_; ++local) {
-      const InPlaceOffsets at =
-          in_place ? backend.in_place_offsets(op_, backend.local_ranks()[local]) : InPlaceOffsets{};
-      buffers_.push_back({send_base_[local] + slot * message_bytes_ + at.send * w,
-                          recv_base_[local] + slot * message_bytes_ + at.recv * w});
+      buffers_.push_back({send_base_[local] + slot * message_bytes_ + offsets[local].send * w,
+                          recv_base_[local] + slot * message_bytes_ + offsets[local].recv * w});
     }
   }
 }

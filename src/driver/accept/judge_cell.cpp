@@ -143,9 +143,12 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
     return c;
   }
   if (unchecked > 0) {
-    const bool meant = series.plan->config.check == 0;
+    const bool moves_data = series.plan->collective->moves_data;
+    const bool meant = series.plan->config.check == 0 || !moves_data;
     c.outcome = meant ? Outcome::skip : Outcome::inconclusive;
-    c.reason = meant ? "not checked, as the plan says (check: 0)" : "the data were not checked";
+    c.reason = !moves_data ? "there are no data to check"
+               : meant     ? "not checked, as the plan says (check: 0)"
+                           : "the data were not checked";
     return c;
   }
   c.found = "0";

@@ -227,6 +227,7 @@ std::string benchmark_program(const Collective& collective) {
 }
 
 std::size_t planned_cells(const Config& config, const Collective& collective) {
+  if (!collective.moves_data) return 1;
   const std::size_t ops = collective.has_op ? config.ops.size() : 1;
   return sweep_sizes(config, config.maxbytes).size() * config.dtypes.size() * ops;
 }

@@ -1,5 +1,6 @@
 #include "driver/compare/nccl_choices.h"
 
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
@@ -45,6 +46,8 @@ std::span<const std::string_view> algorithms_of(CollectiveId id) {
       return kOfGatherLike;
     case CollectiveId::broadcast:
     case CollectiveId::reduce:
+    case CollectiveId::all_gatherv:
+    case CollectiveId::reduce_scatterv:
       return kOfRooted;
     case CollectiveId::alltoall:
     case CollectiveId::alltoallv:
@@ -53,6 +56,9 @@ std::span<const std::string_view> algorithms_of(CollectiveId id) {
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
+    case CollectiveId::barrier:
       return {};
   }
   return {};
@@ -107,8 +113,9 @@ std::string nccl_algorithm_name(std::string_view text) { return find_name(text, 
 std::string nccl_protocol_name(std::string_view text) { return find_name(text, kProtocols, "protocol"); }
 
 std::string for_collective(const Collective& collective, std::string_view value) {
+  const Collective* const called = called_per_block(collective);
   std::string function;
-  for (char c : collective.name) {
+  for (char c : called != nullptr ? called->name : collective.name) {
     if (c != '_') function += c;
   }
   return fmt::format("{}:{}", function, lower_case(value));

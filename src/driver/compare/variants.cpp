@@ -105,7 +105,7 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
   const OmpiCollective* of_ompi = ompi_collective(collective.id);
   const MpichCollective* of_mpich = mpich_collective(collective.id);
   if (of_ompi == nullptr || of_mpich == nullptr)
-    throw_bad_config(fmt::format("{} is made of sends and receives: {} has no algorithms for it", collective.name,
+    throw_bad_config(fmt::format("{}: {} has no algorithms for it", why_no_algorithms(collective),
                                  name == kMpichAlgorithm ? "MPICH" : "Open MPI"));
   const auto names = [&](const auto& known, const auto& find) -> std::vector<std::string> {
     if (value != "all") return {std::string(find(known, value).name)};

@@ -223,8 +223,7 @@ std::optional<OmpiChoice> forced_choice(const Arguments& a) {
   if (a.algorithm.empty()) return std::nullopt;
   const OmpiCollective* known = ompi_collective(a.collective->id);
   if (known == nullptr) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{} is made of sends and receives: there is no algorithm to force", a.collective->name));
+    throw Error(ExitCode::not_possible, why_no_algorithms(*a.collective) + ": there is no algorithm to force");
   }
   return OmpiChoice{find_ompi_algorithm(*known, a.algorithm).id, a.segment_bytes};
 }

@@ -42,6 +42,11 @@ std::string_view shown_gloo_algorithm(CollectiveId id, GlooAlgorithm all_reduce)
     case CollectiveId::alltoallv:
     case CollectiveId::gather:
     case CollectiveId::scatter:
+    case CollectiveId::all_gatherv:
+    case CollectiveId::reduce_scatterv:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
+    case CollectiveId::barrier:
       break;
   }
   return kDefaultAlgorithm;

@@ -35,7 +35,7 @@ struct GlooReduction {
   void (*into)() = nullptr;
 };
 
-/// One collective call but for its buffers. Never one that moves nothing: Gloo divides by its size.
+/// One collective call but for its buffers. None of no bytes, but for a barrier: Gloo divides by its size.
 struct GlooCall {
   CollectiveId collective = CollectiveId::all_reduce;
   std::size_t count = 0;  ///< as Problem has it [elements]
@@ -44,6 +44,7 @@ struct GlooCall {
   bool in_place = false;
   GlooReduction reduction;                             ///< where the collective reduces
   std::vector<std::int64_t> send_nbytes, recv_nbytes;  ///< of alltoallv, by peer
+  std::vector<std::size_t> block_nbytes;               ///< of all_gatherv, by rank
   PingpongPattern pattern = PingpongPattern::latency;  ///< of pingpong, as the two that follow
   int window = 1;
   int peer = 0;

@@ -32,6 +32,7 @@ double library_copies(const Collective& c) {
     case CollectiveId::reduce:
       return 3;
     case CollectiveId::reduce_scatter:
+    case CollectiveId::reduce_scatterv:
       return 2;
     case CollectiveId::gather:
     case CollectiveId::scatter:  // a tree like gather's, though none was seen to be chosen
@@ -42,6 +43,10 @@ double library_copies(const Collective& c) {
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
+    case CollectiveId::all_gatherv:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
+    case CollectiveId::barrier:
       return 0;
   }
   return 0;
@@ -301,9 +306,9 @@ class MpiBackend final : public Backend {
       pair_ = PairMessages(op.problem, rank_);
       call_->pair = &pair_;
     }
-    if (op.collective->id != CollectiveId::alltoallv) return;
-    arrays_ = make_alltoallv_arrays(op.problem, rank_);
-    call_->alltoallv = &arrays_;
+    if (!uses_traffic(*op.collective)) return;
+    arrays_ = make_count_arrays(*op.collective, op.problem, rank_);
+    call_->arrays = &arrays_;
   }
 
   int ranks_on_host_;
@@ -322,7 +327,7 @@ class MpiBackend final : public Backend {
   Operation called_;
   std::optional<MpiCall> call_;  ///< of called_
   RunCollective run_ = nullptr;
-  AlltoallvArrays arrays_;
+  CountArrays arrays_;
   PairMessages pair_;
   std::optional<TunedState> tuned_;  ///< as the communicator was made
   std::vector<Clock::time_point> marks_;

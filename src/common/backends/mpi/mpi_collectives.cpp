@@ -1,5 +1,6 @@
 #include "common/backends/mpi/mpi_collectives.h"
 
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "kernels/host_reduce.h"
 
@@ -228,6 +229,29 @@ void reduce_scatter(const MpiCall& c) {
   }
 }
 
+/// Beyond int one reduction per destination, as reduce_scatter.
+void reduce_scatterv(const MpiCall& c) {
+  const Problem& p = c.op.problem;
+  if (const CountArrays& a = *c.arrays; !a.counts.empty()) {
+    return run(c, "MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter,
+               c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, a.counts.data(), c.type, c.reduction);
+  }
+  MpiCall step = c;
+  step.pending = nullptr;
+  std::byte* own = nullptr;
+  std::size_t first = 0;
+  for (int root = 0; root < p.nranks; ++root) {
+    const std::size_t count = kReduceScatterv.block(p, root);
+    std::byte* const part = at(c.buffers.send, first, p.elem_size);
+    if (root == c.rank) own = part;
+    // At the start of the buffer a block of another size would overwrite input that is still to be reduced.
+    const bool stays = c.op.in_place && root == c.rank;
+    reduce_to(step, stays ? MPI_IN_PLACE : part, stays ? part : c.buffers.recv, count, root);
+    first += count;
+  }
+  if (c.op.in_place) std::memmove(c.buffers.recv, own, kReduceScatterv.block(p, c.rank) * p.elem_size);
+}
+
 void all_gather(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
   run(c, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
@@ -345,28 +369,23 @@ void pingpong(const MpiCall& c) {
 }
 
 /// Sends and receives of any length, for counts or offsets beyond int.
-void alltoallv_pairwise(const MpiCall& c) {
-  const Problem& p = c.op.problem;
+void send_and_receive(const MpiCall& c) {
+  const std::size_t w = c.op.problem.elem_size;
+  std::vector<Transfer> transfers;
+  plan_transfers(*c.op.collective, c.op.problem, c.rank, 0, transfers);
   std::vector<MPI_Request> requests;
   std::vector<MPI_Request>& list = c.pending != nullptr ? *c.pending : requests;
-  MPI_Request request = MPI_REQUEST_NULL;
-  std::size_t recv_at = 0;
-  for (int src = 0; src < p.nranks; ++src) {
-    const std::size_t n = alltoallv_count(p, src, c.rank);
-    const CountedType t(n, c.type, c.max_count);
-    check_mpi(MPI_Irecv(at(c.buffers.recv, recv_at, p.elem_size), t.count(), t.type(), src, 0, c.comm, &request),
-              "MPI_Irecv");
-    list.push_back(request);
-    recv_at += n;
-  }
-  std::size_t send_at = 0;
-  for (int dst = 0; dst < p.nranks; ++dst) {
-    const std::size_t n = alltoallv_count(p, c.rank, dst);
-    const CountedType t(n, c.type, c.max_count);
-    check_mpi(MPI_Isend(at(c.buffers.send, send_at, p.elem_size), t.count(), t.type(), dst, 0, c.comm, &request),
-              "MPI_Isend");
-    list.push_back(request);
-    send_at += n;
+  for (const Transfer& transfer : transfers) {
+    if (c.op.in_place && transfer.peer == c.rank) continue;  // it is there
+    const CountedType t(transfer.count, c.type, c.max_count);
+    MPI_Request& request = list.emplace_back(MPI_REQUEST_NULL);
+    if (transfer.kind == Transfer::Kind::receive) {
+      check_mpi(MPI_Irecv(at(c.buffers.recv, transfer.at, w), t.count(), t.type(), transfer.peer, 0, c.comm, &request),
+                "MPI_Irecv");
+    } else {
+      check_mpi(MPI_Isend(at(c.buffers.send, transfer.at, w), t.count(), t.type(), transfer.peer, 0, c.comm, &request),
+                "MPI_Isend");
+    }
   }
   if (c.pending == nullptr) {
     check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
@@ -374,10 +393,39 @@ void alltoallv_pairwise(const MpiCall& c) {
 }
 
 void alltoallv(const MpiCall& c) {
-  const AlltoallvArrays& a = *c.alltoallv;
-  if (a.send_counts.empty()) return alltoallv_pairwise(c);
-  run(c, "MPI_Alltoallv", MPI_Alltoallv, MPI_Ialltoallv, c.buffers.send, a.send_counts.data(), a.send_offsets.data(),
-      c.type, c.buffers.recv, a.recv_counts.data(), a.recv_offsets.data(), c.type);
+  const CountArrays& a = *c.arrays;
+  if (a.counts.empty()) return send_and_receive(c);
+  run(c, "MPI_Alltoallv", MPI_Alltoallv, MPI_Ialltoallv, c.buffers.send, a.counts.data(), a.offsets.data(), c.type,
+      c.buffers.recv, a.recv_counts.data(), a.recv_offsets.data(), c.type);
+}
+
+void all_gatherv(const MpiCall& c) {
+  const CountArrays& a = *c.arrays;
+  if (a.counts.empty()) return send_and_receive(c);
+  run(c, "MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, c.op.in_place ? MPI_IN_PLACE : c.buffers.send,
+      a.counts[c.rank], c.type, c.buffers.recv, a.counts.data(), a.offsets.data(), c.type);
+}
+
+void gatherv(const MpiCall& c) {
+  const CountArrays& a = *c.arrays;
+  if (a.counts.empty()) return send_and_receive(c);
+  const int root = c.op.problem.root;
+  run(c, "MPI_Gatherv", MPI_Gatherv, MPI_Igatherv, c.op.in_place && c.rank == root ? MPI_IN_PLACE : c.buffers.send,
+      a.counts[c.rank], c.type, c.buffers.recv, a.counts.data(), a.offsets.data(), c.type, root);
+}
+
+void scatterv(const MpiCall& c) {
+  const CountArrays& a = *c.arrays;
+  if (a.counts.empty()) return send_and_receive(c);
+  const int root = c.op.problem.root;
+  run(c, "MPI_Scatterv", MPI_Scatterv, MPI_Iscatterv, c.buffers.send, a.counts.data(), a.offsets.data(), c.type,
+      c.op.in_place && c.rank == root ? MPI_IN_PLACE : c.buffers.recv, a.counts[c.rank], c.type, root);
+}
+
+void barrier(const MpiCall& c) { run(c, "MPI_Barrier", MPI_Barrier, MPI_Ibarrier); }
+
+std::size_t calls_of(std::size_t count) {
+  return count > INT_MAX ? (count + kReductionChunk - 1) / kReductionChunk : 1;
 }
 
 }  // namespace
@@ -389,31 +437,38 @@ PairMessages::PairMessages(const Problem& p, int rank)
   requests.resize(static_cast<std::size_t>(ways) * p.traffic->window, MPI_REQUEST_NULL);
 }
 
-AlltoallvArrays make_alltoallv_arrays(const Problem& p, int rank) {
-  AlltoallvArrays a;
+CountArrays make_count_arrays(const Collective& collective, const Problem& p, int rank) {
+  CountArrays a;
   // The largest extents over all ranks decide, so that no rank sends what its peers await in another form.
-  const Extents e = kAlltoallv.extents(p);
+  const Extents e = collective.extents(p);
   if (std::max(e.send, e.recv) > INT_MAX) return a;
-  std::size_t send_at = 0;
-  std::size_t recv_at = 0;
+  const auto add = [](std::vector<int>& counts, std::vector<int>& offsets, std::size_t count) {
+    offsets.push_back(counts.empty() ? 0 : offsets.back() + counts.back());
+    counts.push_back(static_cast<int>(count));
+  };
   for (int peer = 0; peer < p.nranks; ++peer) {
-    const std::size_t send = alltoallv_count(p, rank, peer);
-    const std::size_t recv = alltoallv_count(p, peer, rank);
-    a.send_counts.push_back(static_cast<int>(send));
-    a.send_offsets.push_back(static_cast<int>(send_at));
-    a.recv_counts.push_back(static_cast<int>(recv));
-    a.recv_offsets.push_back(static_cast<int>(recv_at));
-    send_at += send;
-    recv_at += recv;
+    if (collective.block != nullptr) {
+      add(a.counts, a.offsets, collective.block(p, peer));
+    } else {
+      add(a.counts, a.offsets, alltoallv_count(p, rank, peer));
+      add(a.recv_counts, a.recv_offsets, alltoallv_count(p, peer, rank));
+    }
   }
   return a;
 }
 
 std::size_t reduction_calls(const Operation& op) {
   const Problem& p = op.problem;
-  if (!op.collective->has_op) return 1;
-  const std::size_t per_root = p.count > INT_MAX ? (p.count + kReductionChunk - 1) / kReductionChunk : 1;
-  if (op.collective->id != CollectiveId::reduce_scatter || fits_reduce_scatter(p, INT_MAX)) return per_root;
+  const Collective& c = *op.collective;
+  if (!c.has_op) return 1;
+  if (c.block != nullptr) {
+    if (all_blocks(c, p) <= INT_MAX) return 1;
+    std::size_t calls = 0;
+    for (int root = 0; root < p.nranks; ++root) calls += calls_of(c.block(p, root));
+    return calls;
+  }
+  const std::size_t per_root = calls_of(p.count);
+  if (c.id != CollectiveId::reduce_scatter || fits_reduce_scatter(p, INT_MAX)) return per_root;
   return per_root * static_cast<std::size_t>(p.nranks);
 }
 
@@ -422,9 +477,12 @@ std::optional<std::string> why_not_nonblocking(const Operation& op) {
   if (id == CollectiveId::hypercube || id == CollectiveId::pingpong) {
     return fmt::format("{}'s messages wait for one another: MPI has no nonblocking form of it", op.collective->name);
   }
-  if (id == CollectiveId::reduce_scatter && !fits_reduce_scatter(op.problem, INT_MAX)) {
-    return "beyond 2^31 - 1 elements reduce_scatter is a reduction per rank, which wait for one another: MPI has no "
-           "nonblocking form of it";
+  if ((id == CollectiveId::reduce_scatter && !fits_reduce_scatter(op.problem, INT_MAX)) ||
+      (id == CollectiveId::reduce_scatterv && all_blocks(*op.collective, op.problem) > INT_MAX)) {
+    return fmt::format(
+        "beyond 2^31 - 1 elements {} is a reduction per rank, which wait for one another: MPI has no "
+        "nonblocking form of it",
+        op.collective->name);
   }
   return std::nullopt;
 }
@@ -455,6 +513,16 @@ RunCollective how_to_run(CollectiveId id) {
       return hypercube;
     case CollectiveId::pingpong:
       return pingpong;
+    case CollectiveId::all_gatherv:
+      return all_gatherv;
+    case CollectiveId::reduce_scatterv:
+      return reduce_scatterv;
+    case CollectiveId::gatherv:
+      return gatherv;
+    case CollectiveId::scatterv:
+      return scatterv;
+    case CollectiveId::barrier:
+      return barrier;
   }
   return nullptr;
 }

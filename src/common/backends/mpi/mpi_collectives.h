@@ -63,13 +63,14 @@ class CountedType {
   bool owned_ = false;
 };
 
-/// MPI_Alltoallv's arrays for one rank [elements]; empty when they do not fit int and sends and receives are used
-/// instead.
-struct AlltoallvArrays {
-  std::vector<int> send_counts, send_offsets, recv_counts, recv_offsets;
+/// What MPI's v-functions take on one rank [elements]; empty when it does not fit int and other calls are made instead.
+struct CountArrays {
+  std::vector<int> counts, offsets;            ///< of the ranks' blocks; in alltoallv of what this rank sends
+  std::vector<int> recv_counts, recv_offsets;  ///< in alltoallv alone
 };
 
-AlltoallvArrays make_alltoallv_arrays(const Problem& problem, int rank);
+/// Of a collective that uses traffic.
+CountArrays make_count_arrays(const Collective& collective, const Problem& problem, int rank);
 
 /// A rank's part in pingpong, made once per row.
 struct PairMessages {
@@ -88,9 +89,9 @@ struct MpiCall {
   Buffers buffers;
   int rank = 0;
   MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Datatype type = MPI_DATATYPE_NULL;  ///< mpi_type(op.dtype)
-  MPI_Op reduction = MPI_OP_NULL;         ///< where the collective reduces
-  const AlltoallvArrays* alltoallv = nullptr;
+  MPI_Datatype type = MPI_DATATYPE_NULL;        ///< mpi_type(op.dtype)
+  MPI_Op reduction = MPI_OP_NULL;               ///< where the collective reduces
+  const CountArrays* arrays = nullptr;          ///< where the collective uses traffic
   PairMessages* pair = nullptr;                 ///< of pingpong
   std::vector<MPI_Request>* pending = nullptr;  ///< null: complete the call; else start it and append its requests
   std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests

@@ -37,7 +37,7 @@ struct MpichCollective {
   std::span<const MpichAlgorithm> algorithms;
 };
 
-/// Null where no single MPI collective stands behind ours (sendrecv, hypercube, pingpong).
+/// Null where ompi_collective is.
 const MpichCollective* mpich_collective(CollectiveId id);
 
 /// "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM".

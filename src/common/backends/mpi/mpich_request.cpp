@@ -1,6 +1,8 @@
 #include "common/backends/mpi/mpich_request.h"
 
 #include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/mpi/session.h"
@@ -13,7 +15,8 @@ namespace busbar {
 
 std::string requested_mpich_algorithm(const Operation& op, bool many_hosts) {
   const MpichCollective* known = mpich_collective(op.collective->id);
-  if (known == nullptr) return "-";
+  if (only_transfers(*op.collective)) return "-";
+  if (known == nullptr) return "unknown";
   start_mpi_tool();
   const std::string variable = mpich_algorithm_variable(*known);
   const std::optional<std::string> number = read_mpi_variable(variable);
@@ -30,8 +33,7 @@ std::string requested_mpich_algorithm(const Operation& op, bool many_hosts) {
 MpichRequest::MpichRequest(const Collective& collective, std::string_view algorithm) {
   const MpichCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{} is made of sends and receives: there is no algorithm to choose", collective.name));
+    throw Error(ExitCode::not_possible, why_no_algorithms(collective) + ": there is no algorithm to choose");
   }
   start_mpi_tool();
   algorithm_variable_ = mpich_algorithm_variable(*known);

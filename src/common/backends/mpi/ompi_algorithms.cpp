@@ -1,5 +1,6 @@
 #include "common/backends/mpi/ompi_algorithms.h"
 
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
@@ -142,6 +143,11 @@ const OmpiCollective* ompi_collective(CollectiveId id) {
   return found == kCollectives.end() ? nullptr : found;
 }
 
+std::string why_no_algorithms(const Collective& collective) {
+  if (only_transfers(collective)) return fmt::format("{} is made of sends and receives", collective.name);
+  return fmt::format("busbar knows none of MPI's algorithms of {}", collective.name);
+}
+
 const OmpiCollective* ompi_collective_of_rule(int rule_id) {
   const auto* found = std::find_if(kCollectives.begin(), kCollectives.end(),
                                    [&](const OmpiCollective& c) { return c.rule_id == rule_id; });
@@ -220,6 +226,11 @@ std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiC
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
+    case CollectiveId::all_gatherv:
+    case CollectiveId::reduce_scatterv:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
+    case CollectiveId::barrier:
       return std::nullopt;
   }
   return std::nullopt;
@@ -244,6 +255,11 @@ std::uint64_t ompi_rule_bytes(CollectiveId id, const Problem& p) {
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
+    case CollectiveId::all_gatherv:
+    case CollectiveId::reduce_scatterv:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
+    case CollectiveId::barrier:
       return 0;
   }
   return 0;

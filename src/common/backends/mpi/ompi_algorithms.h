@@ -24,8 +24,12 @@ struct OmpiCollective {
   std::span<const OmpiAlgorithm> algorithms;
 };
 
-/// Null where no single MPI collective stands behind ours (sendrecv, hypercube, pingpong).
+/// Null where no single MPI collective stands behind ours (sendrecv, hypercube, pingpong), and where none of its
+/// algorithms is known here (the collectives of blocks of different sizes, barrier).
 const OmpiCollective* ompi_collective(CollectiveId id);
+
+/// Why ompi_collective and mpich_collective are null: "sendrecv is made of sends and receives".
+std::string why_no_algorithms(const Collective& collective);
 
 /// The collective of a rules file's number, or null where none of ours has it.
 const OmpiCollective* ompi_collective_of_rule(int rule_id);

@@ -1,6 +1,7 @@
 #include "common/backends/mpi/ompi_tuned.h"
 
 #include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -83,7 +84,7 @@ int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
 std::string why_not_forced(const TunedState& state, const Collective& collective, int nranks) {
   const OmpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
-    return fmt::format("{} is made of sends and receives: there is no algorithm to choose", collective.name);
+    return why_no_algorithms(collective) + ": there is no algorithm to choose";
   }
   if (!state.known) {
     const std::string version = mpi_library_version();
@@ -133,7 +134,8 @@ TunedState read_tuned_state() {
 
 std::string shown_algorithm(const TunedState& state, const Operation& op) {
   const OmpiCollective* known = ompi_collective(op.collective->id);
-  if (known == nullptr) return "-";
+  if (only_transfers(*op.collective)) return "-";
+  if (known == nullptr) return std::string(kUnknownAlgorithm);
   if (!state.known || !state.overtaken_by.empty()) return std::string(kUnknownAlgorithm);
   if (!state.dynamic || op.problem.nranks < 2) return std::string(kDefaultAlgorithm);
   const auto forced = state.forced.find(known->id);

@@ -1,5 +1,6 @@
 #include "common/backends/nccl/nccl_observation.h"
 
+#include "common/backends/transfers.h"
 #include "common/base/tuner_table.h"
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 namespace busbar {
 namespace {
 
-/// NCCL's name of the collective, as its profiler and its log spell it; empty where it is made of transfers.
+/// NCCL's name of what runs the collective, as its profiler and its log spell it; empty where it is made of transfers.
 std::string_view nccl_function(CollectiveId id) {
   switch (id) {
     case CollectiveId::all_reduce:
@@ -23,8 +24,10 @@ std::string_view nccl_function(CollectiveId id) {
     case CollectiveId::reduce_scatter:
       return "ReduceScatter";
     case CollectiveId::broadcast:
+    case CollectiveId::all_gatherv:
       return "Broadcast";
     case CollectiveId::reduce:
+    case CollectiveId::reduce_scatterv:
       return "Reduce";
     case CollectiveId::alltoall:
     case CollectiveId::alltoallv:
@@ -33,6 +36,9 @@ std::string_view nccl_function(CollectiveId id) {
     case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
+    case CollectiveId::barrier:
       return {};
   }
   return {};
@@ -85,8 +91,10 @@ std::string channel_text(const std::vector<LaunchedTask>& tasks) {
                                            : fmt::format("{}-{}", least->channels, most->channels);
 }
 
-/// Of the slowest local rank, in seconds. Nothing where NCCL has no prediction or not a true one.
+/// Of the slowest local rank, in seconds. Nothing where NCCL has no prediction or not a true one, as of a group of
+/// calls.
 std::optional<double> predicted_s(const Operation& op, const Observed& observed, const LaunchedTask& task) {
+  if (called_per_block(*op.collective) != nullptr) return std::nullopt;
   const auto function = tuner_collective(task.function);
   const auto algorithm = tuner_algorithm(task.algorithm);
   const auto protocol = tuner_protocol(task.protocol);

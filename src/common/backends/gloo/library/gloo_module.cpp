@@ -3,6 +3,7 @@
 #include "common/backends/gloo/gloo_module.h"
 
 #include <gloo/allgather.h>
+#include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
 #include <gloo/alltoallv.h>
@@ -144,6 +145,14 @@ class OpenContext final : public GlooContext {
         return hypercube(send, recv);
       case CollectiveId::pingpong:
         return pingpong(send, recv);
+      case CollectiveId::all_gatherv:
+        return all_gatherv(send, recv);
+      case CollectiveId::barrier:
+        return barrier();
+      case CollectiveId::reduce_scatterv:
+      case CollectiveId::gatherv:
+      case CollectiveId::scatterv:
+        throw std::logic_error("busbar asks for a collective that Gloo has not");
     }
   }
 
@@ -182,6 +191,13 @@ class OpenContext final : public GlooContext {
     if (!call_.in_place) options.setInput(bytes(send), nbytes_);
     options.setOutput(bytes(recv), all_nbytes());
     gloo::allgather(options);
+  }
+
+  void all_gatherv(void* send, void* recv) {
+    gloo::AllgathervOptions options(context_);
+    if (!call_.in_place) options.setInput(bytes(send), call_.block_nbytes[static_cast<std::size_t>(context_->rank)]);
+    options.setOutput(bytes(recv), call_.block_nbytes);
+    gloo::allgatherv(options);
   }
 
   void broadcast(void* send, void* recv) {

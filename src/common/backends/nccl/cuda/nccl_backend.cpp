@@ -9,6 +9,7 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/backends/nccl/nccl_observation.h"
 #include "common/backends/nccl/observation_setup.h"
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/mpi/collectively.h"
 #include "kernels/device.h"
@@ -270,6 +271,7 @@ std::string NcclBackend::library_version() const { return "NCCL " + nccl_version
 
 std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) const {
   constexpr int kFirstWithFp8 = 90;
+  if (!op.collective->moves_data) return fmt::format("NCCL has no {}", op.collective->name);
   if (device_collective_) {
     std::string why = why_no_device_kernel(op.collective->id, config_.device_implementation, op.dtype, op.op);
     return why.empty() ? std::nullopt : std::optional(std::move(why));
@@ -289,6 +291,9 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
 std::optional<std::string> NcclBackend::note(const Operation& op) const {
   if (device_collective_ && config_.agg_iters > 1) {
     return "device API kernels are launched one by one: -m repeats them but aggregates nothing";
+  }
+  if (const Collective* call = called_per_block(*op.collective)) {
+    return fmt::format("NCCL has no {}: a {} per rank, in a group", op.collective->name, call->name);
   }
   const CollectiveId id = op.collective->id;
   if ((id != CollectiveId::hypercube && id != CollectiveId::pingpong) || config_.agg_iters == 1) return std::nullopt;

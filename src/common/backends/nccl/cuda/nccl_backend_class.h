@@ -8,7 +8,7 @@
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/cuda/tuning_log.h"
-#include "common/backends/nccl/transfers.h"
+#include "common/backends/transfers.h"
 #include "common/base/config.h"
 
 #include <nccl.h>
@@ -167,6 +167,7 @@ class NcclBackend final : public Backend {
   void await_one(int local, const char* what) { await(std::span(&locals_[local], 1), what); }
 
   void start(Local& local, const Operation& op, const Buffers& buffers);
+  void launch_per_block(Local& local, const Operation& op, const Buffers& buffers);
   void launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers);
   void enqueue_steps(int lane, const Operation& op, std::span<const Buffers> buffers);
   void copy_own_blocks(int lane, const Operation& op, std::span<const Buffers> buffers);

@@ -90,6 +90,29 @@ void NcclBackend::launch_transfers(Local& local, const Operation& op, int step, 
   }
 }
 
+/// Block r has rank r as its root. Of the send pointer only the root's counts, and of the receive pointer, where it
+/// reduces: the others pass what is valid memory for so many elements.
+void NcclBackend::launch_per_block(Local& local, const Operation& op, const Buffers& buffers) {
+  const Problem& p = op.problem;
+  const ncclDataType_t type = nccl_type(op.dtype);
+  const cudaStream_t stream = local.stream.get();
+  std::size_t first = 0;
+  for (int root = 0; root < p.nranks; ++root) {
+    const std::size_t count = op.collective->block(p, root);
+    const std::size_t offset = first * p.elem_size;
+    first += count;
+    if (count == 0) continue;
+    if (op.op) {
+      std::byte* const part = static_cast<std::byte*>(buffers.send) + offset;
+      BUSBAR_NCCL(*nccl_, Reduce(part, buffers.recv, count, type, reduction(local, op), root, local.comm, stream));
+    } else {
+      std::byte* const part = static_cast<std::byte*>(buffers.recv) + offset;
+      const void* const from = root == local.rank ? buffers.send : part;
+      BUSBAR_NCCL(*nccl_, Broadcast(from, part, count, type, root, local.comm, stream));
+    }
+  }
+}
+
 void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffers) {
   const auto [send, recv] = buffers;
   const std::size_t count = op.problem.count;
@@ -124,11 +147,18 @@ void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffer
       break;
     case CollectiveId::sendrecv:
     case CollectiveId::alltoallv:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
       launch_transfers(local, op, 0, buffers);
+      break;
+    case CollectiveId::all_gatherv:
+    case CollectiveId::reduce_scatterv:
+      launch_per_block(local, op, buffers);
       break;
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
-      throw Error(ExitCode::internal, fmt::format("{} is launched step by step", op.collective->name));
+    case CollectiveId::barrier:
+      throw Error(ExitCode::internal, fmt::format("NCCL has no single call for {}", op.collective->name));
   }
 }
 
@@ -212,7 +242,7 @@ void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers
     if (!l.group_open) BUSBAR_NCCL(*nccl_, GroupStart());
     l.group_open = true;
     launch_all();
-  } else if (ranks.size() > 1 || made_of_transfers(op.collective->id)) {
+  } else if (ranks.size() > 1 || made_of_transfers(*op.collective) || called_per_block(*op.collective) != nullptr) {
     NcclGroup group(*nccl_);
     launch_all();
     group.end();

@@ -1,4 +1,4 @@
-#include "common/backends/nccl/transfers.h"
+#include "common/backends/transfers.h"
 
 #include <bit>
 
@@ -25,6 +25,27 @@ void plan_alltoallv(const Problem& p, int rank, std::vector<Transfer>& out) {
     add(out, Transfer::Kind::receive, peer, recv_at, recv_count);
     send_at += send_count;
     recv_at += recv_count;
+  }
+}
+
+/// Everybody's block to `to`, or to all where that is -1.
+void plan_gather(const Collective& c, const Problem& p, int rank, int to, std::vector<Transfer>& out) {
+  std::size_t at = 0;
+  for (int peer = 0; peer < p.nranks; ++peer) {
+    const std::size_t count = c.block(p, peer);
+    if (to < 0 || to == peer) add(out, Transfer::Kind::send, peer, 0, c.block(p, rank));
+    if (to < 0 || to == rank) add(out, Transfer::Kind::receive, peer, at, count);
+    at += count;
+  }
+}
+
+void plan_scatter(const Collective& c, const Problem& p, int rank, std::vector<Transfer>& out) {
+  std::size_t at = 0;
+  for (int peer = 0; peer < p.nranks; ++peer) {
+    const std::size_t count = c.block(p, peer);
+    if (rank == p.root) add(out, Transfer::Kind::send, peer, at, count);
+    if (rank == peer) add(out, Transfer::Kind::receive, p.root, 0, count);
+    at += count;
   }
 }
 
@@ -56,9 +77,18 @@ void plan_pingpong(const Problem& p, int rank, int step, std::vector<Transfer>& 
 
 }  // namespace
 
-bool made_of_transfers(CollectiveId id) {
-  return id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube ||
-         id == CollectiveId::pingpong;
+const Collective* called_per_block(const Collective& collective) {
+  if (collective.block == nullptr || collective.has_root) return nullptr;
+  return collective.has_op ? &kReduce : &kBroadcast;
+}
+
+bool only_transfers(const Collective& collective) {
+  return collective.id == CollectiveId::sendrecv || collective.id == CollectiveId::hypercube ||
+         collective.id == CollectiveId::pingpong;
+}
+
+bool made_of_transfers(const Collective& collective) {
+  return only_transfers(collective) || (uses_traffic(collective) && called_per_block(collective) == nullptr);
 }
 
 int transfer_steps(const Collective& collective, const Problem& problem) {
@@ -79,6 +109,12 @@ void plan_transfers(const Collective& collective, const Problem& problem, int ra
       return plan_hypercube(problem, rank, step, out);
     case CollectiveId::pingpong:
       return plan_pingpong(problem, rank, step, out);
+    case CollectiveId::all_gatherv:
+      return plan_gather(collective, problem, rank, -1, out);
+    case CollectiveId::gatherv:
+      return plan_gather(collective, problem, rank, problem.root, out);
+    case CollectiveId::scatterv:
+      return plan_scatter(collective, problem, rank, out);
     case CollectiveId::all_reduce:
     case CollectiveId::all_gather:
     case CollectiveId::reduce_scatter:
@@ -87,6 +123,8 @@ void plan_transfers(const Collective& collective, const Problem& problem, int ra
     case CollectiveId::alltoall:
     case CollectiveId::gather:
     case CollectiveId::scatter:
+    case CollectiveId::reduce_scatterv:
+    case CollectiveId::barrier:
       return;
   }
 }

@@ -1,8 +1,9 @@
 // The bug these catch: a send whose receive differs in size (a hang on real GPUs), a block at the wrong place, or a
 // hypercube step that forwards what has not arrived. Ranks are simulated on host memory, so no GPU is needed to see it.
 
+#include "common/backends/transfers.h"
+
 #include "collectives/collective.h"
-#include "common/backends/nccl/transfers.h"
 
 #include <catch2/catch.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -140,6 +142,31 @@ TEST_CASE("Pingpong's pong waits for the ping, and windows are one group", "[tra
   }
 }
 
+TEST_CASE("Blocks go to the root, from it, or to all", "[transfers]") {
+  const Traffic matrix = parse_traffic_matrix("0 32 64\n16 0 0\n0 48 16\n", 1.0);
+  for (const Collective* c : {&kGatherv, &kScatterv, &kAllGatherv}) {
+    for (double spread : {0.0, 0.5, 1.0}) {
+      Traffic traffic;
+      traffic.spread = spread;
+      for (int nranks : {1, 2, 3, 5, 8}) {
+        for (int root : {0, nranks - 1}) {
+          check_against_meaning(*c, {.count = 64, .elem_size = 4, .nranks = nranks, .root = root, .traffic = &traffic});
+        }
+      }
+    }
+    for (int root = 0; root < 3; ++root) {
+      check_against_meaning(*c, {.count = 0, .elem_size = 4, .nranks = 3, .root = root, .traffic = &matrix});
+    }
+  }
+  // Column 1 to rank 1: 8 floats of rank 0, none of its own, 12 of rank 2.
+  const Problem p{.count = 0, .elem_size = 4, .nranks = 3, .root = 1, .traffic = &matrix};
+  std::vector<Transfer> plan;
+  plan_transfers(kGatherv, p, 1, 0, plan);
+  CHECK(plan == std::vector<Transfer>{{Transfer::Kind::receive, 0, 0, 8}, {Transfer::Kind::receive, 2, 8, 12}});
+  plan_transfers(kGatherv, p, 2, 0, plan);
+  CHECK(plan == std::vector<Transfer>{{Transfer::Kind::send, 1, 0, 12}});
+}
+
 TEST_CASE("Offsets beyond 32 bits survive", "[transfers][nccl]") {
   const Problem p{.count = std::size_t{1} << 33, .elem_size = 1, .nranks = 8};
   std::vector<Transfer> plan;
@@ -157,10 +184,13 @@ TEST_CASE("A size of nothing makes no transfers", "[transfers][nccl]") {
   }
 }
 
-TEST_CASE("Exactly the collectives that NCCL lacks are made of transfers", "[transfers][nccl]") {
+TEST_CASE("Exactly the collectives that NCCL lacks are made of transfers, or of others", "[transfers][nccl]") {
+  const std::set<const Collective*> of_transfers{&kSendrecv, &kAlltoallv, &kHypercube, &kGatherv, &kScatterv};
   for (CollectiveId id : kAllCollectives) {
-    const bool lacks = id == CollectiveId::sendrecv || id == CollectiveId::alltoallv || id == CollectiveId::hypercube ||
-                       id == CollectiveId::pingpong;
-    CHECK(made_of_transfers(id) == lacks);
+    const Collective& c = collective(id);
+    INFO(c.name);
+    CHECK(made_of_transfers(c) == of_transfers.contains(&c));
+    const Collective* const called = &c == &kAllGatherv ? &kBroadcast : &c == &kReduceScatterv ? &kReduce : nullptr;
+    CHECK(called_per_block(c) == called);
   }
 }
