@@ -51,8 +51,7 @@ bool any(const Collective&) { return true; }
 
 }  // namespace
 
-TEST_CASE("Gloo: every collective, dtype, op, root and placement gives the data that its definition says",
-          "[gloo][seven]") {
+TEST_CASE("Gloo: every collective, dtype, op, root and placement gives the data that its definition says", "[gloo]") {
   const Comm comm = world();
   const auto backend = gloo_on(comm);
   const Outcome outcome = verify_all(*backend, {0, 8, 1000, 16384}, 0, any);
@@ -62,7 +61,7 @@ TEST_CASE("Gloo: every collective, dtype, op, root and placement gives the data 
   REQUIRE(comm.sum(std::int64_t{outcome.wrong.empty() ? 0 : 1}) == 0);
 }
 
-TEST_CASE("Gloo: both algorithms of all_reduce compute it, and each is shown by its name", "[gloo][seven]") {
+TEST_CASE("Gloo: both algorithms of all_reduce compute it, and each is shown by its name", "[gloo]") {
   const Comm comm = world();
   const auto all_reduce = [](const Collective& c) { return c.id == CollectiveId::all_reduce; };
   for (const auto& [algorithm, shown] :
@@ -83,7 +82,7 @@ TEST_CASE("Gloo: unaligned buffers give the same data", "[gloo]") {
   CHECK(verify_all(*backend, {1000}, 3, any).wrong == "");
 }
 
-TEST_CASE("Gloo: a timed loop leaves verifiable buffers wherever repetition changes nothing", "[gloo][seven]") {
+TEST_CASE("Gloo: a timed loop leaves verifiable buffers wherever repetition changes nothing", "[gloo]") {
   const Comm comm = world();
   const auto backend = gloo_on(comm);
   const Arena arena(*backend, kCapacity, 64);
@@ -95,7 +94,7 @@ TEST_CASE("Gloo: a timed loop leaves verifiable buffers wherever repetition chan
   for (int agg : {1, 3}) {
     config.agg_iters = agg;
     for_every_case(*backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
-      if (row.root > 1) return;
+      if (row.root > 1 || (row.dtype != DType::int8 && row.dtype != DType::float32)) return;
       const Workload workload(*backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
       verifier.prepare_timed(workload);
       time_operations(*backend, comm, config, workload, never);
@@ -106,7 +105,7 @@ TEST_CASE("Gloo: a timed loop leaves verifiable buffers wherever repetition chan
     });
   }
   CHECK(wrong == "");
-  CHECK(verified > 100);
+  CHECK(verified > 40);
 }
 
 TEST_CASE("Gloo: reduce_scatter in place is right in every buffer that a row walks through", "[gloo][seven]") {

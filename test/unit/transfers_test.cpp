@@ -185,8 +185,8 @@ TEST_CASE("A size of nothing makes no transfers", "[transfers][nccl]") {
 }
 
 TEST_CASE("Exactly the collectives that NCCL lacks are made of transfers, or of others", "[transfers][nccl]") {
-  const std::set<const Collective*> of_transfers{&kSendrecv, &kAlltoallv, &kHypercube, &kGatherv,
-                                                 &kScatterv, &kPingpong};
+  const std::set<const Collective*> of_transfers{&kSendrecv, &kAlltoallv, &kHypercube,
+                                                 &kGatherv,  &kScatterv,  &kPingpong};
   for (CollectiveId id : kAllCollectives) {
     const Collective& c = collective(id);
     INFO(c.name);
