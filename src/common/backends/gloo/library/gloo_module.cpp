@@ -372,8 +372,10 @@ std::unique_ptr<GlooContext> open(const GlooPlace& place) { return std::make_uni
 }  // namespace
 }  // namespace busbar
 
+// NOLINTBEGIN(readability-identifier-naming): a name that programs look up
 extern "C" const busbar::GlooModule busbar_gloo_module;
 const busbar::GlooModule busbar_gloo_module{
     busbar::kGlooBorder,
     BUSBAR_TEXT(GLOO_VERSION_MAJOR) "." BUSBAR_TEXT(GLOO_VERSION_MINOR) "." BUSBAR_TEXT(GLOO_VERSION_PATCH),
     busbar::open};
+// NOLINTEND(readability-identifier-naming)
