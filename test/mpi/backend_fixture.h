@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/mpi_backend.h"
+#include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
 #include "common/mpi/mpi_handle.h"
 
@@ -94,5 +95,36 @@ inline std::vector<RankInfo> local_ranks(const Backend& backend) {
 }
 
 inline void never(std::exception_ptr) {}
+
+/// What timed loops left.
+struct TimedLoops {
+  std::string wrong;  ///< the first
+  std::int64_t verified = 0;
+};
+
+/// Runs every case with roots 0 and 1 that `wanted` takes in timed loops, and looks at what they leave wherever
+/// repetition changes nothing. Collective. `capacity`: bytes of the buffers.
+template <class Wanted>
+TimedLoops verify_timed_loops(Backend& backend, const Comm& comm, std::size_t capacity, const Wanted& wanted) {
+  const Arena arena(backend, capacity, 64);
+  Verifier verifier(backend, local_ranks(backend));
+  Config config;
+  config.iters = 5;
+  TimedLoops loops;
+  for (int agg : {1, 3}) {
+    config.agg_iters = agg;
+    for_every_case(backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
+      if (row.root > 1 || !wanted(row)) return;
+      const Workload workload(backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
+      verifier.prepare_timed(workload);
+      time_operations(backend, comm, config, workload, never);
+      if (!is_idempotent(backend, workload.operation())) return;
+      ++loops.verified;
+      const auto found = verifier.check_timed(workload);
+      if (!found.empty() && loops.wrong.empty()) loops.wrong = title(c, row, in_place) + ": " + found[0].explanation;
+    });
+  }
+  return loops;
+}
 
 }  // namespace busbar::test

@@ -85,27 +85,11 @@ TEST_CASE("Gloo: unaligned buffers give the same data", "[gloo]") {
 TEST_CASE("Gloo: a timed loop leaves verifiable buffers wherever repetition changes nothing", "[gloo]") {
   const Comm comm = world();
   const auto backend = gloo_on(comm);
-  const Arena arena(*backend, kCapacity, 64);
-  Verifier verifier(*backend, local_ranks(*backend));
-  Config config;
-  config.iters = 5;
-  std::string wrong;
-  std::int64_t verified = 0;
-  for (int agg : {1, 3}) {
-    config.agg_iters = agg;
-    for_every_case(*backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
-      if (row.root > 1 || (row.dtype != DType::int8 && row.dtype != DType::float32)) return;
-      const Workload workload(*backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
-      verifier.prepare_timed(workload);
-      time_operations(*backend, comm, config, workload, never);
-      if (!is_idempotent(*backend, workload.operation())) return;
-      ++verified;
-      const auto found = verifier.check_timed(workload);
-      if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
-    });
-  }
-  CHECK(wrong == "");
-  CHECK(verified > 40);
+  const TimedLoops loops = verify_timed_loops(*backend, comm, kCapacity, [](const Case& row) {
+    return row.dtype == DType::int8 || row.dtype == DType::float32;
+  });
+  CHECK(loops.wrong == "");
+  CHECK(loops.verified > 40);
 }
 
 TEST_CASE("Gloo: reduce_scatter in place is right in every buffer that a row walks through", "[gloo][seven]") {

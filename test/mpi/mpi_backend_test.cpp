@@ -94,27 +94,10 @@ TEST_CASE("Unaligned buffers give the same data", "[mpi_backend]") {
 TEST_CASE("A timed loop leaves verifiable buffers wherever repetition changes nothing", "[mpi_backend][seven]") {
   const Comm comm = world();
   const auto backend = make_mpi_backend(comm, comm.size());
-  const Arena arena(*backend, kCapacity, 64);
-  Verifier verifier(*backend, local_ranks(*backend));
-  Config config;
-  config.iters = 5;
-  std::string wrong;
-  std::int64_t verified = 0;
-  for (int agg : {1, 3}) {
-    config.agg_iters = agg;
-    for_every_right_case(*backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
-      if (row.root > 1) return;
-      const Workload workload(*backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
-      verifier.prepare_timed(workload);
-      time_operations(*backend, comm, config, workload, never);
-      if (!is_idempotent(*backend, workload.operation())) return;
-      ++verified;
-      const auto found = verifier.check_timed(workload);
-      if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
-    });
-  }
-  CHECK(wrong == "");
-  CHECK(verified > 100);
+  const TimedLoops loops = verify_timed_loops(*backend, comm, kCapacity,
+                                              [](const Case& row) { return !library_is_wrong(row.dtype, row.op); });
+  CHECK(loops.wrong == "");
+  CHECK(loops.verified > 100);
 }
 
 TEST_CASE("Nonblocking calls give the same data, and what MPI cannot start is refused",
