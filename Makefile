@@ -76,9 +76,8 @@ test-second-mpi: test-deps configure
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^(mpi_[12]|e2e_failures)$$' $(ARGS)
 
 test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 times; a real Prometheus; MPICH, every suite
-	@$(with_launcher) BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' BUSBAR_BUILD='$(BUILDDIR)' BUSBAR_KILLS=200 \
-	  python3 test/e2e/abnormal_end_test.py
-	@$(with_launcher) BUSBAR_BUILD='$(BUILDDIR)' BUSBAR_MONITORING=1 python3 test/e2e/deploy_test.py
+	@$(with_launcher) BUSBAR_BUILD="$$(realpath '$(BUILDDIR)')" BUSBAR_MORE=1 \
+	  sh -ec 'for test in $$(grep -l "suite\.in_more\|suite\.MORE" test/*/*_test.py); do python3 "$$test"; done'
 	@$(MAKE) --no-print-directory test MPI=mpich PRESET=mpich BUILDDIR=build-mpich ARGS="$(or $(ARGS),-R '^(mpi|e2e|faults)_')"
 
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)

@@ -2,7 +2,7 @@
 """Do the unit tests notice when the code is wrong? Mutants of universalmutator (PyPI) over the pure rooms: each is
 compiled and the room's tests run (`make mutants`; an hour).
 
-    scripts/mutants.py FOLDER [--rooms NAME,...] [--per-room 40] [--seed 1] [--cmake OPTION...]
+    scripts/mutants.py FOLDER [--rooms NAME,...] [--per-room 40] [--seed 1] [--cmake=OPTION]...
 
 FOLDER gets a copy of the sources, a build of them, the mutants, and rows.jsonl, from which an interrupted run goes on. A
 mutant that does not compile, or whose object is the same, does not count; one with which the tests fail, crash or take
@@ -126,7 +126,7 @@ def main():
     parser.add_argument("--rooms", default=",".join(ROOMS))
     parser.add_argument("--per-room", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cmake", nargs="*", default=[])
+    parser.add_argument("--cmake", action="append", default=[])
     args = parser.parse_args()
     rooms = args.rooms.split(",")
     if unknown := set(rooms) - set(ROOMS):

@@ -1,6 +1,6 @@
 """Catches: rows that were shown and are in no file after an end that no destructor sees: SIGKILL of any process,
 SIGTERM, Ctrl-C, the watchdog's exit code 4; half a line or half a document; and an interrupt that does not say what is
-kept and how to go on. BUSBAR_KILLS=200 tries each end 200 times (`make test-more`)."""
+kept and how to go on. `make test-more` tries each end 200 times."""
 
 import concurrent.futures
 import csv
@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import suite  # noqa: E402
 from suite import Case, Result  # noqa: E402
 
-KILLS = int(os.environ.get("BUSBAR_KILLS", "4"))
+KILLS = 200 if suite.MORE else 2
 SEED = 20261122
 # Rows of half a KB for ever: some files pass the size from which JsonFile keeps two copies, others do not.
 MANY = ("-b", "8", "-e", "352", "-i", "8", "-n", "1", "-w", "0", "-N", "0")

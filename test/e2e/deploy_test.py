@@ -178,8 +178,8 @@ class Monitoring(suite.Case):
         self.ok(suite.execute(["promtool", "test", "rules", file]))
 
 
-# Ranks and two servers: `make test-more`.
-@unittest.skipUnless(os.environ.get("BUSBAR_MONITORING"), "BUSBAR_MONITORING is not set")
+# Ranks and two servers.
+@suite.in_more
 class Scraped(suite.Case):
     @needs("prometheus", "prometheus-node-exporter")
     def test_every_panel_has_data_of_a_run_that_failed(self):

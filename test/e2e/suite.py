@@ -14,6 +14,9 @@ MPIRUN = os.environ.get("BUSBAR_MPIRUN", "mpirun")
 HANG_CODES = (4, 9) if re.search("hydra|mpich", os.path.basename(MPIRUN)) else (4,)
 # A test that hangs must end before ctest's own limit, which would leave its ranks behind.
 LIMIT_S = 240
+# `make test-more`: what CI has no time for.
+MORE = bool(os.environ.get("BUSBAR_MORE"))
+in_more = unittest.skipUnless(MORE, "only in `make test-more`")
 
 # ctest sets these too: containers run as root, and there are more ranks than cores. As variables, because other
 # launchers than Open MPI's have no such options.
@@ -33,6 +36,7 @@ def collectives():
 
 COLLECTIVES = collectives()
 WITH_DATA = [name for name in COLLECTIVES if name != "barrier"]
+NO_IN_PLACE = ("alltoall", "alltoallv", "sendrecv", "barrier", "pingpong")
 
 
 class Result:

@@ -46,7 +46,7 @@ class FaultyBackend final : public WrappedBackend {
   }
 
   void enqueue(int lane, const Operation& op, std::span<const Buffers> buffers) override {
-    const bool now = calls_++ == fault_.call;
+    const bool now = is_due(calls_++);
     const int local = local_index();
     if (now && local >= 0) before(op, buffers[local], local);
     inner().enqueue(lane, op, buffers);
@@ -71,6 +71,10 @@ class FaultyBackend final : public WrappedBackend {
       if (local_ranks()[i] == fault_.rank) return static_cast<int>(i);
     }
     return -1;
+  }
+
+  bool is_due(int call) const {
+    return call == fault_.call || (fault_.every > 0 && call > fault_.call && (call - fault_.call) % fault_.every == 0);
   }
 
   void before(const Operation& op, const Buffers& b, int local) {
@@ -109,12 +113,14 @@ Fault parse_fault(std::string_view text) {
   if (first != std::string::npos && second != std::string::npos) {
     for (const auto& [word, kind] : kKinds) {
       if (spec.substr(0, first) == word) {
-        return {kind, std::stoi(spec.substr(first + 1, second - first - 1)), std::stoi(spec.substr(second + 1))};
+        const auto again = spec.find('+', second);
+        return {kind, std::stoi(spec.substr(first + 1, second - first - 1)), std::stoi(spec.substr(second + 1)),
+                again == std::string::npos ? 0 : std::stoi(spec.substr(again + 1))};
       }
     }
   }
   throw std::invalid_argument("'" + spec +
-                              "' is not KIND:RANK:CALL with flip drop double shift overrun stale throw stall late");
+                              "' is not KIND:RANK:CALL[+EVERY] with flip drop double shift overrun stale throw stall late");
 }
 
 std::unique_ptr<Backend> make_faulty_backend(std::unique_ptr<Backend> inner, const Fault& fault) {

@@ -8,7 +8,8 @@
 
 namespace busbar {
 
-/// What goes wrong, on which rank, in which call (counted from 0 over everything that is enqueued).
+/// What goes wrong, on which rank, in which call (counted from 0 over everything that is enqueued), and again after every
+/// so many calls.
 struct Fault {
   enum class Kind {
     flip,     ///< one bit of the result
@@ -24,9 +25,10 @@ struct Fault {
   Kind kind = Kind::flip;
   int rank = 0;
   int call = 0;
+  int every = 0;  ///< 0: once
 };
 
-/// "flip:1:3": kind, rank, call. Throws std::invalid_argument naming the kinds.
+/// "flip:1:3" or "flip:1:3+4": kind, rank, call, every so many calls. Throws std::invalid_argument naming the kinds.
 Fault parse_fault(std::string_view text);
 
 /// A backend that works but for one fault: how the suite's own detectors are tested.

@@ -1,4 +1,4 @@
-// A benchmark that breaks itself: faulty_perf COLLECTIVE KIND:RANK:CALL [options of COLLECTIVE_perf],
+// A benchmark that breaks itself: faulty_perf COLLECTIVE KIND:RANK:CALL[+EVERY] [options of COLLECTIVE_perf],
 // and a comparison of which one variant does: faulty_perf compare:VARIANT KIND:RANK:CALL [arguments of busbar compare].
 
 #include "driver/compare/compare.h"
@@ -12,7 +12,7 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: faulty_perf COLLECTIVE KIND:RANK:CALL [options]\n");
+    std::fprintf(stderr, "usage: faulty_perf COLLECTIVE KIND:RANK:CALL[+EVERY] [options]\n");
     return 255;
   }
   try {

@@ -96,30 +96,50 @@ inline std::vector<RankInfo> local_ranks(const Backend& backend) {
 
 inline void never(std::exception_ptr) {}
 
-/// What timed loops left.
-struct TimedLoops {
-  std::string wrong;  ///< the first
-  std::int64_t verified = 0;
+/// What cases gave.
+struct Verified {
+  std::string wrong;  ///< the first, in words
+  std::int64_t cases = 0;
 };
 
-/// Runs every case with roots 0 and 1 that `wanted` takes in timed loops, and looks at what they leave wherever
-/// repetition changes nothing. Collective. `capacity`: bytes of the buffers.
+inline bool every_case(const Collective&, const Case&) { return true; }
+
+/// Runs every case that `wanted(collective, case)` takes once, in buffers that begin `unalign` elements late, and checks
+/// it. Collective. `capacity`: bytes of the buffers.
 template <class Wanted>
-TimedLoops verify_timed_loops(Backend& backend, const Comm& comm, std::size_t capacity, const Wanted& wanted) {
+Verified verify_once(Backend& backend, std::size_t capacity, const std::vector<std::size_t>& sizes, int unalign,
+                     const Wanted& wanted) {
+  const Arena arena(backend, capacity, 64);
+  Verifier verifier(backend, local_ranks(backend));
+  Verified verified;
+  for_every_case(backend, sizes, [&](const Collective& c, const Case& row, bool in_place) {
+    if (!wanted(c, row)) return;
+    const Workload workload(backend, arena, c, row, in_place, unalign, 4);
+    const auto found = verifier.verify_once(workload, false, never);
+    if (!found.empty() && verified.wrong.empty()) verified.wrong = title(c, row, in_place) + ": " + found[0].explanation;
+    ++verified.cases;
+  });
+  return verified;
+}
+
+/// Runs every case with roots 0 and 1 that `wanted` takes in timed loops, and counts and looks at what they leave
+/// wherever repetition changes nothing. Collective. `capacity`: bytes of the buffers.
+template <class Wanted>
+Verified verify_timed_loops(Backend& backend, const Comm& comm, std::size_t capacity, const Wanted& wanted) {
   const Arena arena(backend, capacity, 64);
   Verifier verifier(backend, local_ranks(backend));
   Config config;
   config.iters = 5;
-  TimedLoops loops;
+  Verified loops;
   for (int agg : {1, 3}) {
     config.agg_iters = agg;
     for_every_case(backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
-      if (row.root > 1 || !wanted(row)) return;
+      if (row.root > 1 || !wanted(c, row)) return;
       const Workload workload(backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
       verifier.prepare_timed(workload);
       time_operations(backend, comm, config, workload, never);
       if (!is_idempotent(backend, workload.operation())) return;
-      ++loops.verified;
+      ++loops.cases;
       const auto found = verifier.check_timed(workload);
       if (!found.empty() && loops.wrong.empty()) loops.wrong = title(c, row, in_place) + ": " + found[0].explanation;
     });

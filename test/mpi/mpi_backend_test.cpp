@@ -28,13 +28,7 @@ bool library_is_wrong(DType dtype, std::optional<Op> op) {
   return is_unsigned(dtype) && (op == Op::max || op == Op::min) && mpi_library_version() == "MPICH 4.0.2";
 }
 
-/// Of the fixture's, those in which the library is right.
-template <class Visit>
-void for_every_right_case(Backend& backend, const std::vector<std::size_t>& sizes, const Visit& visit) {
-  test::for_every_case(backend, sizes, [&](const Collective& c, const Case& row, bool in_place) {
-    if (!library_is_wrong(row.dtype, row.op)) visit(c, row, in_place);
-  });
-}
+bool library_is_right(const Collective&, const Case& row) { return !library_is_wrong(row.dtype, row.op); }
 
 /// 64 bits of significand: what double would round of 64-bit integers.
 long double value_of(DType dtype, std::uint64_t bits) {
@@ -61,43 +55,25 @@ TEST_CASE("Every collective, dtype, op, root and placement gives the data that i
           "[mpi_backend][seven]") {
   const Comm comm = world();
   const auto backend = make_mpi_backend(comm, comm.size());
-  const Arena arena(*backend, kCapacity, 64);
-  Verifier verifier(*backend, local_ranks(*backend));
-  std::int64_t cases = 0;
-  std::string wrong;
-  for_every_right_case(*backend, {0, 8, 1000, 16384}, [&](const Collective& c, const Case& row, bool in_place) {
-    const Workload workload(*backend, arena, c, row, in_place, 0, 4);
-    const auto found = verifier.verify_once(workload, false, never);
-    if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
-    ++cases;
-  });
-  CHECK(wrong == "");
-  CHECK(cases > 1000);
+  const Verified verified = verify_once(*backend, kCapacity, {0, 8, 1000, 16384}, 0, library_is_right);
+  CHECK(verified.wrong == "");
+  CHECK(verified.cases > 1000);
   // Whatever one rank saw decides for all: a rank-local REQUIRE would leave the others waiting.
-  REQUIRE(comm.sum(std::int64_t{wrong.empty() ? 0 : 1}) == 0);
+  REQUIRE(comm.sum(std::int64_t{verified.wrong.empty() ? 0 : 1}) == 0);
 }
 
 TEST_CASE("Unaligned buffers give the same data", "[mpi_backend]") {
   const Comm comm = world();
   const auto backend = make_mpi_backend(comm, comm.size());
-  const Arena arena(*backend, kCapacity, 64);
-  Verifier verifier(*backend, local_ranks(*backend));
-  std::string wrong;
-  for_every_right_case(*backend, {1000}, [&](const Collective& c, const Case& row, bool in_place) {
-    const Workload workload(*backend, arena, c, row, in_place, 3, 4);
-    const auto found = verifier.verify_once(workload, false, never);
-    if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
-  });
-  CHECK(wrong == "");
+  CHECK(verify_once(*backend, kCapacity, {1000}, 3, library_is_right).wrong == "");
 }
 
 TEST_CASE("A timed loop leaves verifiable buffers wherever repetition changes nothing", "[mpi_backend][seven]") {
   const Comm comm = world();
   const auto backend = make_mpi_backend(comm, comm.size());
-  const TimedLoops loops = verify_timed_loops(*backend, comm, kCapacity,
-                                              [](const Case& row) { return !library_is_wrong(row.dtype, row.op); });
+  const Verified loops = verify_timed_loops(*backend, comm, kCapacity, library_is_right);
   CHECK(loops.wrong == "");
-  CHECK(loops.verified > 100);
+  CHECK(loops.cases > 100);
 }
 
 TEST_CASE("Nonblocking calls give the same data, and what MPI cannot start is refused",
@@ -110,7 +86,8 @@ TEST_CASE("Nonblocking calls give the same data, and what MPI cannot start is re
   config.iters = 5;
   std::set<CollectiveId> seen;
   std::string wrong;
-  for_every_right_case(*backend, {0, 8, 1000, 16384}, [&](const Collective& c, const Case& row, bool in_place) {
+  for_every_case(*backend, {0, 8, 1000, 16384}, [&](const Collective& c, const Case& row, bool in_place) {
+    if (!library_is_right(c, row)) return;
     seen.insert(c.id);
     const Workload workload(*backend, arena, c, row, in_place, 0, 4);
     auto found = verifier.verify_once(workload, false, never);
@@ -143,7 +120,8 @@ TEST_CASE("Timed in-place reductions keep finite values that do not grow", "[mpi
   Config config;
   config.iters = 50;
   std::string grown;
-  for_every_right_case(*backend, {1024}, [&](const Collective& c, const Case& row, bool in_place) {
+  for_every_case(*backend, {1024}, [&](const Collective& c, const Case& row, bool in_place) {
+    if (!library_is_right(c, row)) return;
     if (!in_place || !row.op || row.root > 0) return;
     const Workload workload(*backend, arena, c, row, true, 0, 1);
     if (is_idempotent(*backend, workload.operation())) return;
