@@ -64,7 +64,7 @@ class Tree:
 
     def passes(self, tags, limit_s):
         try:
-            return subprocess.run([str(self.build / "test/test_unit"), tags], cwd=self.build, timeout=limit_s,
+            return subprocess.run([str(self.build / "test/test_unit"), tags, "--abort"], cwd=self.build, timeout=limit_s,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   check=False).returncode == 0
         except subprocess.TimeoutExpired:

@@ -27,7 +27,7 @@ SEED = 20261122
 # Rows of half a KB for ever: some files pass the size from which JsonFile keeps two copies, others do not.
 MANY = ("-b", "8", "-e", "352", "-i", "8", "-n", "1", "-w", "0", "-N", "0")
 # All rows come at the end, with one verification each.
-STAT = ("-b", "8", "-e", "16K", "-i", "64", "--stat", "--max-time", "3")
+STAT = ("-b", "8", "-e", "8K", "-i", "256", "--stat", "--max-time", "1")
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
 
 PLAN = """schema: 1
@@ -371,7 +371,7 @@ class OfEveryCommand(Case):
                 last = writes.index(len(read(results)["done"]))
                 self.assertIn(said, [f"busbar: interrupted (SIGTERM): kept {n} of 3 steps in {results}; "
                                      f"--resume {results} goes on" for n in writes[last - 1:last + 1]])
-                for path, words in ((page, "</html>"), (page, "the run did not end"), (page, "rows measured"),
+                for path, words in ((page, "</html>"), (page, "the run did not end"), (page, "1 row measured"),
                                     (tests, "</testsuites>"), (tests, "the run goes on, or ended before its verdict")):
                     self.assertTrue(has(path, words), (path, words))
                 result = suite.execute([suite.MPIRUN, "-n", "2", BUSBAR, *command, "--resume", results],

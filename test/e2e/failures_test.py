@@ -35,7 +35,7 @@ class CommandLine(Case):
             (["--backend", "ucc"], ["ucc", "nccl"]),
         ):
             with self.subTest(options):
-                self.fails(perf("all_reduce", 3, *options), 255, *words)
+                self.fails(perf("all_reduce", 3, *options, env=suite.AT_ONCE), 255, *words)
 
     def test_what_the_backend_cannot_do_is_said_before_the_run(self):
         for options, words in (
@@ -49,7 +49,7 @@ class CommandLine(Case):
             (["-t", "2"], ["mpirun -n 4"]),
         ):
             with self.subTest(options):
-                self.fails(perf("all_reduce", 2, "-b", "1K", "-e", "1K", *options), 5, *words)
+                self.fails(perf("all_reduce", 2, "-b", "1K", "-e", "1K", *options, env=suite.AT_ONCE), 5, *words)
 
     def test_nccl_without_a_gpu_is_an_error_with_the_remedy(self):
         if os.path.exists("/proc/driver/nvidia/version"):

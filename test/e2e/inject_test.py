@@ -14,8 +14,8 @@ from suite import Case, mpirun, perf  # noqa: E402
 SMALL = ("-b", "64K", "-e", "64K", "-w", "0", "-n", "1")
 
 
-def inject(fault, *options, collective="all_reduce", nranks=4, cwd=None):
-    return perf(collective, nranks, *SMALL, "--inject", fault, *options, cwd=cwd)
+def inject(fault, *options, collective="all_reduce", nranks=4, **settings):
+    return perf(collective, nranks, *SMALL, "--inject", fault, *options, **settings)
 
 
 class Data(Case):
@@ -24,7 +24,7 @@ class Data(Case):
                             ("shift", "shifted"), ("overrun", "guard_overwritten")):
             with self.subTest(kind):
                 path = self.path(f"{kind}.json")
-                result = inject(f"rank=1,op=2,kind={kind}", "-J", path)
+                result = inject(f"rank=1,op=2,kind={kind}", "-J", path, env=suite.AT_ONCE)
                 self.assertEqual(result.code, 7, str(result))
                 self.assertIn("# WARNING: rank 1 is to", result.out)
                 with open(path, encoding="utf-8") as file:
@@ -91,7 +91,7 @@ class Process(Case):
             with self.subTest(kind):
                 result = self.ok(inject(f"rank=1,op=3,kind={kind}"))
                 self.assertIn("nobody sees what was broken: operation 3 of rank 1 is not checked; try op=4", result.err)
-                result = inject(f"rank=1,op=4,kind={kind}")
+                result = inject(f"rank=1,op=4,kind={kind}", env=suite.AT_ONCE)
                 self.assertEqual(result.code, 7, str(result))
                 self.assertNotIn("nobody sees", result.err)
         # 4 bytes are no element of each of 4 ranks.

@@ -136,8 +136,8 @@ class RealLaunches(suite.Case):
                               "--verify-file", self.write("rules", rules), *options], None, self.folder.name)
 
     def test_a_file_that_slows_down_is_called_that(self):
-        # A ring in segments of 64 bytes: thousands of messages instead of a few.
-        done = self.verify("1 2 1 0 1  0 5 0 64\n", "--sizes", "64K")
+        # A ring in segments of 256 bytes: hundreds of messages instead of a few.
+        done = self.verify("1 2 1 0 1  0 5 0 256\n", "--sizes", "64K")
         self.assertEqual(done.code, 7, str(done))
         self.assertIn("other messages with it", done.out)
         self.assertIn("slower: ", done.out)
@@ -153,7 +153,7 @@ class RealLaunches(suite.Case):
     def test_rules_that_pay_are_found_written_and_proven(self):
         # The library's own choice is made so slow that anything pays, however busy the machine is.
         slow = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "5",
-                "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "64"}
+                "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "256"}
         done = self.ok(suite.mpirun(4, [BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "64K",
                                         "--max-time", "5", "--vary", "ompi.algorithm=recursive_doubling",
                                         "--emit-ompi-rules", "rules", "--verify"], slow, self.folder.name))

@@ -93,7 +93,7 @@ class Pingpong(Case):
             with self.subTest(pattern):
                 # Rank 1 receives in every pattern; operation 2 is checked (-w 0 -n 1).
                 result = perf("pingpong", 2, "-b", "64K", "-e", "64K", "-w", "0", "-n", "1", "--pattern", pattern,
-                              "--inject", "rank=1,op=2,kind=flip")
+                              "--inject", "rank=1,op=2,kind=flip", env=suite.AT_ONCE)
                 self.assertEqual(result.code, 7, str(result))
         dropped = perf("pingpong", 4, "-b", "64K", "-e", "64K", "-w", "0", "-n", "1", "--inject", "rank=1,op=2,kind=drop")
         self.assertEqual(dropped.code, 7, str(dropped))
@@ -103,11 +103,11 @@ class Pingpong(Case):
         for options, words in ((("--pattern", "both"), "--pattern is for pingpong_perf"),
                                (("--pattern", "both", "--window", "3"), "is for pingpong_perf"),
                                (("--pairs", "all"), "--pairs is for pingpong_perf: all_reduce has no pairs of ranks")):
-            self.fails(perf("all_reduce", 2, *ONE, *options), 255, words)
+            self.fails(perf("all_reduce", 2, *ONE, *options, env=suite.AT_ONCE), 255, words)
         for options, words in ((("--window", "3"), "--window needs --pattern oneway or both"),
                                (("--window", "0", "--pattern", "both"), "--window"),
                                (("--pattern", "there"), "latency oneway both")):
-            self.fails(perf("pingpong", 2, *ONE, *options), 255, words)
+            self.fails(perf("pingpong", 2, *ONE, *options, env=suite.AT_ONCE), 255, words)
 
     def test_a_dry_run_names_the_rounds(self):
         result = self.ok(perf("pingpong", 4, *ONE, "--pairs", "all", "--dry-run"))

@@ -198,7 +198,7 @@ class Refused(Case):
             (["--stat", "--samples", "/nonexistent/s.csv"], ["--samples", "/nonexistent/s.csv"]),
         ):
             with self.subTest(options):
-                self.fails(perf("all_reduce", 3, *options), 255, *words)
+                self.fails(perf("all_reduce", 3, *options, env=suite.AT_ONCE), 255, *words)
 
 
 class Faults(Case):

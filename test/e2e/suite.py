@@ -25,6 +25,9 @@ for _name, _value in (("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_
                       ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")):
     os.environ.setdefault(_name, _value)
 
+# For runs that all ranks end alike with an error: Open MPI's launcher gives those that are a moment later a second.
+AT_ONCE = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

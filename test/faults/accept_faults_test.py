@@ -31,6 +31,7 @@ class Accept(suite.Case):
     def test_a_healthy_cluster_does_not_fail(self):
         self.check_fault("healthy")
 
+    @suite.in_more  # a search of pairs: 80 s, nearly all of them transfers over the slow link
     def test_a_slow_link_is_named(self):
         self.check_fault("slow_link_tx", WHOLE)
 

@@ -16,16 +16,16 @@ REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatterv")
 DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2")
 
 
-def faulty(collective, fault, *options, nranks=4):
+def faulty(collective, fault, *options, nranks=4, env=None):
     """With -w 0 -n 1 -c 1 the calls are: 0 timed and 1 checked out of place, 2 timed and 3 checked in place."""
     return mpirun(nranks, [FAULTY, collective, fault, "--backend", "mpi", "-b", "64K", "-e", "64K", "-w", "0", "-n",
-                           "1", "-r", str(RANK), *options])
+                           "1", "-r", str(RANK), *options], env)
 
 
 class Wrong(Case):
     def expect(self, collective, fault, *options, **settings):
         path = self.path(f"{collective}.{fault.replace(':', '_')}.{len(os.listdir(self.folder.name))}.json")
-        result = faulty(collective, fault, *options, "-J", path, **settings)
+        result = faulty(collective, fault, *options, "-J", path, env=suite.AT_ONCE, **settings)
         self.assertEqual(result.code, 7, str(result))
         self.assertIn("FAILED", result.line("# Out of bounds values"))
         self.assertIn("# wrong:", result.err)

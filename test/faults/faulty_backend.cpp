@@ -119,8 +119,8 @@ Fault parse_fault(std::string_view text) {
       }
     }
   }
-  throw std::invalid_argument("'" + spec +
-                              "' is not KIND:RANK:CALL[+EVERY] with flip drop double shift overrun stale throw stall late");
+  throw std::invalid_argument(
+      "'" + spec + "' is not KIND:RANK:CALL[+EVERY] with flip drop double shift overrun stale throw stall late");
 }
 
 std::unique_ptr<Backend> make_faulty_backend(std::unique_ptr<Backend> inner, const Fault& fault) {

@@ -8,8 +8,8 @@
 
 namespace busbar {
 
-/// What goes wrong, on which rank, in which call (counted from 0 over everything that is enqueued), and again after every
-/// so many calls.
+/// What goes wrong, on which rank, in which call (counted from 0 over everything that is enqueued), and again after
+/// every so many calls.
 struct Fault {
   enum class Kind {
     flip,     ///< one bit of the result

@@ -104,8 +104,8 @@ struct Verified {
 
 inline bool every_case(const Collective&, const Case&) { return true; }
 
-/// Runs every case that `wanted(collective, case)` takes once, in buffers that begin `unalign` elements late, and checks
-/// it. Collective. `capacity`: bytes of the buffers.
+/// Runs every case that `wanted(collective, case)` takes once, in buffers that begin `unalign` elements late, and
+/// checks it. Collective. `capacity`: bytes of the buffers.
 template <class Wanted>
 Verified verify_once(Backend& backend, std::size_t capacity, const std::vector<std::size_t>& sizes, int unalign,
                      const Wanted& wanted) {
@@ -116,7 +116,8 @@ Verified verify_once(Backend& backend, std::size_t capacity, const std::vector<s
     if (!wanted(c, row)) return;
     const Workload workload(backend, arena, c, row, in_place, unalign, 4);
     const auto found = verifier.verify_once(workload, false, never);
-    if (!found.empty() && verified.wrong.empty()) verified.wrong = title(c, row, in_place) + ": " + found[0].explanation;
+    if (!found.empty() && verified.wrong.empty())
+      verified.wrong = title(c, row, in_place) + ": " + found[0].explanation;
     ++verified.cases;
   });
   return verified;

@@ -67,7 +67,7 @@ TEST_CASE("Few cells of the shipped plans stop as precise without covering, what
       const Field field{.memory_s = memory_s,
                         .cells = cells,
                         .limits = {.rule = {.rel = rel}, .least_span_s = kLeastSpan, .cell_time_s = 2}};
-      CHECK(covered_when_stopped(field, 240 / cells).wrong_ci <= 0.04);
+      CHECK(covered_when_stopped(field, 120 / cells).wrong_ci <= 0.04);
     }
   }
 }

@@ -117,7 +117,7 @@ void judge_planned(const AcceptResult& result, const PlanCell& cell, Stage stage
   const bool unfinished = !result.done.empty() && !contains(result.done, fmt::format("{}/{}", name(stage), cell.name));
   if (rows == 0) return;
   criteria.push_back(completed(stage, cell.name, "all", unfinished ? Outcome::inconclusive : Outcome::pass));
-  criteria.back().found = fmt::format("{} rows measured", rows);
+  criteria.back().found = counted(rows, "row") + " measured";
   if (unfinished) criteria.back().reason = fmt::format("the cell was not finished; {}", why_missing(result, stage));
 }
 
