@@ -45,6 +45,65 @@ TEST_CASE("A change of level is found where it is", "[statistics][unit]") {
   CHECK_FALSE(level_change(std::vector<double>(20, 1.0), 0.5));
 }
 
+namespace {
+
+/// A fixed series: a wave without a period, a slope, and a step.
+std::vector<double> wave(int n, double slope, int at = 0, double step = 0) {
+  std::vector<double> series;
+  for (int i = 0; i < n; ++i) series.push_back(0.02 * std::sin(i * i) + slope * i + (at > 0 && i >= at ? step : 0));
+  return series;
+}
+
+}  // namespace
+
+TEST_CASE("Hints about runs are those of the model by dense matrices", "[statistics][unit]") {
+  // Generalised least squares with the inverse of AR(1)'s covariance matrix (NumPy), at the likeliest of 20 memories
+  // with and without the change; p by the table, linear in ln(n).
+  struct Trend {
+    int n;
+    double slope, p;
+  };
+  for (const auto& [n, slope, p] : {Trend{8, 0.004, 0.9604324}, Trend{9, 0.01, 0.071774394}, Trend{12, 0.003, 0.15942706},
+                                    Trend{17, 0.002, 0.23274511}, Trend{30, 0.001, 0.034618591},
+                                    Trend{39, 0.0007, 0.0055831122}, Trend{70, 0.0003, 0.00050396357},
+                                    Trend{120, 0.0001, 0.0049292483}}) {
+    CAPTURE(n);
+    CHECK(trend_p(wave(n, slope)) == Approx(p).epsilon(1e-5));
+  }
+  struct Step {
+    int n, at;
+    double step;
+    std::size_t found;
+    double before, after, p;
+  };
+  for (const auto& [n, at, step, found, before, after, p] :
+       {Step{8, 4, 0.03, 4, 0.0041211849, 0.01758344, 0.40484554}, Step{9, 5, 0.06, 5, 0, 0.049138956, 0.045107065},
+        Step{13, 9, 0.03, 8, -0.0042025507, 0.019872687, 0.15359777},
+        Step{19, 7, 0.025, 8, -0.0013235175, 0.015179568, 0.10883581},
+        Step{33, 20, 0.02, 21, -0.0057580663, 0.019914034, 0.016503253},
+        Step{70, 30, 0.014, 30, -0.0069196854, 0.014091867, 0.0010479759}}) {
+    CAPTURE(n);
+    const auto change = level_change(wave(n, 0, at, step), 1);
+    REQUIRE(change);
+    CHECK(change->first_after == found);
+    CHECK(change->before == Approx(before).epsilon(1e-6).margin(1e-9));
+    CHECK(change->after == Approx(after).epsilon(1e-6));
+    CHECK(change->p == Approx(p).epsilon(1e-5));
+    CHECK(level_change(wave(n, 0, at, step), change->p));
+    CHECK_FALSE(level_change(wave(n, 0, at, step), 0.999 * change->p));
+  }
+  struct Last {
+    int n;
+    double step, p;
+  };
+  for (const auto& [n, step, p] : {Last{6, 0.1, 0.018012209}, Last{7, 0.07, 0.028452922}, Last{9, 0.06, 0.0039472229},
+                                   Last{12, 0.05, 0.0019062911}, Last{17, 0.045, 0.11628317}, Last{30, 0.05, 0.023265203},
+                                   Last{70, 0.04, 0.19741653}, Last{120, 0.035, 0.39384108}}) {
+    CAPTURE(n);
+    CHECK(last_value_p(wave(n, 0, n - 1, step)) == Approx(p).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("One run in trouble is neither a trend nor hides one", "[statistics][unit]") {
   std::vector<double> rising{0, 0.011, 0.019, 0.03, 0.041, 0.05, 0.059, 0.07, 0.081, 0.09, 0.1, 0.109};
   CHECK(trend_p(rising) < 0.01);

@@ -54,6 +54,11 @@ int looks_in_a_row(const LaterLooks& later, const SearchRecord& record, bool int
   return looks;
 }
 
+/// In how many it was tested: only what failed so far is, and what is a WARN beside it was not busy for a while.
+int looks_at(const LaterLooks& later) {
+  return 1 + static_cast<int>(std::ranges::count_if(later, [](const SlowCount& look) { return look.measured > 0; }));
+}
+
 /// As the first look has it.
 Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
   const SlowCount all = together(end.pairs, end.confirmations);
@@ -67,7 +72,7 @@ Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
   culprit.ratio_error = all.deviation();
   culprit.alone_ratio = end.alone_ratio;
   culprit.intermittent = end.comes_and_goes();
-  culprit.looks = record.looks;
+  culprit.looks = looks_at(end.later);
   culprit.looks_slow = looks_in_a_row(end.later, record, culprit.intermittent);
   if (culprit.intermittent && all.slow < 3) {  // only within its measurements
     culprit.slow_partners = end.dipped;
@@ -91,7 +96,7 @@ Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
 Culprit link_culprit(const LinkEvidence& link, const SearchRecord& record) {
   Culprit culprit;
   culprit.what = What::link;
-  culprit.looks = record.looks;
+  culprit.looks = looks_at(link.later);
   culprit.looks_slow = looks_in_a_row(link.later, record, false);
   culprit.units = {link.a % record.nunits, link.b % record.nunits};
   culprit.slow_partners = 1;
