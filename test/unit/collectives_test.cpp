@@ -4,6 +4,7 @@
 #include "collectives/collective.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <map>
 #include <set>
@@ -125,6 +126,43 @@ TEST_CASE("In-place offsets are the rank's own block", "[collectives]") {
   CHECK(kPingpong.in_place == nullptr);
 }
 
+TEST_CASE("What every collective counts and where its ranks' parts lie in one buffer, in elements", "[collectives]") {
+  std::string text;
+  for (CollectiveId id : kAllCollectives) {
+    const Collective& c = collective(id);
+    const Problem p = problem_of(c, 1000, 4, 4);
+    text += fmt::format("{}{}: {} B", c.name, root_words(c, 3), c.algorithm_bytes(p));
+    for (int rank = 0; c.in_place != nullptr && rank < 4; ++rank) {
+      text += fmt::format(" {}/{}", c.in_place(p, rank).send, c.in_place(p, rank).recv);
+    }
+    text += '\n';
+  }
+  CHECK(text == R"(all_reduce: 1000 B 0/0 0/0 0/0 0/0
+all_gather: 960 B 0/0 60/0 120/0 180/0
+reduce_scatter: 960 B 0/0 0/60 0/120 0/180
+broadcast root 3: 1000 B 0/0 0/0 0/0 0/0
+reduce root 3: 1000 B 0/0 0/0 0/0 0/0
+alltoall: 960 B
+alltoallv: 960 B
+gather root 3: 960 B 0/0 60/0 120/0 180/0
+scatter root 3: 960 B 0/0 0/60 0/120 0/180
+sendrecv: 1000 B
+hypercube: 720 B 0/0 60/0 120/0 180/0
+all_gatherv: 960 B 0/0 0/0 120/0 200/0
+reduce_scatterv: 960 B 0/0 0/0 0/40 0/120
+gatherv root 3: 960 B 0/0 0/0 120/0 200/0
+scatterv root 3: 960 B 0/0 0/0 0/40 0/120
+barrier: 0 B
+pingpong round 3: 1000 B
+)");
+}
+
+TEST_CASE("Alltoallv of one rank is its own message, in multiples of 16 bytes", "[collectives][alltoallv]") {
+  const Problem alone = problem_of(kAlltoallv, 1000, 1, 4);
+  CHECK(message_bytes(kAlltoallv, alone) == 992);
+  CHECK(kAlltoallv.expected(alone, 0) == std::vector<Block>{{0, 248, 0, 0}});
+}
+
 TEST_CASE("Generated alltoallv traffic grows with the distance", "[collectives][alltoallv]") {
   // 4 ranks, 96 elements of 1 B each (count 96, total 384 B): shares 0, 1/6, 2/6, 3/6 of 384 = 0, 64, 128, 192.
   const Problem p{.count = 96, .elem_size = 1, .nranks = 4, .root = 0, .traffic = &kGenerated};
@@ -233,6 +271,17 @@ TEST_CASE("A traffic matrix is read with its scale, in multiples of 16 bytes", "
   const Traffic t = parse_traffic_matrix("100 200\n50.5 1e3\n", 2.0);
   CHECK(t.dim == 2);
   CHECK(t.bytes == std::vector<std::uint64_t>{192, 400, 96, 2000});
+}
+
+TEST_CASE("A matrix serves as many ranks as it has rows, and fewer", "[collectives][alltoallv]") {
+  const Traffic two = parse_traffic_matrix("0 16\n32 48\n", 1);
+  for (const int nranks : {1, 2}) CHECK(kAlltoallv.why_not({.nranks = nranks, .traffic = &two}).empty());
+  CHECK(kAlltoallv.why_not({.nranks = 3, .traffic = &two}) ==
+        "the alltoallv matrix has 2 rows, fewer than the 3 ranks");
+  CHECK_THROWS_WITH(parse_traffic_matrix("1 2\n", 1), Catch::Contains("1 rows and 2 columns"));
+  CHECK_THROWS_WITH(parse_traffic_matrix("1\n2\n", 1), Catch::Contains("2 rows and 1 columns"));
+  CHECK(parse_traffic_matrix("4611686018427387000", 1).bytes.front() > 4611686018427380000);
+  CHECK_THROWS_WITH(parse_traffic_matrix("4611686018427387904", 1), Catch::Contains("too large"));  // 2^62
 }
 
 TEST_CASE("A bad traffic matrix says what is wrong and where", "[collectives][alltoallv]") {

@@ -24,9 +24,11 @@ constexpr std::array<std::string_view, 9> kKinds{"calibration", "matching", "con
 std::string round_text(const LocateRound& round) {
   std::string text(kKinds.at(static_cast<std::size_t>(round.kind)));
   if (round.rail >= 0) text += fmt::format(" {}", round.rail);
-  if (round.wait_s > 0) text += fmt::format(", look {} after {} s for {}", round.look, round.wait_s, fmt::join(round.again, ","));
+  if (round.wait_s > 0)
+    text += fmt::format(", look {} after {} s for {}", round.look, round.wait_s, fmt::join(round.again, ","));
   text += ":";
-  for (const std::vector<int>& group : round.groups) text += fmt::format(" {}", fmt::join(group, round.one_way ? ">" : "-"));
+  for (const std::vector<int>& group : round.groups)
+    text += fmt::format(" {}", fmt::join(group, round.one_way ? ">" : "-"));
   return text;
 }
 
@@ -50,9 +52,10 @@ std::string transcript(SimulatedCluster cluster, const SearchOptions& options) {
   const LocateVerdict v = search.finding();
   text += headline(v, {}) + "\n";
   for (const Culprit& culprit : v.culprits) text += culprit_text(culprit);
-  text += fmt::format("reason: {}\n{} rounds: {} of calibration, {} alone, {} later; noise {:.3f}, threshold {:.3f}, {:.2f} GB/s\n",
-                      v.reason, v.rounds, v.calibration_rounds, v.alone_rounds, v.later_rounds, v.noise, v.threshold,
-                      v.median_bandwidth / 1e9);
+  text += fmt::format(
+      "reason: {}\n{} rounds: {} of calibration, {} alone, {} later; noise {:.3f}, threshold {:.3f}, {:.2f} GB/s\n",
+      v.reason, v.rounds, v.calibration_rounds, v.alone_rounds, v.later_rounds, v.noise, v.threshold,
+      v.median_bandwidth / 1e9);
   return text + fmt::format("slow {:.3f}, by chance {:.2g}\n", v.slow_share, v.expected_false);
 }
 

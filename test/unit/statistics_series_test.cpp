@@ -31,8 +31,8 @@ TEST_CASE("Two modes are found where they are, with their shares", "[statistics]
   CHECK(modes->high == Approx(1.305));
   CHECK(modes->share_low == Approx(0.6));
   // The outermost tenth on either side does not decide where the gap is.
-  std::vector<double> with_strays = {0.1, 0.2, 1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07,
-                                     2.0, 2.01, 2.02, 2.03, 2.04, 2.05, 2.06, 2.07, 30, 40};
+  std::vector<double> with_strays = {0.1, 0.2,  1.0,  1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07,
+                                     2.0, 2.01, 2.02, 2.03, 2.04, 2.05, 2.06, 2.07, 30,   40};
   const auto two = two_modes(with_strays);
   REQUIRE(two);
   CHECK(two->share_low == 0.5);

@@ -63,10 +63,10 @@ TEST_CASE("Hints about runs are those of the model by dense matrices", "[statist
     int n;
     double slope, p;
   };
-  for (const auto& [n, slope, p] : {Trend{8, 0.004, 0.9604324}, Trend{9, 0.01, 0.071774394}, Trend{12, 0.003, 0.15942706},
-                                    Trend{17, 0.002, 0.23274511}, Trend{30, 0.001, 0.034618591},
-                                    Trend{39, 0.0007, 0.0055831122}, Trend{70, 0.0003, 0.00050396357},
-                                    Trend{120, 0.0001, 0.0049292483}}) {
+  for (const auto& [n, slope, p] :
+       {Trend{8, 0.004, 0.9604324}, Trend{9, 0.01, 0.071774394}, Trend{12, 0.003, 0.15942706},
+        Trend{17, 0.002, 0.23274511}, Trend{30, 0.001, 0.034618591}, Trend{39, 0.0007, 0.0055831122},
+        Trend{70, 0.0003, 0.00050396357}, Trend{120, 0.0001, 0.0049292483}}) {
     CAPTURE(n);
     CHECK(trend_p(wave(n, slope)) == Approx(p).epsilon(1e-5));
   }
@@ -96,9 +96,10 @@ TEST_CASE("Hints about runs are those of the model by dense matrices", "[statist
     int n;
     double step, p;
   };
-  for (const auto& [n, step, p] : {Last{6, 0.1, 0.018012209}, Last{7, 0.07, 0.028452922}, Last{9, 0.06, 0.0039472229},
-                                   Last{12, 0.05, 0.0019062911}, Last{17, 0.045, 0.11628317}, Last{30, 0.05, 0.023265203},
-                                   Last{70, 0.04, 0.19741653}, Last{120, 0.035, 0.39384108}}) {
+  for (const auto& [n, step, p] :
+       {Last{6, 0.1, 0.018012209}, Last{7, 0.07, 0.028452922}, Last{9, 0.06, 0.0039472229},
+        Last{12, 0.05, 0.0019062911}, Last{17, 0.045, 0.11628317}, Last{30, 0.05, 0.023265203},
+        Last{70, 0.04, 0.19741653}, Last{120, 0.035, 0.39384108}}) {
     CAPTURE(n);
     CHECK(last_value_p(wave(n, 0, n - 1, step)) == Approx(p).epsilon(1e-5));
   }
