@@ -103,6 +103,10 @@ TEST_CASE("Pairs that share nobody run at once, the others in as many rounds as 
   CHECK(pack_disjoint({{0, 1}, {2, 3}, {4, 5}}).size() == 1);
   CHECK(pack_disjoint({{0, 1}, {0, 2}, {0, 3}}).size() == 3);
   CHECK(pack_disjoint({{4, 5}, {0, 1}, {0, 2}, {0, 3}, {5, 6}}).size() == 3);
+  // The busiest first: 0 decides that there are three rounds, then those of 5 fill the first two.
+  CHECK(pack_disjoint({{4, 5}, {0, 1}, {0, 2}, {0, 3}, {5, 6}}) == std::vector<std::vector<int>>{{1, 0}, {2, 4}, {3}});
+  CHECK(pack_disjoint({{0, 1}, {2, 8}, {3, 8}}) == std::vector<std::vector<int>>{{1, 0}, {2}});
+  CHECK(pack_disjoint({{0, 1}, {8, 2}, {8, 3}}) == std::vector<std::vector<int>>{{1, 0}, {2}});
   const Pairs all = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}, {0, 1}};
   std::vector<int> held;
   for (const std::vector<int>& round : pack_disjoint(all)) {

@@ -175,6 +175,9 @@ TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
   CHECK(found.slow[0].iterations == 200);
   CHECK(found.slow[0].late_s == Approx(0.5e-3).epsilon(0.1));
   CHECK_FALSE(found.slow[0].confirmed);
+  CHECK(describe(found.slow[0]) ==
+        "rank 3 on node0: last in 149 of 200 arrivals, 0.49 ms behind the median rank; without it the operation is no "
+        "faster");
 
   // Who costs nothing is a remark.
   SlowRankVerdict remark = found;
@@ -186,6 +189,7 @@ TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
   confirmed.slow[0].confirmed = true;
   drop_unconfirmed(confirmed);
   CHECK(confirmed.outcome == Outcome::fail);
+  CHECK_THAT(describe(confirmed.slow[0]), Catch::EndsWith("without it the operation is as fast as it should be"));
 }
 
 TEST_CASE("lateness within the clocks' error, or half of the time, or of shared cores, is none", "[locate][ranks]") {
