@@ -6,12 +6,14 @@
 #include "kernels/number.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
+#include <string>
 #include <vector>
 
 using namespace busbar;
@@ -375,6 +377,71 @@ TEST_CASE("a few flipped bits are bit flips, many are not", "[kernels][unit]") {
       CHECK(r.explain().cause == Cause::undetermined);
     }
   }
+}
+
+TEST_CASE("of few narrow elements three single bits are flips and one may be anything", "[kernels][unit]") {
+  // 8 - log2(8) bits of evidence each, 10 are wanted where flips are not rare.
+  Received r = received(make_pattern(DType::uint8, std::nullopt, 2, 5), {Block{0, 20, 1, 0}});
+  r.data[3] ^= 0x10;
+  CHECK(r.explain().cause == Cause::undetermined);
+  r.data[9] ^= 0x01;
+  CHECK(r.explain().cause == Cause::bit_flips);
+  r.data[11] ^= 0x80;
+  CHECK(r.explain().cause == Cause::bit_flips);
+}
+
+TEST_CASE("what is found is told word by word", "[kernels][unit]") {
+  std::string text;
+  const auto tell = [&](const DataDiagnosis& d) {
+    text += fmt::format("{}, rank {}, shift {}: {}\n", name(d.cause), d.rank, d.shift, d.text);
+  };
+  const Received whole = reduced(DType::int32, Op::sum, 4);
+  const Received blocks = gathered(DType::int32, 4, 300);
+  tell(whole.explain());
+  Received r = whole;
+  enter(r, 2, 0);
+  tell(r.explain());
+  enter(r, 1, 2);
+  tell(r.explain());
+  r.data = received(with_seed(r.pattern, 4), r.blocks).data;
+  tell(r.explain({4}));
+  for (std::size_t i = 0; i < r.count(); ++i) r.set(i, element_bits(r.pattern, 3, 3 + i));
+  tell(r.explain());
+  std::fill(r.data.begin(), r.data.end(), kPoisonByte);
+  tell(r.explain());
+  r = blocks;
+  std::fill_n(r.data.begin() + 600 * 4, 300 * 4, kPoisonByte);
+  tell(r.explain());
+  r = blocks;
+  for (std::size_t i = 0; i < 300; ++i) r.set(300 + i, element_bits(r.pattern, 3, i));
+  tell(r.explain());
+  for (const int k : {1, -1, 3}) {
+    r = blocks;
+    for (int i = 10; i < 1190; ++i) r.set(static_cast<std::size_t>(i), blocks.get(static_cast<std::size_t>(i - k)));
+    tell(r.explain());
+  }
+  r = blocks;
+  r.data[17] ^= 0x10;
+  tell(r.explain());
+  r.data[170] ^= 0x01;
+  tell(r.explain());
+  r.data[171] ^= 0x01;
+  tell(r.explain());
+  CHECK(text == R"(undetermined, rank -1, shift 0: nothing is wrong in this part
+missing_contribution, rank 2, shift 0: missing contribution of rank 2
+doubled_contribution, rank 1, shift 0: contribution of rank 1 entered twice
+stale, rank -1, shift 0: stale: the right answer to the case before
+wrong_source, rank 3, shift 0: holds rank 3's own data, not reduced
+undetermined, rank -1, shift 0: never written: still holds the fill byte 0xa5
+missing_contribution, rank 2, shift 0: data of rank 2 never arrived (still holds the fill byte 0xa5)
+wrong_source, rank 3, shift 0: holds rank 3's data instead of rank 1's
+shifted, rank -1, shift 1: shifted by 1 element
+shifted, rank -1, shift -1: shifted by -1 element
+shifted, rank -1, shift 3: shifted by 3 elements
+bit_flips, rank -1, shift 0: single bits differ in 1 element
+bit_flips, rank -1, shift 0: single bits differ in 2 elements
+undetermined, rank -1, shift 0: undetermined
+)");
 }
 
 TEST_CASE("two different bits in an element are not a single flip", "[kernels][unit]") {
