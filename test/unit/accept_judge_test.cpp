@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 using namespace busbar;
 using Catch::Contains;
@@ -142,6 +144,258 @@ TEST_CASE("a bound fails only where the whole interval is worse, passes only whe
   CHECK(judge_bound({.value = 120, .interval = {}}, fast, true).outcome == Outcome::inconclusive);
   CHECK(judge_bound({.value = 39, .interval = {}}, fast, true).outcome == Outcome::fail);
   CHECK(judge_bound({.value = std::nan(""), .interval = Interval{1, 2}}, fast, true).outcome == Outcome::inconclusive);
+}
+
+TEST_CASE("bounds are judged with their reasons, word by word", "[accept][judge]") {
+  std::string text;
+  const Bound both{100, 80};
+  for (const Bound& bound : {both, Bound{100, std::nullopt}, Bound{std::nullopt, 80}}) {
+    text += bound_text(bound, true, busbw_text) + "\n";
+    for (const auto& [value, low, high] :
+         {std::tuple(120.0, 110.0, 130.0), std::tuple(99.0, 90.0, 110.0), std::tuple(101.0, 90.0, 110.0),
+          std::tuple(90.0, 85.0, 95.0), std::tuple(79.0, 70.0, 90.0), std::tuple(81.0, 70.0, 90.0),
+          std::tuple(70.0, 60.0, 75.0)}) {
+      text += fmt::format("  {} [{}, {}]:", value, low, high);
+      for (const auto& [precise, of_few] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+        const Estimate e{.value = value, .interval = Interval{low, high}, .precise = precise, .of_few = of_few};
+        const BoundVerdict verdict = judge_bound(e, bound, true);
+        text += fmt::format(" {}{}", name(verdict.outcome), verdict.reason.empty() ? "" : " (" + verdict.reason + ")");
+      }
+      text += "\n";
+    }
+    for (const double value : {81.0, 41.0, 39.0, std::nan("")}) {
+      const BoundVerdict verdict = judge_bound({.value = value, .interval = {}}, bound, true);
+      text += fmt::format("  {}: {} {}\n", value, name(verdict.outcome), verdict.reason);
+    }
+  }
+  for (const double value : {159.0, 161.0}) {
+    text += fmt::format("{}\n", name(judge_bound({.value = value, .interval = {}}, {std::nullopt, 80}, false).outcome));
+  }
+  text += bound_text({2, 2}, false, time_text) + ", " + bound_text({1e-5, 2e-3}, false, time_text) + "\n";
+  CHECK(text == R"(>= 80 GB/s (warn 100 GB/s)
+  120 [110, 130]: PASS PASS PASS
+  99 [90, 110]: WARN (the interval contains the bound) WARN WARN
+  101 [90, 110]: WARN (the interval contains the bound) PASS PASS
+  90 [85, 95]: WARN WARN WARN
+  79 [70, 90]: INCONCLUSIVE (the interval contains the bound: too noisy to tell) FAIL INCONCLUSIVE (the interval contains the bound: too noisy to tell)
+  81 [70, 90]: INCONCLUSIVE (the interval contains the bound: too noisy to tell) WARN WARN
+  70 [60, 75]: FAIL FAIL FAIL
+  81: INCONCLUSIVE measured too briefly for an interval
+  41: INCONCLUSIVE measured too briefly for an interval
+  39: FAIL measured too briefly for an interval, but worse than the bound by more than a factor of two
+  nan: INCONCLUSIVE no number was measured
+>= 100 GB/s (else warn)
+  120 [110, 130]: PASS PASS PASS
+  99 [90, 110]: WARN (the interval contains the bound) WARN WARN
+  101 [90, 110]: WARN (the interval contains the bound) PASS PASS
+  90 [85, 95]: WARN WARN WARN
+  79 [70, 90]: WARN WARN WARN
+  81 [70, 90]: WARN WARN WARN
+  70 [60, 75]: WARN WARN WARN
+  81: INCONCLUSIVE measured too briefly for an interval
+  41: INCONCLUSIVE measured too briefly for an interval
+  39: INCONCLUSIVE measured too briefly for an interval
+  nan: INCONCLUSIVE no number was measured
+>= 80 GB/s
+  120 [110, 130]: PASS PASS PASS
+  99 [90, 110]: PASS PASS PASS
+  101 [90, 110]: PASS PASS PASS
+  90 [85, 95]: PASS PASS PASS
+  79 [70, 90]: INCONCLUSIVE (the interval contains the bound: too noisy to tell) FAIL INCONCLUSIVE (the interval contains the bound: too noisy to tell)
+  81 [70, 90]: INCONCLUSIVE (the interval contains the bound: too noisy to tell) PASS PASS
+  70 [60, 75]: FAIL FAIL FAIL
+  81: INCONCLUSIVE measured too briefly for an interval
+  41: INCONCLUSIVE measured too briefly for an interval
+  39: FAIL measured too briefly for an interval, but worse than the bound by more than a factor of two
+  nan: INCONCLUSIVE no number was measured
+INCONCLUSIVE
+FAIL
+<= 2 s, <= 2 ms (warn 10 us)
+)");
+}
+
+TEST_CASE("hosts, spreads, dips and late ranks over a sweep, word by word", "[accept][judge]") {
+  std::string text;
+  const auto add = [&](AcceptResult r, Criterion criterion) {
+    judge_acceptance(r, {}, nullptr);
+    for (const CriterionResult& c : r.criteria) {
+      if (c.criterion != criterion) continue;
+      text += fmt::format("{} | {} | {} | {}\n", name(c.outcome), c.found, c.reason, fmt::join(c.hosts, ","));
+    }
+  };
+  for (const int nhosts : {1, 2, 3, 7, 8, 20}) {
+    for (const double factor : {1.04, 1.15, 1.4, 2.5}) {
+      AcceptResult r = per_host(nhosts);
+      r.cells.back() = slower(r.cells.back(), factor);
+      if (factor == 1.15) r.cells.back() = noisy(r.cells.back(), 0.8, 1.2);
+      add(r, Criterion::host_spread);
+    }
+  }
+  text += "waiting for cores\n";
+  for (const double factor : {1.4, 2.5}) {
+    for (const double wait : {0.1, 0.3}) {
+      AcceptResult r = per_host(4);
+      r.cells.back() = slower(r.cells.back(), factor);
+      for (Cell& cell : r.cells) cell.core_wait = wait;
+      add(r, Criterion::host_spread);
+      AcceptResult alone = per_host(4);
+      alone.cells.back() = slower(alone.cells.back(), factor);
+      alone.cells.back().core_wait = wait;
+      add(alone, Criterion::host_spread);
+    }
+  }
+  text += "epochs\n";
+  for (const int nslow : {0, 1, 3, 9}) {
+    for (const std::size_t n : {std::size_t{7}, std::size_t{20}}) {
+      Cell m = measured_cell("a");
+      m.epoch_medians_s.resize(n, 1e-3);
+      for (std::size_t i = 0; i < n; ++i) {
+        m.epoch_medians_s[i] *= i < static_cast<std::size_t>(nslow) ? 1.6 : 1 + 0.01 * static_cast<double>(i % 3);
+      }
+      const AcceptResult r = with("{time-spread: 1%, dips: {warn: 5%, fail: 20%}}", m);
+      add(r, Criterion::time_spread);
+      add(r, Criterion::dips);
+    }
+  }
+  text += "late\n";
+  for (const double late_s : {0.05e-3, 0.15e-3, 0.3e-3}) {
+    for (const double share : {0.55, 0.7}) {
+      Cell m = measured_cell("a");
+      for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.1});
+      m.ranks[1].late_median_s = late_s;
+      m.ranks[1].last_share = share;
+      add(with("{rank-spread: {warn: 10%, fail: 20%}}", m), Criterion::rank_spread);
+    }
+  }
+  Cell few = measured_cell("a");
+  few.ranks.push_back({0, "node0", 1e-3, 1e-6, 0.1});
+  add(with("{rank-spread: 20%}", few), Criterion::rank_spread);
+  for (int rank = 1; rank < 4; ++rank) few.ranks.push_back({rank, "node1", 1e-3, 1e-6, 0.1});
+  few.samples = 19;
+  add(with("{rank-spread: 20%}", few), Criterion::rank_spread);
+  few.samples = 20;
+  add(with("{rank-spread: 20%}", few), Criterion::rank_spread);
+  few.median_s = 0;
+  add(with("{rank-spread: 20%}", few), Criterion::rank_spread);
+  CHECK(text == R"(SKIP |  | there is only one host, and none to compare it with | 
+SKIP |  | there is only one host, and none to compare it with | 
+SKIP |  | there is only one host, and none to compare it with | 
+SKIP |  | there is only one host, and none to compare it with | 
+PASS | slowest: node1 4.8 % below the faster of 2 hosts (1.05 ms, usual 1 ms); a FAIL can be told from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node1 13.9 % below the faster of 2 hosts (1.161 ms, usual 1 ms); a FAIL can be told from 28.0 % on | the interval contains the bound: too noisy to tell; of two hosts the slower one; too few to know what is usual | node1
+FAIL | slowest: node1 29.3 % below the faster of 2 hosts (1.414 ms, usual 1 ms); a FAIL can be told from 20.0 % on | of two hosts the slower one; too few to know what is usual | node1
+FAIL | slowest: node1 60.4 % below the faster of 2 hosts (2.525 ms, usual 1 ms); a FAIL can be told from 20.0 % on | of two hosts the slower one; too few to know what is usual | node1
+PASS | slowest: node2 4.8 % below the median of 3 hosts (1.061 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node2 13.9 % below the median of 3 hosts (1.173 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node2
+FAIL | slowest: node2 29.3 % below the median of 3 hosts (1.428 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node2
+FAIL | slowest: node2 60.4 % below the median of 3 hosts (2.55 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node2
+PASS | slowest: node6 2.9 % below the median of 7 hosts (1.04 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node6 12.2 % below the median of 7 hosts (1.15 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node6
+FAIL | slowest: node6 27.9 % below the median of 7 hosts (1.4 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node6
+FAIL | slowest: node6 59.6 % below the median of 7 hosts (2.5 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node6
+PASS | slowest: node7 3.8 % below the median of 8 hosts (1.05 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node7 13.0 % below the median of 8 hosts (1.161 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node7
+FAIL | slowest: node7 28.6 % below the median of 8 hosts (1.414 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node7
+FAIL | slowest: node7 60.0 % below the median of 8 hosts (2.525 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node7
+PASS | slowest: node19 3.8 % below the median of 20 hosts (1.05 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node19 13.0 % below the median of 20 hosts (1.161 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node19
+FAIL | slowest: node19 28.6 % below the median of 20 hosts (1.414 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node19
+FAIL | slowest: node19 60.0 % below the median of 20 hosts (2.525 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node19
+waiting for cores
+FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
+FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
+WARN | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work has them, or other ranks | 
+FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on | there ranks waited for a core 30 % of the time: other work has them, or other ranks | node3
+FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
+FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
+INCONCLUSIVE | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work has them, or other ranks | 
+FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on | there ranks waited for a core 30 % of the time: other work has them, or other ranks | node3
+epochs
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
+PASS | 0.0 % [0.0 %, 16.1 %] |  | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
+PASS | 5.0 % [0.9 %, 23.6 %] |  | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
+WARN | 15.0 % [5.2 %, 36.0 %] |  | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+FAIL | 2.9 % [1.4 %, 4.4 %] |  | 
+FAIL | 45.0 % [25.8 %, 65.8 %] |  | 
+late
+PASS | rank 1 on node0 is 49 us later than the median rank (4.9 %), last in 55 % of samples |  | 
+PASS | rank 1 on node0 is 49 us later than the median rank (4.9 %), last in 70 % of samples |  | 
+WARN | rank 1 on node0 is 149 us later than the median rank (14.9 %), last in 55 % of samples |  | node0
+WARN | rank 1 on node0 is 149 us later than the median rank (14.9 %), last in 70 % of samples |  | node0
+INCONCLUSIVE | rank 1 on node0 is 299 us later than the median rank (29.9 %), last in 55 % of samples | no rank is last often enough to be blamed | 
+FAIL | rank 1 on node0 is 299 us later than the median rank (29.9 %), last in 70 % of samples |  | node0
+SKIP |  | fewer than three ranks whose arrivals are known | 
+SKIP |  | too few samples to tell who is late | 
+PASS | rank 0 on node0 is 0 us later than the median rank (0.0 %), last in 10 % of samples |  | 
+SKIP |  | no time was measured | 
+)");
+}
+
+TEST_CASE("wrong and unchecked data and a drift, word by word", "[accept][judge]") {
+  std::string text;
+  const auto add = [&](AcceptResult r, Criterion criterion) {
+    const CriterionResult c = judged(std::move(r), criterion);
+    text += fmt::format("{} | {} | {} | {}\n", name(c.outcome), c.found, c.reason, fmt::join(c.hosts, ","));
+  };
+  Cell m = measured_cell("a");
+  m.wrong = 5;
+  m.wrong_texts = {"a", "b", "c", "d"};
+  m.wrong_ranks = {0, 3, 9};
+  add(with("{wrong: 0}", m), Criterion::wrong);
+  m.wrong.reset();
+  add(with("{wrong: 0}", m), Criterion::wrong);
+  AcceptResult unchecked = with("{wrong: 0}", m);
+  unchecked.plan.cells[0].config.check = 0;
+  add(unchecked, Criterion::wrong);
+  AcceptResult barrier = with("{wrong: 0}", m);
+  barrier.plan.cells[0].collective = &kBarrier;
+  add(barrier, Criterion::wrong);
+  for (const int n : {8, 9, 12}) {
+    for (const double by : {0.0, 0.02, 0.2}) {
+      AcceptResult r = accept_result();
+      r.plan.cells[0].criteria.drift = Bound{0.05, 0.1};
+      r.cells.clear();
+      for (int i = 0; i < n; ++i) {
+        r.cells.push_back(slower(measured_cell("a"), (1 + by * i / (n - 1)) * (1 + 0.002 * (i % 2))));
+        r.cells.back().repetition = i;
+      }
+      add(r, Criterion::drift);
+    }
+  }
+  AcceptResult few = with("{latency: 1.005ms}", measured_cell("a"));
+  few.cells[0].stop = StopReason::time;
+  add(few, Criterion::latency);
+  for (int i = 1; i < 5; ++i) {
+    few.cells.push_back(slower(measured_cell("a"), i == 2 ? 2 : 0.9));
+    few.cells.back().repetition = i;
+  }
+  add(few, Criterion::latency);
+  CHECK(text == R"(FAIL | 5 wrong elements | a; b; c | node0,node1
+INCONCLUSIVE |  | the data were not checked | 
+SKIP |  | not checked, as the plan says (check: 0) | 
+SKIP |  | there are no data to check | 
+SKIP |  | 8 repetitions are too few to tell a drift, 9 needed | 
+SKIP |  | 8 repetitions are too few to tell a drift, 9 needed | 
+SKIP |  | 8 repetitions are too few to tell a drift, 9 needed | 
+PASS | +0.0 % over 9 repetitions (trend p = 1) |  | 
+PASS | +1.5 % over 9 repetitions (trend p = 4.6e-07) |  | 
+FAIL | +14.6 % over 9 repetitions (trend p = 2.3e-06) |  | 
+PASS | +0.0 % over 12 repetitions (trend p = 0.91) |  | 
+PASS | +1.5 % over 12 repetitions (trend p = 0.00013) |  | 
+FAIL | +14.2 % over 12 repetitions (trend p = 3.8e-10) |  | 
+INCONCLUSIVE | 1 ms [990 us, 1.01 ms] | the interval contains the bound: too noisy to tell; its time was over before it was precise, raise cell-time or max-time | 
+FAIL | 2 ms [1.98 ms, 2.02 ms] | 1 of 5 repetitions, the first is number 3 | 
+)");
 }
 
 TEST_CASE("a healthy run passes", "[accept][judge]") {

@@ -210,8 +210,9 @@ const std::vector<SickGpu> kSick = {
 std::string told(const std::vector<DoctorRow>& rows) {
   std::string text;
   for (const DoctorRow& row : rows) {
-    text += fmt::format("{} {} [{}] {}{}\n", name(row.outcome), row.check, row.subject, row.value,
-                        row.reason.empty() ? "" : fmt::format(": {}; {}", row.reason, row.remedy));
+    text += fmt::format("{} {} [{}] {}{}{}{}\n", name(row.outcome), row.check, row.subject, row.value,
+                        row.must_agree ? fmt::format(", {} if it differs", name(row.if_differs)) : "",
+                        row.reason.empty() ? "" : ": " + row.reason, row.remedy.empty() ? "" : "; " + row.remedy);
   }
   return text;
 }
@@ -224,12 +225,13 @@ TEST_CASE("A healthy board is told word by word", "[doctor][gpu]") {
   host.on_bus = 2;
   for (GpuFacts& gpu : host.gpus) gpu.p2p.resize(2);
   host.gpus[1].pages_retired = 0;
-  CHECK(told(rows_of(host)) == R"(PASS gpu.count [] 2
-PASS gpu.model [] 2 x NVIDIA H100 80GB HBM3 81559 MiB
-PASS gpu.vbios [] 2 x 96.00.89.00.01
-PASS gpu.ecc_mode [] 2 x on
-PASS gpu.power_limit [] 2 x 700 W
-PASS gpu.nvlinks [] 2 x 18 active
+  CHECK(told(rows_of(host)) ==
+        R"(PASS gpu.count [] 2, FAIL if it differs; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
+PASS gpu.model [] 2 x NVIDIA H100 80GB HBM3 81559 MiB, WARN if it differs; hosts of one kind
+PASS gpu.vbios [] 2 x 96.00.89.00.01, WARN if it differs; flash the same VBIOS
+PASS gpu.ecc_mode [] 2 x on, WARN if it differs; nvidia-smi -e 1, and reboot
+PASS gpu.power_limit [] 2 x 700 W, WARN if it differs; nvidia-smi -pl
+PASS gpu.nvlinks [] 2 x 18 active, WARN if it differs; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager
 PASS gpu.ecc [GPU 0 0000:18:00.0] none uncorrected
 PASS gpu.row_remap [GPU 0 0000:18:00.0] none
 PASS gpu.nvlink [GPU 0 0000:18:00.0] 18 of 18 active
@@ -318,6 +320,136 @@ WARN gpu.compute_mode [GPU 2 0000:20:00.0] exclusive: only one process may use i
 FAIL gpu.compute_mode [GPU 2 0000:20:00.0] prohibited: no program may use it; nvidia-smi -i 2 -c DEFAULT
 FAIL gpu.processes [GPU 2 0000:20:00.0] python: 2000 MB by process 77: somebody else's process holds memory there; end it, or another host
 WARN gpu.memory [GPU 2 0000:20:00.0] 41000 MiB in use: others of the host have 563 MiB in use: a process that is not visible from here?; nvidia-smi on the host itself; a job that did not end
+)");
+}
+
+TEST_CASE("What is wrong with a whole board is told word by word", "[doctor][gpu]") {
+  std::string text;
+  const auto tell = [&](const std::function<void(HostGpus&)>& change) {
+    HostGpus host = healthy_host();
+    host.gpus.resize(3);
+    host.on_bus = 3;
+    for (GpuFacts& gpu : host.gpus) gpu.p2p.resize(3);
+    change(host);
+    text += told(bad_rows(host)) + "-\n";
+  };
+  tell([](HostGpus& h) { h.gpus[0].fabric->state = 2; });
+  tell([](HostGpus& h) { h.gpus[0].fabric->cluster = "11"; });
+  tell([](HostGpus& h) { h.gpus[1].fabric->health = 0x40; });
+  tell([](HostGpus& h) { h.gpus[1].fabric->health = 0x2 | 0x8 | 0x10 | 0x80; });
+  tell([](HostGpus& h) {
+    for (GpuFacts& gpu : h.gpus) gpu.nvlinks.resize(17);
+  });
+  tell([](HostGpus& h) {
+    for (GpuFacts& gpu : h.gpus) {
+      for (NvLink& link : gpu.nvlinks) link.speed_mbps = 25000;
+    }
+  });
+  tell([](HostGpus& h) {
+    for (GpuFacts& gpu : h.gpus) {
+      gpu.model = "NVIDIA L40S";
+      gpu.nvlinks.clear();
+      gpu.fabric.reset();
+    }
+    h.gpus[0].p2p = {0, 1, 2};
+    h.gpus[1].p2p = {3, 0, 0};
+    h.gpus[2].p2p = {0, 9, 0};
+  });
+  tell([](HostGpus& h) {
+    h.gpus[0].multicast = h.gpus[0].cumem = false;
+    h.gpus[0].mig = true;
+    h.gpus[1].multicast = false;
+  });
+  tell([](HostGpus& h) {
+    h.gpus[0].compute_mode = 3;
+    h.gpus[0].processes = {{7, 100000001, "", false}, {8, 100000000, "small", false}, {9, 5000000000, "big", false}};
+  });
+  tell([](HostGpus& h) {
+    h.gpus[0].memory_used = (1ULL << 30) + 590809985ULL;
+    h.gpus[1].memory_used = (1ULL << 30) + 590809984ULL;
+  });
+  tell([](HostGpus& h) {
+    h.gpus[0].power_limit_w = 699;
+    h.gpus[1].power_limit_w = 698.9;
+    h.gpus[2].temperature_c = 77;
+    h.gpus[2].slowdown_c = 0;
+    h.gpus[1].sram_corrected = 10000;
+    h.gpus[1].dram_corrected = 20000000;
+    h.gpus[0].rows_remapped_uncorrected = 512;
+  });
+  tell([](HostGpus& h) {
+    h.gpus[0].model = "NVIDIA H100 PCIe";
+    h.gpus[1].memory_nbytes.reset();
+    h.gpus[2].lost = true;
+  });
+  tell([](HostGpus& h) {
+    h.on_bus = 4;
+    h.gpus[1].pcie_generation_max.reset();
+    h.gpus[1].pcie_generation = 4;
+    h.gpus[2].pcie_width_max.reset();
+    h.gpus[2].pcie_width = 8;
+  });
+  for (const bool library : {false, true}) {
+    for (const int on_bus : {0, 2}) {
+      for (const bool silent : {false, true}) {
+        HostGpus none;
+        none.library = library;
+        none.on_bus = on_bus;
+        none.silent = silent;
+        none.problem = "a problem";
+        text += told(rows_of(none));
+      }
+    }
+  }
+  HostGpus nothing;
+  nothing.library = true;
+  text += told(rows_of(nothing));
+  CHECK(
+      text ==
+      R"(FAIL gpu.fabric [GPU 0 0000:18:00.0] in progress: the GPU is not registered with the NVSwitch fabric; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+-
+FAIL gpu.fabric [GPU 0 0000:18:00.0] clique 0: another clique than GPU 1: no NVLink between them; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+-
+WARN gpu.fabric [GPU 1 0000:19:00.0] recovering: the fabric is being repaired; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+-
+FAIL gpu.fabric [GPU 1 0000:19:00.0] route unhealthy: a way through the NVSwitches is broken; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+-
+FAIL gpu.nvlink [GPU 0 0000:18:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 1 0000:19:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+-
+FAIL gpu.nvlink_speed [GPU 0 0000:18:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink_speed [GPU 1 0000:19:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+-
+WARN gpu.p2p [GPU 0 0000:18:00.0] with none: GPUs cannot reach each other's memory: GPU not supported; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
+WARN gpu.p2p [GPU 1 0000:19:00.0] not with GPU 0: GPUs cannot reach each other's memory: bridges between them not supported; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
+WARN gpu.p2p [GPU 2 0000:20:00.0] not with GPU 1: GPUs cannot reach each other's memory: unknown; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
+-
+WARN gpu.mig [GPU 0 0000:18:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; nvidia-smi -i 0 -mig 0
+WARN gpu.multicast [GPU 1 0000:19:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; driver and fabric manager of one version, from 530 on; in a virtual machine all GPUs of the board
+-
+FAIL gpu.compute_mode [GPU 0 0000:18:00.0] exclusive: one process may use it, and another one does; nvidia-smi -i 0 -c DEFAULT
+FAIL gpu.processes [GPU 0 0000:18:00.0] 100 MB by process 7, big: 5000 MB by process 9: somebody else's process holds memory there; end it, or another host
+-
+-
+WARN gpu.row_remap [GPU 0 0000:18:00.0] 512 replaced: rows of memory with uncorrected errors were replaced; the GPU is good again; watch it; return the board if the number grows
+WARN gpu.power_cap [GPU 1 0000:19:00.0] 699 of 700 W: the power limit is below the default; nvidia-smi -i 1 -pl 700
+-
+WARN gpu.model [] 1 x NVIDIA H100 80GB HBM3, 1 x NVIDIA H100 PCIe 81559 MiB, WARN if it differs: not the same on all GPUs of the host; hosts of one kind
+FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it does not answer the driver any more; dmesg | grep Xid; reboot; power and PCIe seating of the board; return it if it comes again
+-
+WARN gpu.count [] 3, FAIL if it differs: the PCI bus shows 4: the driver does not manage all, or the container was not given all; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
+-
+SKIP gpu.count [] : a problem
+SKIP gpu.count [] : a problem
+WARN gpu.count [] 2 on the PCI bus: a problem; install the driver, or give the container its GPUs (--gpus all)
+WARN gpu.count [] 2 on the PCI bus: a problem; install the driver, or give the container its GPUs (--gpus all)
+SKIP gpu.count [] : NVML: a problem
+FAIL gpu.count [] 0 on the PCI bus: NVML: a problem; nvidia-smi; dmesg | grep NVRM; reboot
+FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; nvidia-smi; dmesg | grep NVRM; reboot
+FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; nvidia-smi; dmesg | grep NVRM; reboot
+PASS gpu.count [] 0, FAIL if it differs; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
 )");
 }
 

@@ -65,6 +65,19 @@ void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const std::stri
   }
 }
 
+bool in_one_clique(const GpuFacts& a, const GpuFacts& b) {
+  const auto registered = [](const GpuFacts& gpu) { return on_fabric(gpu) && gpu.fabric->state == 3; };
+  return registered(a) && registered(b) && a.fabric->clique == b.fabric->clique &&
+         a.fabric->cluster == b.fabric->cluster;
+}
+
+/// The first GPU of the clique that most are in: the odd one is to blame, though it be the first.
+const GpuFacts& of_usual_clique(const HostGpus& host) {
+  return *std::ranges::max_element(host.gpus, {}, [&](const GpuFacts& gpu) {
+    return std::ranges::count_if(host.gpus, [&](const GpuFacts& other) { return in_one_clique(gpu, other); });
+  });
+}
+
 void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
   const CheckRows check(rows, "gpu.fabric", subject);
   if (!on_fabric(gpu)) return;
@@ -79,11 +92,9 @@ void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& 
   }
   if (fabric.status != 0)
     return fail(fmt::format("error {}", fabric.status), "registration with the NVSwitch fabric failed");
-  const auto first = std::ranges::find_if(
-      host.gpus, [](const GpuFacts& other) { return on_fabric(other) && other.fabric->state == 3; });
-  if (first->fabric->clique != fabric.clique || first->fabric->cluster != fabric.cluster) {
+  if (const GpuFacts& usual = of_usual_clique(host); !in_one_clique(usual, gpu)) {
     return fail(fmt::format("clique {}", fabric.clique),
-                fmt::format("another clique than GPU {}: no NVLink between them", first->index));
+                fmt::format("another clique than GPU {}: no NVLink between them", usual.index));
   }
   if (two_bits(0)) return fail("degraded", "the fabric has less bandwidth than it should");
   if (two_bits(4)) return fail("route unhealthy", "a way through the NVSwitches is broken");
