@@ -427,6 +427,14 @@ TEST_CASE("what is found is told word by word", "[kernels][unit]") {
   tell(r.explain());
   r.data[171] ^= 0x01;
   tell(r.explain());
+  for (const int source : {0, 2}) {
+    r = blocks;
+    for (std::size_t i = 0; i < 300; ++i) r.set(300 + i, element_bits(r.pattern, source, i));
+    tell(r.explain());
+    r = whole;
+    for (std::size_t i = 0; i < r.count(); ++i) r.set(i, element_bits(r.pattern, source, 3 + i));
+    tell(r.explain());
+  }
   CHECK(text == R"(undetermined, rank -1, shift 0: nothing is wrong in this part
 missing_contribution, rank 2, shift 0: missing contribution of rank 2
 doubled_contribution, rank 1, shift 0: contribution of rank 1 entered twice
@@ -441,6 +449,10 @@ shifted, rank -1, shift 3: shifted by 3 elements
 bit_flips, rank -1, shift 0: single bits differ in 1 element
 bit_flips, rank -1, shift 0: single bits differ in 2 elements
 undetermined, rank -1, shift 0: undetermined
+wrong_source, rank 0, shift 0: holds rank 0's data instead of rank 1's
+wrong_source, rank 0, shift 0: holds rank 0's own data, not reduced
+wrong_source, rank 2, shift 0: holds rank 2's data instead of rank 1's
+wrong_source, rank 2, shift 0: holds rank 2's own data, not reduced
 )");
 }
 
@@ -486,6 +498,7 @@ TEST_CASE("elements print as people read them", "[kernels][unit]") {
   CHECK(format_element(DType::float32, 0x40200000) == "2.5");
   CHECK(format_element(DType::float32, 0x7FC00000) == "0x7fc00000 (nan)");
   CHECK(format_element(DType::half, 0xFC00) == "0xfc00 (-inf)");
+  CHECK(format_element(DType::half, 0x7C00) == "0x7c00 (inf)");
   CHECK(format_element(DType::f8e4m3, 0x7F) == "0x7f (nan)");
   CHECK(format_element(DType::bfloat16, 0x3DCD) == "0.100097656");
   CHECK(format_element(DType::float64, 0x3FB999999999999Aull) == "0.1");
