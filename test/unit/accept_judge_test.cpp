@@ -821,6 +821,8 @@ TEST_CASE("what was not measured is not a pass", "[accept][judge]") {
   // The engine wrote down what is complete, and this is not among it.
   r = accept_result();
   r.done = {"doctor"};
+  CHECK(judged(r, Criterion::completed).reason ==
+        "the cell was not finished; not measured: no time was left, or the run was cut off");
   CHECK(outcome(r, Criterion::completed) == Outcome::inconclusive);
   r.done = {"whole/a"};
   CHECK(outcome(r, Criterion::completed) == Outcome::pass);

@@ -60,6 +60,19 @@ TEST_CASE("A noisier machine gets a lower threshold, never a stricter one", "[lo
   CHECK(calibration_repeats(2048) == 1);
 }
 
+TEST_CASE("Slow measurements have a mean and, from two on, a standard deviation", "[locate]") {
+  SlowCount count;
+  CHECK(count.deviation() == 0);
+  count.add(1.1, false);
+  count.add(0.5, true);
+  CHECK(count.mean() == Approx(0.5));
+  CHECK(count.deviation() == 0);
+  count.add(0.7, true);
+  CHECK((count.measured == 3 && count.slow == 2));
+  CHECK(count.mean() == Approx(0.6));
+  CHECK(count.deviation() == Approx(std::sqrt(0.02)));
+}
+
 TEST_CASE("A unit with one good pair is good, one without is suspect", "[locate]") {
   // 0 is slow with all; 1 met 0 and is good with 2; the pair 2 - 3 is slow although both are good with others.
   const std::vector<MeasuredPair> pairs = {{0, 1, 50}, {0, 2, 55},  {1, 2, 101}, {2, 3, 60},

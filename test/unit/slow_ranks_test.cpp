@@ -164,6 +164,17 @@ TEST_CASE("spinning has its core for a while, and where the kernel tells, it tel
   CHECK((time.waited_s >= 0) == (waited_for_core_s() >= 0));
 }
 
+TEST_CASE("who failed in every look so far is looked at again", "[locate][ranks]") {
+  SlowRank slow;
+  slow.looks = slow.looks_slow = 2;
+  CHECK(fails_so_far(slow));
+  slow.looks_slow = 1;
+  CHECK_FALSE(fails_so_far(slow));
+  slow.looks = 1;
+  slow.outcome = Outcome::warn;
+  CHECK_FALSE(fails_so_far(slow));
+}
+
 TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
   auto ranks = healthy(8);
   for (int i = 0; i < 200; ++i) ranks[3].entry_s[i] += i % 10 < 7 ? 0.5e-3 : 0;  // 70 % of the time
