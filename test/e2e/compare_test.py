@@ -166,6 +166,7 @@ class Arguments(Case):
             (["all_reduce", *vary, "--placement", "both"], ["out or in"]),
             (["all_reduce", *vary, "--dleta", "2%"], ["--dleta", "--delta"]),
             (["sendrecv", *vary], ["sends and receives"]),
+            (["all_reduce", *vary, "--nonblocking"], ["ompi.algorithm", "blocking functions alone", "libnbc"]),
         ):
             with self.subTest(arguments):
                 self.fails(execute([BUSBAR, "compare", "--backend", "mpi", *arguments]), 255, *words)

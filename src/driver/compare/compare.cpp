@@ -105,6 +105,20 @@ void refuse_meaningless(const Configured& configured) {
   if (!configured.config.split.empty()) throw_bad_config("compare does not split the job: unset NCCL_TESTS_SPLIT");
 }
 
+/// Settings that decide nothing in MPI's nonblocking functions: all variants would be one.
+void refuse_blocking_settings(std::span<const Varied> varied) {
+  for (const Varied& v : varied) {
+    if (v.name != kMpichAlgorithm && v.name != "ompi.algorithm" && v.name != "ompi.segmentsize" &&
+        !v.name.starts_with("ompi.coll_tuned_")) {
+      continue;
+    }
+    throw_bad_config(fmt::format(
+        "{} chooses for MPI's blocking functions alone: leave out --nonblocking, or vary what its nonblocking ones "
+        "read, by launches (Open MPI: --launch \"mpirun -n 4\" --vary ompi.coll_libnbc_iallreduce_algorithm=1,2)",
+        v.name));
+  }
+}
+
 /// What the rest of the arguments start from.
 Config compare_defaults() {
   Config config;
@@ -145,6 +159,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   if (with_device_kernels && result.configured.config.local_register != 2) {
     throw_bad_config("device kernels work in symmetric windows: add -R 2");
   }
+  if (result.configured.config.nonblocking) refuse_blocking_settings(result.options.vary);
   if (file || result.config_file.empty()) require_complete(result.options);
   return result;
 }
@@ -169,19 +184,18 @@ std::string compare_help() {
          "\n" +
          own_options_help(own_options(unused)) +
          "\n"
-         "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; mpich.algorithm; NCCL_ALGO,\n"
-         "NCCL_PROTO, NCCL_NET and other variables that NCCL reads for each communicator, nccl.ctas (channels),\n"
-         "nccl.cgaClusterSize, nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName; device=0,1,2 (as -D, with -R 2 -V).\n"
-         "Anything else: --launch.\n"
-         "Options of the benchmarks (all_reduce_perf --help) that apply: -b -e -f -i --sizes, -d -o -r, -t -g -T -J\n"
-         "--csv --history --placement out|in --cadence --buffers --mpi-threads --seed\n"
-         "-R -x -V --max-time (of the whole, 120 s) --cell-time (of one size, 20 s)\n"
-         "--config (the same names as keys; collectives: [..], vary: {NAME: [..]}) -c 0 (no check) --dry-run.\n"
+         "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; mpich.algorithm;\n"
+         "gloo.algorithm (--backend gloo); NCCL_ALGO, NCCL_PROTO, NCCL_NET and other variables that NCCL reads for\n"
+         "each communicator, nccl.ctas (channels), nccl.cgaClusterSize, nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName;\n"
+         "device=0,1,2 (as -D, with -R 2 -V). Anything else: --launch.\n"
+         "Options of the benchmarks (all_reduce_perf --help) that apply: --backend, -b -e -f -i --sizes, -d -o -r,\n"
+         "-t -g -R -x -V -T -J --csv --history, --placement out|in --cadence --buffers --mpi-threads --seed,\n"
+         "--pattern --window --pairs (pingpong), --max-time (of the whole, 120 s) --cell-time (of one size, 20 s),\n"
+         "--config (the same names as keys; collectives: [..], vary: {NAME: [..]}), -c 0 (no check), --dry-run.\n"
          "\n"
          "  mpirun -n 4 busbar compare all_reduce -b 8 -e 64M -f 2 --vary NCCL_ALGO=Ring,Tree --vary "
          "NCCL_PROTO=LL,Simple\n"
          "  mpirun -n 4 busbar compare all_reduce,broadcast -b 8 -e 16M -f 4 --vary ompi.algorithm=all\n"
-         "\n"
          "  busbar compare all_reduce --launch \"mpirun -n 16 --hostfile hosts\" -b 1M -e 64M -f 4 --vary "
          "NCCL_BUFFSIZE=4M,8M\n"
          "\n"
