@@ -2,12 +2,14 @@
 """Does `busbar compare`, started again, say the same again? At its default limits, five sizes of all_reduce over MPI.
 
     scripts/experiments/comparisons.py [build] [--kinds same,pair,launched,verified] [--launches 20] [--ranks 2,4]
-                                       [--rows comparisons.jsonl]
+                                       [--rows comparisons.jsonl] [--bind]
 
     same      the library's own choice against itself. Wanted: "different" at most once in 200 comparisons, at no size in
               more than 1 %; beside it the intervals that leave out 1 (wanted in at most 5 %), and how wide they are
     pair      ring against the library's own choice, recursive doubling beside them. Wanted: at least 90 % of the
-              intervals cover the ratio that all launches have together (the geometric mean), 15 of 20 at each size
+              intervals cover the ratio that all launches have together (the geometric mean), 15 of 20 at each size;
+              told of each state of the machine as well: launches before and after which 8 bytes between two cores took
+              as long, to a factor of 1.25
     launched  the same with --launch: each comparison is eight launches of each
     verified  all algorithms, the winners written as a rules file, and new launches with and without it (--verify).
               Wanted: the gain that compare had printed, corrected for being the winner's, lies in the interval of these
@@ -22,19 +24,32 @@ import re
 import sys
 import tempfile
 
-from experiment import (DISTURBED_WORDS, arguments, executable, library_version, machine, measure_rows, median,
-                        observed_job, percent_of, read_rows, size_text, table, was_disturbed)
+from experiment import (DISTURBED_WORDS, ENVIRONMENT, arguments, executable, library_version, machine, measure_rows,
+                        median, observed_job, percent_of, read_rows, run_job, size_text, table, was_disturbed)
 
 SIZES = (64, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
 BAND = 0.02
 # `default` is the library's own choice, by the name that --vary takes for it.
 VARY = {"same": "default", "pair": "recursive_doubling,ring", "launched": "recursive_doubling,ring", "verified": "all"}
 GOOD = {"verified": (0, 7, 8)}  # what --verify may find
+SAME_STATE = 1.25
+
+
+def between_cores_us(args, folder):
+    """How long 8 bytes take between two cores: a virtual machine may change it threefold within a minute."""
+    report = os.path.join(folder, "pingpong.json")
+    run_job(args.mpirun, 2, [executable(args.build, "pingpong_perf"), "--backend", "mpi", "-b", "8", "-e", "8", "-n",
+                             "100000", "-c", "0", "--buffers", "reuse", "-J", report])
+    with open(report, encoding="utf-8") as file:
+        time_us = json.load(file)["results"][0]["busbar"]["out_of_place"]["time_us"]
+    os.remove(report)
+    return time_us
 
 
 def launch(args, kind):
     what, nranks = kind
     with tempfile.TemporaryDirectory() as folder:
+        before = {"between_cores_us": [between_cores_us(args, folder)]} if what == "pair" else {}
         report = os.path.join(folder, "compare.json")
         options = {"verified": ["--emit-ompi-rules", os.path.join(folder, "rules"), "--verify"],
                    "launched": ["--launch", f"{args.mpirun} -n {nranks}"]}.get(what, [])
@@ -44,8 +59,10 @@ def launch(args, kind):
                                   "-J", report, *options], GOOD.get(what, (0,)))
         with open(report, encoding="utf-8") as file:
             sizes = json.load(file)["comparisons"][0]["sizes"]
+        if before:
+            before["between_cores_us"].append(between_cores_us(args, folder))
     cells = [cell_of(what, size, text) for size in sizes]
-    return {"what": what, "ranks": nranks, **row, "cells": cells}
+    return {"what": what, "ranks": nranks, **before, **row, "cells": cells}
 
 
 def cell_of(what, size, text):
@@ -104,6 +121,19 @@ def print_compared(what, rows):
                  "median half width", "median rounds"], lines))
 
 
+def states(rows):
+    """Rows by what both canaries between two cores said; those between which it changed, and of before, in none."""
+    steady = sorted((row for row in rows if "between_cores_us" in row
+                     and max(row["between_cores_us"]) <= SAME_STATE * min(row["between_cores_us"])),
+                    key=lambda row: row["between_cores_us"][0])
+    groups = []
+    for row in steady:
+        if not groups or row["between_cores_us"][0] > SAME_STATE * groups[-1][-1]["between_cores_us"][0]:
+            groups.append([])
+        groups[-1].append(row)
+    return groups
+
+
 def print_verified(rows):
     lines = []
     for nranks in sorted({row["ranks"] for row in rows}):
@@ -126,7 +156,12 @@ def main():
     parser.add_argument("--ranks", default="2,4", help="numbers of ranks (2,4)")
     parser.add_argument("--launches", type=int, default=20, help="undisturbed ones of each kind and number of ranks (20)")
     parser.add_argument("--rows", default="comparisons.jsonl", help="file of the rows (comparisons.jsonl)")
+    parser.add_argument("--bind", action="store_true",
+                        help="bind ranks to cores, several to one where there are more (Open MPI)")
     args = parser.parse_args()
+    if args.bind:
+        ENVIRONMENT.update(OMPI_MCA_rmaps_base_mapping_policy="core",
+                           OMPI_MCA_hwloc_base_binding_policy="core:overload-allowed")
     kinds = args.kinds.split(",")
     if unknown := [kind for kind in kinds if kind not in VARY]:
         sys.exit(f"no such kind: {', '.join(unknown)}; there are: {', '.join(VARY)}")
@@ -141,6 +176,10 @@ def main():
         print(f"\n{kind}: {len(of)} launches, {len(of) - len(kept)} of them disturbed and left out: {DISTURBED_WORDS}\n")
         if kept:
             print_verified(kept) if kind == "verified" else print_compared(kind, kept)
+        for group in states(kept):
+            between_us = median([row["between_cores_us"][0] for row in group])
+            print(f"\n{kind}, while 8 bytes between two cores took {between_us:.2f} us:\n")
+            print_compared(kind, group)
 
 
 if __name__ == "__main__":

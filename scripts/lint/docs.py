@@ -23,7 +23,7 @@ FOREIGN = {
 TABLE = "src/common/base/option_table.cpp"
 # Whose options a subcommand takes beside the benchmarks', where that is not its own folder alone.
 SUBCOMMANDS = {"doctor": "doctor verdict", "locate": "locate verdict", "accept": "accept verdict"}
-CODE = re.compile(r"```.*?^```|(?<=\n\n)(?: {4}.*\n|\n)+|``[^`]*``|`[^`]*`|<!--.*?-->", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|``[^`]*``|`[^`]*`|<!--.*?-->", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 OPTION = re.compile(r"(?<![\w-])--[a-zA-Z][\w-]*")
 OWN = re.compile(r'\{"([a-z][a-z-]*)", "(?:|\[=[A-Z]+\]|[A-Z][^"]*|[a-z]+(?:\|[a-z]+)+)",\s+"')
@@ -144,6 +144,7 @@ def self_check():
     assert not says("[x](#a-b) [y](a.md#a-b) [z](https://x.org) `[c](no.md)` --rail\n\n    [d](no.md)\n")
     assert not says("`busbar locate --rail=2 --junit F --full-check`, `--cost`, `--only`, mpirun --mca\n")
     assert says("[x](b.md)") and says("[x\ny](b.md)") and says("[x](../README.md)")
+    assert says("\n    code\n\n[x](b.md)\n") and says("`code` [x](b.md) `code`") and says("```\ncode\n```\n[x](b.md)")
     assert says("[x](#b)") and says("[x](#one---rail-head)")  # mkdocs: one-rail-head
     assert says("--nothing") and says("busbar locate --cost 3") and says("busbar merge --rail")
     assert says("", readme="x\n" * 251) and not says("", readme="x\n" * 250)
