@@ -66,10 +66,16 @@ class Nonblocking(Case):
 
     def test_a_comparison_makes_nonblocking_calls(self):
         path = self.path("c.json")
-        result = self.ok(mpirun(2, [BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "4K", "--vary",
-                                    "ompi.algorithm=ring", "--max-time", "4", "--nonblocking", "-J", path]))
-        self.assertIn("; calls: nonblocking", result.out)
+        result = self.ok(execute([BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "4K", "--placement", "out",
+                                  "--launch", f"{suite.MPIRUN} -n 2", "--launches", "6", "--max-time", "30",
+                                  "--vary", "ompi.coll_libnbc_iallreduce_algorithm=1", "--nonblocking", "-J", path]))
+        self.assertIn("# calls: nonblocking, each finished", result.out)
         self.assertTrue(self.read(path)["nonblocking"])
+
+    def test_what_chooses_for_blocking_functions_is_not_varied(self):
+        result = mpirun(2, [BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "4K", "--vary",
+                            "ompi.algorithm=ring", "--nonblocking"])
+        self.fails(result, 255, "ompi.algorithm chooses for MPI's blocking functions alone")
 
     def test_a_fault_in_the_data_is_found(self):
         result = perf("all_reduce", 2, "-b", "64K", "-e", "64K", "-w", "0", "-n", "1", "--nonblocking", "--inject",

@@ -105,6 +105,17 @@ TEST_CASE("MPICH's algorithms are known per collective, and not mixed with Open 
   CHECK_THAT(complaint([&] { check_vary_in_one_job(both); }), Contains("a job has one of them"));
 }
 
+TEST_CASE("settings of blocking functions are not varied for nonblocking ones", "[compare][variants]") {
+  const auto check = [](const char* text) {
+    return complaint([&] { check_vary_nonblocking(std::vector{parse_vary(text)}); });
+  };
+  for (const char* text : {"ompi.algorithm=ring", "ompi.segmentsize=4K", "mpich.algorithm=nb",
+                           "ompi.coll_tuned_alltoall_max_requests=0,4"}) {
+    CHECK_THAT(check(text), Contains("blocking functions alone") && Contains("ompi.coll_libnbc_"));
+  }
+  CHECK(check("ompi.coll_libnbc_iallreduce_algorithm=1,2") == "no error");
+}
+
 TEST_CASE("settings that one job cannot vary are refused with the way out", "[compare][variants]") {
   const auto check = [](const char* text) {
     return complaint([&] { check_vary_in_one_job(std::vector{parse_vary(text)}); });

@@ -105,20 +105,6 @@ void refuse_meaningless(const Configured& configured) {
   if (!configured.config.split.empty()) throw_bad_config("compare does not split the job: unset NCCL_TESTS_SPLIT");
 }
 
-/// Settings that decide nothing in MPI's nonblocking functions: all variants would be one.
-void refuse_blocking_settings(std::span<const Varied> varied) {
-  for (const Varied& v : varied) {
-    if (v.name != kMpichAlgorithm && v.name != "ompi.algorithm" && v.name != "ompi.segmentsize" &&
-        !v.name.starts_with("ompi.coll_tuned_")) {
-      continue;
-    }
-    throw_bad_config(fmt::format(
-        "{} chooses for MPI's blocking functions alone: leave out --nonblocking, or vary what its nonblocking ones "
-        "read, by launches (Open MPI: --launch \"mpirun -n 4\" --vary ompi.coll_libnbc_iallreduce_algorithm=1,2)",
-        v.name));
-  }
-}
-
 /// What the rest of the arguments start from.
 Config compare_defaults() {
   Config config;
@@ -159,7 +145,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   if (with_device_kernels && result.configured.config.local_register != 2) {
     throw_bad_config("device kernels work in symmetric windows: add -R 2");
   }
-  if (result.configured.config.nonblocking) refuse_blocking_settings(result.options.vary);
+  if (result.configured.config.nonblocking) check_vary_nonblocking(result.options.vary);
   if (file || result.config_file.empty()) require_complete(result.options);
   return result;
 }

@@ -22,6 +22,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kOfMpi{"ompi.algorithm", "ompi.segmentsize", kMpichAlgorithm};
 
+/// Any number that coll_tuned reads when a communicator is made.
+constexpr std::string_view kTunedStem = "ompi.coll_tuned_";
+
 /// Read again whenever NCCL makes a communicator.
 constexpr std::array<std::string_view, 8> kPerCommunicator{
     "NCCL_ALGO",           "NCCL_PROTO",           "NCCL_THREAD_THRESHOLDS", "NCCL_NET",
@@ -43,8 +46,7 @@ std::vector<std::string> settings_of_communicators() {
 
 bool rereads_per_communicator(std::string_view name) {
   const std::vector<std::string> known = settings_of_communicators();
-  // Any number that coll_tuned reads when a communicator is made.
-  return contains(known, name) || name.starts_with("ompi.coll_tuned_");
+  return contains(known, name) || name.starts_with(kTunedStem);
 }
 
 std::string_view setting_in_one_job(std::string_view name) {
@@ -162,6 +164,16 @@ Varied parse_vary(std::string_view text) {
   if (equals == std::string_view::npos) throw_bad_config(fmt::format("{} is not NAME=V1,V2", in_quotes(text)));
   const std::vector<std::string_view> values = split_list(text.substr(equals + 1));
   return make_varied(std::string(text.substr(0, equals)), {values.begin(), values.end()});
+}
+
+void check_vary_nonblocking(std::span<const Varied> varied) {
+  for (const Varied& v : varied) {
+    if (!contains(kOfMpi, v.name) && !v.name.starts_with(kTunedStem)) continue;
+    throw_bad_config(fmt::format(
+        "{} chooses for MPI's blocking functions alone: leave out --nonblocking, or vary what its nonblocking ones "
+        "read, by launches (Open MPI: --launch \"mpirun -n 4\" --vary ompi.coll_libnbc_iallreduce_algorithm=1,2)",
+        v.name));
+  }
 }
 
 void check_vary_in_one_job(std::span<const Varied> varied) {

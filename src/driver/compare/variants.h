@@ -48,6 +48,9 @@ Varied make_varied(const std::string& name, const std::vector<std::string>& valu
 /// process needs a launch per variant, and the message says so. Also for a setting that is varied twice.
 void check_vary_in_one_job(std::span<const Varied> varied);
 
+/// Throws Error(bad_config) for settings that decide nothing in MPI's nonblocking functions: all variants would be one.
+void check_vary_nonblocking(std::span<const Varied> varied);
+
 /// The library's own choice, and every combination of the values; labels are the values. Nothing is checked: for
 /// variants that are launches. Throws Error(bad_config) for more than kMaxVariants.
 std::vector<Variant> all_combinations(std::span<const Varied> varied);
