@@ -4,12 +4,14 @@ statistic, in the same seconds. What each says of a call, and how much it moves 
 
     scripts/experiments/peers.py [build] --osu DIR --imb DIR [--rounds 60] [--ranks 2,4] [--rows peers.jsonl]
 
-DIR of OSU holds osu_allreduce and its like (7.x), DIR of IMB holds IMB-MPI1; what is missing is left out, and said.
+DIR of OSU holds osu_allreduce and its like (7.x; osu_iallreduce there or in ../non_blocking), DIR of IMB holds
+IMB-MPI1; what is missing is left out, and said.
 
 The same work: one send and one receive buffer that every call takes, each call after an MPI_Barrier which is not timed,
 the same MPI function on as many bytes, as often (1000 calls up to 8 KiB, 100 above, a tenth of that to warm up, as OSU
 has them), MPI started by MPI_Init. Of busbar that is `-z 3 --buffers reuse`. The same statistic: mean over the calls,
-then over the ranks.
+then over the ranks. Of a nonblocking call (`--nonblocking`; iall_reduce and its like here) that is OSU's "Pure Comm.":
+from its start to the end of MPI_Wait, nothing between. Barriers have no other barrier around them.
 
 A row is one round of one collective, number of ranks and half of the sizes: every tool once, in random order, canaries
 of computing and copying between them. Rows are kept in --rows, one JSON object to a line, and an experiment that is
@@ -43,7 +45,11 @@ EQUAL_BLOCKS = {"all_gatherv": (("osu_allgatherv", True), ("Allgatherv", True)),
                 "reduce_scatterv": (("osu_reduce_scatter", False), ("Reduce_scatter", False)),
                 "gatherv": (("osu_gatherv", True), ("Gatherv", True)),
                 "scatterv": (("osu_scatterv", True), ("Scatterv", True))}
-ALL = {**COLLECTIVES, **EQUAL_BLOCKS}
+# IMB-MPI1 has no nonblocking calls, and its barrier has no size.
+NONBLOCKING = {"i" + name: ((osu.replace("osu_", "osu_i"), chunks), None)
+               for name, ((osu, chunks), _) in {**COLLECTIVES, **EQUAL_BLOCKS}.items()}
+BARRIERS = {"barrier": (("osu_barrier", False), None), "ibarrier": (("osu_ibarrier", False), None)}
+ALL = {**COLLECTIVES, **EQUAL_BLOCKS, **NONBLOCKING, **BARRIERS}
 CHUNKED = ("all_gather", "reduce_scatter", "alltoall", *EQUAL_BLOCKS)
 # First and last size, calls: OSU's own numbers.
 HALVES = {"small": (8, 8 << 10, 1000), "large": (16 << 10, 4 << 20, 100)}
@@ -67,10 +73,22 @@ def disturbed(row):
     return is_disturbed(row["other_work"].values(), row["canaries"])
 
 
+def is_nonblocking(collective):
+    return collective in NONBLOCKING or collective == "ibarrier"
+
+
+def blocking(collective):
+    """The name without which i there is before it."""
+    return collective[1:] if is_nonblocking(collective) else collective
+
+
 def sizes_of(collective, nranks, half):
+    if collective in BARRIERS:
+        yield 0
+        return
     first, last, _ = HALVES[half]
     # busbar's chunks, as nccl-tests', are multiples of 16 B.
-    size = max(first, 16 * nranks) if collective in CHUNKED else first
+    size = max(first, 16 * nranks) if blocking(collective) in CHUNKED else first
     while size <= last:
         yield size
         size *= 2
@@ -79,11 +97,12 @@ def sizes_of(collective, nranks, half):
 def busbar(args, collective, nranks, half, folder):
     sizes, calls = list(sizes_of(collective, nranks, half)), HALVES[half][2]
     report = os.path.join(folder, "run.json")
-    equal = ["env", "NCCL_TESTS_ALLTOALLV_SPREAD=0"] if collective in EQUAL_BLOCKS else []
-    program = [*equal, executable(args.build, f"{collective}_perf")]
-    run_bound(args, nranks, [*program, "--backend", "mpi", "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", "2",
-                             "--placement", "out", "-c", "0", "-n", str(calls), "-w", str(calls // 10), "-z", "3",
-                             "--buffers", "reuse", "-J", report])
+    name = blocking(collective)
+    equal = ["env", "NCCL_TESTS_ALLTOALLV_SPREAD=0"] if name in EQUAL_BLOCKS else []
+    own = (["--nonblocking"] if is_nonblocking(collective) else []) + (["-z", "3"] if name != "barrier" else [])
+    sweep = [] if name == "barrier" else ["-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", "2", "--buffers", "reuse"]
+    run_bound(args, nranks, [*equal, executable(args.build, f"{name}_perf"), "--backend", "mpi", "--placement", "out",
+                             "-c", "0", "-n", str(calls), "-w", str(calls // 10), *own, *sweep, "-J", report])
     with open(report, encoding="utf-8") as file:
         rows = json.load(file)["results"]
     os.remove(report)
@@ -94,9 +113,14 @@ def osu(args, collective, nranks, half, _folder):
     (program, chunks), calls = ALL[collective][0], HALVES[half][2]
     divide = nranks if chunks else 1
     sizes = list(sizes_of(collective, nranks, half))
-    text = run_bound(args, nranks, [os.path.join(args.osu, program), "-m", f"{sizes[0] // divide}:"
-                                    f"{sizes[-1] // divide}", "-i", str(calls), "-x", str(calls // 10), "-T", "mpi_float"])
-    return {int(size) * divide: float(avg) for size, avg in re.findall(r"(?m)^(\d+)\s+([\d.]+)", text)}
+    folder = args.osu
+    if is_nonblocking(collective) and not os.path.exists(os.path.join(folder, program)):
+        folder = os.path.join(folder, "..", "non_blocking")
+    sweep = [] if collective in BARRIERS else ["-m", f"{sizes[0] // divide}:{sizes[-1] // divide}", "-T", "mpi_float"]
+    text = run_bound(args, nranks, [os.path.join(folder, program), "-i", str(calls), "-x", str(calls // 10), *sweep])
+    # Size, of a nonblocking call what took all and what the computing, the time.
+    size, before = (r"()" if collective in BARRIERS else r"(\d+)\s+"), r"[\d.]+\s+" * (2 * is_nonblocking(collective))
+    return {int(size or 0) * divide: float(avg) for size, avg in re.findall(rf"(?m)^\s*{size}{before}([\d.]+)", text)}
 
 
 def imb(args, collective, nranks, half, _folder):
@@ -133,7 +157,8 @@ def measure_row(args, tools, unit, order, folder):
 
 
 def measure(args, tools, rows, path, folder):
-    units = [(collective, nranks, half) for nranks in args.ranks for collective in args.collectives for half in HALVES]
+    units = [(collective, nranks, half) for nranks in args.ranks for collective in args.collectives for half in HALVES
+             if half == "small" or collective not in BARRIERS]
     # By number, so that a second sitting goes on with another order than the first began with.
     generator = random.Random(len(rows))
     attempts = 2 * args.rounds
@@ -255,6 +280,8 @@ def options():
         parser.error(f"--rounds: an interval needs {FEWEST} at least")
     if unknown := [name for name in args.collectives if name not in ALL]:
         parser.error(f"--collectives: {unknown[0]} is none of {','.join(ALL)}")
+    if unknown := [name for name in args.collectives if args.imb and ALL[name][1] is None]:
+        parser.error(f"--collectives: IMB-MPI1 has no {unknown[0]}: leave out --imb")
     for option, program in (("osu", "osu_allreduce"), ("imb", "IMB-MPI1")):
         folder = getattr(args, option)
         if folder is None or not os.path.exists(os.path.join(folder, program)):
