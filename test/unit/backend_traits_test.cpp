@@ -46,7 +46,6 @@ TEST_CASE("a library that this busbar does not know claims nothing", "[backends]
     const BackendTraits& unknown = traits_of(name);
     CHECK(unknown.memory == MemoryKind::host);
     CHECK_FALSE(unknown.has_ras);
-    CHECK(unknown.emit_option.empty());
     CHECK(unknown.settings.empty());
   }
 }

@@ -220,6 +220,17 @@ TEST_CASE("What a file cannot hold is refused before anything is measured", "[em
   CHECK_THAT(why_no_tuner_table(names({"NCCL_BUFFSIZE"})), Catch::Contains("not NCCL_BUFFSIZE;"));
 }
 
+TEST_CASE("The option proposed for the winners is one that takes them", "[emit][unit]") {
+  const auto hint = [](std::vector<std::string> names) { return emission_hint(names); };
+  CHECK_THAT(hint({"ompi.algorithm", "ompi.segmentsize"}), Catch::Contains("the winners") && Catch::Contains("-rules"));
+  CHECK_THAT(hint({"NCCL_ALGO", "NCCL_PROTO"}), Catch::Contains("the winners") && Catch::Contains("--emit-tuner"));
+  for (const char* other : {"NCCL_BUFFSIZE", "ompi.coll_libnbc_iallreduce_algorithm", "mpich.algorithm", "UCX_TLS"}) {
+    CHECK_THAT(hint({"NCCL_ALGO", other}), Catch::Contains("the best single setting") && Catch::Contains("--emit-env"));
+  }
+  CHECK(hint({"device"}).empty());
+  CHECK(hint({"gloo.algorithm"}).empty());
+}
+
 TEST_CASE("A variant's settings become a launch's variables", "[variant_environment][unit]") {
   using Environment = std::vector<std::pair<std::string, std::string>>;
   const auto environment = [](const Environment& settings) { return variant_environment({"x", settings}, kAllReduce); };

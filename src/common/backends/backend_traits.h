@@ -26,7 +26,6 @@ struct BackendTraits {
   std::string_view how_to_build = {};               ///< for a build that lacks it; empty: every build has it
   std::span<const std::string_view> settings = {};  ///< how the names of those begin that compare can vary
   std::string_view usual_settings = {};             ///< to propose instead of another library's
-  std::string_view emit_option = {};  ///< of compare: writes the winners as settings for every launch; empty: none
 };
 
 #define BUSBAR_DECLARE(name, Name) extern const BackendTraits k##Name##Traits;

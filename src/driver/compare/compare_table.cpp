@@ -1,11 +1,11 @@
 #include "common/backends/backend.h"
-#include "common/backends/backend_traits.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
+#include "driver/compare/emit.h"
 #include "driver/compare/variants.h"
 
 #include <fmt/format.h>
@@ -226,14 +226,12 @@ std::string worst_regret_line(const Comparison& comparison) {
       "# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
       percent(worst->regret), format_bytes(worst->row_case.nbytes),
       comparison.variants[static_cast<std::size_t>(worst->winner)].label, ratio_number(1 / (1 + worst->regret)));
-  const std::string_view option = traits_of(comparison.backend).emit_option;
-  // MPICH has no file of rules by size, and a device kernel is no setting of the library's.
-  const auto has_no_file = [](const Variant& v) {
-    return setting(v, kMpichAlgorithm) != nullptr || setting(v, kDeviceKernel) != nullptr;
-  };
-  if (option.empty() || std::ranges::any_of(comparison.variants, has_no_file)) return text;
-  return text + fmt::format("# the winners as settings for every launch: {}; --verify launches with and without them\n",
-                            option);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : comparison.variants[static_cast<std::size_t>(worst->winner)].settings) {
+    names.push_back(name);
+  }
+  const std::string hint = emission_hint(names);
+  return hint.empty() ? text : text + fmt::format("# {}\n", hint);
 }
 
 }  // namespace

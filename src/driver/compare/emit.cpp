@@ -213,6 +213,16 @@ std::string why_no_environment(std::span<const std::string> varied_names) {
       "no environment variable stands for {}, which communicators take: leave it out of --vary, or the file", *odd);
 }
 
+std::string emission_hint(std::span<const std::string> varied_names) {
+  const auto winners = [](std::string_view option) {
+    return fmt::format("the winners as settings for every launch: {}; --verify launches with and without them", option);
+  };
+  if (why_no_ompi_rules(varied_names).empty()) return winners("--emit-ompi-rules FILE");
+  if (why_no_tuner_table(varied_names).empty()) return winners("--emit-tuner FILE.csv");
+  if (!why_no_environment(varied_names).empty()) return {};
+  return "the best single setting for every launch: --emit-env FILE; --verify launches with and without it";
+}
+
 namespace {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;

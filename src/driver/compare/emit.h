@@ -66,6 +66,10 @@ std::string why_no_ompi_rules(std::span<const std::string> varied_names);
 std::string why_no_tuner_table(std::span<const std::string> varied_names);
 std::string why_no_environment(std::span<const std::string> varied_names);
 
+/// What can be done with the varied settings that won: the option whose file holds them, by sizes where there is such a
+/// file; nothing where none does.
+std::string emission_hint(std::span<const std::string> varied_names);
+
 /// A file that a comparison became, and how a launch uses it.
 struct Emitted {
   enum class Kind : std::uint8_t { ompi_rules, tuner, environment };

@@ -19,7 +19,6 @@ const BackendTraits kMpiTraits{
     .has_ras = false,
     .settings = kMpiSettings,
     .usual_settings = "ompi.algorithm",
-    .emit_option = "--emit-ompi-rules FILE",
 };
 
 }  // namespace busbar

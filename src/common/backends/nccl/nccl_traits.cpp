@@ -22,7 +22,6 @@ const BackendTraits kNcclTraits{
     .how_to_build = "rebuild where the CUDA toolkit and nccl.h are found (make CUDA_HOME=... NCCL_HOME=...)",
     .settings = kNcclSettings,
     .usual_settings = "NCCL_ALGO or NCCL_PROTO",
-    .emit_option = "--emit-tuner FILE.csv",
 };
 
 }  // namespace busbar
