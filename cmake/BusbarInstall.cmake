@@ -27,11 +27,14 @@ else()
   add_custom_target(manual)
 endif()
 
-set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+# The build tree gets the search path of the installed programs at once. Where CMake is to rewrite it on installing, it
+# pads it with ':', and the loader reads an empty element as the working directory.
+set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
+                                                                            BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS ${busbar_perf_targets} busbar busbar_ranks RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS busbar_tuner LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(BUSBAR_HAVE_GLOO)
-  set_target_properties(busbar_gloo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(busbar_gloo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS busbar_gloo LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(DIRECTORY configs packaging/grafana packaging/kubernetes packaging/slurm

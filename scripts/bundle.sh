@@ -142,6 +142,7 @@ case $mpi in
 esac
 copy_libraries
 strip_and_relocate
+scripts/check_search_paths.sh "$stage"
 sed "s/@GLIBC@/$(newest_glibc_needed)/; s/@MPI@/$mpi/" scripts/busbar-run.in >"$stage/busbar-run"
 chmod 755 "$stage/busbar-run"
 tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"

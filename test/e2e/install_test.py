@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The bugs this would catch: a man page or a completion that lacks an option or offers one that is none, an installed
-program that does not find the other or its plans, a library whose licence is not told."""
+program that does not find the other or its plans, a library whose licence is not told, a program that loads libraries
+from the working directory."""
 
 import os
 import re
@@ -13,6 +14,7 @@ import suite
 
 MANUAL = os.path.join(suite.BUILD, "manual")
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
+SEARCH_PATHS = os.path.join(suite.ROOT, "scripts", "check_search_paths.sh")
 OPTION = re.compile(r"(?<![\w=/-])--[a-z][\w-]*")
 
 
@@ -102,6 +104,7 @@ class Installed(suite.Case):
         for program in ("all_reduce_perf", "comm_perf"):
             told = self.ok(suite.execute([os.path.join(there, "bin", program + suite.SUFFIX), "--help"])).out
             self.assertIn(program, told)
+        self.ok(suite.execute([SEARCH_PATHS, root]))
 
     def test_licenses_name_what_is_linked(self):
         told = self.ok(suite.execute([BUSBAR, "--licenses"])).out
@@ -115,6 +118,31 @@ class Installed(suite.Case):
             for library in re.findall(r"NEEDED.*\[lib([^\]]+?)\.so", listed):
                 if library not in ("c", "m", "pthread", "dl", "rt"):  # the system's own
                     self.assertIn(known.get(library, f"nothing known of {library}"), told, program)
+
+
+class SearchPaths(suite.Case):
+    def linked_with(self, *options):
+        """What the check says of a folder with one program that was linked so."""
+        folder = self.path("linked")
+        os.makedirs(folder)
+        subprocess.run(["cc", "-x", "c", "-", "-o", os.path.join(folder, "program"), *options], check=True, text=True,
+                       input="int main(void) { return 0; }")
+        return suite.execute([SEARCH_PATHS, folder])
+
+    def test_the_build_tree_searches_no_folder_that_depends_on_the_working_directory(self):
+        done = self.ok(suite.execute([SEARCH_PATHS, suite.BUILD]))
+        self.assertGreater(int(done.out.split()[0]), 20)
+
+    def test_absolute_folders_and_the_program_s_own_are_safe(self):
+        self.ok(self.linked_with("-Wl,-rpath,/usr/lib:$ORIGIN/../lib:${ORIGIN}"))
+
+    def test_an_empty_and_a_relative_element_are_found_wherever_they_stand(self):
+        for path in ("/usr/lib:", ":/usr/lib", "/usr/lib::$ORIGIN", "lib", "/usr/lib:../lib", "."):
+            with self.subTest(path):
+                done = self.linked_with(f"-Wl,-rpath,{path}")
+                self.assertEqual(done.code, 1)
+                self.assertIn(f"[{path}]", done.err)
+                shutil.rmtree(self.path("linked"))
 
 
 if __name__ == "__main__":
