@@ -59,7 +59,7 @@ test: test-deps build-all  ## Install what is missing, build, and run every test
 	@ctest --test-dir '$(BUILDDIR)' -j 2 --output-on-failure --no-tests=error $(ARGS)
 
 test-asan:  ## The unit, kernel and MPI tests under the address and undefined-behaviour sanitizers
-	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(unit|kernels_simt|mpi_)')"
+	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(asan_|unit|kernels_simt|mpi_)')"
 
 test-tsan:  ## The unit tests of what runs in several threads under the thread sanitizer, without MPI
 	@$(MAKE) --no-print-directory test-threads PRESET=tsan BUILDDIR=build-tsan
