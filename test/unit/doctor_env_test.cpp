@@ -1,6 +1,7 @@
 // Would catch: a slip in a variable's name that nobody sees, a value that the device or NCCL takes otherwise than
 // meant, a launcher's own variables taken for a difference between ranks.
 
+#include "common/machine/mapped_nccl.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/nccl_settings.h"
 

@@ -199,7 +199,7 @@ void serve_like_nccl(int fd, bool json, const std::string& report) {
 
 std::string complaint(std::chrono::milliseconds limit) {
   try {
-    return "answered: " + ask_ras(limit);
+    return "answered: " + ask_ras(limit, RasFormat::json);
   } catch (const Error& e) {
     return e.what();
   }
@@ -286,21 +286,38 @@ TEST_CASE("damaged answers are read or refused, and end", "[watch][ras]") {
   }
 }
 
-TEST_CASE("RAS is asked for JSON, and for text where it has none", "[watch][ras]") {
+TEST_CASE("RAS is asked in the format that is safe for its version", "[watch][ras]") {
   {
     const FakeRas ras([](int fd, int) { serve_like_nccl(fd, true, "{\"json\"}\n"); });
-    CHECK(ask_ras(5s) == "{\"json\"}\n");
+    CHECK(ask_ras(5s, RasFormat::json) == "{\"json\"}\n");
   }
   const FakeRas ras([](int fd, int) { serve_like_nccl(fd, false, kText); });
-  CHECK(ask_ras(5s) == kText);
+  CHECK(ask_ras(5s, RasFormat::text) == kText);
+}
+
+TEST_CASE("a service without JSON, older than believed, is not asked for its text", "[watch][ras]") {
+  std::vector<std::string> commands;
+  {
+    const FakeRas ras([&](int fd, int) {
+      for (std::string line; !(line = get(fd)).empty();) {
+        commands.push_back(line);
+        put(fd, line.starts_with("client protocol ") ? "SERVER PROTOCOL 2\n"
+                : line.starts_with("timeout ")       ? "OK\n"
+                                                     : "ERROR: Unknown command\n");
+      }
+    });
+    CHECK_THAT(complaint(5s), Contains("not asked"));
+  }
+  CHECK(commands.size() == 3);
+  for (const std::string& command : commands) CHECK_THAT(command, !Contains("status") && !Contains("control"));
 }
 
 TEST_CASE("RAS may be asked early by one thread while another asks again", "[watch][ras]") {
   const FakeRas ras([](int fd, int) { serve_like_nccl(fd, true, json_report(json_rank(0, 1), "")); });
   for (int round = 0; round < 10; ++round) {
     RasObserver observer;
-    std::thread early([&] { observer.look_early(); });
-    const RasEvidence evidence = observer.look_again();
+    std::thread early([&] { observer.look_early(RasFormat::json); });
+    const RasEvidence evidence = observer.look_again(RasFormat::json);
     early.join();
     CHECK(evidence.answered);
     CHECK(evidence.why_not.empty());
@@ -309,18 +326,9 @@ TEST_CASE("RAS may be asked early by one thread while another asks again", "[wat
 
 TEST_CASE("an answer that is not RAS's is not taken for one of it", "[watch][ras]") {
   const FakeRas ras([](int fd, int) { serve_like_nccl(fd, false, "nothing of RAS\n"); });
-  const RasEvidence evidence = RasObserver().look_again();
+  const RasEvidence evidence = RasObserver().look_again(RasFormat::text);
   CHECK_FALSE(evidence.answered);
   CHECK(evidence.why_not == "an answer that is not RAS's");
-}
-
-TEST_CASE("one that hangs up at what it does not know is asked again without", "[watch][ras]") {
-  const FakeRas ras([](int fd, int client) {
-    if (client > 0) return serve_like_nccl(fd, false, kText);
-    get(fd);
-    put(fd, "SERVER PROTOCOL 2\n");
-  });
-  CHECK(ask_ras(5s) == kText);
 }
 
 TEST_CASE("where a stopped process holds the connection, another one is asked", "[watch][ras]") {
@@ -329,7 +337,7 @@ TEST_CASE("where a stopped process holds the connection, another one is asked", 
     get(fd);
     get(fd);  // until the client goes
   });
-  CHECK(ask_ras(30s) == "{\"json\"}\n");
+  CHECK(ask_ras(30s, RasFormat::json) == "{\"json\"}\n");
 }
 
 TEST_CASE("RAS is told to be done in time, although it may take 5 s more", "[watch][ras]") {
@@ -342,7 +350,7 @@ TEST_CASE("RAS is told to be done in time, although it may take 5 s more", "[wat
     });
     CHECK_THAT(complaint(9s), Contains("hung up"));
   }
-  REQUIRE(timeouts.size() == 2);
+  REQUIRE(timeouts.size() == 1);
   for (const std::string& told : timeouts) {
     REQUIRE(told.starts_with("timeout "));
     CHECK(std::stoi(told.substr(8)) <= 9 - 5);

@@ -264,6 +264,27 @@ TEST_CASE("a hang is told and ended on a system that has no thread left", "[watc
   CHECK(said.starts_with("busbar: "));
 }
 
+TEST_CASE("NCCL's RAS is asked where that cannot crash the job, else the report says why not", "[watchdog][ras]") {
+  struct Row {
+    Phase hangs_in;
+    const char* told;
+  };
+  // Port 1 takes no connection: who asks there finds that nobody listens.
+  for (const Row& row : {Row{Phase::initialization, "not asked"}, Row{Phase::timed_loop, "nobody listens"}}) {
+    INFO(name(row.hangs_in));
+    Child child([&row]() -> int {
+      setenv("NCCL_RAS_ADDR", "127.0.0.1:1", 1);
+      Alone job(kBrief);
+      job.watchdog().use_ras(22703);
+      job.watchdog().begin(row.hangs_in, "a step", kCall, 10, kBrief / 10);
+      pause();
+      return 3;
+    });
+    CHECK_THAT(child.hear_all(), Catch::Contains("RAS on here: ") && Catch::Contains(row.told));
+    CHECK(child.code() == static_cast<int>(ExitCode::timeout));
+  }
+}
+
 TEST_CASE("a job of which somebody debugs a rank is told once, and waited for while that lasts", "[watchdog]") {
   std::array<int, 2> go{};
   REQUIRE(pipe(go.data()) == 0);

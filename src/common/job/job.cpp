@@ -44,7 +44,7 @@ OpenedJobBackend Job::open(const Config& config, const Comm& group, std::span<co
     const int nranks = world_.size() * static_cast<int>(opened.backend->local_ranks().size());
     for (const Collective* collective : collectives) injector_.check(nranks, *collective);
   });
-  if (opened.backend->traits().has_ras) watchdog_.use_ras();
+  if (opened.backend->traits().has_ras) watchdog_.use_ras(opened.backend->library_version_code());
   return {adopt(std::move(opened.backend)), std::move(opened.remarks), opened.ranks_per_host};
 }
 

@@ -86,6 +86,7 @@ struct RasEvidence {
   std::vector<int> missing_ranks{};         ///< of the largest communicator
   std::vector<std::string> lost_hosts{};    ///< of dead and silent processes
   std::vector<std::int64_t> lagging_pids{};
+  int nccl_version = 0;  ///< of the answer, as ncclGetVersion tells it; 0: not known
 };
 
 /// Everything known about a job that does not go on, from the watchdog or from files.

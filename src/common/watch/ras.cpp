@@ -3,6 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/machine/mapped_nccl.h"
 #include "common/watch/ras_answer.h"
 
 #include <fmt/format.h>
@@ -197,60 +198,59 @@ long ras_seconds(Clock::time_point end) {
   return std::clamp<long>(static_cast<long>(left) - kRasExtraSeconds, 1, 5);
 }
 
-/// One exchange; nothing where RAS hung up before it said anything of the job.
-std::optional<std::string> exchange(const HostPort& at, Clock::time_point end, bool ask_for_json) {
+/// One exchange.
+std::string exchange(const HostPort& at, Clock::time_point end, RasFormat format) {
+  const auto answered = [](std::optional<std::string> line) {
+    if (!line) Connection::fail("it hung up without an answer");
+    return std::move(*line);
+  };
   Connection ras(at, std::min(end, Clock::now() + kGreetingLimit));
   ras.send("CLIENT PROTOCOL 2\n");
-  const auto greeting = ras.line();
+  const std::string greeting = answered(ras.line());
   ras.wait_until(end);
-  if (!greeting) return std::nullopt;
-  if (!greeting->starts_with("SERVER PROTOCOL")) Connection::fail("whoever listens there is not RAS");
+  if (!greeting.starts_with("SERVER PROTOCOL")) Connection::fail("whoever listens there is not RAS");
   ras.send(fmt::format("TIMEOUT {}\n", ras_seconds(end)));
-  if (!ras.line()) return std::nullopt;
-  // Before 2.28.7 an ERROR, and text.
-  if (ask_for_json) {
+  (void)answered(ras.line());
+  if (format == RasFormat::json) {
     ras.send("SET FORMAT json\n");
-    if (!ras.line()) return std::nullopt;
+    if (!answered(ras.line()).starts_with("OK")) {
+      Connection::fail(
+          "not asked: an NCCL before 2.28.7 answers there, which has no JSON, and its text can crash a job");
+    }
   }
   ras.send("VERBOSE STATUS\n");
   std::string answer = ras.rest();
-  return answer.empty() ? std::nullopt : std::optional(std::move(answer));
-}
-
-/// The same with whom the kernel chooses, until somebody answers.
-std::optional<std::string> exchange_with_any(const HostPort& at, Clock::time_point end, bool ask_for_json) {
-  while (Clock::now() + kGreetingLimit < end) {
-    try {
-      return exchange(at, end, ask_for_json);
-    } catch (const NoAnswer&) {
-      if (Clock::now() >= end) throw;
-    }
-  }
-  return exchange(at, end, ask_for_json);
+  if (answer.empty()) Connection::fail("it hung up without an answer");
+  return answer;
 }
 
 }  // namespace
 
-std::string ask_ras(std::chrono::milliseconds limit) {
+std::string ask_ras(std::chrono::milliseconds limit, RasFormat format) {
   const Clock::time_point end = Clock::now() + limit;
   const HostPort at = ras_address();
-  auto answer = exchange_with_any(at, end, true);
-  if (!answer) answer = exchange_with_any(at, end, false);
-  if (!answer) Connection::fail("it hung up without an answer");
-  return std::move(*answer);
+  // With whom the kernel chooses, until somebody answers.
+  while (Clock::now() + kGreetingLimit < end) {
+    try {
+      return exchange(at, end, format);
+    } catch (const NoAnswer&) {
+      if (Clock::now() >= end) throw;
+    }
+  }
+  return exchange(at, end, format);
 }
 
 RasObserver::~RasObserver() {
   if (thread_.joinable()) thread_.join();
 }
 
-void RasObserver::look_early() {
+void RasObserver::look_early(RasFormat format) {
   const std::lock_guard thread_lock(thread_mutex_);
   if (thread_.joinable()) thread_.join();
-  thread_ = std::thread([this] {
+  thread_ = std::thread([this, format] {
     std::string text;
     try {
-      text = ask_ras(kEarlyLimit);
+      text = ask_ras(kEarlyLimit, format);
     } catch (const std::exception&) {
       text.clear();  // asked again at expiry, where the reason is told
     }
@@ -259,7 +259,7 @@ void RasObserver::look_early() {
   });
 }
 
-RasEvidence RasObserver::look_again() {
+RasEvidence RasObserver::look_again(RasFormat format) {
   {
     const std::lock_guard thread_lock(thread_mutex_);
     if (thread_.joinable()) thread_.join();
@@ -271,7 +271,7 @@ RasEvidence RasObserver::look_again() {
   }
   RasEvidence answer;
   try {
-    answer = read_ras(ask_ras(kLastLimit), earlier);
+    answer = read_ras(ask_ras(kLastLimit, format), earlier);
   } catch (const std::exception& e) {
     answer.why_not = e.what();
   }
@@ -339,6 +339,7 @@ class Evidence {
 
   RasEvidence tell() && {
     evidence_.answered = true;
+    evidence_.nccl_version = nccl_version_number(answer_.version);
     for (const RasAnswer::Process& p : answer_.dead) {
       evidence_.dead_pids.push_back(p.pid);
       evidence_.lost_hosts.push_back(p.host);

@@ -102,7 +102,10 @@ Watchdog::~Watchdog() = default;
 
 void Watchdog::set_timeout(double timeout_s) { impl_->timeout_s = timeout_s; }
 
-void Watchdog::use_ras() { impl_->has_ras = true; }
+void Watchdog::use_ras(int nccl_version) {
+  impl_->nccl_version = nccl_version;
+  impl_->has_ras = true;
+}
 
 const std::string& Watchdog::jobid() const { return impl_->job.jobid; }
 
@@ -329,7 +332,10 @@ void Watchdog::Impl::look_early() {
   }
   current_record()->set_error(errors);
   const bool first_of_job = !now.hosts.empty() && now.hosts.front().front() == now.rank;
-  if (has_ras && first_of_job) ras_observer.look_early();
+  if (!has_ras || !first_of_job) return;
+  // What the other hosts' ranks are at is asked for at the limit only.
+  const RasFormat format = safe_ras_question(nccl_version, RasHazards{}).format;
+  if (format != RasFormat::none) ras_observer.look_early(format);
 }
 
 std::string Watchdog::Impl::handle(std::string_view request) {

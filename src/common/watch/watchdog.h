@@ -39,8 +39,8 @@ class Watchdog {
   ~Watchdog();
 
   void set_timeout(double timeout_s);
-  /// NCCL runs: its RAS service may know more.
-  void use_ras();
+  /// NCCL of this version (as ncclGetVersion) runs: its RAS service may know more, and is asked where that is safe.
+  void use_ras(int nccl_version);
 
   const std::string& jobid() const;
   /// Whether the environment named the job before MPI was started, which names even those that it starts alone.

@@ -155,7 +155,7 @@ void Watchdog::Impl::investigate() {
   const JobView now = view();
   const FlightState me = current_record()->state();
   if (another_investigates(now, me)) return;
-  ask_ras_again();
+  ask_ras_again(now);
   HangEvidence evidence = collect(now, observer, false, {});
   if (stopping || ending) return;
   decide(now, current_record()->state(), evidence);
@@ -208,10 +208,20 @@ bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState&
   return true;
 }
 
-void Watchdog::Impl::ask_ras_again() {
+void Watchdog::Impl::ask_ras_again(const JobView& now) {
   if (!has_ras) return;
-  RasEvidence answer = ras_observer.look_again();
-  answer.host = view().host;
+  RasQuestion question = safe_ras_question(nccl_version, RasHazards{});
+  const bool depends_on_ranks =
+      question.format == RasFormat::none &&
+      safe_ras_question(nccl_version, {.initializing = false, .missing = false}).format != RasFormat::none;
+  if (depends_on_ranks) question = safe_ras_question(nccl_version, ras_hazards(collect(now, observer, false, {})));
+  RasEvidence answer;
+  if (question.format != RasFormat::none) {
+    answer = ras_observer.look_again(question.format);
+  } else {
+    answer.why_not = std::move(question.why_not);
+  }
+  answer.host = now.host;
   const std::lock_guard lock(mutex);
   ras = {std::move(answer)};
 }

@@ -43,7 +43,7 @@ struct Watchdog::Impl {
   void look_failed(const char* why);
   bool another_investigates(const JobView& view, const FlightState& me);
   void decide(const JobView& view, const FlightState& me, HangEvidence& evidence);
-  void ask_ras_again();
+  void ask_ras_again(const JobView& view);
   void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
               std::string_view tell);
 
@@ -83,6 +83,7 @@ struct Watchdog::Impl {
   std::atomic<Clock::time_point> next_look{Clock::time_point{}};
   std::atomic<Clock::time_point> deferred{Clock::time_point{}};  ///< since when another one is to collect; 0: not
   std::atomic<bool> has_ras{false};
+  std::atomic<int> nccl_version{0};  ///< 0: not known
   std::atomic<bool> alarmed{false};
   std::atomic<bool> slow_told{false};
   std::atomic<bool> investigating{false};

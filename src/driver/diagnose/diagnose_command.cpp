@@ -107,13 +107,13 @@ std::string capture_help() {
    keep the output of every rank: torchrun --redirects=3 --log-dir /shared/logs, or mpirun --output-filename.
    Shorten the timeout (init_process_group(timeout=...), 10 minutes as a rule) rather than waiting for it.
 
-3. While it hangs, before anybody kills it, on one host of the job:
+3. While it hangs, before anybody kills it, on one host of a job that runs NCCL 2.28.7 or newer:
 
      (echo "set format json"; echo "verbose status"; sleep 12) | nc localhost 28028 >/shared/logs/ras1.json
      ... the same once more after 10 s into ras2.json: only what both say is certain
 
-   (NCCL 2.24 on, JSON from 2.28.7; before that leave out the first line. NCCL_RAS_ADDR where it is set.) And on every
-   host:
+   (NCCL_RAS_ADDR where it is set.) Do not ask an older NCCL: the question can crash a job of 2.24 to 2.28.6 that has
+   a dead or stopped rank or is creating a communicator. And on every host:
 
      sudo dmesg -T >/shared/logs/dmesg.$(hostname)     # or journalctl -k --since -1h
      ps -eo pid,stat,wchan:32,etime,args >/shared/logs/ps.$(hostname)

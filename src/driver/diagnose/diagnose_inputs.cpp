@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/error_counters.h"
+#include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_json.h"
@@ -25,6 +26,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -152,51 +154,84 @@ std::string this_host() {
   return std::string(whole.substr(0, whole.find('.')));  // as records have it
 }
 
+/// How NCCL's RAS may be asked of the job's processes on this host; nothing where they run without NCCL.
+std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazards& hazards) {
+  std::optional<int> version;
+  for (const RankEvidence& rank : host.ranks) {
+    if (rank.process.life != ProcessState::Life::alive) continue;
+    version = mapped_nccl_version(rank.flight.pid);
+    if (version && *version > 0) break;
+  }
+  if (!version) return std::nullopt;
+  return safe_ras_question(*version, hazards);
+}
+
+/// Asks twice, so that what has moved in between is known, with a pause that looks at the host itself.
+RasEvidence ask_ras_twice(const RasQuestion& question, const std::function<void()>& pause) {
+  RasEvidence evidence;
+  evidence.why_not = question.why_not;
+  const auto ask = [&] {
+    if (question.format == RasFormat::none) return std::string();
+    try {
+      return ask_ras(kRasLimit, question.format);
+    } catch (const std::exception& e) {
+      evidence.why_not = e.what();
+      return std::string();
+    }
+  };
+  const std::string first = ask();
+  pause();
+  if (first.empty()) return evidence;
+  const std::string second = ask();
+  return read_ras(second.empty() ? first : second, second.empty() ? std::string() : first);
+}
+
 /// Watches for a moment what runs on this host now.
-void look_here(HostEvidence& host, std::vector<RasEvidence>& ras) {
+void look_here(HostEvidence& host, const RasHazards& hazards, std::vector<RasEvidence>& ras) {
   const auto before = error_counters();
   const std::uint64_t bytes = network_bytes();
   const auto begun = Clock::now();
-  std::string first, second, why_not;
-  try {
-    first = ask_ras(kRasLimit);
-  } catch (const std::exception& e) {
-    why_not = e.what();
-  }
-  std::this_thread::sleep_for(kLookApart);
-  const std::chrono::duration<double> time = Clock::now() - begun;
-  host.net_bytes_per_s = static_cast<double>(network_bytes() - bytes) / time.count();
-  host.troubles = host_troubles(before);
-  if (first.empty()) return;
-  try {
-    second = ask_ras(kRasLimit);
-  } catch (const std::exception& e) {
-    why_not = e.what();
-  }
-  RasEvidence evidence = read_ras(second.empty() ? first : second, second.empty() ? std::string() : first);
-  evidence.host = host.host;
-  ras.push_back(std::move(evidence));
+  const auto pause = [&] {
+    std::this_thread::sleep_for(kLookApart);
+    const std::chrono::duration<double> time = Clock::now() - begun;
+    host.net_bytes_per_s = static_cast<double>(network_bytes() - bytes) / time.count();
+    host.troubles = host_troubles(before);
+  };
+  const std::optional<RasQuestion> question = ras_question(host, hazards);
+  if (!question) return pause();
+  ras.push_back(ask_ras_twice(*question, pause));
+  ras.back().host = host.host;
 }
 
-HostEvidence host_of(std::string name, std::vector<FlightState> flights, std::vector<RasEvidence>& ras) {
+HostEvidence host_of(std::string name, std::vector<FlightState> flights) {
   HostEvidence host;
   host.host = std::move(name);
   host.reached = true;
   const bool here = host.host == this_host();
-  bool running = false;
   for (FlightState& flight : flights) {
     RankEvidence rank;
     if (here) rank.process = process_state(flight);
-    running = running || rank.process.life == ProcessState::Life::alive;
     rank.flight = std::move(flight);
     host.ranks.push_back(std::move(rank));
   }
-  if (running) {
-    look_here(host, ras);
-  } else if (here) {
-    host.troubles = host_troubles(error_counters());
-  }
   return host;
+}
+
+bool runs(const HostEvidence& host) {
+  return std::ranges::any_of(host.ranks,
+                             [](const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; });
+}
+
+/// What this host says beyond the records, which may be of several.
+void look_at_this_host(HangEvidence& evidence) {
+  for (HostEvidence& host : evidence.hosts) {
+    if (host.host != evidence.reporter_host) continue;
+    if (runs(host)) {
+      look_here(host, ras_hazards(evidence), evidence.ras);
+    } else {
+      host.troubles = host_troubles(error_counters());
+    }
+  }
 }
 
 }  // namespace
@@ -239,7 +274,8 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
     std::string host = f.host;
     by_host[std::move(host)].push_back(std::move(f));
   }
-  for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host), evidence.ras));
+  for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host)));
+  look_at_this_host(evidence);
   // As people number them: by their lowest ranks.
   std::ranges::sort(evidence.hosts, [](const HostEvidence& a, const HostEvidence& b) {
     return a.ranks.front().flight.rank < b.ranks.front().flight.rank;

@@ -3,6 +3,7 @@
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
+#include "common/watch/ras_safety.h"
 #include "driver/diagnose/log_findings.h"
 
 #include <fmt/format.h>
@@ -385,9 +386,8 @@ void find_in_ras(const LogView& view, Findings& findings) {
       }
       if (ras.dead_pids.empty()) {
         finding.sentence += " (gone, or stopped: RAS calls it dead after a minute)";
-        finding.next.emplace_back(
-            "the same question again after a minute (echo 'verbose status' | nc localhost 28028): "
-            "DEAD proves that it is gone; ps on that host, state T, that it is stopped");
+        finding.next.emplace_back("ps on the host of that process: state T proves that it is stopped");
+        finding.next.push_back(ras_advice(ras.nccl_version));
       }
       for (const std::string& host : ras.lost_hosts) add_once(finding.hosts, host);
       blame(view, known, finding);

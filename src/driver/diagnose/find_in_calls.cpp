@@ -1,4 +1,5 @@
 #include "common/base/text.h"
+#include "common/watch/ras_safety.h"
 #include "driver/diagnose/log_findings.h"
 
 #include <fmt/format.h>
@@ -393,15 +394,13 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
   return finding;
 }
 
-Finding stuck_inside(const std::vector<int>& ranks, const TorchState& waits) {
+Finding stuck_inside(const LogView& view, const std::vector<int>& ranks, const TorchState& waits) {
   Finding finding = timed_out(ranks, waits);
   finding.verdict = Verdict::stuck_inside;
   finding.next.emplace_back(
       "dmesg (XID, link down) and ibstat on all hosts, then all_reduce_perf or nccl-tests on the same "
       "hosts: if that hangs too, it is the network or a GPU, else what runs beside the collective");
-  finding.next.emplace_back(
-      "echo 'verbose status' | nc localhost 28028 (NCCL's RAS) while it hangs: a rank with a lower count is late, a "
-      "DEAD process is gone; all equal: the network or a GPU");
+  finding.next.push_back(ras_advice(nccl_version_of(view)));
   finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
@@ -507,7 +506,7 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
   const bool some_absent =
       !silent_absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
   findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, silent_absent)
-                                 : stuck_inside(usual->second, *waits->state));
+                                 : stuck_inside(view, usual->second, *waits->state));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/machine/mapped_nccl.h"
+#include "common/watch/ras_safety.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/diagnose/setting_rules.h"
@@ -64,6 +66,16 @@ std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<c
 std::string name_files(std::span<const LogFile> files) {
   if (files.size() == 1) return "the file " + files.front().path.filename().string();
   return fmt::format("{} files", files.size());
+}
+
+int nccl_version_of(const LogView& view) {
+  int oldest = 0;
+  const auto take = [&](int version) {
+    if (version > 0 && (oldest == 0 || version < oldest)) oldest = version;
+  };
+  for (const Process& process : view.book.processes) take(nccl_version_number(process.nccl));
+  for (const RasEvidence& ras : view.ras) take(ras.nccl_version);
+  return oldest;
 }
 
 JobLog::JobLog() : book_(std::make_unique<JobBook>()) {}
@@ -239,9 +251,7 @@ Finding nothing_wrong(const LogView& view) {
                             fmt::format("{} calls on {} agree", calls, counted(compared, "communicator")));
     finding.missing.emplace_back(
         "whether the last calls ended, which NCCL does not log: if the job hangs, it is inside the last call");
-    finding.next.emplace_back(
-        "if it hangs: echo 'verbose status' | nc localhost 28028 (NCCL's RAS): a rank with a lower count is late, a "
-        "DEAD process is gone; all equal: the network or a GPU");
+    finding.next.push_back(ras_advice(nccl_version_of(view)));
   }
   if (finding.next.empty()) {
     finding.next.emplace_back(

@@ -34,6 +34,9 @@ std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<c
 /// "4 files", "the file x.log".
 std::string name_files(std::span<const LogFile> files);
 
+/// The oldest NCCL that the logs or RAS name, as ncclGetVersion tells it; 0: none does.
+int nccl_version_of(const LogView& view);
+
 /// Something that is not the same on all ranks.
 struct SettingSkew {
   std::string name;       ///< "NCCL_ALGO", "NCCL version"

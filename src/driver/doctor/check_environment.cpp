@@ -1,4 +1,5 @@
 #include "common/base/lists.h"
+#include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "driver/diagnose/setting_rules.h"
 #include "driver/doctor/checks.h"

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
@@ -142,20 +141,6 @@ NameVerdict judge_unknown(std::string_view bare) {
 }  // namespace
 
 std::span<const NcclName> nccl_names() { return kNames; }
-
-int nccl_version_number(std::string_view version) {
-  int number = 0;
-  for (const int scale : {10000, 100, 1}) {
-    int part = 0;
-    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), part);
-    if (error != std::errc{}) return 0;
-    number += scale * part;
-    version.remove_prefix(static_cast<std::size_t>(end - version.data()));
-    if (scale != 1 && !version.starts_with('.')) return 0;
-    if (scale != 1) version.remove_prefix(1);
-  }
-  return number;
-}
 
 NameVerdict judge_nccl_name(std::string_view name, int version) {
   std::string_view bare = name;

@@ -56,9 +56,6 @@ struct NcclName {
 /// All of them, by name (nccl_env_names.inc).
 std::span<const NcclName> nccl_names();
 
-/// "2.28.9" as 22809; 0 where it is not a version.
-int nccl_version_number(std::string_view version);
-
 struct NameVerdict {
   Outcome outcome = Outcome::pass;
   std::string reason;
