@@ -115,6 +115,10 @@ for d in 3 4; do
   FAKE_NCCL_NO_MULTIMEM=1 expect 5 all_reduce -g 2 -D $d -R 2 -b 4K -e 4K -n 1
   expect_text "-D $d needs switches that add (multimem)"
 done
+# Kernels that were compiled with another header, and a library that is newer than the header.
+FAKE_DEVICE_HEADER=22700:192 expect 5 all_reduce -g 2 -D 1 -R 2 -b 4K -e 4K -n 1
+expect_text "this build's kernels were compiled with the header of NCCL 2.27.0"
+FAKE_DEVICE_HEADER=22700:192 expect 0 all_reduce -g 2 -R 2 -b 4K -e 4K -n 1
 FAKE_NCCL_REACH=2 expect 5 all_reduce -g 4 -D 1 -R 2 -b 4K -e 4K -n 1
 expect_text "and rank 0 reaches 2 of 4"
 expect 5 all_reduce -g 2 -D 1 -R 2 -V 65 -b 4K -e 4K -n 1

@@ -452,6 +452,15 @@ int reset_check_on_device(CheckResult* result, void* stream) {
 
 int preload_device_kernels() { return 0; }
 
+// FAKE_DEVICE_HEADER=VERSION:NBYTES: the kernels were compiled with another header than the host's code.
+NcclHeader device_collectives_header() {
+  NcclHeader header{NCCL_VERSION_CODE, sizeof(ncclDevComm)};
+  if (const char* text = std::getenv("FAKE_DEVICE_HEADER")) {
+    std::sscanf(text, "%d:%zu", &header.version, &header.communicator_nbytes);
+  }
+  return header;
+}
+
 int prepare_device_collective(CollectiveId, int, int* blocks) { return *blocks = 64, 0; }
 
 int launch_device_collective(const DeviceCall& call, const ncclDevComm& communicator, void* stream) {

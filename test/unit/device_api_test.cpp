@@ -1,5 +1,5 @@
 // Would catch: a device API kernel (-D) that is taken for another collective's, that is started for what it cannot add,
-// or by a header that tells it something else than the library.
+// or by a header that tells it something else than the library, or than the host's code was compiled with.
 
 #include "common/backends/nccl/device_kernels.h"
 
@@ -49,10 +49,24 @@ TEST_CASE("device kernels add what nccl-tests' add, and bfloat16", "[backends][d
   for (const DType dtype : kAllDTypes) CHECK(why_no_device_kernel(CollectiveId::alltoall, 2, dtype, {}).empty());
 }
 
-TEST_CASE("header and library are of one side of NCCL 2.29 for device kernels", "[backends][device_api]") {
+// By hand from src/include/nccl_device and dev_runtime.cc of NCCL 2.28.3, 2.28.7, 2.28.9, 2.29.2 and 2.30.7.
+TEST_CASE("header and library speak of the same communicator to device kernels", "[backends][device_api]") {
   CHECK(device_api_mismatch(22809, 22809).empty());
   CHECK(device_api_mismatch(22807, 22809).empty());
+  CHECK(device_api_mismatch(22809, 22807).empty());
   CHECK(device_api_mismatch(22902, 23203).empty());
+  CHECK_THAT(device_api_mismatch(22809, 22803), Contains("between NCCL 2.28.9 (header) and 2.28.3 (library)"));
+  CHECK_THAT(device_api_mismatch(23007, 22907), Contains("2.29.7 (library) is older than 2.30.7 (header)"));
   CHECK_THAT(device_api_mismatch(22809, 22902), Contains("between NCCL 2.28.9 (header) and 2.29.2 (library)"));
   CHECK_THAT(device_api_mismatch(22902, 22809), Contains("build with the library's header"));
+}
+
+TEST_CASE("kernels and host code of one build have one NCCL header", "[backends][device_api]") {
+  CHECK(device_header_mismatch({22809, 200}, {22809, 200}).empty());
+  const std::string mixed = device_header_mismatch({22809, 200}, {23007, 240});
+  CHECK_THAT(mixed, Contains("2.28.9 (a communicator of 200 bytes)"));
+  CHECK_THAT(mixed, Contains("2.30.7 (240 bytes)"));
+  // A version of one's own, or another compiler's layout.
+  CHECK_FALSE(device_header_mismatch({22809, 208}, {22809, 200}).empty());
+  CHECK_FALSE(device_header_mismatch({22807, 200}, {22809, 200}).empty());
 }

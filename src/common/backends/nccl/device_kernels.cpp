@@ -47,14 +47,34 @@ std::string why_no_device_kernel(CollectiveId collective, int implementation, DT
   return {};
 }
 
-std::string device_api_mismatch(int header_version, int library_version) {
-  constexpr int kChanged = 22900;
-  if ((header_version < kChanged) == (library_version < kChanged)) return {};
+std::string device_header_mismatch(const NcclHeader& of_kernels, const NcclHeader& of_host) {
+  if (of_kernels.version == of_host.version && of_kernels.communicator_nbytes == of_host.communicator_nbytes) return {};
   return fmt::format(
-      "-D needs a library of the same kind as the header that busbar was built with, and between NCCL {} (header) and "
-      "{} "
-      "(library) lies 2.29, which changed what kernels are told: build with the library's header, or leave out -D",
-      nccl_version_text(header_version), nccl_version_text(library_version));
+      "-D: this build's kernels were compiled with the header of NCCL {} (a communicator of {} bytes) and the rest "
+      "with that of {} ({} bytes): take the other nccl.h from the compilers' include paths (CPATH, NVCC_APPEND_FLAGS), "
+      "build anew, or leave out -D",
+      nccl_version_text(of_kernels.version), of_kernels.communicator_nbytes, nccl_version_text(of_host.version),
+      of_host.communicator_nbytes);
+}
+
+std::string device_api_mismatch(int header_version, int library_version) {
+  // With 2.28.7 and 2.29 it is laid out anew; since then NCCL translates for older headers.
+  constexpr std::array kChanges{22807, 22900};
+  for (const int change : kChanges) {
+    if ((header_version < change) == (library_version < change)) continue;
+    return fmt::format(
+        "-D needs a library of the same kind as the header that busbar was built with, and between NCCL {} (header) "
+        "and {} (library) lies {}, which changed what kernels are told: build with the library's header, or leave out "
+        "-D",
+        nccl_version_text(header_version), nccl_version_text(library_version), nccl_version_text(change));
+  }
+  if (header_version >= kChanges.back() && header_version > library_version) {
+    return fmt::format(
+        "-D needs a library that is no older than the header that busbar was built with, and NCCL {} (library) is "
+        "older than {} (header): take a newer library, or leave out -D",
+        nccl_version_text(library_version), nccl_version_text(header_version));
+  }
+  return {};
 }
 
 }  // namespace busbar

@@ -310,6 +310,8 @@ Kernel kernel_of(CollectiveId collective, int implementation, DType dtype) {
 
 }  // namespace
 
+NcclHeader device_collectives_header() { return {NCCL_VERSION_CODE, sizeof(ncclDevComm)}; }
+
 int prepare_device_collective(CollectiveId collective, int implementation, int* blocks) {
   int device = 0, sms = 0;
   if (const cudaError_t error = cudaGetDevice(&device)) return error;

@@ -5,6 +5,7 @@
 
 #include "collectives/collective.h"
 #include "collectives/dtype.h"
+#include "common/backends/nccl/device_kernels.h"
 
 #include <nccl.h>
 
@@ -26,6 +27,9 @@ struct DeviceCall {
   std::size_t send_at = 0;  ///< in its window [bytes]
   std::size_t recv_at = 0;  ///< in its window [bytes]
 };
+
+/// The header that nvcc took, which may be another than the host's compiler's: it has its own include folders.
+NcclHeader device_collectives_header();
 
 /// Loads the kernels of the collective on the current device, because kernels that wait for each other must not be
 /// loaded one after the other, and sets *blocks to how many blocks of any of them are resident there at once. Returns a

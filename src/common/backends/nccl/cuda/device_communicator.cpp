@@ -1,5 +1,6 @@
 #include "common/backends/nccl/cuda/device_communicator.h"
 
+#include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 
@@ -41,7 +42,8 @@ ncclDevCommRequirements requirements_of(CollectiveId collective, int implementat
 }  // namespace
 
 void require_device_api(const NcclLibrary& nccl) {
-  const std::string mismatch = device_api_mismatch(NCCL_VERSION_CODE, nccl.version);
+  std::string mismatch = device_header_mismatch(device_collectives_header(), {NCCL_VERSION_CODE, sizeof(ncclDevComm)});
+  if (mismatch.empty()) mismatch = device_api_mismatch(NCCL_VERSION_CODE, nccl.version);
   if (!mismatch.empty()) throw Error(ExitCode::not_possible, mismatch);
   if (nccl.DevCommCreate == nullptr || nccl.DevCommDestroy == nullptr || nccl.TeamLsa == nullptr) {
     throw Error(ExitCode::not_possible, "the NCCL library found has no device API: leave out -D");

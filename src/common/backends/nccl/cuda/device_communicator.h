@@ -11,7 +11,8 @@ struct ncclDevComm;
 
 namespace busbar {
 
-/// Throws Error(not_possible) where the library has no device API, or not the one that busbar was built with (-D).
+/// Throws Error(not_possible) where the library has no device API, or not the one that busbar was built with (-D), or
+/// where the kernels were built with another than the rest.
 void require_device_api(const NcclLibrary& nccl);
 
 /// Ranks that one rank of the communicator reaches by loads and stores, itself among them.
