@@ -1,37 +1,39 @@
 #!/usr/bin/env bash
 # Checks what needs a GPU, from a build (make, then this) or from an unpacked bundle:
-#   scripts/gpu_check.sh [--list] [--dry-run] [--part 1|2] [--time SECONDS] [--estimates FILE] [--json FILE]
+#   scripts/gpu_check.sh [--list] [--dry-run] [--part 1|2|3] [--time SECONDS] [--estimates FILE] [--json FILE]
 #                        [--logs DIR] [STAGE...]    all stages without names
-# Every stage ends as PASS, FAIL or SKIP (with the reason). Exit codes: 0 none failed, 1 one did, 5 no GPU is here, 8
-# none failed but time (570 s unless said otherwise) was too short for all; each part fits by its stages' limits.
+# Every stage ends as PASS, FAIL or SKIP (with the reason). Exit codes: 0 none failed, 1 one did, 5 no GPU or no NCCL of
+# 2.28 or newer is here, 8 none failed but time (570 s unless said otherwise) was too short for all; each part fits by
+# its stages' limits.
 # --dry-run says which stages would run, on which GPUs, and why others would not; --recorded FILE shows it the GPUs of
 # another machine (nvidia-smi's lines, as in facts.log). --estimates FILE: a JSON file of before, by whose times more
-# stages fit. BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else that of a Python
-# package; NCCL_HOME names another.
+# stages fit. BUSBAR_BUILD names a build directory other than build/. NCCL is the loader's, else (or where that is too
+# old) that of a Python package; NCCL_HOME names another.
 # shellcheck disable=SC2317  # stages and what they call are reached by name
 set -uo pipefail
 
 total_s=570            # for facts and stages together, so that a caller with ten minutes sees the summary
-readonly facts_s=30    # most that looking at the machine takes
-readonly ranks_T=60    # -T of every run: a hang ends with its own report before the stage's limit
+readonly facts_s=30    # most that a look at the machine takes
+ranks_T=60             # -T of every run: a hang ends with its own report, where the stage has so much time left
+readonly report_s=10   # how much later the report is there
 
-# name, part, limit in seconds, GPUs, what it does
+# name, part, limit in seconds, GPUs (one, one that several ranks share, all), what it does
 readonly stages=(
   "kernels   1  60 one fill and check kernels against the host's, bit for bit"
   "bench     1  40 one GB/s of the fill and check kernels beside a device copy"
   "single    1  60 one all executables on one GPU with one rank"
-  "nccl2     1 110 one 2 ranks on one GPU: all collectives, dtypes and operations"
-  "nccl4     1  80 one 4 ranks on one GPU: all collectives; all dtypes and operations of all_reduce"
-  "nccl8     1 100 one 8 ranks on one GPU: what takes a step per rank; all dtypes, then all operations, of all_reduce"
-  "json      1  20 one the JSON file is valid"
-  "multi     1  70 all every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
+  "device    1  70 one -D: the device API kernels on one rank, and what refuses them"
+  "nccl2     1 110 shared 2 ranks on one GPU: all collectives, dtypes and operations"
+  "nccl4     1  80 shared 4 ranks on one GPU: all collectives; all dtypes and operations of all_reduce"
+  "nccl8     1 100 shared 8 ranks on one GPU: what takes a step per rank; all dtypes and all operations of all_reduce"
+  "json      1  20 shared the JSON file is valid"
   "choice    2  30 all the backend is chosen, refused and forced as documented"
-  "options   2  90 one -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
-  "algo      2  80 one --show-algo and --show-prediction; our tuner decides and is seen to"
-  "device    2  30 one -D: the device API kernels on one rank, and what refuses them"
-  "hang      2 140 one a rank stopped, killed, lagging and calling wrongly: the report, RAS, NCCL's logs in diagnose"
-  "accept    2  90 one doctor through NVML, locate and accept over NCCL: that they end, and what they say"
-  "sanitizer 2  80 one compute-sanitizer memcheck and racecheck over the kernels"
+  "options   2  90 shared -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
+  "algo      2  80 shared --show-algo and --show-prediction; our tuner decides and is seen to"
+  "hang      2 140 shared a rank stopped, killed, lagging and calling wrongly: the report, RAS, NCCL's logs in diagnose"
+  "accept    2  90 shared doctor through NVML, locate and accept over NCCL: that they end, and what they say"
+  "sanitizer 2 110 one compute-sanitizer memcheck and racecheck over the kernels"
+  "multi     3 540 all every GPU of this machine: -g, -t, and one rank per GPU (needs 2 GPUs)"
 )
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mapfile -t collectives < <(sed -nE 's/^ +COLLECTIVE\(([a-z_0-9]+),.*/\1/p' "$root/src/collectives/collective_list.h")
@@ -56,10 +58,11 @@ export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 stage_end=0    # $SECONDS at which the running stage must be over
 failures=0     # of the running stage
 
-# Runs a command within the stage's time and expects its exit code to be one of those in $1. What went wrong is said in
-# the stage's log (3), wherever the output goes.
+# Runs a command within the stage's time and expects its exit code to be one of those in $1. One that this time cuts
+# short has not failed, unless it had long enough to end a hang by itself (-T). What went wrong is said in the stage's
+# log (3), wherever the output goes.
 expect() {
-  local want=$1 left=$((stage_end - SECONDS)) begin=$SECONDS got=0
+  local want=$1 left=$((stage_end - SECONDS)) begin=$SECONDS got=0 took
   shift
   if ((left <= 0)); then
     echo "NOT RUN, the stage's time is over: $*" >&3
@@ -67,10 +70,18 @@ expect() {
   fi
   echo "\$ $*"
   timeout -k 5 "$left" "${launcher[@]}" "$@" </dev/null || got=$?
-  if [[ " $want " == *" $got "* ]]; then
-    echo "ok: $((SECONDS - begin)) s"
+  took=$((SECONDS - begin))
+  if ((took >= left)) && [[ $got == 124 || $got == 137 ]]; then
+    if [[ " $* " == *" -T "* ]] && ((took >= ranks_T + report_s)); then
+      echo "FAILED: a hang of $took s without its report: $*" >&3
+      exit 1
+    fi
+    echo "CUT SHORT, the stage's time is over, $took s into: $*" >&3
+    exit $((failures > 0 ? 1 : 8))
+  elif [[ " $want " == *" $got "* ]]; then
+    echo "ok: $took s"
   else
-    echo "FAILED with $got instead of $want after $((SECONDS - begin)) s: $*" >&3
+    echo "FAILED with $got instead of $want after $took s: $*" >&3
     failures=$((failures + 1))
   fi
 }
@@ -230,8 +241,14 @@ stage_algo() {
   shows 'TREE +LL +2' "the tuner's table has an effect"
 }
 
+# What NCCL's library or the GPU are too old for is no failure; a build that contradicts itself is.
 stage_device() {
-  local c d sizes=(--backend nccl -R 2 -b 64 -e 16M -f 64 -n 5 -T "$ranks_T")
+  local c d said=$logs/device_said.txt sizes=(--backend nccl -R 2 -b 64 -e 16M -f 64 -n 5 -T "$ranks_T")
+  expect "0 5" "$bin/all_reduce_perf" --backend nccl -R 2 -b 64 -e 64 -n 1 -T "$ranks_T" -D 1 >"$said" 2>&1
+  cat "$said"
+  if grep -qE 'error: (-D needs a library|the NCCL library|device API kernels \(-D\) are built for)' "$said"; then
+    skip "$(sed -n 's/.*error: //p' "$said" | head -n 1)"
+  fi
   for c in all_reduce alltoall; do
     for d in 1 2; do
       run "$bin/${c}_perf" "${sizes[@]}" -D "$d" -d all
@@ -313,25 +330,33 @@ stage_sanitizer() {
 
 why_not_multi() { ((gpus > 1)) || echo "one GPU"; }
 
+# Everything by -g; what time would cut off are repetitions by -t and by a rank per GPU.
 stage_multi() {
-  local c sizes=(-b 8 -e 64M -f 64 -n 5 -T "$ranks_T")
-  for c in "${collectives[@]}"; do run "$bin/${c}_perf" --backend nccl -g "$gpus" "${sizes[@]}"; done
-  run "$bin/all_reduce_perf" --backend nccl -t "$gpus" "${sizes[@]}"
-  run "$bin/hypercube_perf" --backend nccl -t "$gpus" -p 1 -m 3 "${sizes[@]}"
-  run "$bin/pingpong_perf" --backend nccl -g "$gpus" --pattern both --pairs all "${sizes[@]}"
-  run "$bin/all_reduce_perf" --backend nccl -g "$gpus" -G 2 -R 2 "${sizes[@]}"
-  for c in all_gather alltoall; do run "$bin/${c}_perf" --backend nccl -g "$gpus" -x 2 -R 2 "${sizes[@]}"; done
-  for c in all_reduce alltoall; do
-    expect "0 5" "$bin/${c}_perf" --backend nccl -g "$gpus" -D 2 -R 2 "${sizes[@]}"
-    expect "0 5" mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/${c}_perf" --backend nccl -D 4 -R 2 "${sizes[@]}"
-  done
+  ranks_T=180  # 8 GPUs with an old driver have taken 55 s to start (NCCL's issue 1646)
+  local c sizes=(-b 8 -e 64M -f 64 -n 5 -T "$ranks_T") by_g=(--backend nccl -g "$gpus") by_t=(--backend nccl -t "$gpus")
+  local by_rank=(mpirun -n "$gpus" --oversubscribe --bind-to none)
+  run "$bin/all_reduce_perf" "${by_g[@]}" "${sizes[@]}"
+  run "$bin/all_reduce_perf" "${by_g[@]}" -G 2 -R 2 "${sizes[@]}"
+  for c in all_gather alltoall; do run "$bin/${c}_perf" "${by_g[@]}" -x 2 -R 2 "${sizes[@]}"; done
+  for c in all_reduce alltoall; do expect "0 5" "$bin/${c}_perf" "${by_g[@]}" -D 2 -R 2 "${sizes[@]}"; done
+  run "$bin/pingpong_perf" "${by_g[@]}" --pattern both --pairs all "${sizes[@]}"
   local table=$logs/multi_algo.txt
-  run env -u NCCL_DEBUG "$bin/all_reduce_perf" --backend nccl -g "$gpus" -R 2 --show-algo "${sizes[@]}" >"$table" 2>&1
+  run env -u NCCL_DEBUG "$bin/all_reduce_perf" "${by_g[@]}" -R 2 --show-algo "${sizes[@]}" >"$table" 2>&1
   shows '[A-Z][A-Za-z_]+ +(LL|LL128|SIMPLE|sym) +([0-9]+|-)' "algorithm or symmetric kernel are known"
-  run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/all_reduce_perf" --backend nccl "${sizes[@]}"
-  run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/alltoallv_perf" --backend nccl -R 1 "${sizes[@]}"
-  run "$bin/comm_perf" --backend nccl -g "$gpus" -n 5 -T "$ranks_T"
-  run mpirun -n "$gpus" --oversubscribe --bind-to none "$bin/comm_perf" --backend nccl -n 5 -T "$ranks_T"
+  run "$bin/comm_perf" "${by_g[@]}" -n 5 -T "$ranks_T"
+  for c in "${collectives[@]}"; do
+    if [[ $c != all_reduce ]]; then run "$bin/${c}_perf" "${by_g[@]}" "${sizes[@]}"; fi
+  done
+
+  run "$bin/all_reduce_perf" "${by_t[@]}" "${sizes[@]}"
+  run "$bin/hypercube_perf" "${by_t[@]}" -p 1 -m 3 "${sizes[@]}"
+
+  run "${by_rank[@]}" "$bin/all_reduce_perf" --backend nccl "${sizes[@]}"
+  run "${by_rank[@]}" "$bin/alltoallv_perf" --backend nccl -R 1 "${sizes[@]}"
+  for c in all_reduce alltoall; do
+    expect "0 5" "${by_rank[@]}" "$bin/${c}_perf" --backend nccl -D 4 -R 2 "${sizes[@]}"
+  done
+  run "${by_rank[@]}" "$bin/comm_perf" --backend nccl -n 5 -T "$ranks_T"
 }
 
 # The frame. ----------------------------------------------------------------------------------------------------------
@@ -375,8 +400,16 @@ print(*find_spec("nvidia.nccl").submodule_search_locations, sep="\n")' 2>/dev/nu
   done < <(type -aP python3)
 }
 
+# What CUDA shows to our programs: nvidia-smi, where there is one, knows nothing of CUDA_VISIBLE_DEVICES and MIG. It is
+# asked where the build has no such program.
 list_gpus() {
-  nvidia-smi --query-gpu=index,name,driver_version,memory.total,pci.bus_id,compute_mode --format=csv,noheader
+  local lines got=0
+  lines=$(timeout -k 5 "$facts_s" "${launcher[@]}" "$tests/kernels_gpu" --gpus 2>&1) || got=$?
+  if ((got == 77)) || [[ $got == 0 && -n $lines ]]; then
+    echo "$lines"
+  else
+    nvidia-smi --query-gpu=index,name,driver_version,memory.total,pci.bus_id,compute_mode --format=csv,noheader
+  fi
 }
 
 # for_chosen_stages COMMAND: calls it with name, part, limit and GPUs of each.
@@ -394,24 +427,51 @@ print_facts() {
   echo "host      $(hostname), $(nproc) CPUs, $(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
   echo "build     $bin"
   printf 'GPU       %s\n' "${gpu_lines[@]}"
-  echo "CUDA      $(nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' | head -n 1) at most (driver)"
-  echo "NCCL      $(nccl_version)${NCCL_HOME:+, NCCL_HOME=$NCCL_HOME}"
+  nvidia-smi 2>/dev/null |
+    sed -nE 's/.*Driver Version: *([0-9.]+).*CUDA Version: *([0-9.]+).*/driver    \1, CUDA \2 at most/p'
+  echo "NCCL      $nccl${NCCL_HOME:+, NCCL_HOME=$NCCL_HOME}"
+}
+
+# Sets nccl to the version of NCCL's library or to why it does not run, and no_nccl where none can be used. A Python
+# package's is taken where the loader has none, or one that is too old.
+find_nccl() {
+  local of_package is_loaders=0
+  if [[ -z ${NCCL_HOME:-} ]]; then
+    if loader_has_nccl; then is_loaders=1; else NCCL_HOME=$(python_nccl_home); fi
+    export NCCL_HOME
+  fi
+  nccl=$(nccl_version)
+  if ((is_loaders)) && [[ $nccl == *"the NCCL library"* ]]; then
+    NCCL_HOME=$(python_nccl_home)
+    of_package=$(nccl_version)
+    if [[ $of_package == *"the NCCL library"* ]]; then NCCL_HOME=""; else nccl=$of_package; fi
+  fi
+  if [[ $nccl == *"the NCCL library"* ]]; then no_nccl="the NCCL library${nccl##*the NCCL library}"; fi
 }
 
 # As the suite finds it: its own header says so.
 nccl_version() {
   local text
   text=$(timeout -k 5 "$facts_s" "${launcher[@]}" "$bin/all_reduce_perf" --backend nccl -b 8 -e 8 -n 1 -w 0 -c 0 2>&1) || {
-    echo "does not run: $(grep -m 1 'error' <<<"$text")"
+    local got=$?
+    echo "does not run: $(grep -m 1 'error' <<<"$text" || echo "ended with $got (124: no answer in $facts_s s)")"
     return
   }
   sed -n 's/^# .*NCCL \([0-9][0-9.]*\).*/\1/p' <<<"$text" | head -n 1
 }
 
-# Why a stage cannot run here; nothing where it can.
+# why_not NAME GPUS: why a stage cannot run here; nothing where it can.
 why_not() {
+  local mode=${gpu_lines[0]:-}
+  mode=${mode##*, }
   if ((gpus == 0)); then
     echo "no GPU"
+  elif [[ $mode == Prohibited ]]; then
+    echo "compute mode Prohibited: no program may use GPU 0"
+  elif [[ $2 == shared && $mode == Exclusive_* ]]; then
+    echo "compute mode $mode: one process per GPU"
+  elif [[ -n $no_nccl && " kernels bench sanitizer " != *" $1 "* ]]; then
+    echo "$no_nccl"
   elif declare -F "why_not_$1" >/dev/null; then
     "why_not_$1"
   fi
@@ -459,7 +519,7 @@ write_json() {
 tell_dry_run() {
   local why on="GPU 0" need
   need=$(need_s "$1" "$3")
-  why=$(why_not "$1")
+  why=$(why_not "$1" "$4")
   if [[ $4 == all ]] && ((gpus > 1)); then on="GPUs 0 to $((gpus - 1))"; fi
   if [[ -z $why ]] && ((need > dry_left)); then
     why="no time left: it may take $need s, and $dry_left s are left"
@@ -475,13 +535,14 @@ tell_dry_run() {
 
 # Runs one stage and adds a line to the summary; one that could be cut short by the end of all is not begun.
 run_stage() {
-  local name=$1 part=$2 limit=$3 log=$logs/$1.log begin=$SECONDS left=$((total_s - SECONDS))
+  local name=$1 part=$2 limit=$3 where=$4 log=$logs/$1.log begin=$SECONDS left=$((total_s - SECONDS))
   local result=PASS code=0 note need
   need=$(need_s "$name" "$limit")
-  note=$(why_not "$name")
+  note=$(why_not "$name" "$where")
   if [[ -n $note ]]; then
     echo "SKIP: $note" >"$log"
     code=77
+    if [[ $note == "$no_nccl" ]]; then lacking=1; fi
   elif ((left < need)); then
     echo "NOT RUN: no time left: it may take $need s, and $((left > 0 ? left : 0)) s are left" >"$log"
     code=8
@@ -495,7 +556,7 @@ run_stage() {
   fi
   case $code in
     0) ;;
-    8) result=SKIP late=1 note=$(sed -n 's/^NOT RUN[:,] //p' "$log") ;;
+    8) result=SKIP late=1 note=$(sed -nE 's/^(NOT RUN|CUT SHORT)[:,] //p' "$log") ;;
     77) result=SKIP note=$(sed -n 's/^SKIP: //p' "$log") ;;
     *) result=FAIL bad=1 note=$(grep -c '^FAILED' "$log")" failed, first: $(grep -m 1 '^FAILED' "$log")" ;;
   esac
@@ -523,7 +584,7 @@ while (($# > 0)); do
     --json) json=${2:-}; shift; [[ -n $json ]] || refuse "--json needs a file" ;;
     --estimates) estimates=${2:-}; shift; [[ -r $estimates ]] || refuse "--estimates needs a file of --json" ;;
     --recorded) recorded=${2:-}; shift; [[ -r $recorded ]] || refuse "--recorded needs a file" ;;
-    --part) chosen_part=${2:-}; shift; [[ $chosen_part == [12] ]] || refuse "--part needs 1 or 2" ;;
+    --part) chosen_part=${2:-}; shift; [[ $chosen_part == [123] ]] || refuse "--part needs 1, 2 or 3" ;;
     --time) total_s=${2:-}; shift; [[ $total_s =~ ^[1-9][0-9]*$ ]] || refuse "--time needs seconds" ;;
     -h | --help) sed -n '2,11s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) chosen+=("$1") ;;
@@ -540,11 +601,14 @@ if [[ -n $chosen_part ]] && ((${#chosen[@]} > 0)); then refuse "--part and names
 
 if [[ -n $recorded ]] && ((!dry_run)); then refuse "--recorded goes with --dry-run alone"; fi
 
-mapfile -t gpu_lines < <(if [[ -n $recorded ]]; then cat "$recorded"; else list_gpus 2>/dev/null; fi |
-  sed -nE 's/^(GPU +)?([0-9]+,.*)/\2/p')
+seen=$(if [[ -n $recorded ]]; then cat "$recorded"; else list_gpus 2>/dev/null; fi)
+mapfile -t gpu_lines < <(sed -nE 's/^(GPU +)?([0-9]+,.*)/\2/p' <<<"$seen")
 gpus=${#gpu_lines[@]}
 bad=0
 late=0
+nccl=""
+no_nccl=""
+lacking=0  # a stage was skipped for want of NCCL
 if ((dry_run)); then
   echo "${gpus} GPUs${recorded:+, of $recorded}"
   if ((gpus > 0)); then printf '%s\n' "${gpu_lines[@]}"; fi
@@ -553,21 +617,18 @@ if ((dry_run)); then
   exit $((gpus == 0 ? 5 : late ? 8 : 0))
 fi
 if ((gpus == 0)); then
-  echo "gpu_check.sh: no GPU here: nvidia-smi shows none" >&2
+  echo "gpu_check.sh: no GPU here: ${seen:-nvidia-smi shows none}" >&2
   write_json "NO GPU" 5
   exit 5
 fi
 if [[ ! -x $bin/all_reduce_perf ]]; then
   refuse "$bin/all_reduce_perf is not there: run make, or set BUSBAR_BUILD"
 fi
-if [[ -z ${NCCL_HOME:-} ]] && ! loader_has_nccl; then
-  NCCL_HOME=$(python_nccl_home)
-  export NCCL_HOME
-fi
 : "${logs:=$(mktemp -d "${TMPDIR:-/tmp}/busbar_gpu_check.XXXXXX")}"
 mkdir -p "$logs"
 logs=$(cd "$logs" && pwd)
 
+find_nccl
 print_facts | tee "$logs/facts.log"
 summary=()
 json_stages=()
@@ -579,9 +640,13 @@ if ((bad)); then
   write_json FAIL 1
   echo "gpu_check: FAIL"
   exit 1
+elif ((lacking)); then
+  write_json "NO NCCL" 5
+  echo "gpu_check: INCOMPLETE: $no_nccl"
+  exit 5
 elif ((late)); then
   write_json INCOMPLETE 8
-  echo "gpu_check: INCOMPLETE: for the rest, --part 2, more --time or the names of stages"
+  echo "gpu_check: INCOMPLETE: for the rest, --part 2, --part 3, more --time or the names of stages"
   exit 8
 fi
 write_json PASS 0

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The bugs this would catch: a first GPU, lent for minutes, on which gpu_check.sh finds no NCCL, asks for what NCCL
-cannot tell, runs out of time and calls that failed, needs a library that the machine lacks, or does not say beforehand
-what it would run. What it calls are stand-ins."""
+"""The bugs this would catch: a first GPU, lent for minutes, on which gpu_check.sh finds no NCCL or one that is too old,
+asks for what NCCL or the GPU's mode cannot give, counts GPUs that CUDA does not show, runs out of time and calls that
+failed, needs a library that the machine lacks, or does not say beforehand what it would run. What it calls are
+stand-ins."""
 
 import json
 import os
@@ -46,6 +47,10 @@ os.execv({FAKE_PERF!r}, ["fake_gpu_perf", program.removesuffix("_perf"), "-g", n
 SLOW = 'timeout() { SECONDS=$((SECONDS + 1000)); shift 3; "$@"; }\n'
 
 
+# Each command is ended by its limit, although nobody waits.
+ENDLESS = "timeout() { SECONDS=$((SECONDS + $3)); return 124; }\n"
+
+
 class GpuCheck(suite.Case):
     def setUp(self):
         super().setUp()
@@ -60,10 +65,17 @@ class GpuCheck(suite.Case):
     def executable(self, name, text):
         os.chmod(self.write(name, text), 0o755)
 
-    def check(self, *words, **env):
+    def copy_of_script(self, text):
+        """With other text, where it finds the list of collectives as the script itself does."""
+        for folder in ("copy/scripts", "copy/src/collectives"):
+            os.makedirs(self.path(folder))
+        shutil.copy(os.path.join(SOURCE, "src", "collectives", "collective_list.h"), self.path("copy/src/collectives"))
+        return self.write("copy/scripts/gpu_check.sh", text)
+
+    def check(self, *words, script=SCRIPT, **env):
         settings = {"PATH": self.path("path") + os.pathsep + os.environ["PATH"], "BUSBAR_BUILD": self.path("build"),
                     "NCCL_HOME": "", "LD_LIBRARY_PATH": "", "PYTHONPATH": "", **env}
-        return suite.execute(["bash", SCRIPT, "--logs", self.path("logs"), *words], settings)
+        return suite.execute(["bash", script, "--logs", self.path("logs"), *words], settings)
 
     def test_exit_codes_tell_failure_lack_of_time_and_lack_of_a_gpu_apart(self):
         done = self.check("kernels", "multi")
@@ -95,13 +107,52 @@ class GpuCheck(suite.Case):
         self.assertEqual(done.code, 1, str(done))
         self.assertRegex(done.out, r"FAIL single .*\(1 failed, first: FAILED with 3")
 
+    def test_a_command_that_the_stages_time_cuts_short_is_not_failed(self):
+        self.executable("build/all_reduce_perf", '#!/bin/sh\ncase "$*" in *" -T "*) exec sleep 600 ;; esac\n')
+        with open(SCRIPT, encoding="utf-8") as file:
+            text, changed = re.subn(r'"single +1 +\d+ ', '"single 1 2 ', file.read())
+        self.assertEqual(changed, 1)
+        done = self.check("single", script=self.copy_of_script(text))
+        self.assertEqual(done.code, 8, str(done))
+        self.assertRegex(done.out, r"SKIP single .*\(the stage's time is over, \d+ s into: .*all_reduce_perf ")
+
+    def test_what_had_time_to_report_a_hang_and_did_not_is_failed(self):
+        endless = self.write("endless.sh", ENDLESS)
+        # 60 s are the time of the stage, and that after which ranks begin to report.
+        done = self.check("single", BASH_ENV=endless)
+        self.assertEqual(done.code, 8, str(done))
+        self.assertRegex(done.out, r"SKIP single .*\(the stage's time is over, 60 s into: ")
+        for stage, seconds, gpus in (("nccl2", 110, "1"), ("multi", 540, "8")):
+            done = self.check(stage, BASH_ENV=endless, FAKE_GPUS=gpus)
+            self.assertEqual(done.code, 1, str(done))
+            hang = f"FAILED: a hang of {seconds} s without its report"
+            self.assertRegex(done.out, rf"FAIL {stage} .*\(1 failed, first: {hang}")
+        # Nobody told these when to end.
+        self.executable("path/compute-sanitizer", "#!/bin/sh\n")
+        done = self.check("kernels", "sanitizer", BASH_ENV=endless)
+        self.assertEqual(done.code, 8, str(done))
+        self.assertRegex(done.out, r"SKIP kernels .*\(the stage's time is over, 60 s into: .*\n"
+                         r"SKIP sanitizer .*\(the stage's time is over, 110 s into: ")
+
+    def test_several_gpus_have_a_part_of_their_own_that_ends_with_repetition(self):
+        self.executable("path/mpirun", "#!/bin/sh\n")
+        for collective in [*suite.COLLECTIVES, "comm"]:
+            self.executable(f"build/{collective}_perf", "#!/bin/sh\necho '  8  RING  LL  2'\n")
+        self.ok(self.check("--part", "3", FAKE_GPUS="8"))
+        with open(self.path("logs/multi.log"), encoding="utf-8") as log:
+            commands = [line[2:] for line in log if line.startswith("$ ")]
+        kinds = ["rank" if line.startswith("mpirun -n 8 ") else line[line.index("nccl ") + 5:][:4] for line in commands]
+        self.assertEqual([kind for i, kind in enumerate(kinds) if kinds[i - 1:i] != [kind]], ["-g 8", "-t 8", "rank"])
+        by_g = {re.search(r"(\w+)_perf", line)[1] for line in commands if " -g 8 " in line}
+        self.assertEqual(by_g, {*suite.COLLECTIVES, "comm"})
+
     def test_each_part_fits_its_time_and_every_stage_is_in_one(self):
         listed = re.findall(r"^(\w+) +part (\d), at most +(\d+) s: ", self.ok(self.check("--list")).out, re.MULTILINE)
         self.assertEqual(len(listed), len(self.ok(self.check("--list")).out.splitlines()))
-        for part in "12":
+        for part in "123":
             limits = [int(limit) for _, of, limit in listed if of == part]
             self.assertLessEqual(sum(limits) + FACTS_S, TOTAL_S, part)
-            done = self.check("--part", part, "--time", "1")
+            done = self.check("--part", part, "--time", "1", FAKE_GPUS="2")
             self.assertEqual(done.code, 8, str(done))
             told = re.findall(r"^SKIP (\w+) ", done.out.split("Summary")[0], re.MULTILINE)
             self.assertEqual(told, [name for name, of, _ in listed if of == part])
@@ -110,7 +161,8 @@ class GpuCheck(suite.Case):
         done = self.check("--dry-run", "--part", "1", "--time", "5000")
         self.assertEqual(done.code, 0, str(done))
         self.assertIn("\nkernels    part 1, at most  60 s: on GPU 0\n", done.out)
-        self.assertIn("\nmulti      part 1, not run: one GPU\n", done.out)
+        done = self.check("--dry-run", "--part", "3")
+        self.assertIn("\nmulti      part 3, not run: one GPU\n", done.out)
         done = self.check("--dry-run", FAKE_GPUS="0")
         self.assertEqual(done.code, 5, str(done))
         self.assertRegex(done.out, r"^0 GPUs\nkernels +part 1, not run: no GPU\n")
@@ -123,7 +175,9 @@ class GpuCheck(suite.Case):
         self.assertIn("8 GPUs, of ", done.out)
         self.assertIn("\n7, NVIDIA H100 80GB HBM3, ", done.out)
         self.assertIn("\nnccl8      part 1, at most 100 s: on GPU 0\n", done.out)
-        self.assertIn("\nmulti      part 1, at most  70 s: on GPUs 0 to 7\n", done.out)
+        done = self.check("--dry-run", "--recorded", h100, "--part", "3", FAKE_GPUS="0")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertIn("\nmulti      part 3, at most 540 s: on GPUs 0 to 7\n", done.out)
         self.assertFalse(os.path.exists(self.path("logs")))
         # Both parts together do not fit one call, and it says where the time ends.
         done = self.check("--dry-run", "--recorded", h100)
@@ -153,6 +207,55 @@ class GpuCheck(suite.Case):
         done = self.check("kernels", "--json", self.path("out.json"), FAKE_GPUS="0")
         self.assertEqual((done.code, written()["result"]), (5, "NO GPU"))
 
+    def test_gpus_are_those_that_cuda_shows(self):
+        line = "0, NVIDIA H100, CUDA 13.0, 81559 MiB, 0000:1B:00.0, Default"
+        self.executable("build/test/kernels_gpu", f'#!/bin/sh\n[ "$1" != --gpus ] || echo "{line}"\n')
+        # One of eight, as with CUDA_VISIBLE_DEVICES.
+        done = self.check("kernels", "multi", FAKE_GPUS="8")
+        self.assertEqual(done.code, 0, str(done))
+        self.assertIn(f"\nGPU       {line}\n", done.out)
+        self.assertRegex(done.out, r"PASS kernels .*\nSKIP multi .*\(one GPU\)")
+        # A container without nvidia-smi.
+        self.executable("path/nvidia-smi", "#!/bin/sh\nexit 127\n")
+        self.ok(self.check("kernels"))
+        # All are there, but not for CUDA.
+        self.executable("path/nvidia-smi", NVIDIA_SMI)
+        self.executable("build/test/kernels_gpu", "#!/bin/sh\necho 'CUDA shows none (driver too old)'\nexit 77\n")
+        done = self.check("kernels", FAKE_GPUS="8")
+        self.assertEqual(done.code, 5, str(done))
+        self.assertIn("no GPU here: CUDA shows none (driver too old)", done.err)
+
+    def test_a_gpu_for_one_process_alone_is_not_shared(self):
+        shared = ["nccl2", "nccl4", "nccl8", "json", "options", "algo", "hang", "accept"]
+        for mode, skipped in (("Default", []), ("Exclusive_Process", shared), ("Prohibited", ["kernels"] + shared)):
+            line = f"0, Fake GPU, 580.82.07, 81559 MiB, 0000:1B:00.0, {mode}"
+            self.executable("path/nvidia-smi", f"#!/bin/sh\necho '{line}'\n")
+            done = self.ok(self.check("--dry-run", "--time", "5000", "kernels", *shared))
+            told = re.findall(r"^(\w+) .*not run: compute mode (\w+): ", done.out, re.MULTILINE)
+            self.assertEqual(told, [(name, mode) for name in skipped])
+
+    def test_device_kernels_that_library_or_gpu_are_too_old_for_are_skipped_and_not_failed(self):
+        for why in ("-D needs a library of the same kind as the header that busbar was built with, and between NCCL "
+                    "2.28.9 (header) and 2.32.3 (library) lies 2.29, which changed what kernels are told",
+                    "device API kernels (-D) are built for compute capability 9.0 and newer, and GPU 0 has 8.0"):
+            self.executable("build/all_reduce_perf", f"#!/bin/sh\necho 'busbar: error: {why}' >&2\nexit 5\n")
+            done = self.check("device")
+            self.assertEqual(done.code, 0, str(done))
+            self.assertRegex(done.out, r"SKIP device .*\(" + re.escape(why))
+        # The build's own fault.
+        self.executable("build/all_reduce_perf", "#!/bin/sh\necho 'busbar: error: -D: this build' >&2\nexit 5\n")
+        done = self.check("device")
+        self.assertEqual(done.code, 1, str(done))
+
+    @unittest.skipUnless(os.access(FAKE_PERF, os.X_OK), "built without CUDA and NCCL headers")
+    def test_device_says_so_where_the_library_is_newer_than_the_header(self):
+        for collective in ("all_reduce", "alltoall", "all_gather"):
+            library = os.path.join(os.path.dirname(FAKE_PERF), "fake_nccl_grows")
+            self.executable(f"build/{collective}_perf",
+                            f'#!/bin/sh\nNCCL_HOME={library} exec {FAKE_PERF} {collective} "$@"\n')
+        done = self.check("device")
+        self.assertEqual(done.code, 0, str(done))
+
     def test_a_sanitizer_that_is_kept_from_the_gpu_is_skipped_and_not_failed(self):
         self.executable("path/compute-sanitizer", "#!/bin/sh\necho '========= COMPUTE-SANITIZER'\n"
                         "echo '========= Error: Target application terminated before first instrumented API call'\n"
@@ -170,7 +273,7 @@ class GpuCheck(suite.Case):
         self.assertEqual(done.code, 255, str(done))
         self.assertIn("no stage is called 'kernel'", done.err)
         self.assertIn("\nsanitizer ", done.err)
-        for words in (["--part", "3"], ["--part"], ["--time", "soon"], ["--part", "1", "kernels"], ["--json"],
+        for words in (["--part", "4"], ["--part"], ["--time", "soon"], ["--part", "1", "kernels"], ["--json"],
                       ["--estimates", "nothing"]):
             self.assertEqual(self.check(*words).code, 255, words)
 
@@ -191,6 +294,25 @@ class GpuCheck(suite.Case):
         self.executable("path/python3", "#!/bin/sh\nexit 1\n")
         self.assertIn(f"NCCL_HOME={home}\n", self.check("multi", **site).out)
         self.assertNotIn("NCCL_HOME", self.check("multi").out)
+
+    def test_an_nccl_that_is_too_old_gives_way_to_a_package_or_is_told(self):
+        self.executable("path/ldconfig", "#!/bin/sh\necho '	libnccl.so.2 (libc6,x86-64) => /usr/lib/libnccl.so.2'\n")
+        home = self.path("site/nvidia/nccl")
+        os.makedirs(os.path.join(home, "lib"))
+        self.write("site/nvidia/nccl/lib/libnccl.so.2", "")
+        old = "the NCCL library found is 2.27.5, too old: install NCCL 2.28.0 or newer"
+        self.executable("build/all_reduce_perf", f"#!/bin/sh\nif [ \"$NCCL_HOME\" = {home} ]; then\n"
+                        f"echo '# library=NCCL 2.28.9'\nelse\necho 'busbar: error: {old}' >&2\nexit 5\nfi\n")
+        done = self.check("kernels", "single", PYTHONPATH=self.path("site"))
+        self.assertEqual(done.code, 0, str(done))
+        self.assertIn(f"NCCL 2.28.9, NCCL_HOME={home}\n", re.sub(" +", " ", done.out))
+        # What needs no NCCL runs; the rest has not failed.
+        for settings in ({}, {"NCCL_HOME": "/elsewhere", "PYTHONPATH": self.path("site")}):
+            done = self.check("kernels", "single", **settings)
+            self.assertEqual(done.code, 5, str(done))
+            self.assertRegex(done.out, r"PASS kernels .*\nSKIP single .*\(" + re.escape(old))
+            self.assertIn(f"gpu_check: INCOMPLETE: {old}", done.out)
+            self.assertEqual(self.check("kernels", **settings).code, 0)
 
     def test_an_unpacked_bundle_needs_its_own_launcher_and_a_python_package_with_nccl(self):
         for folder in ("scripts", "src/collectives", "bin", "site/nvidia/nccl/lib"):
@@ -222,7 +344,14 @@ class GpuCheck(suite.Case):
 
 
 @unittest.skipUnless(os.access(KERNELS, os.X_OK) and shutil.which("readelf"), "built without CUDA, or no readelf")
-class Kernels(unittest.TestCase):
+class Kernels(suite.Case):
+    def test_the_kernels_test_lists_the_gpus_or_says_why_there_is_none(self):
+        done = suite.execute([KERNELS, "--gpus"])
+        if done.code == 77:
+            self.assertRegex(done.out, r"^CUDA shows none \(.+\)\n$")
+        else:
+            self.assertRegex(self.ok(done).out, r"^(\d+, .+, CUDA \d+\.\d+, \d+ MiB, [0-9A-Fa-f:.]+, \w+\n)+$")
+
     def test_the_kernels_test_needs_only_what_every_machine_has(self):
         told = subprocess.run(["readelf", "-d", KERNELS], check=True, text=True, stdout=subprocess.PIPE).stdout
         needed = re.findall(r"\(NEEDED\).*\[(.*)\]", told)

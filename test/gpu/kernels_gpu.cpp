@@ -2,7 +2,7 @@
 // that is skipped, a planted error that is not counted or is found elsewhere.
 //
 // Without a usable GPU it says so and exits with 77, with --allow-skip with 0. --bench prints the kernels' GB/s beside
-// a device copy's instead of testing.
+// a device copy's instead of testing, --gpus the GPUs that CUDA shows, as nvidia-smi does (gpu_check.sh).
 
 #include "kernels/device.h"
 #include "kernels/number.h"
@@ -256,6 +256,43 @@ void bench() {
   bench_pattern(DType::float32, std::nullopt, buffer.data, nbytes, copy_rate);
 }
 
+const char* compute_mode_name(int mode) {
+  switch (mode) {
+    case cudaComputeModeDefault:
+      return "Default";
+    case cudaComputeModeExclusive:
+      return "Exclusive_Thread";
+    case cudaComputeModeProhibited:
+      return "Prohibited";
+    case cudaComputeModeExclusiveProcess:
+      return "Exclusive_Process";
+    default:
+      return "unknown";
+  }
+}
+
+/// Number, name, newest CUDA of the driver, memory, bus id and compute mode of each GPU. Makes no context: who has the
+/// GPU for himself keeps it.
+int list_gpus() {
+  int ndevices = 0, driver = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&ndevices); error != cudaSuccess || ndevices == 0) {
+    std::printf("CUDA shows none (%s)\n", cudaGetErrorString(error == cudaSuccess ? cudaErrorNoDevice : error));
+    return 77;
+  }
+  CUDA_OK(cudaDriverGetVersion(&driver));
+  for (int i = 0; i < ndevices; ++i) {
+    cudaDeviceProp device;
+    char bus_id[32] = {};
+    int mode = 0;
+    CUDA_OK(cudaGetDeviceProperties(&device, i));
+    CUDA_OK(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, i));
+    CUDA_OK(cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, i));
+    std::printf("%d, %s, CUDA %d.%d, %zu MiB, %s, %s\n", i, device.name, driver / 1000, driver % 1000 / 10,
+                device.totalGlobalMem >> 20, bus_id, compute_mode_name(mode));
+  }
+  return 0;
+}
+
 /// Why no kernel can run here; empty: one can.
 std::string why_no_gpu() {
   int ndevices = 0;
@@ -279,6 +316,7 @@ bool take(std::vector<char*>& args, const char* option) {
 int main(int argc, char** argv) {
   std::vector<char*> args(argv, argv + argc);
   const bool allow_skip = take(args, "--allow-skip"), only_bench = take(args, "--bench");
+  if (take(args, "--gpus")) return list_gpus();
   if (const std::string reason = why_no_gpu(); !reason.empty()) {
     std::printf("SKIPPED: no GPU (%s)\n", reason.c_str());
     return allow_skip ? 0 : 77;
