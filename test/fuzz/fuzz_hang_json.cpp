@@ -41,6 +41,7 @@ HangEvidence small_job(HangEvidence::Occasion occasion) {
   }
   job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"}};
   job.hosts[0].probes = {{"b", PeerProbe::Result::timed_out, false}};
+  job.hosts[0].links = {{"b", JobLink::State::standing}};
   job.ras = {{"a", true, "", {"line"}, {102}, {1}}};
   return job;
 }

@@ -86,6 +86,7 @@ HostEvidence some_host() {
   host.ranks = {rank, {}};
   host.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"}};
   host.probes = {{"node1", PeerProbe::Result::large_lost, true}};
+  host.links = {{"node1", JobLink::State::closed}};
   return host;
 }
 

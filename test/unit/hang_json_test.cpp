@@ -37,6 +37,7 @@ HangEvidence rich_job() {
   job.hosts[0].troubles = {{Trouble::Kind::resource, "/dev/shm is full"},
                            {.kind = Trouble::Kind::notice, .text = "late", .slows = true}};
   job.hosts[0].probes = {{"node1", PeerProbe::Result::large_lost, true}};
+  job.hosts[0].links = {{"node1", JobLink::State::stalled}};
   job.hosts[0].mtu = 9000;
   job.hosts[1].net_bytes_per_s = -1;
   job.hosts.emplace_back();

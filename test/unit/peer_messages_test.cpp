@@ -64,6 +64,7 @@ HostEvidence a_host() {
   h.troubles = {{Trouble::Kind::hardware, "mlx5_3 port 1 is DOWN"},
                 {.kind = Trouble::Kind::notice, .text = "äöü", .slows = true, .on_gpu = true}};
   h.probes = {{"node1", PeerProbe::Result::large_lost, true}, {"node2", PeerProbe::Result::ok, false}};
+  h.links = {{"node1", JobLink::State::standing}, {"node2", JobLink::State::closed}};
   h.mtu = 9000;
   h.silence = Silence::no_answer;
   return h;
@@ -106,6 +107,10 @@ TEST_CASE("evidence arrives as it was sent, every field of it", "[peers]") {
   CHECK(h.troubles[1].slows);
   CHECK(h.troubles[1].on_gpu);
   CHECK(h.silence == Silence::no_answer);
+  REQUIRE(h.links.size() == 2);
+  CHECK(h.links[0].host == "node1");
+  CHECK(h.links[0].state == JobLink::State::standing);
+  CHECK(h.links[1].state == JobLink::State::closed);
   REQUIRE(h.probes.size() == 2);
   CHECK(h.probes[0].host == "node1");
   CHECK(h.probes[0].result == PeerProbe::Result::large_lost);

@@ -19,6 +19,7 @@ inline constexpr std::array<std::string_view, 4> kTroubleWords{"hardware", "reso
 inline constexpr std::array<std::string_view, 6> kSilenceWords{"none",     "mute",      "refused",
                                                                "no_route", "no_answer", "unreadable"};
 inline constexpr std::array<std::string_view, 5> kProbeWords{"ok", "refused", "no_route", "timed_out", "large_lost"};
+inline constexpr std::array<std::string_view, 3> kLinkWords{"standing", "stalled", "closed"};
 inline constexpr std::array<std::string_view, 5> kEndingWords{"none", "good", "failed", "hung", "signalled"};
 inline constexpr std::array<std::string_view, 13> kPhaseWords{
     "starting", "mpi_init", "initialization", "allocating",   "preparing", "timed_loop", "checking",
@@ -27,6 +28,7 @@ static_assert(kPhaseWords.size() == static_cast<std::size_t>(Phase::ended) + 1);
 static_assert(kEndingWords.size() == static_cast<std::size_t>(Ending::signalled) + 1);
 static_assert(kSilenceWords.size() == static_cast<std::size_t>(Silence::unreadable) + 1);
 static_assert(kProbeWords.size() == static_cast<std::size_t>(PeerProbe::Result::large_lost) + 1);
+static_assert(kLinkWords.size() == static_cast<std::size_t>(JobLink::State::closed) + 1);
 static_assert(kTroubleWords.size() == static_cast<std::size_t>(Trouble::Kind::notice) + 1);
 static_assert(kLifeWords.size() == static_cast<std::size_t>(ProcessState::Life::gone) + 1);
 static_assert(kOccasionWords.size() == static_cast<std::size_t>(HangEvidence::Occasion::files) + 1);
@@ -36,6 +38,7 @@ constexpr const auto& words_of(ProcessState::Life) { return kLifeWords; }
 constexpr const auto& words_of(Trouble::Kind) { return kTroubleWords; }
 constexpr const auto& words_of(Silence) { return kSilenceWords; }
 constexpr const auto& words_of(PeerProbe::Result) { return kProbeWords; }
+constexpr const auto& words_of(JobLink::State) { return kLinkWords; }
 constexpr const auto& words_of(Ending) { return kEndingWords; }
 constexpr const auto& words_of(Phase) { return kPhaseWords; }
 
@@ -110,8 +113,14 @@ void visit_fields(auto&& visit, PeerProbe& probe) {
   visit("stalled", stalled);
 }
 
+void visit_fields(auto&& visit, JobLink& link) {
+  auto& [host, state] = link;
+  visit("host", host);
+  visit("state", state);
+}
+
 void visit_fields(auto&& visit, HostEvidence& evidence) {
-  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu, silence, met] = evidence;
+  auto& [host, reached, why_not, ranks, net_bytes_per_s, troubles, probes, mtu, silence, met, links] = evidence;
   visit("host", host);
   visit("reached", reached);
   visit("why_not", why_not);
@@ -121,6 +130,7 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
   visit("probes", probes);
   visit("mtu", mtu);
   visit("met", met);
+  visit("links", links);
   visit("ranks", ranks);
 }
 

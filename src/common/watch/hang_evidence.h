@@ -4,6 +4,7 @@
 #include "common/watch/flight_state.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,18 @@ struct PeerProbe {
   bool stalled = false;  ///< the job's own data to it were sent again and again without an acknowledgement
 };
 
+/// The connections that the job's own processes on one host have to another: MPI's, which were there before anything
+/// changed on the way, and which the kernel closes when either process ends.
+struct JobLink {
+  enum class State : std::uint8_t {
+    standing,
+    stalled,  ///< one of them, so that nothing passes: data were sent again and again without an acknowledgement
+    closed,   ///< one stood when the job began, none does any more
+  };
+  std::string host;
+  State state = State::standing;
+};
+
 /// Why nothing came from a host that was asked.
 enum class Silence : std::uint8_t {
   none,        ///< it was reached, or never asked
@@ -70,6 +83,7 @@ struct HostEvidence {
   int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
   Silence silence = Silence::none;
   bool met = true;  ///< false: no watcher of this one's part has ever reached it, so that its silence says nothing
+  std::vector<JobLink> links;  ///< to those of the other hosts of whose connections anything is known
 };
 
 inline bool is_mute(const HostEvidence& host) { return !host.reached && host.silence == Silence::mute; }
@@ -103,6 +117,14 @@ struct HangEvidence {
   std::vector<HostEvidence> hosts;
   std::vector<RasEvidence> ras;
 };
+
+/// What the hosts that were reached know of the job's connections to another; nothing where there are none, as over
+/// InfiniBand.
+std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::string& host);
+
+/// Whether a host was met, but its watchers no longer answer though the job's own connections to it stand, and whatever
+/// was sent to it has arrived: behind a firewall, say. Then its silence says nothing of it.
+bool is_walled(const HangEvidence& evidence, const HostEvidence& host);
 
 /// Ranks that do the same.
 struct RankGroup {

@@ -53,8 +53,8 @@ std::string host_of_sentence(const std::string& reporter) {
 }
 
 /// Which fields earlier reports lack.
-constexpr std::array<std::string_view, 8> kLaterFields{"reporter_host", "silence", "slows",         "on_gpu",
-                                                       "met",           "tracer",  "pid_namespace", "lagging_pids"};
+constexpr std::array<std::string_view, 9> kLaterFields{
+    "reporter_host", "silence", "slows", "on_gpu", "met", "tracer", "pid_namespace", "lagging_pids", "links"};
 
 /// The numbers that a field can have.
 struct WholeRange {

@@ -27,14 +27,63 @@ namespace {
 
 /// What the kernel says of the connections that the job has had all along: a probe that was too slow proves nothing on
 /// busy cores, and one that came through may have agreed on smaller packets than the job's connections once did.
-void note_stalled(const JobView& view, std::vector<PeerProbe>& probes) {
-  const std::set<std::string> stalled = stalled_addresses();
+void note_stalled(const JobView& view, const std::vector<TcpConnection>& connections, std::vector<PeerProbe>& probes) {
+  std::set<std::string> stalled;
+  for (const TcpConnection& one : connections) {
+    if (one.stalled && one.uid == getuid()) stalled.insert(one.remote);
+  }
   for (PeerProbe& probe : probes) {
     probe.stalled = std::any_of(view.peers.begin(), view.peers.end(), [&](const PeerAddress& peer) {
       return peer.host == probe.host && stalled.contains(peer.ip);
     });
     if (probe.stalled && probe.result == PeerProbe::Result::ok) probe.result = PeerProbe::Result::large_lost;
   }
+}
+
+/// Containers of one machine may share an address.
+std::map<std::string, std::set<std::string>> hosts_by_address(const JobView& view) {
+  std::map<std::string, std::set<std::string>> hosts;
+  for (const PeerAddress& peer : view.peers) {
+    if (peer.host != view.host) hosts[peer.ip].insert(peer.host);
+  }
+  return hosts;
+}
+
+/// To which other hosts the processes that own these sockets have connections; whether one of them is stalled.
+std::map<std::string, bool> linked_hosts(const JobView& view, const std::vector<TcpConnection>& connections,
+                                         const std::set<std::uint64_t>& sockets) {
+  const std::map<std::string, std::set<std::string>> hosts = hosts_by_address(view);
+  std::map<std::string, bool> linked;
+  for (const TcpConnection& one : connections) {
+    const auto to = hosts.find(one.remote);
+    if (to == hosts.end() || !sockets.contains(one.inode)) continue;
+    for (const std::string& host : to->second) {
+      bool& stalled = linked[host];
+      stalled = stalled || one.stalled;
+    }
+  }
+  return linked;
+}
+
+/// To as many hosts as a report of many hosts can hold for each. `before`: to which this process had connections.
+std::vector<JobLink> job_links(const JobView& view, const std::vector<TcpConnection>& connections,
+                               const std::vector<RankEvidence>& local, const std::set<std::string>& before) {
+  using State = JobLink::State;
+  std::set<std::uint64_t> sockets = socket_inodes(getpid());
+  for (const RankEvidence& rank : local) {
+    if (rank.process.life == ProcessState::Life::alive) sockets.merge(socket_inodes(rank.flight.pid));
+  }
+  const std::map<std::string, bool> linked = linked_hosts(view, connections, sockets);
+  std::vector<JobLink> links;
+  for (const int h : hosts_to_meet(view, view.host_index())) {
+    const std::string& host = view.peers[view.hosts[h].front()].host;
+    if (const auto found = linked.find(host); found != linked.end()) {
+      links.push_back({host, found->second ? State::stalled : State::standing});
+    } else if (before.contains(host)) {
+      links.push_back({host, State::closed});
+    }
+  }
+  return links;
 }
 
 }  // namespace
@@ -64,6 +113,7 @@ struct HostObserver::Seen {
   std::uint64_t noted_bytes = 0;
   std::uint64_t noted_own_bytes = 0;  ///< of which this watcher's
   std::map<std::string, std::uint64_t> early_counters;
+  std::set<std::string> linked;  ///< hosts to which this process had connections when the job began
   double net_bytes_per_s = -1;
   std::vector<Trouble> troubles;
   std::vector<PeerProbe> probes;
@@ -98,6 +148,16 @@ void HostObserver::look_early() {
   const bool begun = left_to_itself([seen = seen_] { seen->note_counters(); });
   const std::lock_guard lock(seen_->mutex);
   if (!begun) seen_->counting = false;
+}
+
+void HostObserver::note_links(const JobView& view) {
+  std::set<std::string> linked;
+  for (const auto& [host, stalled] :
+       linked_hosts(view, established_connections(seen_->root), socket_inodes(getpid()))) {
+    linked.insert(host);
+  }
+  const std::lock_guard lock(seen_->mutex);
+  seen_->linked = std::move(linked);
 }
 
 void HostObserver::Seen::note_counters() {
@@ -174,14 +234,18 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   host.host = view.host;
   host.reached = true;
   host.ranks = read_local_ranks(view);
+  std::set<std::string> linked;
   {
     const std::lock_guard lock(seen_->mutex);
     host.mtu = seen_->mtu;
     host.net_bytes_per_s = seen_->net_bytes_per_s;
     host.troubles = seen_->troubles;
     host.probes = seen_->probes;
+    linked = seen_->linked;
   }
-  note_stalled(view, host.probes);
+  const std::vector<TcpConnection> connections = established_connections(seen_->root);
+  note_stalled(view, connections, host.probes);
+  if (view.hosts.size() > 1) host.links = job_links(view, connections, host.ranks, linked);
   // Orphans go to another parent.
   if (const pid_t parent = getppid(); parent != parent_) {
     host.troubles.push_back(

@@ -32,6 +32,9 @@ class HostObserver {
   /// Notes the counters that later looks are compared with. Returns at once. Any thread.
   void look_early();
 
+  /// Notes to which other hosts this process has connections, when MPI alone has opened any. Any thread.
+  void note_links(const JobView& view);
+
   /// Begins to look for troubles and to probe the other hosts, unless it is at it. Returns at once. Any thread.
   void look_closely(const JobView& view);
 

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -134,29 +135,48 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   return process;
 }
 
-std::set<std::string> parse_stalled(std::string_view text, std::uint32_t uid) {
+std::vector<TcpConnection> parse_established(std::string_view text) {
   constexpr unsigned long kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
-  std::set<std::string> stalled;
+  std::vector<TcpConnection> established;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream fields(line);
-    std::string slot, local, remote, state, queues, timer, again, owner;
+    std::string slot, local, remote, state, queues, timer, again, owner, timeout;
+    std::uint64_t inode = 0;
     if (!(fields >> slot >> local >> remote >> state >> queues >> timer >> again >> owner) || state != "01") continue;
     const auto waiting = number(queues.substr(0, queues.find(':')), 16);
     const auto times = number(again, 16);
     const auto of = number(owner, 10);
-    if (!waiting || *waiting == 0 || !times || *times < kAgain || !of || *of != uid) continue;
-    if (const auto address = address_of(remote)) stalled.insert(*address);
+    const auto address = address_of(remote);
+    if (!waiting || !times || !of || !address || !(fields >> timeout >> inode)) continue;
+    established.push_back({*address, *waiting > 0 && *times >= kAgain, static_cast<std::uint32_t>(*of), inode});
   }
-  return stalled;
+  return established;
 }
 
-std::set<std::string> stalled_addresses(const fs::path& root) {
-  std::set<std::string> stalled;
+std::vector<TcpConnection> established_connections(const fs::path& root) {
+  std::vector<TcpConnection> all;
   for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
-    if (const auto table = text_of(root / name)) stalled.merge(parse_stalled(*table, getuid()));
+    const auto table = text_of(root / name);
+    if (!table) continue;
+    const std::vector<TcpConnection> some = parse_established(*table);
+    all.insert(all.end(), some.begin(), some.end());
   }
-  return stalled;
+  return all;
+}
+
+/// proc(5): /proc/PID/fd/N is a link to "socket:[INODE]".
+std::set<std::uint64_t> socket_inodes(std::int64_t pid, const fs::path& root) {
+  constexpr std::string_view kSocket = "socket:[";
+  std::set<std::uint64_t> inodes;
+  std::error_code error;
+  for (fs::directory_iterator it(root / "proc" / std::to_string(pid) / "fd", error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;
+    const std::string to = fs::read_symlink(it->path(), gone).string();
+    if (to.starts_with(kSocket)) inodes.insert(std::strtoull(to.c_str() + kSocket.size(), nullptr, 10));
+  }
+  return inodes;
 }
 
 namespace {

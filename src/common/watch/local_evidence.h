@@ -32,12 +32,23 @@ std::vector<Trouble> host_troubles(const std::map<std::string, std::uint64_t>& c
 /// What of the GPUs' health can hold a job up, and one line on what they do.
 std::vector<Trouble> gpu_troubles(const HostGpus& health);
 
-/// Addresses to which this user's open TCP connections have sent the same data twice or more without an
-/// acknowledgement: what the job itself suffers where new connections, with smaller segments, come through. A process
-/// that merely does not read is none of them: its host acknowledges.
-std::set<std::string> stalled_addresses(const std::filesystem::path& root = "/");
+/// A TCP connection that stands.
+struct TcpConnection {
+  std::string remote;  ///< its address, without the port
+  /// The same data were sent twice or more without an acknowledgement: what the job itself suffers where new
+  /// connections, with smaller segments, come through. Not where a process merely does not read: its host acknowledges.
+  bool stalled = false;
+  std::uint32_t uid = 0;
+  std::uint64_t inode = 0;  ///< of its socket
+};
+
+/// Those of this network namespace, of everybody.
+std::vector<TcpConnection> established_connections(const std::filesystem::path& root = "/");
 
 /// The same of the text of /proc/net/tcp or tcp6 (Linux, Documentation/networking/proc_net_tcp.rst).
-std::set<std::string> parse_stalled(std::string_view text, std::uint32_t uid);
+std::vector<TcpConnection> parse_established(std::string_view text);
+
+/// The inodes of the sockets that a process has open; none where that cannot be seen.
+std::set<std::uint64_t> socket_inodes(std::int64_t pid, const std::filesystem::path& root = "/");
 
 }  // namespace busbar

@@ -176,8 +176,11 @@ PeerAddress Watchdog::Impl::nowhere() {
 std::vector<Unmet> Watchdog::try_to_meet() const { return busbar::try_to_meet(impl_->view()); }
 
 void Watchdog::set_unmet(std::vector<Unmet> unmet) {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->job.unmet = std::move(unmet);
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->job.unmet = std::move(unmet);
+  }
+  impl_->observer.note_links(impl_->view());
 }
 
 std::string Watchdog::meeting_remark() const { return busbar::meeting_remark(impl_->view()); }
