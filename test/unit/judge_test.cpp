@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <set>
 #include <string>
@@ -21,6 +22,7 @@ using Ranks = std::vector<int>;
 using Names = std::vector<std::string>;
 using Occasion = HangEvidence::Occasion;
 using Result = PeerProbe::Result;
+using State = JobLink::State;
 
 bool has_line(const Names& lines, const std::string& part) {
   return std::any_of(lines.begin(), lines.end(),
@@ -686,9 +688,11 @@ TEST_CASE("a launcher's daemon that died is blamed though its ranks are well", "
   CHECK(judge(job).verdict == Verdict::unknown);
 }
 
-TEST_CASE("a host that refuses connections has lost its processes", "[judge][terminated]") {
+TEST_CASE("a host that refuses connections, while MPI's to it are closed, has lost its processes",
+          "[judge][terminated]") {
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 3, Silence::refused, "connection refused from rank 6 at 198.18.7.4");
+  set_links(job, 3, State::closed);
   check(job, Verdict::process_dead, {6, 7}, {"node3"});
   CHECK_THAT(judge(job).sentence, Contains("no process is left on node3 (ranks 6,7): connection refused"));
 
@@ -698,7 +702,135 @@ TEST_CASE("a host that refuses connections has lost its processes", "[judge][ter
   check(job, Verdict::process_dead, {6, 7}, {"node3"});
   // Most of them are closed already: they are merely faster than this one.
   lose_host(job, 2, Silence::refused, "connection refused from rank 4 at 198.18.7.3");
-  CHECK(judge(job).verdict == Verdict::unknown);
+  set_links(job, 2, State::closed);
+  check(job, Verdict::unknown, {}, {});
+}
+
+namespace {
+
+constexpr std::array kWalls{Silence::refused, Silence::no_answer, Silence::no_route};
+
+/// Rules that came after the start let MPI's connections stand and no watcher through.
+HangEvidence walled_job(const std::vector<std::size_t>& hosts, Silence how) {
+  HangEvidence job = stuck_job(8, 2);
+  for (const std::size_t host : hosts) lose_host(job, host, how, "no way to rank 4 at 198.18.7.3");
+  for (const std::size_t host : hosts) set_links(job, host, State::standing);
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("of a host whose watchers answer no more, while MPI's connections to it stand, nothing is known", "[judge]") {
+  for (const Silence how : kWalls) {
+    for (const std::vector<std::size_t>& hosts : {std::vector<std::size_t>{2}, {2, 3}, {1, 2, 3}}) {
+      CAPTURE(static_cast<int>(how), hosts.size());
+      const HangEvidence job = walled_job(hosts, how);
+      check(job, Verdict::unknown, {}, {});
+      const std::string words = how == Silence::refused ? "refuse" : "do not answer";
+      CHECK_THAT(judge(job).sentence, Contains(words + "; MPI's connections stand: a firewall?"));
+      // One that knows of such a connection is enough.
+      HangEvidence some = job;
+      for (HostEvidence& host : some.hosts) {
+        if (&host != &some.hosts.front()) host.links.clear();
+      }
+      check(some, Verdict::unknown, {}, {});
+    }
+  }
+  CHECK(judge(walled_job({2}, Silence::refused)).sentence ==
+        "the watchers of node2 refuse; MPI's connections stand: a firewall?; ranks 4,5 not heard from; 6 ranks are in "
+        "all_reduce #412, 64 MiB float sum");
+  CHECK(has_line(judge(walled_job({2}, Silence::refused)).next, "ssh node2 'nft list ruleset"));
+}
+
+TEST_CASE("what is certain on the hosts that are reached comes before those whose silence says nothing", "[judge]") {
+  for (const Silence how : kWalls) {
+    for (const std::vector<std::size_t>& hosts : {std::vector<std::size_t>{2}, {2, 3}}) {
+      CAPTURE(static_cast<int>(how), hosts.size());
+      HangEvidence job = walled_job(hosts, how);
+      rank_of(job, 3).flight.entered = 411;
+      check(job, Verdict::rank_lagging, {3}, {"node1"});
+      CHECK(has_line(judge(job).evidence, "MPI's connections stand: a firewall?"));
+      job = walled_job(hosts, how);
+      stop_rank(rank_of(job, 3));
+      check(job, Verdict::process_stopped, {3}, {"node1"});
+      job = walled_job(hosts, how);
+      rank_of(job, 3).flight.call->count = 5;
+      check(job, Verdict::arg_mismatch, {3}, {"node1"});
+      job = walled_job(hosts, how);
+      kill_rank(rank_of(job, 3), 31);
+      check(job, Verdict::process_dead, {3}, {"node1"});
+    }
+  }
+}
+
+TEST_CASE("a healthy job that is ended behind rules that came late blames nobody", "[judge][terminated]") {
+  for (const Silence how : kWalls) {
+    for (const std::vector<std::size_t>& hosts : {std::vector<std::size_t>{2}, {2, 3}, {1, 2, 3}}) {
+      for (const double idle_s : {0.1, 3.0, 9.0}) {
+        HangEvidence job = walled_job(hosts, how);
+        job.occasion = Occasion::terminated;
+        for_all_ranks(job, [&](RankEvidence& r) { r.flight.idle_s = idle_s; });
+        check(job, Verdict::unknown, {}, {});
+      }
+    }
+  }
+}
+
+TEST_CASE("where no connection of MPI's is known a refusal proves nothing, and silence what it always did", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  lose_host(job, 2, Silence::refused, "connection refused from rank 4 at 198.18.7.3");
+  check(job, Verdict::unknown, {}, {});
+  CHECK_THAT(judge(job).sentence, Contains("the watchers of node2 refuse; no connection of MPI's tells whether its "
+                                           "processes live"));
+  rank_of(job, 3).flight.entered = 411;
+  check(job, Verdict::rank_lagging, {3}, {"node1"});
+  // Over InfiniBand none is.
+  for (const std::size_t host : {1, 3}) lose_host(job, host, Silence::refused, "connection refused");
+  check(job, Verdict::unknown, {}, {});
+  job = stuck_job(8, 2);
+  lose_host(job, 2, Silence::no_answer, "no answer from rank 4 at 198.18.7.3");
+  check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+}
+
+TEST_CASE("a host to which the job's own data do not get through is unreachable, however it answers", "[judge]") {
+  for (const Silence how : kWalls) {
+    HangEvidence job = walled_job({2}, how);
+    job.hosts[3].links.front().state = State::stalled;
+    check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
+  }
+}
+
+TEST_CASE("a dead host is named beside one behind a firewall, and that one is not", "[judge]") {
+  HangEvidence job = walled_job({2}, Silence::refused);
+  lose_host(job, 3, Silence::refused, "connection refused from rank 6 at 198.18.7.4");
+  set_links(job, 3, State::closed);
+  check(job, Verdict::process_dead, {6, 7}, {"node3"});
+  job = walled_job({2}, Silence::no_answer);
+  lose_host(job, 3, Silence::no_answer, "no answer from rank 6 at 198.18.7.4");
+  check(job, Verdict::host_unreachable, {6, 7}, {"node3"});
+  // Nor is it this one that is cut off, as long as any of MPI's connections stands.
+  job = walled_job({2}, Silence::no_answer);
+  for (const std::size_t host : {1, 3}) lose_host(job, host, Silence::no_answer, "no answer");
+  check(job, Verdict::host_unreachable, {2, 3, 6, 7}, {"node1", "node3"});
+}
+
+TEST_CASE("one host alone that all others refuse, MPI's connections closed, suspects itself", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  for (const std::size_t host : {1, 2, 3}) {
+    lose_host(job, host, Silence::refused, "connection refused from rank 2 at 198.18.7.2");
+    set_links(job, host, State::closed);
+  }
+  check(job, Verdict::host_unreachable, {}, {"node0"});
+  CHECK_THAT(judge(job).sentence, Contains("node0 (ranks 0,1) is refused by all 3 other hosts"));
+  // When a job is ended the others are merely faster.
+  job.occasion = Occasion::terminated;
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.8; });
+  check(job, Verdict::unknown, {}, {});
+  // Of two hosts the other one is dead.
+  job = stuck_job(4, 2);
+  lose_host(job, 1, Silence::refused, "connection refused from rank 2 at 198.18.7.2");
+  set_links(job, 1, State::closed);
+  check(job, Verdict::process_dead, {2, 3}, {"node1"});
 }
 
 TEST_CASE("records after a SIGKILL of all blame nobody, but tell who was behind", "[judge][files]") {
@@ -862,6 +994,10 @@ TEST_CASE("whatever the evidence, the judge answers, and blames none but ranks o
       if (below(12) == 0) host.troubles.push_back({static_cast<Trouble::Kind>(below(3)), "something"});
       for (int p = below(4); p > 0; --p) {
         host.probes.push_back({"node" + std::to_string(below(6)), static_cast<Result>(below(5)), below(2) == 1});
+      }
+      host.silence = host.reached ? Silence::none : static_cast<Silence>(below(6));
+      for (int l = below(4); l > 0; --l) {
+        host.links.push_back({"node" + std::to_string(below(6)), static_cast<State>(below(3))});
       }
       for (RankEvidence& r : host.ranks) {
         FlightState& f = r.flight;

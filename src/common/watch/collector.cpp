@@ -185,7 +185,12 @@ bool another_host_speaks(const JobView& view) {
 bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
   if (view.hosts.size() <= 1 || (!view.unmet.empty() && view.host_index() == 0)) return true;
   // A host whose system still takes connections is in no other part of the network, only nobody there speaks.
-  const auto is_ours = [](const HostEvidence& host) { return host.reached || is_mute(host); };
+  // Nor is one to which the job's own connections stand, but there they would say the same of us: the first host
+  // speaks.
+  const bool first = view.host_index() == 0;
+  const auto is_ours = [&](const HostEvidence& host) {
+    return host.reached || is_mute(host) || (first && is_walled(evidence, host));
+  };
   const auto ours = static_cast<std::size_t>(std::count_if(evidence.hosts.begin(), evidence.hosts.end(), is_ours));
   return 2 * ours > view.hosts.size() || (2 * ours == view.hosts.size() && is_ours(evidence.hosts.front()));
 }

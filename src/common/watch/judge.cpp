@@ -100,12 +100,12 @@ std::vector<std::string> missing_evidence(const Scene& scene) {
 
 using Look = std::optional<Ruling> (*)(const Scene&);
 
-/// In the order of Verdict (but for hosts that are mute or were never met): the first that finds something is the
-/// verdict.
+/// In the order of Verdict (but for hosts that are mute, walled or were never met): the first that finds something is
+/// the verdict.
 constexpr std::array kLooks = {
-    find_hardware_fault, find_unreachable, find_dead,       find_stopped,      find_mute,
-    find_resource,       find_config,      find_not_joined, find_unmet,        find_init_stuck,
-    find_call_mismatch,  find_slow,        find_lagging,    find_stuck_inside,
+    find_hardware_fault, find_unreachable,   find_dead,       find_stopped, find_mute,
+    find_resource,       find_config,        find_not_joined, find_unmet,   find_walled,
+    find_init_stuck,     find_call_mismatch, find_slow,       find_lagging, find_stuck_inside,
 };
 
 /// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".
@@ -242,6 +242,8 @@ void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::ve
     const bool adds = !is_last_resort(found[i].verdict) || (slow && stands_still(scene, found[i].ranks));
     if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
   }
+  const std::string walled = walled_words(scene);
+  if (!walled.empty() && !found[0].sentence.starts_with(walled)) lines.push_back(walled);
   if (const std::string mtus = mtu_words(scene); !mtus.empty()) lines.push_back(mtus);
   add_troubles(scene, lines);
 }

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
+#include <optional>
 
 namespace busbar {
 namespace {
 
 using Result = PeerProbe::Result;
 using Condition = SeenRank::Condition;
+using State = JobLink::State;
 using Pair = std::pair<std::string, std::string>;  ///< from, to
 using HostsByMtu = std::map<int, std::vector<std::string>>;
 
@@ -183,17 +186,18 @@ double still_s(const Scene& scene) {
   return least;
 }
 
-/// A host that refuses connections is there, only its processes are not. When a job is ended there are 0.3 s to ask,
-/// which a busy host may miss: then its silence counts only where the job had stood still, for longer where the network
-/// is known to work. A launcher that misses a host has waited for it for seconds.
+/// A host that refuses connections is there, unless the job's own data do not reach it either. When a job is ended
+/// there are 0.3 s to ask, which a busy host may miss: then its silence counts only where the job had stood still, for
+/// longer where the network is known to work. A launcher that misses a host has waited for it for seconds.
 std::vector<const HostEvidence*> silent_hosts(const Scene& scene, bool mute) {
   constexpr double kStill = 2, kStuck = 10;
   const bool in_haste = scene.evidence->occasion == HangEvidence::Occasion::terminated;
   const double still = in_haste ? still_s(scene) : std::numeric_limits<double>::infinity();
   std::vector<const HostEvidence*> silent;
   for (const HostEvidence* host : scene.unreached) {
-    const bool empty = host->silence == Silence::refused;
-    if (is_mute(*host) == mute && !empty && still >= (mute ? kStuck : kStill)) silent.push_back(host);
+    const bool there = std::ranges::find(scene.walled, host) != scene.walled.end() ||
+                       (host->silence == Silence::refused && links_to(*scene.evidence, host->host) != State::stalled);
+    if (is_mute(*host) == mute && !there && still >= (mute ? kStuck : kStill)) silent.push_back(host);
   }
   return silent;
 }
@@ -210,8 +214,8 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
     names.push_back(host->host);
   }
   const std::string reporter = scene.reached.front()->host;
-  const bool has_network =
-      std::any_of(scene.unreached.begin(), scene.unreached.end(), [](const HostEvidence* h) { return is_mute(*h); });
+  const bool has_network = std::ranges::any_of(
+      scene.unreached, [&](const HostEvidence* h) { return is_mute(*h) || is_walled(*scene.evidence, *h); });
   if (scene.reached.size() == 1 && names.size() >= 2 && !has_network) {
     ruling.hosts.insert(reporter);
     ruling.sentence = fmt::format("{} reaches none of the {} other hosts: it is cut off, or all of them are",
@@ -245,7 +249,47 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
   return ruling;
 }
 
+/// Who asks is as likely cut off as all the others, and more likely than they one by one.
+Ruling about_refused_by_all(const Scene& scene) {
+  Ruling ruling;
+  ruling.verdict = Verdict::host_unreachable;
+  const std::string& reporter = scene.reached.front()->host;
+  ruling.hosts.insert(reporter);
+  ruling.sentence =
+      fmt::format("{} is refused by all {} other hosts, and MPI's connections to them are closed: it is cut off",
+                  host_and_ranks(scene, reporter), scene.unreached.size());
+  for (const HostEvidence* host : scene.unreached) {
+    ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
+  }
+  return ruling;
+}
+
 }  // namespace
+
+std::optional<State> links_to(const HangEvidence& evidence, const std::string& host) {
+  std::optional<State> all;
+  const auto weight = [](State state) { return state == State::stalled ? 2 : state == State::standing ? 1 : 0; };
+  for (const HostEvidence& from : evidence.hosts) {
+    for (const JobLink& link : from.links) {
+      if (link.host == host && (!all || weight(link.state) > weight(*all))) all = link.state;
+    }
+  }
+  return all;
+}
+
+bool is_walled(const HangEvidence& evidence, const HostEvidence& host) {
+  const bool silent =
+      host.silence == Silence::refused || host.silence == Silence::no_route || host.silence == Silence::no_answer;
+  return !host.reached && host.met && silent && links_to(evidence, host.host) == State::standing;
+}
+
+bool is_refused_by_all(const Scene& scene) {
+  const bool ended = scene.evidence->occasion == HangEvidence::Occasion::terminated;
+  return !ended && scene.reached.size() == 1 && scene.unreached.size() >= 2 && scene.unmet.empty() &&
+         std::ranges::all_of(scene.unreached, [&](const HostEvidence* host) {
+           return host->silence == Silence::refused && links_to(*scene.evidence, host->host) == State::closed;
+         });
+}
 
 std::string mtu_words(const Scene& scene) {
   const HostsByMtu hosts = hosts_by_mtu(scene);
@@ -280,8 +324,34 @@ std::optional<Ruling> find_hardware_fault(const Scene& scene) {
 
 std::optional<Ruling> find_unreachable(const Scene& scene) {
   if (scene.reached.empty()) return std::nullopt;
+  if (is_refused_by_all(scene)) return about_refused_by_all(scene);
   const std::vector<const HostEvidence*> silent = silent_hosts(scene, false);
   return silent.empty() ? find_cut_pairs(scene) : about_silent(scene, silent);
+}
+
+std::string walled_words(const Scene& scene) {
+  std::map<std::string, std::vector<std::string>> hosts;  // by what is said of them
+  for (const HostEvidence* host : scene.walled) {
+    const std::string_view how = host->silence == Silence::refused ? "refuse" : "do not answer";
+    hosts[links_to(*scene.evidence, host->host)
+              ? fmt::format("{}; MPI's connections stand: a firewall?", how)
+              : fmt::format("{}; no connection of MPI's tells whether its processes live", how)]
+        .push_back(host->host);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [said, names] : hosts) parts.push_back(fmt::format("the watchers of {} {}", few_hosts(names), said));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::optional<Ruling> find_walled(const Scene& scene) {
+  // What moves, what was called otherwise and who is behind is seen without them.
+  const auto others = {find_call_mismatch, find_slow, find_lagging};
+  const bool seen = std::any_of(others.begin(), others.end(), [&](auto look) { return look(scene).has_value(); });
+  if (scene.walled.empty() || seen) return std::nullopt;
+  Ruling ruling;
+  ruling.sentence = walled_words(scene) + unheard_words(scene);
+  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
+  return ruling;
 }
 
 std::optional<Ruling> find_unmet(const Scene& scene) {

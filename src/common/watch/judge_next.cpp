@@ -143,6 +143,9 @@ std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling)
       there("top -b -n 1 | head -20; dmesg -T | tail");
       break;
     case Verdict::unknown:
+      if (!scene.walled.empty()) {
+        next.push_back(on(scene, scene.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
+      }
       if (scene.evidence->occasion == HangEvidence::Occasion::terminated || (known && target.gone)) {
         next.emplace_back("the launcher's and the scheduler's output say who ended it");
         break;

@@ -67,18 +67,23 @@ bool has_errors(const Scene& scene, const HostEvidence& host) {
   });
 }
 
-/// Hosts that answer, but on which no process of the job listens any more. Processes that leave when their job is ended
-/// do not leave together, so that then only few such hosts tell something.
+/// Hosts that answer, but on which no process of the job listens any more, and to which the job's own connections are
+/// closed: a refusal alone may be a firewall's. Processes that leave when their job is ended do not leave together, so
+/// that then only few such hosts tell something.
 std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
+  std::size_t refusing = 0;
   for (const HostEvidence* host : scene.unreached) {
     if (host->silence != Silence::refused) continue;
+    ++refusing;
+    if (links_to(*scene.evidence, host->host) != JobLink::State::closed) continue;
     ruling.hosts.insert(host->host);
     ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
   }
   const bool ended = scene.evidence->occasion == HangEvidence::Occasion::terminated;
-  if (ruling.hosts.empty() || (ended && 2 * ruling.hosts.size() >= scene.evidence->hosts.size())) return std::nullopt;
+  if (ruling.hosts.empty() || (ended && 2 * refusing >= scene.evidence->hosts.size())) return std::nullopt;
+  if (is_refused_by_all(scene)) return std::nullopt;
   const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
   for (std::size_t r = 0; r < host_of.size(); ++r) {
     if (ruling.hosts.contains(host_of[r])) ruling.ranks.insert(static_cast<int>(r));
@@ -86,8 +91,8 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
   const std::vector<int> ranks(ruling.ranks.begin(), ruling.ranks.end());
   const std::string where =
       ruling.hosts.size() == 1 ? *ruling.hosts.begin() : fmt::format("{} hosts", ruling.hosts.size());
-  ruling.sentence = fmt::format("no process is left on {}{}: connection refused", where,
-                                ranks.empty() ? "" : fmt::format(" ({})", rank_words(ranks)));
+  ruling.sentence = fmt::format("no process is left on {}{}: connection refused, and MPI's connections are closed",
+                                where, ranks.empty() ? "" : fmt::format(" ({})", rank_words(ranks)));
   ruling.sentence += and_waiting(scene, ruling.ranks);
   return ruling;
 }

@@ -220,6 +220,10 @@ Scene make_scene(const HangEvidence& evidence) {
     const bool reached = host.reached || !host.ranks.empty();
     (reached ? scene.reached : host.met ? scene.unreached : scene.unmet).push_back(&host);
   }
+  for (const HostEvidence* host : scene.unreached) {
+    const bool unproven = host->silence == Silence::refused && !links_to(evidence, host->host);
+    if (unproven || is_walled(evidence, *host)) scene.walled.push_back(host);
+  }
   scene.nprocs = std::max(evidence.nprocs, static_cast<int>(evidence.host_of_rank.size()));
   if (scene.nprocs == 0) {
     for (const SeenRank& seen : scene.ranks) scene.nprocs = std::max(scene.nprocs, seen.flight->nprocs);

@@ -57,7 +57,8 @@ struct Scene {
   std::vector<SeenRank> ranks;  ///< ascending, each once
   std::vector<const HostEvidence*> reached;
   std::vector<const HostEvidence*> unreached;
-  std::vector<const HostEvidence*> unmet;  ///< not reached either, and never before
+  std::vector<const HostEvidence*> unmet;   ///< not reached either, and never before
+  std::vector<const HostEvidence*> walled;  ///< of those not reached, whose silence says nothing
   int nprocs = 0;
   std::vector<int> unheard;     ///< their host was not reached, or is not known
   std::vector<int> recordless;  ///< their host answered, but has no record of them
@@ -96,6 +97,8 @@ std::optional<Ruling> find_config(const Scene& scene);
 std::optional<Ruling> find_not_joined(const Scene& scene);
 /// Hosts that no watcher of this part of the job ever reached: who is late here may wait for somebody there.
 std::optional<Ruling> find_unmet(const Scene& scene);
+/// Hosts whose watchers do not answer any more though nothing else shows them to be dead or cut off.
+std::optional<Ruling> find_walled(const Scene& scene);
 std::optional<Ruling> find_init_stuck(const Scene& scene);
 std::optional<Ruling> find_call_mismatch(const Scene& scene);  ///< arguments or order
 std::optional<Ruling> find_slow(const Scene& scene);
@@ -108,8 +111,14 @@ bool died_of_mismatch(const Scene& scene);
 /// Commands to try.
 std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling);
 
+/// Whether this host alone is refused by all the others, and MPI's connections to them are closed: then it is rather
+/// its own that were cut.
+bool is_refused_by_all(const Scene& scene);
+
 // Words.
 
+/// "the watchers of node2 refuse; MPI's connections stand: a firewall?"
+std::string walled_words(const Scene& scene);
 /// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
 std::string mtu_words(const Scene& scene);
 

@@ -310,6 +310,8 @@ bool Watchdog::Impl::look_at(const FlightState& me) {
   if (!waiting) {
     looked_early = false;
     deferred = Clock::time_point{};
+    const std::lock_guard lock(mutex);
+    stood.clear();
   } else if (!looked_early) {
     looked_early = true;
     look_early();

@@ -112,11 +112,19 @@ bool was_tidied_up(const FlightRecord& own) {
   return !own.path().empty() && !std::filesystem::exists(own.path(), unknown) && !unknown;
 }
 
-/// Where the watchers of the first host were never met, nobody here knows what its processes are at, perhaps writing
-/// the results for minutes. They end the job where it hangs; but what is dead or stopped here is known.
-bool waits_for_first_host(const JobView& view, const FlightState& me, const HangEvidence& evidence) {
+/// Whether the first host is another, was never met or is walled off, and lives as far as is known here.
+bool is_first_host_hidden(const JobView& view, const HangEvidence& evidence) {
   const std::vector<bool> met = met_hosts(view);
-  return !met.empty() && !met.front() && all_can_move(evidence) && me.idle_s < me.limit_s + kOutputLimit;
+  return !met.empty() && view.host_index() != 0 && (!met.front() || is_walled(evidence, evidence.hosts.front()));
+}
+
+/// Where the watchers of the first host are hidden, nobody here knows what its processes are at, perhaps writing the
+/// results for minutes. They end the job where it hangs; but what is dead or stopped here is known. Where they are not
+/// met any more, the way to them may be lost altogether: then nobody ends this part, and it only lets them speak first.
+bool waits_for_first_host(const JobView& view, const FlightState& me, const HangEvidence& evidence) {
+  constexpr double kSpeak = 5;  // [s]
+  if (!is_first_host_hidden(view, evidence) || !all_can_move(evidence)) return false;
+  return me.idle_s < me.limit_s + (met_hosts(view).front() ? kSpeak : kOutputLimit);
 }
 
 /// Who keeps the others waiting for a reason of its own that may last: it is in a debugger, or it writes results.
@@ -154,6 +162,7 @@ bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
 void Watchdog::Impl::investigate() {
   const JobView now = view();
   const FlightState me = current_record()->state();
+  note_standing(now);
   if (another_investigates(now, me)) return;
   ask_ras_again(now);
   HangEvidence evidence = collect(now, observer, false, {});
@@ -226,6 +235,30 @@ void Watchdog::Impl::ask_ras_again(const JobView& now) {
   ras = {std::move(answer)};
 }
 
+void Watchdog::Impl::note_standing(const JobView& view) {
+  const std::vector<JobLink> links = observer.evidence(view).links;
+  const std::lock_guard lock(mutex);
+  for (const JobLink& link : links) {
+    if (link.state == JobLink::State::standing) stood.insert(link.host);
+  }
+}
+
+/// Hosts that cannot tell each other of a hang end by themselves when their limits are over. A connection that stood
+/// until then was not closed by what holds the job up.
+void Watchdog::Impl::recall_standing(HangEvidence& evidence) {
+  const std::lock_guard lock(mutex);
+  for (HostEvidence& from : evidence.hosts) {
+    std::erase_if(from.links, [&](const JobLink& link) {
+      return stood.contains(link.host) && link.state == JobLink::State::closed;
+    });
+    if (from.host != evidence.reporter_host) continue;
+    for (const std::string& host : stood) {
+      const bool known = std::ranges::any_of(from.links, [&](const JobLink& link) { return link.host == host; });
+      if (!known) from.links.push_back({host, JobLink::State::standing});
+    }
+  }
+}
+
 void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvidence& evidence) {
   {
     const std::lock_guard lock(mutex);
@@ -267,6 +300,7 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
     return;
   }
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
+  recall_standing(evidence);
   const bool aloud = speaks_for_job(now, evidence);
   if (ending.exchange(true)) return;  // another host was faster and has told it
   // A part of the job that is cut off leaves its records for `busbar diagnose --flight`.
@@ -392,7 +426,9 @@ void Watchdog::Impl::terminated(int signal) {
     }
     return;
   }
+  note_standing(now);
   HangEvidence evidence = collect(now, observer, true, {});
+  recall_standing(evidence);
   evidence.occasion = HangEvidence::Occasion::terminated;
   evidence.idle_s = job_idle_s(evidence);
   evidence.limit_s = current_record()->state().limit_s;
@@ -408,6 +444,8 @@ void Watchdog::Impl::terminated(int signal) {
     forget = is_told_elsewhere;
     return;
   }
+  // Another host has said that it would tell what holds the job up; that it has, it could not tell this one.
+  if (names_nobody && deferred.load() != Clock::time_point{}) return;
   // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
   // And never let go: no row is shown any more that the line does not count.
@@ -416,7 +454,8 @@ void Watchdog::Impl::terminated(int signal) {
   const std::string line = interrupted_line(signal, kept.empty() ? kNothingKept : kept);
   // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
   if (!is_plain) {
-    report(now, evidence, finding, speaks_for_job(now, evidence) || now.unmet.empty(), kTold);
+    const bool hidden = !now.unmet.empty() || is_first_host_hidden(now, evidence);
+    report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kTold);
     if (!kept.empty()) say_within(1, line);
     return;
   }
@@ -424,7 +463,8 @@ void Watchdog::Impl::terminated(int signal) {
   forget = true;
   remove_records(now, true);
   // The first host says it for those, too, that nobody could meet.
-  if (!is_told && (now.unmet.empty() || now.host_index() == 0)) say_within(1, line);
+  const bool first_says_it = now.host_index() != 0 && (!now.unmet.empty() || is_first_host_hidden(now, evidence));
+  if (!is_told && !first_says_it) say_within(1, line);
   tell_others(now, kForget);
 }
 

@@ -13,6 +13,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -43,6 +44,8 @@ struct Watchdog::Impl {
   void look_failed(const char* why);
   bool another_investigates(const JobView& view, const FlightState& me);
   void decide(const JobView& view, const FlightState& me, HangEvidence& evidence);
+  void note_standing(const JobView& view);
+  void recall_standing(HangEvidence& evidence);
   void ask_ras_again(const JobView& view);
   void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
               std::string_view tell);
@@ -72,6 +75,7 @@ struct Watchdog::Impl {
   JobView job;
   std::list<Backend*> backends;
   std::vector<RasEvidence> ras;
+  std::set<std::string> stood;  ///< hosts to which connections did when the limit was over, or the signal came
 
   std::mutex kept_mutex;  ///< over what is kept of the work, should it be interrupted
   std::string kept;       ///< empty: not known here
