@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 
@@ -344,10 +343,11 @@ std::string walled_words(const Scene& scene) {
 }
 
 std::optional<Ruling> find_walled(const Scene& scene) {
-  // What moves, what was called otherwise and who is behind is seen without them.
-  const auto others = {find_call_mismatch, find_slow, find_lagging};
-  const bool seen = std::any_of(others.begin(), others.end(), [&](auto look) { return look(scene).has_value(); });
-  if (scene.walled.empty() || seen) return std::nullopt;
+  // What moves, what was called otherwise and who is behind is seen without them; but who is behind in a broadcast may
+  // wait for its root.
+  if (scene.walled.empty() || find_call_mismatch(scene) || find_slow(scene)) return std::nullopt;
+  const auto is_rooted = [](const SeenRank& seen) { return inside(*seen.flight) && !synchronizes(*seen.flight); };
+  if (std::ranges::none_of(scene.ranks, is_rooted) && find_lagging(scene)) return std::nullopt;
   Ruling ruling;
   ruling.sentence = walled_words(scene) + unheard_words(scene);
   if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;

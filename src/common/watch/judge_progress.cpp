@@ -18,6 +18,11 @@ bool in_init(const SeenRank& seen) {
 
 }  // namespace
 
+bool synchronizes(const FlightState& f) {
+  constexpr std::array kRooted = {"broadcast", "reduce", "gather", "scatter", "sendrecv"};
+  return f.call && std::find(kRooted.begin(), kRooted.end(), f.call->collective) == kRooted.end();
+}
+
 std::optional<Ruling> find_not_joined(const Scene& scene) {
   Seen waiting_in_init, behind;
   for (const SeenRank& seen : scene.ranks) {
@@ -110,12 +115,6 @@ std::map<Advance, Seen> levels_of(const Scene& scene) {
   std::map<Advance, Seen> levels;
   for (const SeenRank* seen : placed(scene)) levels[seen->progress].push_back(seen);
   return levels;
-}
-
-/// Collectives in which nobody can leave before all have entered.
-bool synchronizes(const FlightState& f) {
-  constexpr std::array kRooted = {"broadcast", "reduce", "gather", "scatter", "sendrecv"};
-  return f.call && std::find(kRooted.begin(), kRooted.end(), f.call->collective) == kRooted.end();
 }
 
 /// What the process does in words: "in the timed loop, state R".

@@ -105,6 +105,9 @@ std::optional<Ruling> find_slow(const Scene& scene);
 std::optional<Ruling> find_lagging(const Scene& scene);
 std::optional<Ruling> find_stuck_inside(const Scene& scene);
 
+/// Whether it calls a collective in which nobody can leave before all have entered.
+bool synchronizes(const FlightState& flight);
+
 /// Whether those that are gone ended because of an error, and the calls do not match: then the error is the effect.
 bool died_of_mismatch(const Scene& scene);
 
