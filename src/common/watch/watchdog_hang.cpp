@@ -127,6 +127,14 @@ bool waits_for_first_host(const JobView& view, const FlightState& me, const Hang
   return me.idle_s < me.limit_s + (met_hosts(view).front() ? kSpeak : kOutputLimit);
 }
 
+/// A launcher may signal other hosts a second later, when the first has ended. Whom that cannot tell takes nobody for
+/// dead who has only left before it.
+void forgive_ended_before(HangEvidence& evidence) {
+  for (HostEvidence& host : evidence.hosts) {
+    if (host.silence == Silence::refused) host.met = false;
+  }
+}
+
 /// Who keeps the others waiting for a reason of its own that may last: it is in a debugger, or it writes results.
 const RankEvidence* held_up_by(const HangEvidence& evidence) {
   const RankEvidence* held = traced(evidence);
@@ -429,6 +437,7 @@ void Watchdog::Impl::terminated(int signal) {
   note_standing(now);
   HangEvidence evidence = collect(now, observer, true, {});
   recall_standing(evidence);
+  if (!can_be_asked(now)) forgive_ended_before(evidence);
   evidence.occasion = HangEvidence::Occasion::terminated;
   evidence.idle_s = job_idle_s(evidence);
   evidence.limit_s = current_record()->state().limit_s;
