@@ -86,7 +86,7 @@ bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (
 experiments: deps build-all  ## Measure the statistics on this machine, half an hour (hours: ARGS=comparisons; ARGS=peers OSU=DIR IMB=DIR)
 	@$(with_launcher) OSU='$(OSU)' IMB='$(IMB)' scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
-faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 20 minutes (ARGS='--only stop'; --acceptance)
+faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 40 minutes (ARGS='--only stop'; --acceptance)
 	@$(with_launcher) python3 scripts/faults/run_faults.py '$(BUILDDIR)' $(ARGS)
 
 soak: test-deps all  ## No false alarm in 50 runs on busy cores, each fault three times, all made-up logs: two hours

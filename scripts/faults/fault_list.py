@@ -39,6 +39,8 @@ class Fault:
     header: str = ""  # must be in the header
     says: str = ""  # the launcher must, of itself
     nobody: bool = False  # may be blamed
+    at_most: tuple = ()  # ranks that may be blamed, where it is as right to blame nobody
+    unheard: tuple = ()  # verdicts that no line of ours may have, not even a part's
     keeps: tuple = ()  # hosts on which nobody is left who could remove the records
     ranks: tuple = ()
     blamed_hosts: tuple = ()
@@ -123,11 +125,11 @@ MPI_PORTS = {"OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_ran
              "OMPI_MCA_oob_tcp_dynamic_ipv4_ports": "21000-21999"}
 
 
-def firewalls(*hosts):
+def firewalls(*hosts, how="drop"):
     """Where MPI passes, and what else listens is not reached."""
     def put_up(cluster):
         for host in hosts or cluster.hosts:
-            vcluster("firewall", host, "20000-21999")
+            vcluster("firewall", host, "20000-21999", how)
     return put_up
 
 
@@ -284,6 +286,62 @@ FAULTS = [
           wrap=SHORT_NAME, verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=("node1.rack2",)),
     Fault("cwd_hangs_during_report", "the file system of the report does not answer, a rank stopped", stop(5),
           env={"LD_PRELOAD": f"{RUN}/mute.so"}, verdicts=("PROCESS_STOPPED",), ranks=(5,), blamed_hosts=NODE2),
+]
+
+
+# Rules that come with the job or while it runs, and what else is wrong: nobody behind them may be blamed. A rank of
+# node1 is late or stopped, so that behind the rules of one and two hosts it is on a host that is reached. A late one
+# is named where its host is reached, by node0 or by node1 itself. Where no host reaches another each part tells what it
+# sees, and the records hold it all.
+WALLED = {"one": ("node2",), "two": ("node2", "node3"), "all": ALL_FOUR}
+
+
+def reset_in_silence(host):
+    """When all wait for the rank that is late."""
+    def inject(_):
+        time.sleep(2)
+        vcluster("reset", host)
+    return inject
+
+
+def walled_fault(late, how, behind, beside):
+    put_up = firewalls(*WALLED[behind], how=how)
+    then = {"late_rank": None, "stop": stop(3), "term": terminate}[beside]
+
+    def inject(cluster):
+        if late:
+            put_up(cluster)
+            time.sleep(1)
+        if then:
+            then(cluster)
+    hosts = {"one": "one host", "two": "two of four hosts", "all": "all hosts"}[behind]
+    rules = {"drop": "dropped", "reject": "refused"}[how]
+    what = f"watchers {rules} {'after' if late else 'from'} the start at {hosts}, " + {
+        "late_rank": "a rank late", "stop": "a rank stopped", "term": "the job ended by SIGTERM"}[beside]
+    expected = {
+        "late_rank": {"options": (*BRIEF, *busy(3, "late:60s")), "verdicts": ("RANK_LAGGING",), "ranks": (3,),
+                      "blamed_hosts": ("node1",)},
+        "stop": {"verdicts": ("PROCESS_STOPPED",), "ranks": (3,), "blamed_hosts": ("node1",)},
+        "term": {"codes": (1, 143, 137)}}[beside]
+    # Who was never met is not judged by others; and where node1 alone knows, it may be ended before it has said so.
+    if beside == "late_rank" and not late or beside == "stop" and behind == "all":
+        expected.update(verdicts=(*expected["verdicts"], "UNKNOWN", "STUCK_INSIDE"), ranks=(), blamed_hosts=(),
+                        at_most=(3,))
+    return Fault(f"firewall_{'late_' if late else ''}{how}_{behind}_{beside}", what, inject,
+                 None if late else put_up, keeps=ALL_FOUR, unheard=("PROCESS_DEAD", "HOST_UNREACHABLE"),
+                 **BEHIND_FIREWALLS, **expected)
+
+
+FAULTS += [walled_fault(late, how, behind, beside) for late in (True, False) for how in ("reject", "drop")
+           for behind in WALLED for beside in ("late_rank", "stop", "term")]
+FAULTS += [
+    # mpirun ends a job that loses a daemon; one that waits for a rank sends nothing, so that nothing is reset.
+    Fault("full_reset_one", "all TCP of a host is reset", command("reset", "node2"), launchers=("mpirun",),
+          codes=(1, 205, 137), keeps=ALL_FOUR, unheard=("PROCESS_DEAD",)),
+    Fault("full_reset_one_late_rank", "all TCP of a host is reset, a rank of another late", reset_in_silence("node2"),
+          launchers=("mpirun",), options=(*BRIEF, *busy(3, "late:60s")), verdicts=("RANK_LAGGING",), ranks=(3,),
+          blamed_hosts=("node1",), codes=(4, 1, 205, 137), launcher_waits=True, keeps=ALL_FOUR,
+          unheard=("PROCESS_DEAD",)),
 ]
 AT_16_HOSTS = ("healthy", "stop", "kill", "link_down", "too_late")
 FAULTS += [dataclasses.replace(fault, name=f"{fault.name}_16", what=f"{fault.what}, 16 hosts", hosts=16, rate="200mbit",

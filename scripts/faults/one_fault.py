@@ -113,6 +113,9 @@ def judge(fault, result):
         wrong.append(f"no {fault.header!r} in the header")
     if fault.says and not any(fault.says in line for line in result["launcher_says"]):
         wrong.append(f"the launcher does not say {fault.says!r}")
+    for verdict_of_one in fault.unheard:
+        said = [line for line in result["verdict_lines"] if f": {verdict_of_one}:" in line]
+        wrong += [f"somebody says {line[:100]}" for line in said]
     if fault.message and not any(fault.message in line for line in result["errors"]):
         wrong.append(f"no error with {fault.message!r}")
     if fault.quiet():
@@ -126,6 +129,8 @@ def judge(fault, result):
     else:
         if fault.nobody and (result["ranks"] or result["hosts"]):
             wrong.append(f"blames {result['ranks']} {result['hosts']}")
+        if fault.at_most and not set(result["ranks"]) <= set(fault.at_most):
+            wrong.append(f"ranks {result['ranks']} instead of {list(fault.at_most)} at most")
         if fault.ranks and sorted(result["ranks"]) != sorted(fault.ranks):
             wrong.append(f"ranks {result['ranks']} instead of {list(fault.ranks)}")
         if fault.blamed_hosts and sorted(result["hosts"]) != sorted(fault.blamed_hosts):
@@ -205,6 +210,7 @@ def run(fault, launcher, build):
     result["header"] = [line for _, line in job.out if line.startswith("# ")]
     result["launcher_says"] = [line for _, line in job.out if line.startswith("=  ")]
     result["parts"] = [line for _, line in job.lines if re.match(r"busbar: \w+, as \d+ of", line)]
+    result["verdict_lines"] = [line for _, line in job.lines if re.match(r"busbar: (hang|slow|terminated)[:,]", line)]
     result["wrong"] = judge(fault, result)
     result["said"] = said["lines"] if said else []
     result["output"] = [line for _, line in job.lines][-60:]

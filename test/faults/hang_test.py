@@ -28,6 +28,15 @@ class Hangs(suite.Case):
     def test_a_killed_rank_is_named_though_the_launcher_ends_the_job(self):
         self.check_fault("kill")
 
+    def test_a_host_whose_ranks_are_all_killed_is_named(self):
+        self.check_fault("kill_host_ranks")
+
+    def test_a_host_whose_watchers_a_firewall_refuses_is_not_blamed_for_a_stopped_rank_of_another(self):
+        self.check_fault("firewall_late_reject_one_stop")
+
+    def test_a_host_whose_watchers_a_firewall_refuses_is_not_blamed_when_a_healthy_job_is_ended(self):
+        self.check_fault("firewall_late_reject_one_term")
+
     def test_a_host_that_is_cut_off_is_named_and_ends_its_ranks(self):
         self.check_fault("link_down")
 
