@@ -62,6 +62,30 @@ DEAD
   1 job process is considered dead (unreachable via the RAS network)
   Process 1003 on node 10.0.0.2 managing GPU 1
 """
+RAS_WELL = """NCCL version 2.27.5 compiled with CUDA 12.9
+CUDA runtime version 12090, driver version 12090
+
+Job summary
+===========
+
+  Nodes  Processes         GPUs  Processes     GPUs
+(total)   per node  per process    (total)  (total)
+      2          2            1          4        4
+
+Communicators... (0.02s)
+=============
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         2         2         2         4         4   RUNNING      OK
+
+Errors
+======
+
+Warnings
+========
+
+"""
 XID = "Sep 01 12:00:00 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n"
 TORCH = (
     "[rank{rank}]:[E813 12:25:30.948355712 ProcessGroupNCCL.cpp:670] [Rank {rank}] Watchdog caught collective "
@@ -130,6 +154,62 @@ class Verdicts(DiagnoseCase):
         job[2] += RAS.splitlines() + [destroy(2)]
         told = self.verdict(self.diagnose(self.job(job)), "PROCESS_DEAD", 3)
         self.assertIn("1003", told.out)
+
+    def test_an_answer_of_ras_hides_nothing_of_the_file_that_it_stands_in(self):
+        oom = ("Traceback (most recent call last):\n  File \"/opt/train.py\", line 88, in step\n    loss.backward()\n"
+               "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 2 has a total capacity of "
+               "79.11 GiB of which 1.07 GiB is free.\n")
+        failures = {"watchdog": TORCH.format(rank=5, seq=71, op="ALLREDUCE", numel=4096, done=70), "xid": XID, "oom": oom}
+        decorated = "".join(f"[1,0]<stdout>:{line}\n" for line in RAS_WELL.splitlines())
+        one = json.loads(self.diagnose("--json", self.write("well.txt", RAS_WELL)).out)
+        self.assertEqual(one["verdict"], "OK", one)
+        self.assertIn("2 communicators", " ".join(one["evidence"]))
+        for name, failure in failures.items():
+            alone = json.loads(self.diagnose("--json", self.write("alone.txt", failure)).out)
+            self.assertNotEqual(alone["verdict"], "OK", alone)
+            for order, text in (("behind", RAS_WELL + failure), ("before", failure + RAS_WELL),
+                                ("between", RAS_WELL + failure + RAS_WELL), ("decorated", decorated + failure),
+                                ("crlf", (RAS_WELL + failure).replace("\n", "\r\n")),
+                                ("coloured", "".join(f"\x1b[32m{line}\x1b[0m\n" for line in RAS_WELL.splitlines()) +
+                                 failure)):
+                with self.subTest(name=name, order=order):
+                    told = json.loads(self.diagnose("--json", self.write("mixed.txt", text)).out)
+                    self.assertEqual(told["verdict"], alone["verdict"], told)
+                    self.assertEqual((told["ranks"], told["hosts"]), (alone["ranks"], alone["hosts"]), told)
+
+    def test_what_ras_complains_of_is_not_ok_in_any_file(self):
+        table = {errors: RAS_WELL.replace("RUNNING      OK", f"RUNNING  {errors}")
+                 for errors in ("MISMATCH", "INCOMPLETE", "ERROR")}
+        log = "\n".join(line for lines in good_job().values() for line in lines) + "\n"
+        for errors, ras in table.items():
+            for name, text in (("alone", ras), ("last", RAS_WELL + ras), ("first", ras + RAS_WELL), ("in a log", log + ras),
+                               ("before a log", ras + log)):
+                with self.subTest(errors=errors, name=name):
+                    told = self.verdict(self.diagnose(self.write("ras.txt", text)), "UNKNOWN", 6)
+                    self.assertIn(errors, told.out)
+                    self.assertIn("in a minute", told.out)
+
+    def test_a_process_that_ras_calls_dead_is_found_wherever_it_says_so(self):
+        log = "\n".join(line for lines in good_job().values() for line in lines) + "\n"
+        event = "[2026-03-04 05:06:07] PEER_DEAD: Process 1003 on node 10.0.0.2 managing GPU 1 \n"
+        document = ('{\n  "timestamp": "2026-03-04 05:06:07",\n  "group": "LIFECYCLE",\n  "event": "PEER_DEAD",\n'
+                    '  "peer": {\n    "host": "10.0.0.2",\n    "pid": 1003\n  },\n  "details": ""\n}\n')
+        for name, ras in (("text", RAS), ("event", event), ("document", document)):
+            for order, text in (("alone", ras), ("behind", log + ras), ("before", ras + log)):
+                with self.subTest(name=name, order=order):
+                    told = json.loads(self.diagnose("--json", self.write("log.txt", text)).out)
+                    self.assertEqual(told["verdict"], "PROCESS_DEAD", told)
+                    self.assertEqual(told["ranks"], [] if order == "alone" else [3], told)
+        # Two answers that agree name who is behind, in one file as in two.
+        behind = (RAS_WELL.replace("RUNNING      OK", "RUNNING  MISMATCH") + "#0-0 (0000c0ffee000001) MISMATCH\n"
+                  "  Communicator ranks have different AllReduce operation counts\n  3 ranks have launched up to operation "
+                  "90\n  Rank 2 has launched up to operation 89 -- GPU 0 managed by process 1002 on node 10.0.0.2\n")
+        self.assertEqual(json.loads(self.diagnose("--json", self.write("one.txt", behind)).out)["verdict"], "UNKNOWN")
+        twice = self.write("twice.txt", "$ ncclras -v\n" + behind + "$ sleep 10; ncclras -v\n" + behind)
+        pair = [self.write(name, behind) for name in ("ras1.txt", "ras2.txt")]
+        for paths in ([twice], pair):
+            told = json.loads(self.diagnose("--json", *paths).out)
+            self.assertEqual((told["verdict"], told["ranks"]), ("RANK_LAGGING", [2]), told)
 
     def test_dumps_of_pytorchs_flight_recorder_name_the_rank_that_is_late(self):
         def dump(last):

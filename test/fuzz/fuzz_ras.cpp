@@ -1,7 +1,10 @@
 // Catches: an answer on RAS's port (which is anybody's) that crashes its reader, makes it slow, or brings control
-// letters to a terminal and negative ranks to a verdict.
+// letters to a terminal and negative ranks to a verdict; and, of answers in the middle of a log, pieces that are larger
+// than the log or more than are kept.
 
+#include "common/base/text.h"
 #include "common/watch/ras.h"
+#include "driver/diagnose/ras_blocks.h"
 #include "fuzz_main.h"
 
 using namespace busbar;
@@ -35,10 +38,25 @@ std::vector<std::string> fuzz_seeds() {
       "\"h\", \"pid\": 902, \"nvml_dev\": 0\n\"status\": {\"unresponsive\": true, \"considered_dead\": true}}]\n    "
       "}\n  "
       "],\n  \"ras\": {\n    \"timeouts_count\": 1\n  }\n}\n",
+      "step 3\nGroup     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n    #  in group  per comm  "
+      "per "
+      "node  per comm  in group\n    0         1         1         2         2         2   RUNNING      OK\n    1      "
+      "   1 "
+      "        0         0       255         0     ABORT   ERROR\n\n#1-0 (00000000000000bb) ERROR\n  Rank 300 -- "
+      "[process information not found]\n[2026-01-02 03:04:05] PEER_DEAD: Process 9 on node h managing GPU "
+      "0\n[2026-01-02 "
+      "03:04:05] PEER_UNRESPONSIVE: 10.0.0.1<9> late\n{\n  \"event\": \"PEER_DEAD\",\n  \"peer\": {\n    \"host\": "
+      "\"h\",\n    \"pid\": 9\n  },\n  \"details\": \"\"\n}\nstep 4\n",
   };
 }
 
 std::string fuzz_one(std::string_view input) {
+  RasBlocks blocks;
+  for (const std::string_view line : split_text(input, '\n')) blocks.add(line);
+  const std::vector<std::string> answers = blocks.take();
+  std::size_t bytes = 0;
+  for (const std::string& answer : answers) bytes += answer.size();
+  if (answers.size() > RasBlocks::kMost || bytes > input.size() + 2) return "more answers than there were";
   // Half of the input as the answer before: what is compared must be hostile too.
   const RasEvidence evidence = read_ras(input, input.substr(input.size() / 2));
   if (evidence.answered != evidence.why_not.empty()) return "neither answered nor why not";
@@ -52,6 +70,10 @@ std::string fuzz_one(std::string_view input) {
   for (const int rank : read_ras(input, input).lagging_ranks) {
     if (rank < 0) return "a negative rank";
   }
+  for (const int rank : evidence.missing_ranks) {
+    if (rank < 0) return "a negative rank that is missing";
+  }
+  if (evidence.well && !(evidence.doubts.empty() && evidence.dead_pids.empty())) return "well, and not";
   for (const std::int64_t pid : evidence.dead_pids) {
     if (pid < 0) return "a negative process";
   }

@@ -214,6 +214,24 @@ TEST_CASE("Warnings that mean nothing stay without consequence", "[job_log]") {
   CHECK(says(job.told().evidence, "something that this suite has never heard of"));
 }
 
+TEST_CASE("What RAS complains of is never OK, and goes behind what is known better", "[job_log]") {
+  Job job;
+  RasEvidence ras;
+  ras.answered = true;
+  CHECK(job.log.conclude(job.files(), {&ras, 1}).verdict == Verdict::ok);
+  CHECK(JobLog().conclude({}, {&ras, 1}).verdict == Verdict::unknown);  // it says nothing that is well
+  ras.well = true;
+  CHECK(JobLog().conclude({}, {&ras, 1}).verdict == Verdict::ok);
+  ras.well = false;
+  ras.doubts = {"MISMATCH in 1 communicator of 4 ranks"};
+  const Diagnosis told = job.log.conclude(job.files(), {&ras, 1});
+  CHECK(told.verdict == Verdict::unknown);
+  CHECK(says(told.sentence, "MISMATCH"));
+  CHECK(says(told.next, "in a minute"));
+  job.warn(job.log, 0, "Call to posix_fallocate failed : No space left on device");
+  CHECK(job.log.conclude(job.files(), {&ras, 1}).verdict == Verdict::resource);
+}
+
 TEST_CASE("Warnings of one shape are one group", "[job_log]") {
   Job job;
   for (int rank = 0; rank < 4; ++rank) {

@@ -262,6 +262,88 @@ TEST_CASE("a job without trouble is said to have none", "[watch][ras]") {
              Contains("NCCL 2.24.3: 0 communicators, no rank missing"));
 }
 
+namespace {
+
+/// Two kinds of communicators: three of 8 ranks, and one more.
+std::string table_answer(std::string_view errors, std::string_view last_row, std::string_view behind = "") {
+  return "Communicators... (0.01s)\n=============\n\nGroup     Comms     Nodes     Ranks     Ranks     Ranks    Status "
+         " "
+         "Errors\n    #  in group  per comm  per node  per comm  in group\n    0         3         2         4         "
+         "8  "
+         "       8   RUNNING  " +
+         std::string(errors) + "\n" + std::string(last_row) + "\nErrors\n======\n\n" + std::string(behind) +
+         "Warnings\n========\n\n";
+}
+
+}  // namespace
+
+TEST_CASE("communicators are counted from RAS's table, and its own complaints are doubts", "[watch][ras]") {
+  const std::string one = "    1         1         1         2         2         2   RUNNING      OK\n";
+  const RasEvidence good = read_ras(table_answer("OK", one), "");
+  CHECK_THAT(joined(good), Contains("4 communicators, no rank missing"));
+  CHECK(good.doubts.empty());
+  CHECK(good.well);
+  for (const char* errors : {"MISMATCH", "INCOMPLETE", "ERROR", "INCOMPLETE,ERROR,MISMATCH"}) {
+    const RasEvidence bad = read_ras(table_answer(errors, one), "");
+    REQUIRE(bad.doubts.size() == 1);
+    CHECK_THAT(bad.doubts[0], Contains(errors) && Contains("3 communicators of 8 ranks"));
+    CHECK_FALSE(bad.well);
+  }
+  // Ranks that still initialise are neither well nor in trouble.
+  const RasEvidence young = read_ras(table_answer("OK", "    1   1   1   2   2   2      INIT      OK\n"), "");
+  CHECK(young.doubts.empty());
+  CHECK_FALSE(young.well);
+  CHECK_FALSE(read_ras("Job summary\n===========\n", "").well);
+  CHECK(read_ras(table_answer("OK", "    1   1   1   2   2   2     ABORT      OK\n"), "").doubts.size() == 1);
+  // JSON has no such column, but ranks.
+  CHECK(read_ras(json_report(json_rank(0, 4) + "," + json_rank(1, 4), ""), "").well);
+  CHECK(read_ras(json_report(json_rank(0, 4) + "," + json_rank(1, 5), ""), "").doubts.size() == 1);
+  CHECK(read_ras(json_report(json_rank(0, 4, 3), ""), "").doubts.size() == 1);
+}
+
+TEST_CASE("ranks that cannot be are named by nobody", "[watch][ras]") {
+  const std::string odd = "    1         1         0         0       255         0     ABORT  INCOMPLETE\n";
+  const std::string beyond =
+      "#0-0 (00000000000000ab) INCOMPLETE\n  Missing communicator data from 2 ranks\n  The missing ranks: 5,31\n\n";
+  const std::string nowhere =
+      "#1-0 (00000000000000cd) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 77\n\n";
+  for (const std::string& behind : {beyond, nowhere}) {
+    const RasEvidence told = read_ras(table_answer("INCOMPLETE", odd, behind), "");
+    CHECK(told.missing_ranks.empty());
+    CHECK_FALSE(told.doubts.empty());
+    CHECK_THAT(joined(told), !Contains("31") && !Contains("77"));
+  }
+  const std::string sound =
+      "#0-1 (00000000000000ef) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 6\n\n";
+  CHECK(read_ras(table_answer("INCOMPLETE", odd, sound + nowhere), "").missing_ranks == Ranks{6});
+  CHECK(read_ras(json_report("", "{\"rank\": 9, \"pid\": 0}"), "").missing_ranks.empty());
+}
+
+TEST_CASE("what others print in between is not RAS's", "[watch][ras]") {
+  const RasEvidence told = read_ras(
+      "#0-0 (00000000000000ab) MISMATCH\n  Communicator ranks have different status\nRuntimeError: CUDA error: out of "
+      "memory\n",
+      "");
+  CHECK_THAT(joined(told), !Contains("CUDA"));
+}
+
+TEST_CASE("the monitor's peers are dead, in trouble, or well again", "[watch][ras]") {
+  const std::string peer = "Process 31 on node 10.1.1.3 managing GPU 0";
+  const std::string stuck = "[2026-01-02 03:04:05] PEER_UNRESPONSIVE: " + peer + " no data for 20 s\n";
+  CHECK(read_ras("[2026-01-02 03:04:05] PEER_DEAD: " + peer + " \n", "").dead_pids == Pids{31});
+  CHECK_FALSE(read_ras("[2026-01-02 03:04:05] PEER_DEAD: 10.1.1.3<41001> \n", "").doubts.empty());
+  CHECK_FALSE(read_ras(stuck, "").doubts.empty());
+  CHECK(read_ras(stuck + "[2026-01-02 03:04:09] PEER_RECOVERED: " + peer + " peer responding again\n", "")
+            .doubts.empty());
+  const RasEvidence fresh = read_ras("[2026-01-02 03:04:05] PEER_NEW: " + peer + " \n", "");
+  CHECK(fresh.answered);
+  CHECK(fresh.doubts.empty());
+  CHECK_FALSE(fresh.well);
+  CHECK_FALSE(read_ras("PEER_DEAD: by the way\n", "").answered);
+  CHECK_FALSE(
+      read_ras("{\n\"event\": \"PEER_DEAD\",\n\"peer\": {\"addr\": \"10.1.1.3<41001>\"}\n}\n", "").doubts.empty());
+}
+
 TEST_CASE("what is not RAS's is said not to be", "[watch][ras]") {
   CHECK(read_ras("", "").why_not == "no answer");
   for (const char* text : {"HTTP/1.1 400 Bad Request\r\n\r\n", "{", "{\"a\": [1, {\"b\"", "[[[[[[[[[[[[[[[[[[[[[[[[",

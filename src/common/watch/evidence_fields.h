@@ -136,9 +136,10 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
 
 void visit_fields(auto&& visit, RasEvidence& evidence) {
   // What only diagnose asks for is not kept in a hang's report.
-  auto& [host, answered, why_not, lines, dead_pids, lagging_ranks, silent, missing, lost, lagging_pids, nccl] =
-      evidence;
-  static_cast<void>(silent), static_cast<void>(missing), static_cast<void>(lost), static_cast<void>(nccl);
+  auto& [host, answered, why_not, lines, dead_pids, lagging_ranks, silent, missing, lost, lagging_pids, doubts, well,
+         nccl_version] = evidence;
+  static_cast<void>(silent), static_cast<void>(missing), static_cast<void>(lost);
+  static_cast<void>(doubts), static_cast<void>(well), static_cast<void>(nccl_version);
   visit("host", host);
   visit("answered", answered);
   visit("why_not", why_not);

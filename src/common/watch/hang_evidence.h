@@ -100,6 +100,8 @@ struct RasEvidence {
   std::vector<int> missing_ranks{};         ///< of the largest communicator
   std::vector<std::string> lost_hosts{};    ///< of dead and silent processes
   std::vector<std::int64_t> lagging_pids{};
+  std::vector<std::string> doubts{};  ///< what RAS itself complains of, or what cannot be
+  bool well = false;                  ///< it tells of communicators that run, and of nothing else
   int nccl_version = 0;  ///< of the answer, as ncclGetVersion tells it; 0: not known
 };
 

@@ -352,12 +352,15 @@ class Evidence {
       say("{} gave RAS no data (stopped, or gone for less than a minute)", described(p));
     }
     for (RasAnswer::Communicator& c : answer_.communicators) tell_of(c);
+    tell_doubts();
     if (answer_.timeouts > 0) say("{} inside RAS while it gathered data", counted(answer_.timeouts, "timeout"));
     tell_movement();
-    if (evidence_.lines.empty()) {
-      say("NCCL {}: {}, no rank missing, none behind", answer_.version,
-          counted(static_cast<std::int64_t>(answer_.communicators.size()), "communicator"));
+    if (evidence_.lines.empty() && evidence_.doubts.empty()) {
+      say("NCCL {}: {}, no rank missing, none behind", answer_.version, counted(communicators(), "communicator"));
     }
+    // What is told in more words above is not told again.
+    for (const std::string& doubt : evidence_.lines.empty() ? evidence_.doubts : std::vector<std::string>{})
+      say("{}", doubt);
     tidy();
     return std::move(evidence_);
   }
@@ -398,6 +401,49 @@ class Evidence {
       tell_counts(c, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
     }
     for (const std::string& note : c.notes) say("communicator {}: {}", c.id, note);
+  }
+
+  std::int64_t communicators() const {
+    std::int64_t all = 0;
+    for (const auto& [group, kind] : answer_.kinds) all += kind.communicators;
+    return all > 0 ? all : static_cast<std::int64_t>(answer_.communicators.size());
+  }
+
+  template <typename... T>
+  void doubt(fmt::format_string<T...> text, T&&... values) {
+    evidence_.doubts.push_back(plain(fmt::format(text, std::forward<T>(values)...)));
+  }
+
+  /// RAS groups communicators by what it complains of, so that the table says it all; excerpts have no table.
+  void tell_doubts() {
+    bool running = true;
+    for (const auto& [group, kind] : answer_.kinds) {
+      running = running && kind.status == "RUNNING";
+      if (kind.nodes == 0 && kind.communicators > 0) {
+        doubt("{} of {} on no node, which cannot be", counted(kind.communicators, "communicator"),
+              counted(kind.size, "rank"));
+      } else if (kind.errors != "OK") {
+        doubt("{} in {} of {}", kind.errors, counted(kind.communicators, "communicator"), counted(kind.size, "rank"));
+      } else if (kind.status == "ABORT" || kind.status == "NOCOMM") {
+        doubt("{} of {}: {}", counted(kind.communicators, "communicator"), counted(kind.size, "rank"), kind.status);
+      }
+    }
+    for (const RasAnswer::Communicator& c : answer_.communicators) {
+      if (c.garbage) {
+        doubt("communicator {}: what RAS says of its ranks cannot be (a rank beyond its size, or no node)", c.id);
+      } else if (!c.complaint.empty() && answer_.kinds.empty()) {
+        doubt("communicator {}: {}", c.id, c.complaint);
+      } else if (answer_.kinds.empty() && !(c.missing.empty() && c.counts.empty() && c.notes.empty())) {
+        doubt("communicator {}: {}", c.id,
+              !c.missing.empty()  ? "ranks are missing"
+              : !c.counts.empty() ? "ranks launched different numbers of operations"
+                                  : c.notes.front());
+      }
+    }
+    for (const std::string& event : answer_.events) doubt("{}", event);
+    constexpr std::size_t kMostDoubts = 8;
+    if (evidence_.doubts.size() > kMostDoubts) evidence_.doubts.resize(kMostDoubts);
+    evidence_.well = running && evidence_.doubts.empty() && evidence_.lost_hosts.empty() && communicators() > 0;
   }
 
   void tell_counts(const RasAnswer::Communicator& c, RasAnswer::Counts& counts, Seen seen) {

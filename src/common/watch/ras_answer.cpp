@@ -42,15 +42,138 @@ std::optional<int> rank_number(std::string_view text) {
 
 bool has(std::string_view line, std::string_view words) { return line.find(words) != kNone; }
 
+/// "#0-0 (27a079b828ff1a75) MISMATCH": its parts; nothing where the line is no such heading.
+struct CommunicatorHeading {
+  std::string_view id, complaint;
+  int group = -1;
+};
+
+std::optional<CommunicatorHeading> communicator_heading(std::string_view line) {
+  const std::size_t open = line.find(" ("), close = line.find(')');
+  const std::size_t dash = line.find('-');
+  if (!line.starts_with('#') || open == kNone || close == kNone || close < open || dash > open) return std::nullopt;
+  const auto group = rank_number(line.substr(1, dash - 1));
+  if (!group) return std::nullopt;
+  return CommunicatorHeading{line.substr(open + 2, close - open - 2), trimmed(line.substr(close + 1)), *group};
+}
+
+/// Begins of lines that are neither headings nor numbers.
+constexpr std::string_view kInside[] = {"CUDA runtime version ",
+                                        "Process ",
+                                        "Rank ",
+                                        "The missing rank",
+                                        "Missing communicator data ",
+                                        "Communicator ranks ",
+                                        "Encountered ",
+                                        "Initialization ",
+                                        "Asynchronous ",
+                                        "No communicator data ",
+                                        "The outlier node",
+                                        "Node ",
+                                        "(total)",
+                                        "Nodes  ",
+                                        "Processes  ",
+                                        "per node",
+                                        "#  in group",
+                                        "[could not find",
+                                        "per process",
+                                        "SERVER PROTOCOL "};
+
+/// "8  1  2  4  8  8  RUNNING  OK", "26 ranks have launched ...", "1 job process is considered dead ...".
+bool is_number_line(std::string_view line) {
+  const Words words = split_words(line);
+  if (words.size() < 2 || !number(words[0])) return false;
+  if (words[1] == "ranks" || words[1] == "job") return true;
+  if (!number(words[1])) return false;
+  return std::all_of(words.begin(), words.end(), [](std::string_view word) {
+    return word.find_first_not_of("0123456789-") == kNone ||
+           word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ,") == kNone;
+  });
+}
+
+}  // namespace
+
+RasPart ras_part(std::string_view line) {
+  line = trimmed(line);
+  if (line.empty()) return RasPart::foreign;
+  if (line.starts_with("NCCL version ") && has(line, " compiled with CUDA")) return RasPart::version;
+  if (line == "Job summary") return RasPart::job;
+  if (line.starts_with("Communicators...")) return RasPart::communicators;
+  if (line.starts_with("Group  ") && has(line, "Comms ")) return RasPart::table;
+  if (line == "Errors") return RasPart::errors;
+  if (line == "Warnings") return RasPart::warnings;
+  if (communicator_heading(line)) return RasPart::communicator;
+  if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNone ||
+      is_number_line(line) || !ras_event(line).empty())
+    return RasPart::inside;
+  const bool known = std::any_of(std::begin(kInside), std::end(kInside),
+                                 [&](std::string_view begin) { return line.starts_with(begin); });
+  return known ? RasPart::inside : RasPart::foreign;
+}
+
+std::string_view ras_event(std::string_view line) {
+  line = trimmed(line);
+  const std::size_t at = line.find("PEER_");
+  if (at == kNone || (at > 0 && !line.substr(0, at).ends_with("] "))) return {};
+  const std::size_t colon = line.find(": ", at);
+  if (colon == kNone || line.substr(at, colon - at).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != kNone)
+    return {};
+  const std::string_view peer = line.substr(colon + 2);
+  return peer.starts_with("Process ") || has(peer.substr(0, peer.find(' ')), "<") ? line.substr(at)
+                                                                                  : std::string_view();
+}
+
+namespace {
+
+/// A peer that RAS's monitor tells of: dead for good, in trouble, or well again. One that has closed its connection may
+/// just have ended.
+void note_event(RasAnswer& answer, std::string_view event, std::string_view peer, RasAnswer::Process process) {
+  constexpr std::string_view kGood[] = {"PEER_NEW", "PEER_RECOVERED", "PEER_CONNECTED"};
+  constexpr std::size_t kMost = 1024;
+  if (event == "PEER_DEAD" && process.pid >= 0) {
+    if (answer.dead.size() < kMost) answer.dead.push_back(std::move(process));
+  } else if (std::find(std::begin(kGood), std::end(kGood), event) != std::end(kGood)) {
+    std::erase_if(answer.events, [&](const std::string& told) {
+      return !told.starts_with("PEER_DEAD") && !peer.empty() && has(told, peer);
+    });
+  } else if (answer.events.size() < kMost && event != "PEER_RETRY" && event != "PEER_DISCONNECTED") {
+    answer.events.push_back(std::string(event) + ": " + std::string(peer.substr(0, 200)));
+  }
+}
+
+/// Versions of RAS that mix up the records of missing ranks tell of ranks that cannot be: nobody is to be blamed by
+/// them.
+void leave_out_garbage(RasAnswer::Communicator& c) {
+  const auto beyond = [&](int rank) { return c.size >= 0 && rank >= c.size; };
+  c.garbage = c.garbage || std::any_of(c.missing.begin(), c.missing.end(), beyond) ||
+              std::any_of(c.pids.begin(), c.pids.end(), [&](const auto& one) { return beyond(one.first); });
+  for (const RasAnswer::Counts& counts : c.counts) {
+    for (const RasAnswer::Group& group : counts.groups) {
+      c.garbage = c.garbage || std::any_of(group.ranks.begin(), group.ranks.end(), beyond);
+    }
+  }
+  if (!c.garbage) return;
+  c.missing.clear();
+  c.counts.clear();
+  c.pids.clear();
+  c.notes.clear();
+}
+
 /// The report from top to bottom; what a line means depends on the heading above it.
 class TextReader {
  public:
   void read(std::string_view line) {
     line = trimmed(line);
-    if (line.empty() || read_heading(line) || read_process(line)) return;
+    // Others print into the same output.
+    if (ras_part(line) == RasPart::foreign) return;
+    if (read_event(line) || read_heading(line) || read_process(line) || read_kind(line)) return;
     if (communicator() != nullptr) read_of_communicator(line, *communicator());
   }
-  RasAnswer answer() && { return std::move(answer_); }
+
+  RasAnswer answer() && {
+    for (RasAnswer::Communicator& c : answer_.communicators) leave_out_garbage(c);
+    return std::move(answer_);
+  }
 
  private:
   enum class Part { other, silent, dead, missing, counts, notes };
@@ -68,6 +191,11 @@ class TextReader {
     }
     if (line.starts_with("Job summary") || line.starts_with("Communicators...") || line.starts_with("Group  ")) {
       answer_.known = true;
+      in_table_ = line.starts_with("Group  ");
+      return true;
+    }
+    if (line == "Errors" || line == "Warnings") {
+      in_table_ = false;
       return true;
     }
     if (words.size() == 1 && (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT")) {
@@ -83,17 +211,49 @@ class TextReader {
     return read_communicator_heading(line);
   }
 
-  /// "#0-0 (27a079b828ff1a75) MISMATCH"
   bool read_communicator_heading(std::string_view line) {
-    const std::size_t open = line.find('('), close = line.find(')');
-    if (!line.starts_with('#') || open == kNone || close == kNone || close < open) return false;
-    const std::string_view id = line.substr(open + 1, close - open - 1);
+    const auto heading = communicator_heading(line);
+    if (!heading) return false;
+    in_table_ = false;
     const auto found = std::find_if(answer_.communicators.begin(), answer_.communicators.end(),
-                                    [&](const RasAnswer::Communicator& c) { return c.id == id; });
+                                    [&](const RasAnswer::Communicator& c) { return c.id == heading->id; });
     at_ = static_cast<std::size_t>(found - answer_.communicators.begin());
-    if (found == answer_.communicators.end()) answer_.communicators.emplace_back().id = id;
-    part_ = has(line.substr(close), "INCOMPLETE") ? Part::missing : Part::notes;
+    if (found == answer_.communicators.end()) answer_.communicators.emplace_back().id = heading->id;
+    RasAnswer::Communicator& c = answer_.communicators[at_];
+    if (!has(c.complaint, heading->complaint)) {
+      c.complaint.append(c.complaint.empty() ? "" : ",").append(heading->complaint.substr(0, 100));
+    }
+    if (const auto kind = answer_.kinds.find(heading->group); kind != answer_.kinds.end()) {
+      c.size = kind->second.size;
+      c.garbage = kind->second.nodes == 0;
+    }
+    part_ = has(heading->complaint, "INCOMPLETE") ? Part::missing : Part::notes;
     answer_.known = true;
+    return true;
+  }
+
+  /// "0  1  2  2  4  4  RUNNING  INCOMPLETE,MISMATCH": group, communicators in it, nodes, ranks per node, size, ranks.
+  bool read_kind(std::string_view line) {
+    Words words = split_words(line);
+    if (words.size() == 9) words.erase(words.begin());  // somebody numbered the lines
+    if (!in_table_ || words.size() != 8) return false;
+    const auto group = rank_number(words[0]), communicators = rank_number(words[1]), nodes = rank_number(words[2]),
+               size = rank_number(words[4]);
+    if (!group || !communicators || !nodes || !size) return false;
+    answer_.kinds[*group] = {*communicators, *nodes, *size, std::string(words[6]), std::string(words[7])};
+    return true;
+  }
+
+  /// A peer of the monitor mode. Without its process where RAS knows its address only.
+  bool read_event(std::string_view line) {
+    const std::string_view event = ras_event(line);
+    if (event.empty()) return false;
+    answer_.known = true;
+    const std::string_view peer = trimmed(event.substr(event.find(':') + 1));
+    const Words words = split_words(peer);
+    const bool process = words.size() > 4 && words[0] == "Process" && words[2] == "on" && words[3] == "node";
+    note_event(answer_, event.substr(0, event.find(':')), peer.substr(0, peer.find(" managing GPU")),
+               {process ? number(words[1]).value_or(-1) : -1, process ? std::string(words[4]) : std::string(), {}});
     return true;
   }
 
@@ -173,6 +333,7 @@ class TextReader {
   RasAnswer answer_;
   Part part_ = Part::other;
   std::size_t at_ = kNone;
+  bool in_table_ = false;
 };
 
 }  // namespace
@@ -363,12 +524,29 @@ void add_missing(const Node& communicator, RasAnswer::Communicator& c, RasAnswer
   }
 }
 
+/// Of the monitor mode: one document per event.
+void read_event(const Node& document, RasAnswer& answer) {
+  answer.known = true;
+  static const Node kNobody;
+  const Node* found = document.find("peer");
+  const Node& peer = found != nullptr ? *found : kNobody;
+  const std::int64_t pid = peer.number("pid").value_or(-1);
+  const std::string host(peer.word("host"));
+  const std::string who =
+      pid >= 0 ? "Process " + std::to_string(pid) + " on node " + host : std::string(peer.word("addr"));
+  note_event(answer, document.word("event"), who, {pid, host, {}});
+}
+
 }  // namespace
 
 RasAnswer parse_ras_json(std::string_view text) {
   RasAnswer answer;
   Node document;
   RasReader(text).value(document, 0);
+  if (document.word("event").starts_with("PEER_")) {
+    read_event(document, answer);
+    return answer;
+  }
   answer.known = document.find("communicators") != nullptr && document.find("nccl_version") != nullptr;
   if (!answer.known) return answer;
   answer.version = document.word("nccl_version");
@@ -378,6 +556,7 @@ RasAnswer parse_ras_json(std::string_view text) {
     c.size = small(communicator.number("size")).value_or(-1);
     add_ranks(communicator, c, answer);
     add_missing(communicator, c, answer);
+    leave_out_garbage(c);
     answer.communicators.push_back(std::move(c));
   }
   if (const Node* ras = document.find("ras")) {

@@ -34,22 +34,53 @@ struct RasAnswer {
     std::vector<Counts> counts;        ///< where ranks differ
     std::map<int, std::int64_t> pids;  ///< of ranks, where told
     std::vector<std::string> notes;
+    std::string complaint;  ///< of the text's heading: "INCOMPLETE", "MISMATCH", "ERROR"
+    bool garbage = false;   ///< what it says cannot be: a rank beyond its size, no node; its ranks are left out
+  };
+  /// Communicators that are alike: a row of the text's table.
+  struct Kind {
+    int communicators = 0;
+    int nodes = 0;
+    int size = 0;
+    std::string status;  ///< "RUNNING"
+    std::string errors;  ///< "OK", or what RAS complains of
   };
 
   bool known = false;  ///< the text is RAS's
   std::string version;
-  std::vector<Process> dead;    ///< by RAS: it had no connection for 60 s
-  std::vector<Process> silent;  ///< gave no data in time
-  std::vector<Communicator> communicators;
+  std::vector<Process> dead;                ///< by RAS: it had no connection for 60 s
+  std::vector<Process> silent;              ///< gave no data in time
+  std::vector<Communicator> communicators;  ///< of the text: only those that RAS complains of
+  std::map<int, Kind> kinds;                ///< by group; the text's
+  std::vector<std::string> events;          ///< of the monitor mode: peers in trouble, and not dead
   int timeouts = 0;
   std::int64_t launched = -1;  ///< operations launched by all ranks; -1: not told
 };
 
-/// The text of 2.24 on. Reads what it can of anything.
+/// The text of 2.24 on, and of the monitor mode of 2.29 on. Reads what it can of anything.
 RasAnswer parse_ras_text(std::string_view text);
 
 /// The JSON of 2.28.7 on, also that of 2.28.9 that lacks a comma exactly where a rank is missing, also cut. Reads what
 /// it can of anything: that is why it is not read by a library that insists on JSON.
 RasAnswer parse_ras_json(std::string_view text);
+
+/// What a line is in an answer's text: one of the headings, which come in this order and each once, something else that
+/// stands in answers, or nothing of RAS. `communicator`: the heading of one communicator.
+enum class RasPart : std::uint8_t {
+  foreign,
+  inside,
+  communicator,
+  version,
+  job,
+  communicators,
+  table,
+  errors,
+  warnings
+};
+RasPart ras_part(std::string_view line);
+
+/// "[2025-12-19 13:07:07] PEER_DEAD: Process 1524345 on node 172.16.64.245 managing GPU 1": the event, of the monitor
+/// mode of 2.29 on, with whom it is about behind it; empty where the line is no such event.
+std::string_view ras_event(std::string_view line);
 
 }  // namespace busbar

@@ -14,6 +14,8 @@
 #include "common/watch/ras.h"
 #include "driver/diagnose/call_records.h"
 #include "driver/diagnose/log_line.h"
+#include "driver/diagnose/program_lines.h"
+#include "driver/diagnose/ras_blocks.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,6 +29,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -86,11 +89,40 @@ bool looks_like_result(const std::string& head) {
          (has(head, "\"nccl_version\"") && has(head, "\"minimum_bytes\""));
 }
 
-/// Text or JSON of the RAS service; a log that quotes it stays a log.
+/// Whether it is worth looking whether a file holds answers of the RAS service and nothing else.
 bool looks_like_ras(const std::string& head) {
   if (has(head, "NCCL INFO") || has(head, "NCCL WARN")) return false;
-  if (has(head, "\"nccl_version\"")) return head.find_first_not_of(" \t\r\n") == head.find('{');
-  return (has(head, "Group ") && has(head, "Comms ")) || has(head, "\nCommunicators...") || has(head, "Job summary");
+  return has(head, "\"nccl_version\"") || has(head, "Comms ") || has(head, "Communicators...") ||
+         has(head, "Job summary") || has(head, "PEER_");
+}
+
+/// What RAS and its clients say around an answer.
+bool is_greeting(std::string_view line) {
+  line = trimmed(line);
+  return line.find_first_not_of('=') == std::string_view::npos || line == "OK" ||
+         line.starts_with("SERVER PROTOCOL ") || line.starts_with("RAS Monitor Mode ");
+}
+
+/// The answers of RAS in a file that holds nothing else; none where it does.
+std::vector<std::string> only_ras(const fs::path& path) {
+  const std::string text = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
+  RasBlocks blocks;
+  for (const std::string_view line : split_text(text, '\n')) {
+    const bool colours = line.find('\x1b') != std::string_view::npos;
+    const std::string plain = colours ? without_colours(line) : std::string();
+    if (!blocks.add(colours ? plain : line) && !is_greeting(colours ? plain : line)) return {};
+  }
+  return blocks.take();
+}
+
+/// Each against the one before.
+void read_answers(std::span<const std::string> answers, std::string& before, std::vector<RasEvidence>& found) {
+  for (const std::string& answer : answers) {
+    RasEvidence evidence = read_ras(answer, before);
+    if (!evidence.answered) continue;
+    found.push_back(std::move(evidence));
+    before = answer;
+  }
 }
 
 bool read_hang(const fs::path& path, DiagnoseInputs& inputs) {
@@ -117,16 +149,11 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
       other("hang report");
     } else if (!looks_like_hang(head->text) && looks_like_result(head->text)) {
       other(kResultFile);
-    } else if (head->size <= kMostFileBytes && looks_like_ras(head->text)) {
-      std::string answer = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
-      RasEvidence evidence = read_ras(answer, ras_before);
-      if (!evidence.answered) {
-        inputs.logs.push_back(path);
-        continue;
-      }
-      evidence.host = path.filename().string();
-      inputs.ras.push_back(std::move(evidence));
-      ras_before = std::move(answer);
+    } else if (std::vector<std::string> answers;
+               head->size <= kMostFileBytes && looks_like_ras(head->text) && !(answers = only_ras(path)).empty()) {
+      const std::size_t before = inputs.ras.size();
+      read_answers(answers, ras_before, inputs.ras);
+      for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = path.filename().string();
       other("answer of NCCL's RAS service");
     } else if (std::optional<FlightState> flight; head->size <= kLargestFlight &&
                                                   has(head->text.substr(0, 64), std::string_view("\0", 1)) &&
@@ -292,7 +319,7 @@ struct Share {
   std::size_t begin = 0;
   std::size_t end = 0;
   JobLog job;
-  std::vector<RasEvidence> ras;
+  std::vector<std::string> ras;  ///< answers, as they came
   std::vector<std::string> unknown;
   std::exception_ptr failure;
 };
@@ -332,36 +359,16 @@ bool read_dump(const fs::path& path, std::size_t index, JobLog& job, LogFile& fi
   return true;
 }
 
-/// Finds answers of NCCL's RAS service among the lines of a log: people redirect them there.
-class RasCollector {
- public:
-  void add(const LogLine& line, std::vector<RasEvidence>& found) {
-    const auto* other = std::get_if<OtherLine>(&line.fact);
-    if (other == nullptr || other->nccl) {
-      finish(found);
-      return;
-    }
-    const bool begins = other->text == "Job summary" || other->text == "{";
-    if (text_.empty() && !begins) return;
-    constexpr std::size_t kLongest = 1 << 20;
-    if (text_.size() + other->text.size() < kLongest) text_.append(other->text).append(1, '\n');
-    if (other->text == "}") finish(found);
+/// The answers of RAS in the middle of logs: people redirect them there.
+void look_for_ras(const LogLine& line, RasBlocks& ras) {
+  if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
+    ras.add(other->text);
+  } else if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && version->cuda.empty() &&
+                                                                         line.origin.host.empty() &&
+                                                                         !may_tell_failure(line.origin.decoration)) {
+    ras.add(fmt::format("NCCL version {} compiled with CUDA 0", version->nccl));  // how an answer begins
   }
-
-  void finish(std::vector<RasEvidence>& found) {
-    if (text_.empty()) return;
-    const std::string answer = std::exchange(text_, {});
-    constexpr std::size_t kMostAnswers = 64;
-    if (answer.empty() || found.size() >= kMostAnswers || !looks_like_ras(answer)) return;
-    RasEvidence evidence = read_ras(answer, before_);
-    if (!evidence.answered) return;
-    found.push_back(std::move(evidence));
-    before_ = answer;
-  }
-
- private:
-  std::string text_, before_;
-};
+}
 
 /// Parts of about the same size. A file is never divided: its lines mean something only in their order.
 std::vector<Share> share_out(std::span<const fs::path> files, std::size_t threads) {
@@ -389,16 +396,16 @@ void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFi
   try {
     for (std::size_t i = share.begin; i < share.end; ++i) {
       if (read_dump(files[i], i, share.job, read[i])) continue;
-      RasCollector ras;
+      RasBlocks ras;
       read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
         share.job.add(line, i, number);
-        ras.add(line, share.ras);
+        look_for_ras(line, ras);
         const auto* other = std::get_if<OtherLine>(&line.fact);
         if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
         share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number,
                                             without_controls(other->text.substr(0, kLongestShown))));
       });
-      ras.finish(share.ras);
+      std::ranges::move(ras.take(), std::back_inserter(share.ras));
     }
   } catch (...) {
     share.failure = std::current_exception();
@@ -417,10 +424,11 @@ ReadLogs read_logs(std::span<const fs::path> files, std::size_t unknown_lines) {
   }
   if (!shares.empty()) read_share(shares[0], files, logs.files, unknown_lines);
   for (std::thread& thread : threads) thread.join();
+  std::string ras_before;
   for (Share& share : shares) {
     if (share.failure) std::rethrow_exception(share.failure);
     logs.job.merge(std::move(share.job));
-    logs.ras.insert(logs.ras.end(), share.ras.begin(), share.ras.end());
+    read_answers(share.ras, ras_before, logs.ras);
     for (std::string& line : share.unknown) {
       if (logs.unknown.size() < unknown_lines) logs.unknown.push_back(std::move(line));
     }

@@ -408,6 +408,19 @@ void find_in_ras(const LogView& view, Findings& findings) {
   }
 }
 
+void find_doubts_of_ras(const LogView& view, Findings& findings) {
+  for (const RasEvidence& ras : view.ras) {
+    if (!ras.answered || ras.doubts.empty()) continue;
+    Finding finding;
+    finding.sentence = "NCCL's RAS does not call the job well: " + ras.doubts.front();
+    for (const std::string& line : ras.lines) finding.evidence.push_back("RAS: " + line);
+    finding.next.emplace_back(
+        "the same question again in a minute, and both answers to busbar diagnose: ranks that are behind or missing in "
+        "both are the ones; where all has changed, the job moves");
+    findings.push_back(std::move(finding));
+  }
+}
+
 namespace {
 
 /// The members of communicators whose logs end without a complaint and without destroying the communicator.

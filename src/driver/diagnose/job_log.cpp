@@ -212,7 +212,7 @@ Finding no_sign(const LogView& view) {
 
 Finding nothing_wrong(const LogView& view) {
   std::vector<std::string> signs = signs_of_health(view);
-  const bool ras_well = std::ranges::any_of(view.ras, [](const RasEvidence& one) { return one.answered; });
+  const bool ras_well = std::ranges::any_of(view.ras, [](const RasEvidence& one) { return one.well; });
   if (signs.empty() && !ras_well) return no_sign(view);
   Finding finding;
   finding.verdict = Verdict::ok;
@@ -327,6 +327,7 @@ Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEviden
   if (std::ranges::all_of(findings, [](const Finding& one) { return one.verdict == Verdict::unknown; })) {
     find_other_failures(view, findings);
   }
+  find_doubts_of_ras(view, findings);
   const bool ras_answered = std::ranges::any_of(ras, [](const RasEvidence& one) { return one.answered; });
   if (findings.empty()) {
     findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));

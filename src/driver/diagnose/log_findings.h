@@ -86,6 +86,8 @@ void find_in_calls(const LogView& view, Findings& findings);
 void find_in_torch(const LogView& view, Findings& findings);
 /// Errors, tracebacks and unwinding whose cause nothing above explains.
 void find_other_failures(const LogView& view, Findings& findings);
+/// What RAS complains of without telling who is gone or behind.
+void find_doubts_of_ras(const LogView& view, Findings& findings);
 
 /// Who warned; empty where nothing tells.
 std::string voice_of(const LogView& view, const WarningRecord& record);
