@@ -5,6 +5,9 @@ The samples are excerpts of logs from public threads with a header of comments, 
 $BUSBAR_NCCL_LOGS_WILD, else in ../shared/nccl_logs and ../shared/nccl_logs_wild beside the checkout, and without them
 the test skips. The header is stripped into a copy with another name first, so that the answer is not in the input.
 golden_findings.py says what counts as a finding that was made.
+
+Beside them, in $BUSBAR_NCCL_LOGS_REAL, else ../shared/nccl_logs_real, are folders with all logs of a run of the real
+library, and a file "truth" that says the verdict.
 """
 
 import dataclasses
@@ -16,6 +19,8 @@ import sys
 import golden_findings
 import suite
 from diagnosis import diagnose, named_ranks
+
+REAL = "nccl_logs_real"
 
 # What was reached (see the body of the commit that set it): fewer is a step back.
 LEAST_RATE = 0.9
@@ -69,6 +74,17 @@ def samples():
             yield Sample(os.path.basename(path), head, lines[end:])
 
 
+def runs():
+    """Folders of whole runs: name, allowed verdicts, paths of the logs."""
+    beside = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "..", "shared", REAL)
+    for truth in sorted(glob.glob(os.path.join(os.environ.get("BUSBAR_NCCL_LOGS_REAL") or beside, "*", "truth"))):
+        with open(truth, encoding="utf-8") as file:
+            verdicts = re.search(r"^verdict: (\S+)", file.read(), re.MULTILINE)[1].split("|")
+        folder = os.path.dirname(truth)
+        logs = sorted(path for path in glob.glob(os.path.join(folder, "*")) if path != truth)
+        yield os.path.basename(folder), verdicts, logs
+
+
 def wrong_blame(sample, answer):
     """What is wrong with whom the answer blames, by the header's line."""
     culprit = sample.head.get("culprit")
@@ -90,6 +106,8 @@ def wrong_blame(sample, answer):
 
 class GoldenLogs(suite.Case):
     def test_verdicts_culprits_and_findings_of_real_logs(self):
+        if not any(samples()):
+            self.skipTest("no samples")
         wrong, misses, made, all_findings = [], [], 0, 0
         for number, one in enumerate(samples()):
             answer = diagnose([self.write(f"sample{number}.log", "\n".join(one.body))])
@@ -119,9 +137,16 @@ class GoldenLogs(suite.Case):
         self.assertEqual(wrong, [], "\n".join(wrong))
         self.assertGreaterEqual(made / all_findings, LEAST_RATE)
 
+    def test_verdicts_of_whole_runs_of_the_real_library(self):
+        for name, verdicts, logs in runs():
+            with self.subTest(name):
+                answer = diagnose(logs)
+                self.assertIn(answer.verdict, verdicts, answer.claims()[:400])
+                self.assertTrue(answer.get("evidence"), str(answer))
+
 
 if __name__ == "__main__":
-    if not any(samples()):
+    if not any(samples()) and not any(runs()):
         print(f"SKIPPED: no samples of real logs in {' or '.join(folders())} (set BUSBAR_NCCL_LOGS)", file=sys.stderr)
         sys.exit(77)
     suite.main()

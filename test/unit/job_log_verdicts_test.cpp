@@ -214,6 +214,131 @@ TEST_CASE("Warnings that mean nothing stay without consequence", "[job_log]") {
   CHECK(says(job.told().evidence, "something that this suite has never heard of"));
 }
 
+namespace {
+
+/// What NCCL says of a network that it tries and that is not there, as 2.28 and as 2.32 write it.
+void try_network(MadeUpJob& job, JobLog& log, int rank, std::string_view name, bool attention) {
+  const std::string said = "Failed to initialize NET plugin " + std::string(name);
+  job.say(log, rank, OtherLine{.nccl = true, .text = "NET/Plugin: Could not find: libnccl-net.so", .chatter = true});
+  job.say(log, rank, ReturnCode{.where = "transport/net_xy.cc:12", .code = 3, .thread = {}});
+  if (attention) {
+    job.warn(log, rank, said, "plugin/net.cc:229");
+  } else {
+    job.say(log, rank, OtherLine{.nccl = true, .text = said, .chatter = true});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("What NCCL tries and does without is no failure once it got through", "[job_log]") {
+  for (const bool attention : {false, true}) {
+    MadeUpJob job(2);
+    JobLog log;
+    for (int rank = 0; rank < 2; ++rank) {
+      try_network(job, log, rank, "IB", attention);
+      job.warn(log, rank, "RMA/XY : rma_xy requires GDRCopy; and GDR Copy is not available");
+      job.warn(log, rank, "Failed to open libgdrapi.so.2 - libgdrapi.so.2: cannot open shared object file");
+    }
+    // Whether it got through is not told yet.
+    CHECK(job.conclude(log).verdict == Verdict::unknown);
+    for (int rank = 0; rank < 2; ++rank) job.say(log, rank, NetworkInUse{.network = "Socket"});
+    job.init(log);
+    CHECK(job.conclude(log).verdict == Verdict::ok);
+    // What comes after is not of the start.
+    job.say(log, 1, ReturnCode{.where = "enqueue.cc:7", .code = 1, .thread = {}});
+    CHECK(job.conclude(log).verdict == Verdict::unknown);
+    job.say(log, 1, NetworkInUse{.network = "Socket"});
+    CHECK(job.conclude(log).verdict == Verdict::unknown);
+  }
+}
+
+TEST_CASE("Return codes in one part of a log and the end of the start in the next are one start", "[job_log]") {
+  MadeUpJob job(2);
+  JobLog first, second;
+  for (int rank = 0; rank < 2; ++rank) try_network(job, first, rank, "IB", false);
+  job.init(second);
+  first.merge(std::move(second));
+  CHECK(job.conclude(first).verdict == Verdict::ok);
+}
+
+TEST_CASE("A network or plugin that is asked for and not there is wrong, whatever NCCL takes instead", "[job_log]") {
+  const auto told = [](std::string_view setting, std::string_view value, std::string_view said) {
+    MadeUpJob job(2);
+    JobLog log;
+    for (int rank = 0; rank < 2; ++rank) {
+      job.say(log, rank, EnvSetting{setting, value});
+      try_network(job, log, rank, "IB", rank == 1);
+      job.say(log, rank, OtherLine{.nccl = true, .text = said, .chatter = true});
+      job.say(log, rank, NetworkInUse{.network = "Socket"});
+    }
+    job.init(log);
+    return job.conclude(log);
+  };
+  const Diagnosis network = told("NCCL_NET", "ib", "");
+  CHECK(network.verdict == Verdict::config);
+  CHECK(says(network.sentence, "NCCL_NET=ib"));
+  CHECK(told("NCCL_NET", "Socket", "").verdict == Verdict::ok);
+  CHECK(told("NCCL_NET_PLUGIN", "none", "NET/Plugin: Could not find: none libnccl-net-none.so").verdict == Verdict::ok);
+  for (const char* said :
+       {"NET/Plugin: Could not find: swift libnccl-net-swift.so", "NET/Plugin: No plugin found (libnccl-net-swift.so)",
+        "NET/Plugin : Plugin load (libnccl-net-swift.so) returned 2 : libnccl-net-swift.so: cannot "
+        "open shared object file: No such file or directory"}) {
+    const Diagnosis plugin = told("NCCL_NET_PLUGIN", "swift", said);
+    CHECK(plugin.verdict == Verdict::config);
+    CHECK(says(plugin.sentence, "NCCL_NET_PLUGIN=swift"));
+    CHECK(says(plugin.evidence, "libnccl-net-swift.so"));
+    CHECK(told("NCCL_DEBUG", "INFO", said).verdict == Verdict::ok);  // nobody asked for it
+  }
+  // No network at all ends the start.
+  MadeUpJob job(2);
+  JobLog log;
+  for (int rank = 0; rank < 2; ++rank) {
+    try_network(job, log, rank, "IB", true);
+    job.warn(log, rank, "Failed to initialize any NET plugin");
+  }
+  CHECK(job.conclude(log).verdict == Verdict::config);
+  JobLog named;
+  for (int rank = 0; rank < 2; ++rank) job.warn(named, rank, "Error: network IB not found.");
+  CHECK(job.conclude(named).verdict == Verdict::config);
+}
+
+TEST_CASE("libibverbs is missing only where InfiniBand may be used", "[job_log]") {
+  for (const bool disabled : {false, true}) {
+    Job job;
+    for (int rank = 0; rank < 4; ++rank) {
+      if (disabled) job.say(job.log, rank, EnvSetting{"NCCL_IB_DISABLE", "1"});
+      job.warn(job.log, rank, "Failed to open libibverbs.so[.1]", "misc/ibvwrap.cc:63");
+    }
+    CHECK(job.told().verdict == (disabled ? Verdict::ok : Verdict::config));
+  }
+}
+
+TEST_CASE("A peer that refuses after all have met has gone", "[job_log]") {
+  const auto told = [](bool with_peer, const std::string& address) {
+    MadeUpJob job(2);
+    JobLog log;
+    for (int rank = 0; rank < (with_peer ? 2 : 1); ++rank) {
+      job.say(log, rank, NetDevices{.network = "Bootstrap", .devices = {}, .oob = "e:10.0.0.1<0>"});
+      job.start(log, rank);
+      job.complete(log, rank);
+    }
+    job.warn(log, 0,
+             "socketPollConnect: connect to " + address + "<4001> returned Connection refused, retrying (1/34)");
+    job.say(log, 0, ReturnCode{.where = "misc/socket.cc:1", .code = 6, .thread = {}});
+    job.end(log, 0);
+    return job.conclude(log);
+  };
+  const Diagnosis whole = told(true, "127.0.0.1");
+  CHECK(whole.verdict == Verdict::process_dead);
+  CHECK(whole.ranks == std::vector<int>{1});
+  CHECK(told(true, "10.0.0.1").ranks == std::vector<int>{1});
+  // Its log alone tells that it was reached, on its own host, and not who it was.
+  CHECK(told(false, "127.0.0.1").verdict == Verdict::process_dead);
+  CHECK(told(false, "10.0.0.1").verdict == Verdict::process_dead);
+  CHECK(told(false, "127.0.0.1").ranks.empty());
+  CHECK(told(false, "10.0.0.9").verdict == Verdict::host_unreachable);
+}
+
 TEST_CASE("What RAS complains of is never OK, and goes behind what is known better", "[job_log]") {
   Job job;
   RasEvidence ras;

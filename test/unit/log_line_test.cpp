@@ -622,6 +622,14 @@ TEST_CASE("warnings with place, function and time", "[diagnose][log_line][warnin
   CHECK(std::get<Warning>(now.fact).file == "misc/strongstream.cc:424");
   CHECK(std::get<Warning>(now.fact).function == "ncclStrongStreamSynchronize");
 
+  const LogLine attention = parse_log_line(
+      "[2026-08-02 04:16:01] node7:4242:4300 [3] plugin/net.cc:229 (ncclNetPluginInit) NCCL ATTN Failed to initialize "
+      "NET "
+      "plugin XY");  // from 2.31 on
+  CHECK(attention.origin.host == "node7");
+  CHECK(std::get<Warning>(attention.fact).function == "ncclNetPluginInit");
+  CHECK(std::get<Warning>(attention.fact).text == "Failed to initialize NET plugin XY");
+
   const auto plugin = fact_of<Warning>("node7:1:2 [0] nccl_net_ofi_rdma_init:7978 NCCL WARN NET/OFI no provider");
   CHECK(plugin.file == "nccl_net_ofi_rdma_init:7978");
   const auto bare = fact_of<Warning>("init.cc:1247 NCCL WARN Mismatched collective detected");
@@ -651,6 +659,11 @@ TEST_CASE("return codes on their way up", "[diagnose][log_line][warnings]") {
   CHECK(code.code == 5);
   CHECK(code.thread == "Proxy Thread");
   CHECK(message<ReturnCode>("include/net.h:32 -> 2").thread.empty());
+  const auto named = message<ReturnCode>("group.cc:147 (ncclAsyncJobMain) -> 5 [Async thread]");  // from 2.30 on
+  CHECK(named.where == "group.cc:147");
+  CHECK(named.code == 5);
+  CHECK(named.thread == "Async thread");
+  CHECK_FALSE(std::holds_alternative<ReturnCode>(parse_log_line(kPrefix + "group.cc:147 (ncclAsync -> 5").fact));
 }
 
 TEST_CASE("other programs' lines are not NCCL's", "[diagnose][log_line]") {

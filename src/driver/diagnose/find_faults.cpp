@@ -182,6 +182,27 @@ bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
   return !view.rank_map.actor_of.contains(0);
 }
 
+/// The ranks that gave up on a peer that refused although all had met: it has gone since.
+std::vector<std::uint32_t> refused_after_init(const LogView& view) {
+  std::vector<std::uint32_t> refused;
+  for (const WarningRecord& record : view.book.warnings.records()) {
+    if (record.rule->kind != WarningKind::refused) continue;
+    for (const std::uint32_t actor : record.actors) {
+      const Actor& one = view.book.actors[actor];
+      const bool met = one.instance != kNone && view.book.instances[one.instance].completed;
+      const std::uint32_t owner = view.rank_map.owner_of[actor];
+      if (met && one.failures > 0 && !contains(refused, owner)) refused.push_back(owner);
+    }
+  }
+  return refused;
+}
+
+/// Whether an address is of the host that says so itself.
+bool is_own_address(const LogView& view, std::uint32_t actor, const std::string& address) {
+  return address.starts_with("127.") || address == "::1" ||
+         view.book.processes[view.book.actors[actor].process].addresses.contains(address);
+}
+
 void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = finding_of(view, record, Verdict::host_unreachable);
   const bool refused = record.rule->kind == WarningKind::refused;
@@ -219,6 +240,15 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
   } else {
     finding.missing.emplace_back(
         "the address of the peer: NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,NET; and the other hosts' logs");
+  }
+  const std::vector<std::uint32_t> gave_up = refused ? refused_after_init(view) : std::vector<std::uint32_t>{};
+  if (!gave_up.empty() && !peers.empty() && std::ranges::all_of(peers, [&](const std::string& peer) {
+        return is_own_address(view, gave_up.front(), peer);
+      })) {
+    // Its own host it has reached.
+    finding.verdict = Verdict::process_dead;
+    finding.sentence = fmt::format("a process on the host of {} has gone since they met: it refuses connections",
+                                   list_actors(view.rank_map, gave_up));
   }
   // Whoever has gone refuses, whatever made it go.
   refused ? findings.emplace_back(std::move(finding), Verdict::config) : findings.emplace_back(std::move(finding));
@@ -291,7 +321,18 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   findings.push_back(std::move(finding));
 }
 
+/// Whether all who say that libibverbs is missing were told to do without InfiniBand.
+bool is_unwanted(const LogView& view, const WarningRecord& record) {
+  const auto disabled = [&](std::uint32_t actor) {
+    const auto& env = view.book.processes[view.book.actors[actor].process].env;
+    const auto set = env.find("NCCL_IB_DISABLE");
+    return set != env.end() && set->second == "1";
+  };
+  return record.rule->first == "libibverbs" && !record.actors.empty() && std::ranges::all_of(record.actors, disabled);
+}
+
 void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
+  if (is_unwanted(view, record)) return;
   Finding finding = fault_of(view, record, Verdict::config);
   // Whoever received it is not who sent it.
   const bool received = record.rule->first == "bootstrap root" || record.rule->first.starts_with("wrong ");
@@ -461,10 +502,10 @@ bool same_host(const std::string& host, const std::string& named) {
 }
 
 /// Those of `actors` on a host that complaints about lost peers name; these peers are added to `named`.
-std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
+std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors, WarningKind complaint,
                                           std::vector<std::string>& named) {
   for (const auto& [peer, times] : view.book.named_peers) {
-    if (peer.first == WarningKind::victim) named.push_back(peer.second);
+    if (peer.first == complaint) named.push_back(peer.second);
   }
   std::set<std::string> hosts;
   for (const std::string& address : named) {
@@ -526,28 +567,32 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
 
 void find_silent_ranks(const LogView& view, Findings& findings) {
   if (cause_is_told(view)) return;
-  const std::vector<std::uint32_t> victims = victims_of(view);
+  std::vector<std::uint32_t> victims = victims_of(view);
+  const bool refused = victims.empty();
+  if (refused) victims = refused_after_init(view);
   if (victims.empty()) {
     find_nameless_victims(view, findings);
     return;
   }
   std::vector<std::string> named;
   const std::vector<std::uint32_t> all_silent = silent_actors(view);
-  std::vector<std::uint32_t> silent = on_named_hosts(view, all_silent, named);
+  std::vector<std::uint32_t> silent =
+      on_named_hosts(view, all_silent, refused ? WarningKind::refused : WarningKind::victim, named);
   const bool host_known = !silent.empty();
   if (!host_known) silent = all_silent;
   std::erase_if(silent, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
   if (silent.size() > 1) silent = furthest_behind(view, silent);
   Finding finding;
-  finding.evidence.push_back(fmt::format("{} lost {}: \"closed by remote peer\" and its like",
-                                         list_actors(view.rank_map, victims),
-                                         victims.size() == 1 ? "a peer" : "peers"));
+  finding.evidence.push_back(fmt::format("{} lost {}: \"{}\" and its like", list_actors(view.rank_map, victims),
+                                         victims.size() == 1 ? "a peer" : "peers",
+                                         refused ? "connection refused" : "closed by remote peer"));
   for (const std::string& address : named) {
     if (finding.evidence.size() < 4)
       finding.evidence.push_back("named as the peer: " + name_peer(view.rank_map, address));
   }
   // Silent ranks must be few against those that complain, or a log is merely cut.
   if (silent.empty() || silent.size() >= std::max<std::size_t>(victims.size(), 2)) {
+    if (refused) return;  // find_unreachable says who
     finding.verdict = Verdict::unknown;
     finding.sentence =
         fmt::format("only victims speak: {} lost a connection{}; the process that went away is not in {}",

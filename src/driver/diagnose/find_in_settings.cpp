@@ -1,3 +1,5 @@
+#include "common/base/log_scan.h"
+#include "common/base/text.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/setting_rules.h"
@@ -186,10 +188,48 @@ void find_prefixes(const LogView& view, Findings& findings) {
   }
 }
 
+/// "IB" of "Failed to initialize NET plugin IB", "ofi" of "NET/Plugin: Could not find: ofi libnccl-net-ofi.so".
+bool is_absent(const std::string& text, std::string_view setting, const std::string& value) {
+  const std::string low = lower_case(text), wanted = lower_case(value);
+  const bool failed = text.starts_with("Failed to initialize");
+  return setting == "NCCL_NET" ? failed && low.ends_with(" " + wanted) : !failed && low.find(wanted) != kNotFound;
+}
+
+/// What was asked for by name and is not there, although NCCL may have gone on with another.
+void find_absent_networks(const LogView& view, Findings& findings) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> lacking;  // setting, NCCL's words
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
+    const Process& process = view.book.processes[view.book.actors[actor].process];
+    for (const char* setting : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
+      const auto set = process.env.find(setting);
+      // "none" wants none, and of a list one is enough.
+      if (set == process.env.end() || set->second.empty() || set->second.find(',') != kNotFound ||
+          lower_case(set->second).find("none") != kNotFound)
+        continue;
+      for (const std::string& text : process.absent_networks) {
+        if (is_absent(text, setting, set->second)) lacking[{setting + ("=" + set->second), text}].push_back(actor);
+      }
+    }
+  }
+  for (const auto& [what, actors] : lacking) {
+    Finding finding;
+    finding.verdict = Verdict::config;
+    finding.sentence =
+        fmt::format("{} is asked for, and is not there: {}", what.first, list_actors(view.rank_map, actors));
+    finding.evidence.push_back(fmt::format("\"{}\"", what.second));
+    finding.next.push_back(fmt::format(
+        "ldconfig -p | grep nccl-net and ibv_devinfo in the job there: the library or the device that is missing; or "
+        "unset {}",
+        what.first.substr(0, what.first.find('='))));
+    findings.push_back(std::move(finding));
+  }
+}
+
 }  // namespace
 
 void find_in_settings(const LogView& view, Findings& findings) {
   find_ranges(view, findings);
+  find_absent_networks(view, findings);
   find_prefixes(view, findings);
   for (const SettingSkew& skew : setting_skews(view, true)) {
     if (skew.presence) continue;  // no proof: not every process prints every setting

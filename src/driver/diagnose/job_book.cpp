@@ -367,6 +367,7 @@ void merge_process(Process& ours, Process& later) {
   }
   for (auto& [network, devices] : later.devices) ours.devices[network] = std::move(devices);
   ours.addresses.merge(later.addresses);
+  ours.absent_networks.merge(later.absent_networks);
 }
 
 void merge_actor(Actor& ours, const Actor& later) {
@@ -384,7 +385,10 @@ void merge_actor(Actor& ours, const Actor& later) {
   ours.cut = later.cut;
   ours.warnings += later.warnings;
   ours.victim_warnings += later.victim_warnings;
+  if (later.got_through) ours.forgive_tries();
   ours.failures += later.failures;
+  ours.tries += later.tries;
+  ours.got_through = ours.got_through || later.got_through;
 }
 
 /// Whether what the other book has of a communicator follows what this one has.

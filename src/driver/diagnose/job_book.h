@@ -71,8 +71,18 @@ struct Actor {
   bool cut = false;  ///< its log ends in the middle of a line
   std::uint64_t warnings = 0, victim_warnings = 0,
                 failures = 0;  ///< failures: unwinding and aborts
+  /// Of the failures those on the way to its first communicator: of things that NCCL tries and can do without.
+  std::uint64_t tries = 0;
+  bool got_through = false;  ///< a network was chosen, or a communicator completed, after all tries so far
   /// instance, src, dst, transport -> channels
   std::map<std::tuple<std::uint32_t, int, int, std::string>, std::uint64_t> connections;
+
+  /// What was tried in vain was not needed.
+  void forgive_tries() {
+    failures -= tries;
+    tries = 0;
+    got_through = true;
+  }
 };
 
 struct Process {
@@ -90,6 +100,7 @@ struct Process {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> devices;  ///< by network
   std::set<std::string> addresses;             ///< of its out-of-band interfaces
+  std::set<std::string> absent_networks;       ///< what NCCL said of networks and plugins that are not there
   std::vector<std::uint32_t> actors;
   std::vector<std::uint32_t> instances;
 };
@@ -192,6 +203,7 @@ struct JobBook {
   bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
   void note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number);
   void note_peers(WarningKind kind, std::string_view text);
+  void note_absent_network(std::string_view text, std::uint32_t process);
   void note_elastic(std::string_view text);
   void note_hydra(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);

@@ -106,6 +106,7 @@ void JobBook::ingest(const InitEvent& event, From& from) {
   if (event.function == "bootstrapSplit") instance.stage = std::max(instance.stage, InitStage::bootstrap);
   if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
   if (event.complete) {
+    actors[from.actor].forgive_tries();
     instance.completed = true;
     instance.stage = InitStage::complete;
   } else {
@@ -190,12 +191,28 @@ void JobBook::ingest(const Warning& warning, From& from) {
 
 void JobBook::count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process,
                             std::uint32_t actor, std::size_t file, std::uint64_t line) {
-  (void)process;
+  note_absent_network(warning.text, process);
   const WarningRule& rule = warnings.add(warning, timestamp, {.actor = actor, .rank = -1, .host = {}}, file, line);
   if (rule.kind == WarningKind::harmless) return;
   ++actors[actor].warnings;
   if (rule.kind == WarningKind::victim) ++actors[actor].victim_warnings;
   note_peers(rule.kind, warning.text);
+}
+
+// A network or its plugin that is not there: nobody misses it unless it was asked for.
+void JobBook::note_absent_network(std::string_view text, std::uint32_t process) {
+  const bool failed = text.starts_with("Failed to initialize NET plugin ");
+  if (!failed && !text.starts_with("NET/Plugin") && !text.starts_with("Plugin name ")) return;
+  constexpr std::string_view kNamed = "Plugin name set by env to ";  // up to 2.26
+  Process& of = processes[process];
+  if (const std::size_t at = text.find(kNamed); at != kNotFound && of.env.size() < kMaxSettings) {
+    of.env.emplace("NCCL_NET_PLUGIN", without_blanks(text.substr(at + kNamed.size(), 300)));
+    return;
+  }
+  const bool absent = failed || text.find("Could not find") != kNotFound || text.find("cannot open") != kNotFound ||
+                      text.find("No plugin found") != kNotFound;
+  constexpr std::size_t kMost = 8;
+  if (absent && of.absent_networks.size() < kMost) of.absent_networks.emplace(text.substr(0, 500));
 }
 
 void JobBook::note_peers(WarningKind kind, std::string_view text) {
@@ -280,7 +297,9 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
 }
 
 void JobBook::ingest(const ReturnCode& code, From& from) {
-  ++actors[from.actor].failures;
+  Actor& actor = actors[from.actor];
+  ++actor.failures;
+  if (actor.instance == kNone || !instances[actor.instance].completed) ++actor.tries;
   if (return_codes.size() < kMaxFacts) ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
 }
 
@@ -363,6 +382,7 @@ void JobBook::ingest(const EnvSetting& setting, From& from) {
 }
 
 void JobBook::ingest(const NetworkInUse& network, From& from) {
+  actors[from.actor].forgive_tries();
   processes[from.process].network = without_blanks(network.network).substr(0, 64);
   note("network", processes[from.process].network);
 }
@@ -437,6 +457,7 @@ void JobBook::ingest(const OtherLine& other, From& from) {
     ingest_foreign(text, from.file, from.line);
     return;
   }
+  note_absent_network(text, from.process);
   // Only the last line of a log is cut; any line that follows takes this back.
   actors[from.actor].cut = !other.chatter && text.find(": opCount") != std::string_view::npos;
   for (const auto& fact : kOtherFacts) {

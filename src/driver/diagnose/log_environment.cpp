@@ -167,6 +167,12 @@ bool parse_return_code(LogScan scan, LogFact& fact) {
   const std::size_t colon = code.where.rfind(':');
   int line = 0;
   if (colon == kNotFound || colon == 0 || !whole_number(code.where.substr(colon + 1), line)) return false;
+  if (scan.take("(")) {  // the function, from 2.30 on
+    const std::size_t close = scan.rest.find(')');
+    if (close == kNotFound) return false;
+    scan.rest.remove_prefix(close + 1);
+    scan.skip_blanks();
+  }
   if (!scan.take("-> ") || !scan.number(code.code)) return false;
   scan.skip_blanks();
   if (scan.take("[")) code.thread = scan.rest.substr(0, scan.rest.find(']'));

@@ -124,7 +124,7 @@ struct Mark {
 LogLevel level_after(std::string_view text) {
   LogScan scan{text};
   if (scan.take(" INFO")) return LogLevel::info;
-  if (scan.take(" WARN")) return LogLevel::warn;
+  if (scan.take(" WARN") || scan.take(" ATTN")) return LogLevel::warn;  // ATTN from 2.31 on
   if (scan.take(" CALL")) return LogLevel::call;
   if (scan.take(" TRACE")) return LogLevel::trace;
   if (scan.take(" version ")) return LogLevel::version;

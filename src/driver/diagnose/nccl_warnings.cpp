@@ -67,6 +67,11 @@ constexpr std::string_view kThreads =
     "reached";
 constexpr std::string_view kValue =
     "env | grep NCCL on that host: unset it, or give a value that this version of NCCL has";
+constexpr std::string_view kNoGdrCopy = "no GDRCopy here: nothing but one-sided communication needs it";
+constexpr std::string_view kNamedNetwork =
+    "NCCL_DEBUG_SUBSYS=INIT,NET: why NCCL did not take the network, or the plugin, that is asked for (a device, a "
+    "library "
+    "that is missing: ibv_devinfo, ldconfig -p | grep nccl-net in the job); or unset NCCL_NET and NCCL_NET_PLUGIN";
 constexpr std::string_view kRetry = "InfiniBand completion error 12: the peer did not acknowledge after all retries";
 constexpr std::string_view kFlush = "a queue was flushed after an earlier error";
 constexpr std::string_view kDevShm = "/dev/shm is full or too small";
@@ -90,6 +95,10 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {harmless, "iommu", "", "", ""},
     {harmless, "numa auto balancing", "", "", ""},
     {harmless, "could not enable p2p", "", "", ""},
+    {harmless, "gdrcopy", "not available", kNoGdrCopy, ""},
+    {harmless, "requires gdrcopy", "", kNoGdrCopy, ""},
+    {harmless, "failed to open", "libgdrapi", kNoGdrCopy, ""},
+    {harmless, "failed to initialize net plugin", "", "that network is not here: NCCL takes the next one", ""},
     {harmless, "lib wrapper not initialized", "", "no libibverbs here: nothing but InfiniBand needs it", ""},
     {call_mismatch, "mismatched collective", "", "NCCL found that ranks called different collectives",
      "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL on all ranks, and busbar diagnose on those logs: it names the rank and "
@@ -196,6 +205,7 @@ constexpr auto kRules = std::to_array<WarningRule>({
     {config, "failed to initialize any net plugin", "", "no network plugin could be initialised",
      "NCCL_DEBUG_SUBSYS=INIT,NET: the lines before it say which plugin refused, and why; NCCL_NET=Socket tells "
      "whether all else works"},
+    {config, "error: network", "not found", "the network that NCCL_NET names is not there", kNamedNetwork},
     {config, "fi_getinfo", "", "libfabric found no provider: this host has another network than it should",
      "fi_info -p efa in the container on that host: without an answer the devices or libfabric are missing there; "
      "with one, the plugin's version"},
