@@ -7,13 +7,14 @@ const Collective kAlltoall{
     .name = "alltoall",
     .has_op = false,
     .has_root = false,
+    .replaces_input = true,
     .count = [](std::size_t elements, int nranks, std::size_t w,
                 const Traffic*) { return aligned_chunk(elements, nranks, w); },
     .extents =
         [](const Problem& p) {
           return Extents{p.count * p.nranks, p.count * p.nranks};
         },
-    .in_place = nullptr,
+    .in_place = [](const Problem&, int) { return InPlaceOffsets{}; },
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.nranks * p.elem_size; },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
     .expected =

@@ -84,6 +84,15 @@ std::size_t alltoallv_count(const Problem& p, int src, int dst) {
   return generated_count(p, (dst - src + p.nranks) % p.nranks);
 }
 
+bool alltoallv_is_symmetric(const Problem& p) {
+  for (int src = 0; src < (p.traffic->from_matrix() ? p.nranks : 1); ++src) {
+    for (int dst = 0; dst < p.nranks; ++dst) {
+      if (alltoallv_count(p, src, dst) != alltoallv_count(p, dst, src)) return false;
+    }
+  }
+  return true;
+}
+
 std::size_t alltoallv_send_offset(const Problem& p, int src, int dst) {
   std::size_t offset = 0;
   for (int d = 0; d < dst; ++d) offset += alltoallv_count(p, src, d);
@@ -95,10 +104,11 @@ const Collective kAlltoallv{
     .name = "alltoallv",
     .has_op = false,
     .has_root = false,
+    .replaces_input = true,
     .count = traffic_count,
     .extents = extents,
     .rank_extents = rank_extents,
-    .in_place = nullptr,
+    .in_place = [](const Problem&, int) { return InPlaceOffsets{}; },
     .algorithm_bytes =
         [](const Problem& p) {
           const Extents e = extents(p);

@@ -91,6 +91,10 @@ struct Collective {
   /// False of barrier: one row of size 0, whatever sizes and types are asked for, and nothing to check.
   bool moves_data = true;
 
+  /// In place, what a rank receives replaces what it sent: a repetition sends other data, and a library that sends from
+  /// and receives into the buffer at once leaves nothing defined in it.
+  bool replaces_input = false;
+
   /// The count column from `elements` = floor(requested bytes / element size).
   std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
 
@@ -175,6 +179,10 @@ std::size_t largest_block(const Collective&, const Problem&);
 
 /// Elements that `src` sends to `dst` in alltoallv.
 std::size_t alltoallv_count(const Problem&, int src, int dst);
+
+/// Whether every two ranks send each other as much in alltoallv: what MPI_IN_PLACE takes. O(nranks), with a matrix its
+/// square.
+bool alltoallv_is_symmetric(const Problem&);
 
 /// Elements between the start of `src`'s send buffer and what it sends to `dst`. O(1) without a matrix, else O(nranks).
 std::size_t alltoallv_send_offset(const Problem&, int src, int dst);

@@ -7,12 +7,13 @@ const Collective kSendrecv{
     .name = "sendrecv",
     .has_op = false,
     .has_root = false,
+    .replaces_input = true,
     .count = [](std::size_t elements, int, std::size_t, const Traffic*) { return elements; },
     .extents =
         [](const Problem& p) {
           return Extents{p.count, p.count};
         },
-    .in_place = nullptr,
+    .in_place = [](const Problem&, int) { return InPlaceOffsets{}; },
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.elem_size; },
     .bus_factor = [](int) { return 1.0; },
     .expected =

@@ -43,6 +43,13 @@ class Gloo(Case):
         self.assertIn("Gloo has no average operation", result.out + result.err)
         self.assertIn("Gloo has no pre-multiplied sum operation", result.out + result.err)
 
+    def test_what_it_cannot_do_in_place_is_measured_out_of_place_alone(self):
+        for name in suite.REPLACING:
+            result = self.ok(gloo(name, 2, "-b", "1K", "-e", "1K", "-n", "2"))
+            row = result.rows()[0]
+            self.assertEqual((row[8], *row[9:]), ("0", "0.00", "0.00", "0.00", "N/A"), str(result))
+            self.assertIn(f"# out of place alone: Gloo has no {name} in place", result.out)
+
     def test_results_say_which_library_it_was_and_what_ran(self):
         path = self.path("r.json")
         result = self.ok(gloo("reduce_scatter", 2, "-b", "64K", "-e", "64K", "-n", "5", "-m", "2", "--show-algo", "-J", path))

@@ -62,6 +62,24 @@ done
 rm -f "$matrix"
 expect 0 hypercube -g 3 -b 4K -e 4K
 
+# Both halves of these are timed, from the receive buffer to the receive buffer in place, and that one is not checked.
+report=$(mktemp -u --suffix .json)
+for c in alltoall alltoallv sendrecv; do
+  expect 0 "$c" -g 3 -b 4K -e 64K -f 16 -n 2 -d int32 -I 1 -J "$report"
+  python3 - "$report" "$c" <<'EOF' || failures=$((failures + 1))
+import json, sys
+for row in json.load(open(sys.argv[1], encoding="utf-8"))["results"]:
+    half = row["in_place"]
+    good = half["time"] > 0 and half["bus_bw"] > 0 and half["nwrong"] is None and row["out_of_place"]["nwrong"] == 0
+    if not good or not row["in_place_per_iter"]["times_us"]:
+        sys.exit(f"FAILED: {sys.argv[2]} in place: {half}")
+EOF
+  rm -f "$report"
+  expect 0 "$c" -g 2 -b 4K -e 4K --stat --max-time 0.5
+  expect 0 compare "$c" -t 2 --sizes 1K -d int32 --max-time 2 --placement in --vary nccl.ctas=2
+  expect_text "0 WRONG"
+done
+
 # Pairs: every pattern and round over lanes and groups; a communicator of its own per variant.
 for options in "-g 4" "-t 2 -g 2" "-t 4 -m 3" "-g 2 -G 2" "-t 2 -R 2 --stat --max-time 0.5"; do
   for pattern in "--pattern latency" "--pattern oneway --window 5" "--pattern both --window 64 --pairs all"; do

@@ -42,6 +42,21 @@ class Nonblocking(Case):
                 with open(table, encoding="utf-8", newline="") as file:
                     self.assertAlmostEqual(float(next(csv.DictReader(file))["cpu_time_us"]), half["cpu_time_us"], places=3)
 
+    def test_what_has_no_nonblocking_form_in_place_is_measured_out_of_place_alone(self):
+        path = self.path("p.json")
+        result = self.ok(perf("sendrecv", 3, "-b", "4K", "-e", "4K", "-n", "5", "--nonblocking", "-J", path))
+        entry = self.read(path)["results"][0]
+        self.assertEqual(entry["out_of_place"]["nwrong"], 0)
+        if entry["busbar"]["in_place"]["measured"]:
+            self.assertEqual(entry["in_place"]["nwrong"], 0)  # MPI 4 has MPI_Isendrecv_replace
+            return
+        reason = "out of place alone: MPI 3.1 has no nonblocking MPI_Sendrecv_replace"
+        self.assertIn("# " + reason, result.out)
+        self.assertEqual((entry["in_place"], entry["busbar"]["note"]), (None, reason))
+        alone = self.ok(perf("sendrecv", 3, "-b", "4K", "-e", "4K", "--nonblocking", "--placement", "in"))
+        self.assertEqual(alone.rows(), [])
+        self.assertIn("MPI 3.1 has no nonblocking MPI_Sendrecv_replace", alone.err)
+
     def test_without_it_nothing_is_added(self):
         path = self.path("r.json")
         result = self.ok(perf("all_reduce", 2, "-b", "4K", "-e", "4K", "-n", "5", "-J", path))

@@ -39,7 +39,8 @@ def collectives():
 
 COLLECTIVES = collectives()
 WITH_DATA = [name for name in COLLECTIVES if name != "barrier"]
-NO_IN_PLACE = ("alltoall", "alltoallv", "sendrecv", "barrier", "pingpong")
+NO_IN_PLACE = ("barrier", "pingpong")
+REPLACING = ("alltoall", "alltoallv", "sendrecv")  # in place what comes overwrites what was sent
 
 
 class Result:

@@ -22,15 +22,50 @@ class Table(Case):
                 sizes = [1008, 2032, 4080] if by_distance else [1024, 2048, 4096]
                 self.assertEqual([int(row[0]) for row in rows], sizes, str(result))
                 self.assertTrue(all(len(row) == 13 for row in rows), str(result))
-                no_in_place = name in ("alltoall", "alltoallv", "sendrecv", "pingpong")
+                no_in_place = name == "pingpong"
                 for row in rows:
                     self.assertEqual(row[8], "0")
                     self.assertEqual(row[12], "N/A" if no_in_place else "0")
                     if no_in_place:
                         self.assertEqual(row[9:12], ["0.00", "0.00", "0.00"])
+                    else:
+                        self.assertGreater(float(row[9]), 0, str(result))
                     self.assertEqual(row[3], "sum" if name in REDUCING else "none")
                     rooted = name in ("broadcast", "reduce", "gather", "scatter", "gatherv", "scatterv")
                     self.assertEqual(row[4], "0" if rooted else "-1")
+
+    def test_readers_find_both_halves_of_what_replaces_its_input(self):
+        for name in suite.REPLACING:
+            for more in ((), ("-m", "3"), ("-I", "1"), ("-c", "3", "-u", "3", "-d", "int8")):
+                with self.subTest(name, more=more):
+                    path = self.path(f"{name}{len(os.listdir(self.folder.name))}.json")
+                    result = self.ok(perf(name, 3, "-b", "64K", "-e", "1M", "-f", "4", "-n", "4", "-J", path, *more))
+                    with open(path, encoding="utf-8") as file:
+                        document = json.load(file)
+                    busbws = []
+                    for entry in document["results"]:
+                        half = entry["in_place"]
+                        self.assertEqual(half["nwrong"], 0)
+                        self.assertTrue(entry["busbar"]["in_place"]["measured"])
+                        self.assertGreater(half["time"], 0)
+                        self.assertEqual("in_place_per_iter" in entry, "-I" in more)
+                        busbws += [entry["out_of_place"]["bus_bw"], half["bus_bw"]]
+                        # By distance nobody gets back as much as he sends: only a copy can be sent from.
+                        self.assertEqual("with a copy" in (entry["busbar"]["note"] or ""), name == "alltoallv")
+                    self.assertEqual("# in place with a copy" in result.out, name == "alltoallv")
+                    # Both halves enter the average, as in nccl-tests.
+                    average = float(result.line("# Avg bus bandwidth").split(":")[1])
+                    self.assertAlmostEqual(average, sum(busbws) / len(busbws), delta=1e-4 * average)
+
+    def test_equal_shares_need_no_copy_in_place(self):
+        result = self.ok(perf("alltoallv", 4, "-b", "64K", "-e", "64K", env={"NCCL_TESTS_ALLTOALLV_SPREAD": "0"}))
+        self.assertEqual(result.rows()[0][12], "0")
+        self.assertNotIn("with a copy", result.out)
+
+    def test_one_half_alone_of_what_replaces_its_input(self):
+        for name in suite.REPLACING:
+            row = self.ok(perf(name, 2, "-b", "64K", "-e", "64K", "--placement", "in")).rows()[0]
+            self.assertEqual((row[5], row[8], row[12]), ("0.00", "N/A", "0"))
 
     def test_a_barrier_is_one_row_without_data(self):
         for more in ((), ("-d", "all"), ("-m", "4"), ("-I", "1"), ("--stat", "--max-time", "0.3"), ("-r", "1")):
@@ -195,7 +230,7 @@ class Table(Case):
                               env={"NCCL_TESTS_ALLTOALLV_MATRIX_FILE": matrix}))
         # The largest sum of a row or column: 3200 + 480.
         self.assertEqual(result.rows()[0][0], "3680", str(result))
-        self.assertEqual(result.rows()[0][8], "0")
+        self.assertEqual((result.rows()[0][8], result.rows()[0][12]), ("0", "0"))
 
     def test_blocks_follow_the_matrix_too(self):
         matrix = self.write("matrix.txt", "0 1600 320\n160 0 640\n3200 0 480\n")

@@ -76,6 +76,14 @@ class Wrong(Case):
                 for entry in wrong:
                     self.assertEqual((entry["cause"], entry["suspect_rank"]), ("missing_contribution", RANK))
 
+    def test_a_block_that_never_arrived_in_place_names_its_rank(self):
+        for collective in suite.REPLACING:
+            with self.subTest(collective):
+                _, wrong = self.expect(collective, f"drop:{RANK}:3")
+                for entry in wrong:
+                    self.assertEqual((entry["cause"], entry["suspect_rank"], entry["buffer"]),
+                                     ("missing_contribution", RANK, "in-place (check)"))
+
     def test_a_doubled_contribution_names_its_rank(self):
         for collective in REDUCING:
             with self.subTest(collective):

@@ -91,7 +91,7 @@ def record_runs(folder):
             "run_plain": "all_reduce -b 8 -e 1M -f 32 -n 5",
             "run_iters": "all_gather -b 1K -e 64K -f 8 -n 8 -I 1 -K 2 -S 1 -M 1 -C 1 -a 3",
             "run_types": "reduce --sizes 4K -n 2 -d float,int32,bfloat16 -o sum,max,avg -r all",
-            "run_no_in_place": "alltoall --sizes 1K,64K -n 3",
+            "run_no_in_place": "pingpong --sizes 1K,64K -n 3",
             "run_alltoallv": "alltoallv --sizes 1K,64K -n 3 --placement out",
             "run_algo": "all_reduce --sizes 1K,64K -n 3 --show-algo",
             "run_stat_1": "all_reduce --sizes 1K,64K --stat --max-time 2 --seed 7 --per-rank --skew --epochs 8",

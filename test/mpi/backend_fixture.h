@@ -73,7 +73,9 @@ void for_every_case(Backend& backend, const std::vector<std::size_t>& sizes, con
               if (c.why_not != nullptr && !c.why_not(row.problem).empty()) continue;
               if (backend.why_unsupported(operation)) continue;
               visit(c, row, false);
-              if (c.in_place != nullptr) visit(c, row, true);
+              Operation in_place = operation;
+              in_place.in_place = true;
+              if (c.in_place != nullptr && !backend.why_unsupported(in_place)) visit(c, row, true);
             }
           }
         }

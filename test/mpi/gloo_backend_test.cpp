@@ -127,6 +127,11 @@ TEST_CASE("Gloo: what it lacks is refused with a reason", "[gloo]") {
   CHECK(backend->why_unsupported({&kAllReduce, problem, DType::float32, Op::mulsum, false}).value() ==
         "Gloo has no pre-multiplied sum operation");
   CHECK_FALSE(backend->why_unsupported({&kAllReduce, problem, DType::f8e4m3, Op::sum, false}));
+  for (const Collective* c : {&kAlltoall, &kAlltoallv, &kSendrecv}) {
+    CHECK_FALSE(backend->why_unsupported({c, problem, DType::float32, std::nullopt, false}));
+    CHECK_THAT(backend->why_unsupported({c, problem, DType::float32, std::nullopt, true}).value_or(""),
+               Catch::EndsWith("in place"));
+  }
   const Problem large{.count = std::size_t{INT_MAX} / 4 + 1, .elem_size = 4, .nranks = comm.size()};
   const bool power_of_two = comm.size() != 3 && comm.size() != 7;
   CHECK_THAT(backend->why_unsupported({&kReduceScatter, large, DType::float32, Op::sum, false}).value(),

@@ -28,6 +28,7 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
   }
   fill(data, comm.rank(), 0, extents_of(c, op.problem, comm.rank()).send, buffers.send);
   const CountArrays none;
+  std::vector<std::byte> copy(extents_of(c, op.problem, comm.rank()).send);
   PairMessages pair = c.id == CollectiveId::pingpong ? PairMessages(row.problem, comm.rank()) : PairMessages{};
   run_collective({.op = op,
                   .buffers = buffers,
@@ -36,6 +37,7 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
                   .type = mpi_type(row.dtype),
                   .reduction = c.has_op ? MPI_SUM : MPI_OP_NULL,
                   .arrays = &none,
+                  .copy = std::span(copy),
                   .pair = &pair,
                   .max_count = max_count});
   std::uint64_t wrong = 0;

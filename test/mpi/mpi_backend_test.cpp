@@ -62,6 +62,48 @@ TEST_CASE("Every collective, dtype, op, root and placement gives the data that i
   REQUIRE(comm.sum(std::int64_t{verified.wrong.empty() ? 0 : 1}) == 0);
 }
 
+TEST_CASE("In place, alltoall, alltoallv and sendrecv leave in the buffer what plain arithmetic says",
+          "[mpi_backend][seven]") {
+  const Comm comm = world();
+  const auto backend = make_mpi_backend(comm, comm.size());
+  const int n = comm.size();
+  const int me = comm.rank();
+  Traffic equal;
+  equal.spread = 0;
+  const Traffic by_distance;
+  constexpr std::size_t kEach = 4;
+  // Rank r's i-th element is 1000 r + i.
+  const auto run = [&](const Collective& c, std::size_t count, const Traffic& traffic) {
+    const Problem p{.count = count, .elem_size = 4, .nranks = n, .root = 0, .traffic = &traffic};
+    std::vector<std::int32_t> data(message_bytes(c, p) / 4);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::int32_t>(1000 * me + static_cast<int>(i));
+    const Buffers buffers{data.data(), data.data()};
+    backend->enqueue(0, {&c, p, DType::int32, std::nullopt, true}, {&buffers, 1});
+    return data;
+  };
+  std::vector<std::int32_t> wanted;
+  for (int from = 0; from < n; ++from) {
+    for (int i = 0; i < 4; ++i) wanted.push_back(1000 * from + 4 * me + i);
+  }
+  CHECK(run(kAlltoall, kEach, equal) == wanted);
+  CHECK(run(kAlltoallv, kEach, equal) == wanted);
+
+  const int before = (me + n - 1) % n;
+  CHECK(run(kSendrecv, 3, equal) == std::vector<std::int32_t>{1000 * before, 1000 * before + 1, 1000 * before + 2});
+
+  if (n != 3) return;
+  // 48 elements over 3 ranks by distance: to itself none, to the next 16 (a third), to the one after 32.
+  const auto moved = run(kAlltoallv, 16, by_distance);
+  // Rank 0 sends 16 to rank 1 and then 32 to rank 2; rank 1 32 to 0, 16 to 2; rank 2 16 to 0, 32 to 1.
+  const std::vector<std::vector<std::int32_t>> starts{{1000, 2000}, {0, 2016}, {16, 1032}};
+  const std::vector<std::size_t> second{32, 16, 32};
+  const auto at = static_cast<std::size_t>(me);
+  CHECK(moved.front() == starts[at][0]);
+  CHECK(moved[second[at]] == starts[at][1]);
+  CHECK(moved[second[at] - 1] == starts[at][0] + static_cast<std::int32_t>(second[at]) - 1);
+  CHECK(moved.back() == starts[at][1] + static_cast<std::int32_t>(48 - second[at]) - 1);
+}
+
 TEST_CASE("Unaligned buffers give the same data", "[mpi_backend]") {
   const Comm comm = world();
   const auto backend = make_mpi_backend(comm, comm.size());
@@ -106,6 +148,8 @@ TEST_CASE("Nonblocking calls give the same data, and what MPI cannot start is re
         "hypercube's messages wait for one another: MPI has no nonblocking form of it");
   CHECK(backend->why_unsupported({&kPingpong, problem, DType::float32, std::nullopt, false}).value() ==
         "pingpong's messages wait for one another: MPI has no nonblocking form of it");
+  CHECK(backend->why_unsupported({&kSendrecv, problem, DType::float32, std::nullopt, true}).has_value() ==
+        (MPI_VERSION < 4));
   const Problem large{.count = std::size_t{1} << 31, .elem_size = 1, .nranks = comm.size()};
   CHECK_THAT(backend->why_unsupported({&kReduceScatter, large, DType::int8, Op::sum, false}).value_or(""),
              Catch::Contains("no nonblocking form"));

@@ -56,7 +56,7 @@ std::string run_cases(const Comm& comm, const OmpiCollective& known, const OmpiC
         const std::string title = fmt::format("{} {} of {} root {}{}", c.name, describe(known.id, choice), nbytes, root,
                                               in_place ? " in place" : "");
         if (in_place && c.in_place == nullptr) continue;
-        const auto reason = why_not(known, choice, row.problem);
+        const auto reason = why_not(choice, operation);
         const std::string shown = backend->observe_end(operation).algorithm;
         const std::string expected = comm.size() == 1 ? "default" : reason ? "unknown" : describe(known.id, choice);
         if (shown != expected) return fmt::format("{}: shown as {}", title, shown);

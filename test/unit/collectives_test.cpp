@@ -120,10 +120,8 @@ TEST_CASE("In-place offsets are the rank's own block", "[collectives]") {
   CHECK(kScatter.in_place(p, 1).recv == 16);
   CHECK(kGather.in_place(p, 1).send == 16);
   CHECK(kAllReduce.in_place(p, 2).recv == 0);
-  CHECK(kAlltoall.in_place == nullptr);
-  CHECK(kAlltoallv.in_place == nullptr);
-  CHECK(kSendrecv.in_place == nullptr);
   CHECK(kPingpong.in_place == nullptr);
+  CHECK(kBarrier.in_place == nullptr);
 }
 
 TEST_CASE("What every collective counts and where its ranks' parts lie in one buffer, in elements", "[collectives]") {
@@ -142,11 +140,11 @@ all_gather: 960 B 0/0 60/0 120/0 180/0
 reduce_scatter: 960 B 0/0 0/60 0/120 0/180
 broadcast root 3: 1000 B 0/0 0/0 0/0 0/0
 reduce root 3: 1000 B 0/0 0/0 0/0 0/0
-alltoall: 960 B
-alltoallv: 960 B
+alltoall: 960 B 0/0 0/0 0/0 0/0
+alltoallv: 960 B 0/0 0/0 0/0 0/0
 gather root 3: 960 B 0/0 60/0 120/0 180/0
 scatter root 3: 960 B 0/0 0/60 0/120 0/180
-sendrecv: 1000 B
+sendrecv: 1000 B 0/0 0/0 0/0 0/0
 hypercube: 720 B 0/0 60/0 120/0 180/0
 all_gatherv: 960 B 0/0 0/0 120/0 200/0
 reduce_scatterv: 960 B 0/0 0/0 0/40 0/120
@@ -172,6 +170,24 @@ TEST_CASE("Generated alltoallv traffic grows with the distance", "[collectives][
   CHECK(alltoallv_count(p, 1, 0) == 192);
   CHECK(kAlltoallv.extents(p).send == 384);
   CHECK(alltoallv_send_offset(p, 1, 3) == 192 + 0 + 64);
+}
+
+TEST_CASE("Two ranks, equal shares and a symmetric matrix send as much one way as the other",
+          "[collectives][alltoallv]") {
+  const auto symmetric = [](const Traffic& traffic, int n) {
+    return alltoallv_is_symmetric({.count = 96, .elem_size = 4, .nranks = n, .root = 0, .traffic = &traffic});
+  };
+  CHECK(symmetric(kGenerated, 1));
+  CHECK(symmetric(kGenerated, 2));
+  CHECK_FALSE(symmetric(kGenerated, 3));
+  CHECK_FALSE(symmetric(kGenerated, 4));
+  Traffic equal;
+  equal.spread = 0;
+  CHECK(symmetric(equal, 5));
+  CHECK(symmetric(parse_traffic_matrix("16 160 32\n160 0 64\n32 64 48\n", 1.0), 3));
+  const Traffic last = parse_traffic_matrix("16 160 32\n160 0 64\n32 48 48\n", 1.0);
+  CHECK_FALSE(symmetric(last, 3));
+  CHECK(symmetric(last, 2));
 }
 
 TEST_CASE("Alltoallv's blocks tile every receive buffer and every send buffer exactly once",

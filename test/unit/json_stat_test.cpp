@@ -79,9 +79,14 @@ TEST_CASE("The cells stand in the order that the seed shuffles", "[json_stat][un
   stat = parsed(JsonReport(info, plan))["busbar"]["stat"];
   CHECK(stat["cells"].size() == 2);
   info.config.placement = Placements::both;
-  plan.collective = &kAlltoall;
-  stat = parsed(JsonReport(info, plan))["busbar"]["stat"];
-  CHECK(stat["cells"].size() == 2);
+  for (const Collective* without : {&kBarrier, &kPingpong}) {
+    plan.collective = without;
+    CHECK(parsed(JsonReport(info, plan))["busbar"]["stat"]["cells"].size() == 2);
+  }
+  plan.collective = &kSendrecv;
+  CHECK(parsed(JsonReport(info, plan))["busbar"]["stat"]["cells"].size() == 4);
+  plan.why_out_alone = "the library cannot";
+  CHECK(parsed(JsonReport(info, plan))["busbar"]["stat"]["cells"].size() == 2);
 }
 
 TEST_CASE("What is unknown is null, and the file stays valid", "[json_stat][unit]") {

@@ -94,5 +94,12 @@ TEST_CASE("Where MPICH would run another algorithm, the reason says what is miss
         "brucks needs a call out of place; MPICH would run another");
   CHECK(reason(kAlltoall, "pairwise_sendrecv_replace", operation(kAlltoall, 64, 4)) ==
         "pairwise_sendrecv_replace needs a call in place; MPICH would run another");
+  // By distance alltoallv sends a copy in place: for MPICH a call out of place.
+  const Traffic by_distance;
+  Operation copied = operation(kAlltoallv, 64, 4, true);
+  copied.problem.traffic = &by_distance;
+  CHECK(reason(kAlltoallv, "scattered", copied).empty());
+  CHECK(reason(kAlltoallv, "pairwise_sendrecv_replace", copied) ==
+        "pairwise_sendrecv_replace needs a call in place; MPICH would run another");
   CHECK(reason(kAllReduce, "nb", operation(kAllReduce, 64, 1)) == "one rank: MPICH copies, no algorithm runs");
 }

@@ -105,6 +105,25 @@ TEST_CASE("An algorithm that Open MPI would refuse or replace says so", "[ompi_a
   CHECK(reason(CollectiveId::gather, "binomial", 1, 3) == "one rank: Open MPI copies, no algorithm runs");
 }
 
+TEST_CASE("In place Open MPI has an alltoall and an alltoallv of its own, whatever is chosen",
+          "[ompi_algorithms][mpi]") {
+  const auto why = [](const Collective& c, const char* algorithm, int nranks, const Traffic& traffic, bool in_place) {
+    const Problem p{.count = 96, .elem_size = 4, .nranks = nranks, .root = 0, .traffic = &traffic};
+    const OmpiChoice choice{find_ompi_algorithm(of(c.id), algorithm).id, 0};
+    return why_not(choice, {&c, p, DType::float32, std::nullopt, in_place}).value_or("");
+  };
+  const Traffic by_distance;
+  Traffic equal;
+  equal.spread = 0;
+  CHECK(why(kAlltoall, "pairwise", 4, equal, true) == "in place Open MPI runs an alltoall of its own, not pairwise");
+  CHECK(why(kAlltoall, "pairwise", 4, equal, false).empty());
+  CHECK(why(kAlltoall, "ignore", 4, equal, true).empty());
+  CHECK(why(kAlltoallv, "pairwise", 4, equal, true) == "in place Open MPI runs an alltoallv of its own, not pairwise");
+  // Sent from a copy, for Open MPI it is a call out of place.
+  CHECK(why(kAlltoallv, "pairwise", 4, by_distance, true).empty());
+  CHECK(why(kAllGather, "ring", 4, equal, true).empty());
+}
+
 TEST_CASE("Rules count bytes as Open MPI's decision functions do", "[ompi_algorithms][mpi]") {
   const Problem p{100, 4, 3, 0, nullptr};
   CHECK(ompi_rule_bytes(CollectiveId::all_reduce, p) == 400);

@@ -17,7 +17,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-/// As many ranks as told, no avg, no root 1.
+/// As many ranks as told, no avg, no root 1, no sendrecv in place.
 class FakeBackend : public NullBackend {
  public:
   using NullBackend::NullBackend;
@@ -25,6 +25,7 @@ class FakeBackend : public NullBackend {
   std::optional<std::string> why_unsupported(const Operation& op) const override {
     if (op.op == Op::avg) return "no average";
     if (op.problem.root == 1) return "no root 1";
+    if (op.in_place && op.collective->id == CollectiveId::sendrecv) return "no replacing";
     return std::nullopt;
   }
 };
@@ -160,8 +161,20 @@ TEST_CASE("what cannot run is left out once, with the reason", "[measure][plan]"
   CHECK(odd.cases.empty());
   CHECK_THAT(odd.skipped.at(0).reason, Contains("power-of-two"));
   config.placement = Placements::in;
-  CHECK(plan_of(config, kAlltoall).skipped.at(0).reason == "alltoall has no in-place form");
+  CHECK(plan_of(config, kBarrier).skipped.at(0).reason == "barrier has no in-place form");
+  CHECK(plan_of(config, kSendrecv).skipped.at(0).reason == "no replacing");
+  CHECK(plan_of(config, kAlltoall).skipped.empty());
   CHECK(plan_of(config, kAllGather).skipped.empty());
+}
+
+TEST_CASE("rows that a library can run out of place alone are measured so, and the plan says why", "[measure][plan]") {
+  const Plan alone = plan_of(range(64, 1024, 2), kSendrecv);
+  CHECK(alone.cases.size() == 5);
+  CHECK(alone.why_out_alone == "no replacing");
+  CHECK_FALSE(has_in_place(alone));
+  CHECK(has_in_place(plan_of(range(64, 1024, 2), kAlltoall)));
+  CHECK_FALSE(has_in_place(plan_of(range(64, 1024, 2), kBarrier)));
+  CHECK(plan_of(range(64, 1024, 2), kBarrier).why_out_alone.empty());
 }
 
 TEST_CASE("memory lowers the last size and says how", "[measure][plan]") {

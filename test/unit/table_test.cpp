@@ -64,6 +64,16 @@ TEST_CASE("Every option that adds a line or a column shows in the golden file", 
                                         table_row(c, kAllReduce, unchecked) + table_footer(info, summary));
 }
 
+TEST_CASE("An unchecked half in place has its numbers, and N/A for what is wrong", "[table][unit]") {
+  Row row = sample_row();
+  row.in_place.wrong.reset();
+  const auto words = tokens(table_row(Config{}, kAlltoall, row));
+  REQUIRE(words.size() == 13);
+  CHECK(words[9] != "0.00");
+  CHECK(words[11] != "0.00");
+  CHECK(words[12] == "N/A");
+}
+
 TEST_CASE("A default row has 13 tokens, starts with a digit and counts from the right", "[table][unit]") {
   const Config config;
   Row row = sample_row();

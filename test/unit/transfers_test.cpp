@@ -96,6 +96,18 @@ TEST_CASE("Hypercube transfers gather everything in log2(n) steps", "[transfers]
   CHECK(transfer_steps(kSendrecv, {.nranks = 32}) == 1);
 }
 
+TEST_CASE("alltoallv is sent from a copy where MPI_IN_PLACE cannot take it", "[transfers][mpi]") {
+  Traffic equal;
+  equal.spread = 0;
+  const Traffic by_distance;
+  CHECK(sends_a_copy_in_place(kAlltoallv, {.count = 96, .elem_size = 4, .nranks = 3, .traffic = &by_distance}));
+  CHECK_FALSE(sends_a_copy_in_place(kAlltoallv, {.count = 96, .elem_size = 4, .nranks = 2, .traffic = &by_distance}));
+  CHECK_FALSE(sends_a_copy_in_place(kAlltoallv, {.count = 96, .elem_size = 4, .nranks = 3, .traffic = &equal}));
+  const std::size_t many = std::size_t{1} << 30;  // 3 x 2^30 do not fit an int
+  CHECK(sends_a_copy_in_place(kAlltoallv, {.count = many, .elem_size = 1, .nranks = 3, .traffic = &equal}));
+  CHECK_FALSE(sends_a_copy_in_place(kAlltoall, {.count = many, .elem_size = 1, .nranks = 3, .traffic = &by_distance}));
+}
+
 TEST_CASE("alltoallv transfers follow the generated traffic", "[transfers][nccl]") {
   for (double spread : {0.0, 0.5, 1.0}) {
     Traffic traffic;

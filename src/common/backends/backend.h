@@ -102,6 +102,9 @@ class Backend {
   /// What `rank` must hold afterwards; the collective's unless the library differs (MPI_Bcast's root, out of place).
   virtual std::vector<Block> expected(const Operation& op, int rank) const;
 
+  /// False where the library leaves nothing that could be expected: the call is timed and not checked.
+  virtual bool defines_result(const Operation& /*op*/) const { return true; }
+
   // How it came to be. ---------------------------------------------------------------------------------------------
   /// What making the communicator took on this process, without what MPI does for it before [s].
   virtual double creation_s() const { return 0; }

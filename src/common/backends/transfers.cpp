@@ -1,6 +1,8 @@
 #include "common/backends/transfers.h"
 
+#include <algorithm>
 #include <bit>
+#include <climits>
 
 namespace busbar {
 namespace {
@@ -89,6 +91,12 @@ bool only_transfers(const Collective& collective) {
 
 bool made_of_transfers(const Collective& collective) {
   return only_transfers(collective) || (uses_traffic(collective) && called_per_block(collective) == nullptr);
+}
+
+bool sends_a_copy_in_place(const Collective& collective, const Problem& problem) {
+  if (collective.id != CollectiveId::alltoallv) return false;
+  const Extents e = collective.extents(problem);
+  return std::max(e.send, e.recv) > INT_MAX || !alltoallv_is_symmetric(problem);
 }
 
 int transfer_steps(const Collective& collective, const Problem& problem) {

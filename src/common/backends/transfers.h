@@ -35,6 +35,10 @@ bool only_transfers(const Collective& collective);
 /// pingpong, gatherv, scatterv.
 bool made_of_transfers(const Collective& collective);
 
+/// Whether MPI cannot do it in place, so that there a copy of the message is sent: in alltoallv MPI_IN_PLACE takes as
+/// much from rank i to j as from j to i, and it counts no further than an int.
+bool sends_a_copy_in_place(const Collective& collective, const Problem& problem);
+
 /// Groups of transfers that must follow one another: a later one forwards what an earlier one brought, or answers it.
 int transfer_steps(const Collective& collective, const Problem& problem);
 

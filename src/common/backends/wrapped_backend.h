@@ -26,6 +26,7 @@ class WrappedBackend : public Backend {
     return inner_->in_place_offsets(op, rank);
   }
   std::vector<Block> expected(const Operation& op, int rank) const override { return inner_->expected(op, rank); }
+  bool defines_result(const Operation& op) const override { return inner_->defines_result(op); }
   double creation_s() const override { return inner_->creation_s(); }
   std::vector<InitTimings> creation_phases() override { return inner_->creation_phases(); }
   std::unique_ptr<CommunicatorLife> life(const Comm& world) override { return inner_->life(world); }

@@ -12,7 +12,7 @@ namespace busbar {
 
 void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier, const Workload& workload,
                 const FailJob& fail, HalfResult& half, Row& row) {
-  if (!workload.operation().collective->moves_data) return;
+  if (!workload.operation().collective->moves_data || !backend.defines_result(workload.operation())) return;
   half.timed_verified = is_idempotent(backend, workload.operation());
   half.wrong = 0;
   for (int round = half.timed_verified ? -1 : 0; round < config.check; ++round) {
@@ -60,8 +60,14 @@ void set_bandwidths(const Collective& collective, const Problem& problem, double
   half.busbw = half.algbw * collective.bus_factor(problem.nranks);
 }
 
-std::string row_note(const Backend& backend, const Collective& collective, const Case& c) {
-  if (auto note = backend.note({&collective, c.problem, c.dtype, c.op, false})) return *note;
+std::string row_note(const Backend& backend, const Plan& plan, const Case& c, Placements placement) {
+  const Collective& collective = *plan.collective;
+  if (placement == Placements::both && !plan.why_out_alone.empty()) return "out of place alone: " + plan.why_out_alone;
+  for (const bool in_place : {false, true}) {
+    const Placements other = in_place ? Placements::out : Placements::in;
+    if (placement == other || (in_place && !has_in_place(plan))) continue;
+    if (auto note = backend.note({&collective, c.problem, c.dtype, c.op, in_place})) return *note;
+  }
   const bool is_round = collective.id == CollectiveId::pingpong && c.root != kHalves;
   return is_round ? "pairs " + pingpong_pairs(c.problem) : "";
 }

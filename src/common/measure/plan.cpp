@@ -185,6 +185,8 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
   return sizes;
 }
 
+bool has_in_place(const Plan& plan) { return plan.collective->in_place != nullptr && plan.why_out_alone.empty(); }
+
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit) {
   refuse_options_of_pingpong(config, collective);
@@ -209,6 +211,10 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
           continue;
         }
         if (plan.cases.size() + sizes.size() > kMaxRows) fail_too_many("rows");
+        // What decides is the collective and the library, so the first row that runs speaks for all.
+        if (plan.cases.empty() && collective.in_place != nullptr) {
+          plan.why_out_alone = backend.why_unsupported({&collective, largest, dtype, op, true}).value_or("");
+        }
         for (std::uint64_t size : sizes) {
           const Problem problem = make_problem(collective, traffic, nranks, size, dtype, root);
           plan.cases.push_back({dtype, op, root, size, problem, message_bytes(collective, problem)});
@@ -339,7 +345,7 @@ std::size_t count_sizes(const Plan& plan) {
 }
 
 int count_halves(const Plan& plan, const Config& config) {
-  return config.placement == Placements::both && plan.collective->in_place != nullptr ? 2 : 1;
+  return config.placement == Placements::both && has_in_place(plan) ? 2 : 1;
 }
 
 std::string duration_words(const Plan& plan, const Config& config, double assumed_busbw) {

@@ -41,7 +41,11 @@ struct Plan {
   std::vector<Skip> skipped;
   std::uint64_t maxbytes = 0;  ///< -e after the memory cap [bytes]
   std::string cap_arithmetic;  ///< not empty when memory lowered -e
+  std::string why_out_alone;   ///< why rows have no in-place half that the collective has; empty where they have one
 };
+
+/// Whether the plan's rows can have an in-place half, whichever --placement asks for.
+bool has_in_place(const Plan& plan);
 
 /// The sizes of one sweep in rising order up to `maxbytes` [bytes]: --sizes, or minbytes .. maxbytes by step. Throws
 /// Error(bad_config) for more than kMaxRows.

@@ -45,7 +45,7 @@ Row Runner::run(const Case& row_case, int cycle) {
   row.cycle = cycle;
   if (config_.placement != Placements::in) row.out_of_place = run_half(row_case, false, row);
   if (config_.placement != Placements::out) row.in_place = run_half(row_case, true, row);
-  row.note = row_note(backend_, *plan_.collective, row_case);
+  row.note = row_note(backend_, plan_, row_case, config_.placement);
   row.timestamp = local_timestamp();
   steps_.rest();
   return row;
@@ -57,7 +57,7 @@ void Runner::begin(const Case& row_case, bool in_place, const StepWork& work) {
 
 HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   HalfResult half;
-  if (in_place && plan_.collective->in_place == nullptr) {
+  if (in_place && !has_in_place(plan_)) {
     half.supported = false;
     return half;
   }

@@ -21,8 +21,9 @@ ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<
 /// algbw and busbw [1e9 B/s] of an operation that takes `time_s`.
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half);
 
-/// What a reader of the row must know: the backend's note, or the pairs of pingpong's round; empty as a rule.
-std::string row_note(const Backend& backend, const Collective& collective, const Case& row_case);
+/// What a reader of the row must know: why it has no in-place half, the backend's note, or the pairs of pingpong's
+/// round; empty as a rule.
+std::string row_note(const Backend& backend, const Plan& plan, const Case& row_case, Placements placement);
 
 /// "all_reduce of 64 MiB float sum": how messages name a row.
 std::string describe(const Collective& collective, const Case& row_case);

@@ -121,7 +121,7 @@ void StatRunner::keep_clock() {
 }
 
 void StatRunner::plan_cells() {
-  const bool can_in = plan_.collective->in_place != nullptr;
+  const bool can_in = has_in_place(plan_);
   const std::size_t kept = kept_per_cell(plan_);
   rows_.resize(plan_.cases.size());
   open_halves_.resize(plan_.cases.size());
@@ -223,7 +223,7 @@ void StatRunner::finish(Entry& entry, StopReason why) {
 void StatRunner::flush_rows() {
   for (; rows_told_ < rows_.size() && open_halves_[rows_told_] == 0; ++rows_told_) {
     Row& row = rows_[rows_told_];
-    row.note = row_note(backend_, *plan_.collective, row.row_case);
+    row.note = row_note(backend_, plan_, row.row_case, config_.placement);
     row.timestamp = local_timestamp();
     events_.row(row);
     row = Row{};

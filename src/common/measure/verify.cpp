@@ -59,7 +59,7 @@ void Verifier::prepare_timed(const Workload& workload) {
   const Operation& op = workload.operation();
   const std::uint64_t round = next_seed_++;
   timed_seed_ = round;
-  if (is_idempotent(backend_, op)) {
+  if (!op.op || is_idempotent(backend_, op)) {
     for (std::size_t slot = 0; slot < workload.slots(); ++slot) prepare_slot(workload, slot, slot_seed(round, slot));
     return;
   }

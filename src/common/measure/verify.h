@@ -17,7 +17,7 @@ class Verifier {
  public:
   Verifier(Backend& backend, std::vector<RankInfo> local_ranks);
 
-  /// Data for a timed loop: fresh data and poisoned receive parts in every slot; where the operation is not idempotent
+  /// Data for a timed loop: fresh data and poisoned receive parts in every slot; for a reduction that is not idempotent
   /// in place, data that repetition does not change (zeros, ones), so that nothing overflows while it is timed.
   void prepare_timed(const Workload& workload);
 

@@ -149,7 +149,8 @@ Workload::Workload(const Backend& backend, const Arena& arena, const Collective&
 }
 
 bool is_idempotent(const Backend& backend, const Operation& op) {
-  if (!op.in_place || !op.op) return true;
+  if (!op.in_place) return true;
+  if (!op.op) return !op.collective->replaces_input;
   if (*op.op != Op::max && *op.op != Op::min) return false;
   const int last = op.problem.nranks - 1;
   return backend.in_place_offsets(op, last).recv == op.collective->in_place(op.problem, last).recv;

@@ -105,8 +105,8 @@ inline int legs_of(const Workload& workload) {
 }
 
 /// True when repeating the operation on its own result changes nothing, so that the timed buffers can be verified.
-/// Out of place always; in place for data movement, and for max and min unless a rank's result lands on another's
-/// input.
+/// Out of place always; in place for data movement that leaves a rank's input, and for max and min unless a rank's
+/// result lands on another's input.
 bool is_idempotent(const Backend& backend, const Operation& op);
 
 }  // namespace busbar

@@ -56,7 +56,7 @@ Json cells_json(const RunInfo& info, const Plan& plan) {
   for (const Case& c : plan.cases) {
     for (bool in_place : {false, true}) {
       const Placements other = in_place ? Placements::out : Placements::in;
-      if (info.config.placement == other || (in_place && plan.collective->in_place == nullptr)) continue;
+      if (info.config.placement == other || (in_place && !has_in_place(plan))) continue;
       cells.push_back({{"size", c.nbytes},
                        {"type", name(c.dtype)},
                        {"redop", redop_text(c.op)},

@@ -144,10 +144,12 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
   }
   if (unchecked > 0) {
     const bool moves_data = series.plan->collective->moves_data;
-    const bool meant = series.plan->config.check == 0 || !moves_data;
-    c.outcome = meant ? Outcome::skip : Outcome::inconclusive;
+    const bool undefined = series.first().in_place && series.plan->collective->replaces_input;
+    const bool asked = series.plan->config.check > 0;
+    c.outcome = asked && moves_data && !undefined ? Outcome::inconclusive : Outcome::skip;
     c.reason = !moves_data ? "there are no data to check"
-               : meant     ? "not checked, as the plan says (check: 0)"
+               : !asked    ? "not checked, as the plan says (check: 0)"
+               : undefined ? "the library leaves nothing defined in place"
                            : "the data were not checked";
     return c;
   }

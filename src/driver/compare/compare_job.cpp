@@ -57,14 +57,14 @@ std::vector<std::vector<Case>> tables_of(const Plan& plan) {
   return tables;
 }
 
-std::string dry_run_lines(const Target& target, const Whereabouts& where) {
+std::string dry_run_lines(const Target& target, const Whereabouts& where, bool in_place) {
   std::string text = fmt::format("# {}: {} rows, {} variants\n", target.collective->name, target.plan.cases.size(),
                                  target.variants.size());
   for (const Variant& v : target.variants) {
     text += fmt::format("#   {}", v.label);
     if (!target.plan.cases.empty()) {
       const Case& last = target.plan.cases.back();
-      const Operation op{target.collective, last.problem, last.dtype, last.op, false};
+      const Operation op{target.collective, last.problem, last.dtype, last.op, in_place};
       if (const auto why = why_not(v, op, where))
         text += fmt::format(" (n/a at {}: {})", format_bytes(last.nbytes), *why);
     }
@@ -275,7 +275,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   on_process0(world, [&] { reporter.begin(); });
   if (config.dry_run) {
     for (const Target& target : targets) {
-      if (job.is_root()) write_stdout(dry_run_lines(target, settings.where));
+      if (job.is_root()) write_stdout(dry_run_lines(target, settings.where, settings.in_place));
     }
     return ExitCode::good;
   }

@@ -259,7 +259,7 @@ OmpiChoice ompi_choice(const Variant& variant, const Collective& collective) {
 
 std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where) {
   if (setting(variant, kOmpiAlgorithm) != nullptr) {
-    return why_not(*ompi_collective(op.collective->id), ompi_choice(variant, *op.collective), op.problem);
+    return why_not(ompi_choice(variant, *op.collective), op);
   }
   if (const std::string* name = setting(variant, kMpichAlgorithm)) {
     const bool many_hosts = where.nnodes > 1 && where.ranks_per_node > 1;

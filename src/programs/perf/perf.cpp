@@ -88,8 +88,20 @@ ExitCode verdict(const Summary& summary) {
   return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
 }
 
-/// A rank alone, as after a forgotten mpirun; and where times depend on -e, as far as this host's caches tell (a GPU's
-/// are not known here).
+/// Why rows have no in-place half, and what holds in place alone.
+std::string in_place_remark(const Config& config, const Plan& plan, const Backend& backend) {
+  if (config.placement != Placements::both || plan.cases.empty()) return {};
+  if (!plan.why_out_alone.empty()) return "out of place alone: " + plan.why_out_alone;
+  if (!has_in_place(plan)) return {};
+  const Case& last = plan.cases.back();
+  const auto note = [&](bool in_place) {
+    return backend.note({plan.collective, last.problem, last.dtype, last.op, in_place}).value_or("");
+  };
+  return note(true) == note(false) ? "" : note(true);
+}
+
+/// A rank alone, as after a forgotten mpirun; what in-place halves are; and where times depend on -e, as far as this
+/// host's caches tell (a GPU's are not known here).
 std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, const Backend& backend,
                                       int ranks_per_host) {
   std::vector<std::string> remarks;
@@ -98,6 +110,8 @@ std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, co
     remarks.push_back(
         fmt::format("1 rank: nothing is communicated; for more: mpirun -n N{}", on_host ? "" : ", or -g N"));
   }
+  if (std::string remark = in_place_remark(config, plan, backend); !remark.empty())
+    remarks.push_back(std::move(remark));
   if (!on_host) return remarks;
   const auto cpus = static_cast<int>(std::thread::hardware_concurrency());
   std::string remark = rotation_remark(config, plan, data_caches(), ranks_per_host, cpus);

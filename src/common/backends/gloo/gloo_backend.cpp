@@ -136,6 +136,9 @@ class GlooBackend final : public WrappedBackend {
       return fmt::format("Gloo has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
     }
     if (auto why = why_lacking(*op.collective)) return why;
+    // It reads the buffer while it writes to it.
+    if (op.in_place && op.collective->replaces_input)
+      return fmt::format("Gloo has no {} in place", op.collective->name);
     if (op.collective->id != CollectiveId::reduce_scatter) return std::nullopt;
     // A rank of a smaller block of ranks does not wait until the larger block has read what it sent, and its next call
     // overwrites it (gloo/reduce_scatter.h).

@@ -3,6 +3,7 @@
 #include "common/backends/mpi/mpi_collectives.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/machine/memory.h"
 #include "common/mpi/session.h"
@@ -22,25 +23,25 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// Copies of a message that Open MPI 4.1 itself allocates on some rank: the most of any rank count, placement and -m,
-/// because each takes another algorithm (measured: docs/performance.md).
+/// Copies of a message that Open MPI 4.1 itself, or this backend, allocates on some rank: the most of any rank count,
+/// placement and -m, because each takes another algorithm (measured: docs/performance.md).
 double library_copies(const Collective& c) {
   switch (c.id) {
     case CollectiveId::all_reduce:
     case CollectiveId::all_gather:
+    case CollectiveId::alltoallv:  // sent from a copy in place (sends_a_copy_in_place), or a block that is all of it
+    case CollectiveId::sendrecv:
       return 1;
     case CollectiveId::reduce:
       return 3;
     case CollectiveId::reduce_scatter:
     case CollectiveId::reduce_scatterv:
       return 2;
+    case CollectiveId::alltoall:
     case CollectiveId::gather:
     case CollectiveId::scatter:  // a tree like gather's, though none was seen to be chosen
       return 0.5;
     case CollectiveId::broadcast:
-    case CollectiveId::alltoall:
-    case CollectiveId::alltoallv:
-    case CollectiveId::sendrecv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
     case CollectiveId::all_gatherv:
@@ -98,6 +99,9 @@ class MpiBackend final : public Backend {
     const std::size_t calls = reduction_calls(op);
     if (calls > 1) return fmt::format("{} MPI calls of at most 2^28 elements each", calls);
     if (op.op && needs_user_op(op.dtype)) return "reduced by our own function: MPI has no such type";
+    if (op.in_place && sends_a_copy_in_place(*op.collective, op.problem)) {
+      return "in place with a copy of the message in the time: MPI_IN_PLACE takes as much from i to j as from j to i";
+    }
     return std::nullopt;
   }
 
@@ -284,6 +288,7 @@ class MpiBackend final : public Backend {
   void join_group() {
     // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
     const void* key = called_.in_place ? call_->buffers.send : call_->buffers.recv;
+    if (call_->copy) key = call_->copy->data();
     if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
     busy_.push_back(key);
     call_->pending = &pending_;
@@ -309,6 +314,10 @@ class MpiBackend final : public Backend {
     if (!uses_traffic(*op.collective)) return;
     arrays_ = make_count_arrays(*op.collective, op.problem, rank_);
     call_->arrays = &arrays_;
+    if (!op.in_place || !sends_a_copy_in_place(*op.collective, op.problem)) return;
+    const std::size_t nbytes = extents_of(*op.collective, op.problem, rank_).send * op.problem.elem_size;
+    copy_.resize(std::max(copy_.size(), nbytes));
+    call_->copy = std::span(copy_).first(nbytes);
   }
 
   int ranks_on_host_;
@@ -329,6 +338,7 @@ class MpiBackend final : public Backend {
   RunCollective run_ = nullptr;
   CountArrays arrays_;
   PairMessages pair_;
+  std::vector<std::byte> copy_;      ///< of the message, where a call sends one
   std::optional<TunedState> tuned_;  ///< as the communicator was made
   std::vector<Clock::time_point> marks_;
   double creation_s_ = 0;

@@ -282,8 +282,8 @@ void scatter(const MpiCall& c) {
 
 void alltoall(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
-  run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, c.buffers.send, t.count(), t.type(), c.buffers.recv, t.count(),
-      t.type());
+  run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
+      t.type(), c.buffers.recv, t.count(), t.type());
 }
 
 void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, std::size_t count) {
@@ -301,9 +301,28 @@ void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, 
   c.pending->push_back(request);
 }
 
+/// Before MPI 4 it is never left pending.
+void replace(const MpiCall& c, void* buffer, int to, int from, std::size_t count) {
+  const CountedType t(count, c.type, c.max_count);
+#if MPI_VERSION >= 4
+  if (c.pending != nullptr) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Isendrecv_replace(buffer, t.count(), t.type(), to, 0, from, 0, c.comm, &request),
+              "MPI_Isendrecv_replace");
+    c.pending->push_back(request);
+    return;
+  }
+#endif
+  check_mpi(MPI_Sendrecv_replace(buffer, t.count(), t.type(), to, 0, from, 0, c.comm, MPI_STATUS_IGNORE),
+            "MPI_Sendrecv_replace");
+}
+
 void sendrecv(const MpiCall& c) {
   const Problem& p = c.op.problem;
-  exchange(c, c.buffers.send, (c.rank + 1) % p.nranks, c.buffers.recv, (c.rank + p.nranks - 1) % p.nranks, p.count);
+  const int to = (c.rank + 1) % p.nranks;
+  const int from = (c.rank + p.nranks - 1) % p.nranks;
+  if (c.op.in_place) return replace(c, c.buffers.recv, to, from, p.count);
+  exchange(c, c.buffers.send, to, c.buffers.recv, from, p.count);
 }
 
 /// All-gather by log2(nranks) pairwise exchanges; each needs the one before, so it is never left pending.
@@ -376,7 +395,7 @@ void send_and_receive(const MpiCall& c) {
   std::vector<MPI_Request> requests;
   std::vector<MPI_Request>& list = c.pending != nullptr ? *c.pending : requests;
   for (const Transfer& transfer : transfers) {
-    if (c.op.in_place && transfer.peer == c.rank) continue;  // it is there
+    if (c.op.in_place && !c.op.collective->replaces_input && transfer.peer == c.rank) continue;  // it is there
     const CountedType t(transfer.count, c.type, c.max_count);
     MPI_Request& request = list.emplace_back(MPI_REQUEST_NULL);
     if (transfer.kind == Transfer::Kind::receive) {
@@ -392,11 +411,25 @@ void send_and_receive(const MpiCall& c) {
   }
 }
 
-void alltoallv(const MpiCall& c) {
+void alltoallv_from(const MpiCall& c, const void* send) {
   const CountArrays& a = *c.arrays;
-  if (a.counts.empty()) return send_and_receive(c);
-  run(c, "MPI_Alltoallv", MPI_Alltoallv, MPI_Ialltoallv, c.buffers.send, a.counts.data(), a.offsets.data(), c.type,
+  run(c, "MPI_Alltoallv", MPI_Alltoallv, MPI_Ialltoallv, send, a.counts.data(), a.offsets.data(), c.type,
       c.buffers.recv, a.recv_counts.data(), a.recv_offsets.data(), c.type);
+}
+
+void alltoallv_in_place(const MpiCall& c) {
+  if (!c.copy) return alltoallv_from(c, MPI_IN_PLACE);
+  std::copy_n(static_cast<const std::byte*>(c.buffers.send), c.copy->size(), c.copy->data());
+  if (!c.arrays->counts.empty()) return alltoallv_from(c, c.copy->data());
+  MpiCall from_copy = c;
+  from_copy.buffers.send = c.copy->data();
+  send_and_receive(from_copy);
+}
+
+void alltoallv(const MpiCall& c) {
+  if (c.op.in_place) return alltoallv_in_place(c);
+  if (c.arrays->counts.empty()) return send_and_receive(c);
+  alltoallv_from(c, c.buffers.send);
 }
 
 void all_gatherv(const MpiCall& c) {
@@ -477,6 +510,9 @@ std::optional<std::string> why_not_nonblocking(const Operation& op) {
   if (id == CollectiveId::hypercube || id == CollectiveId::pingpong) {
     return fmt::format("{}'s messages wait for one another: MPI has no nonblocking form of it", op.collective->name);
   }
+#if MPI_VERSION < 4
+  if (id == CollectiveId::sendrecv && op.in_place) return "MPI 3.1 has no nonblocking MPI_Sendrecv_replace";
+#endif
   if ((id == CollectiveId::reduce_scatter && !fits_reduce_scatter(op.problem, INT_MAX)) ||
       (id == CollectiveId::reduce_scatterv && all_blocks(*op.collective, op.problem) > INT_MAX)) {
     return fmt::format(

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,7 @@ struct MpiCall {
   MPI_Datatype type = MPI_DATATYPE_NULL;        ///< mpi_type(op.dtype)
   MPI_Op reduction = MPI_OP_NULL;               ///< where the collective reduces
   const CountArrays* arrays = nullptr;          ///< where the collective uses traffic
+  std::optional<std::span<std::byte>> copy{};   ///< room for what this rank sends, where it sends a copy
   PairMessages* pair = nullptr;                 ///< of pingpong
   std::vector<MPI_Request>* pending = nullptr;  ///< null: complete the call; else start it and append its requests
   std::size_t max_count = INT_MAX;              ///< elements that MPI can count; smaller in tests

@@ -1,5 +1,6 @@
 #include "common/backends/mpi/mpich_algorithms.h"
 
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
@@ -115,6 +116,7 @@ std::optional<std::string> mpich_why_not(const MpichAlgorithm& algorithm, const 
   };
   const auto nranks = static_cast<unsigned>(op.problem.nranks);
   if (nranks < 2) return "one rank: MPICH copies, no algorithm runs";
+  const bool in_place = op.in_place && !sends_a_copy_in_place(*op.collective, op.problem);
   switch (algorithm.needs) {
     case Need::nothing:
       return std::nullopt;
@@ -129,10 +131,10 @@ std::optional<std::string> mpich_why_not(const MpichAlgorithm& algorithm, const 
       if (many_hosts) return std::nullopt;
       return needs("several hosts with several ranks");
     case Need::in_place:
-      if (op.in_place) return std::nullopt;
+      if (in_place) return std::nullopt;
       return needs("a call in place");
     case Need::out_of_place:
-      if (!op.in_place) return std::nullopt;
+      if (!in_place) return std::nullopt;
       return needs("a call out of place");
   }
   return std::nullopt;

@@ -236,6 +236,17 @@ std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiC
   return std::nullopt;
 }
 
+std::optional<std::string> why_not(const OmpiChoice& choice, const Operation& op) {
+  const OmpiCollective& collective = *ompi_collective(op.collective->id);
+  const bool replaces = op.in_place && op.collective->replaces_input;
+  if (choice.algorithm != 0 && replaces && op.problem.nranks > 1 &&
+      !sends_a_copy_in_place(*op.collective, op.problem)) {
+    return fmt::format("in place Open MPI runs an {} of its own, not {}", collective.tuned_name,
+                       ompi_algorithm_name(collective.id, choice.algorithm));
+  }
+  return why_not(collective, choice, op.problem);
+}
+
 std::uint64_t ompi_rule_bytes(CollectiveId id, const Problem& p) {
   const std::uint64_t bytes = std::uint64_t{p.count} * p.elem_size;
   switch (id) {

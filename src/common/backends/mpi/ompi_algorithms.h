@@ -1,6 +1,6 @@
 #pragma once
 
-#include "collectives/collective.h"
+#include "common/backends/backend.h"
 
 #include <cstdint>
 #include <optional>
@@ -55,6 +55,10 @@ std::string describe(CollectiveId id, const OmpiChoice& choice);
 /// (ompi/mca/coll/base) and tried out (docs/open_mpi_algorithms.md).
 std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem,
                                    bool commutative = true);
+
+/// The same of an operation: in place Open MPI runs one alltoall and one alltoallv of its own, whatever is chosen
+/// (coll_base_alltoall.c, coll_base_alltoallv.c).
+std::optional<std::string> why_not(const OmpiChoice& choice, const Operation& op);
 
 /// Whether Open MPI ends such a call with an error, where elsewhere it falls back.
 bool refuses_call(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem);

@@ -63,8 +63,8 @@ void read_rules_file(TunedState& state) {
 }
 
 /// A choice as words: forced or from a file; kUnknownAlgorithm where Open MPI runs another one than it was told.
-std::string shown(const OmpiCollective& known, const OmpiChoice& choice, const Problem& problem) {
-  return why_not(known, choice, problem) ? std::string(kUnknownAlgorithm) : describe(known.id, choice);
+std::string shown(const OmpiChoice& choice, const Operation& op) {
+  return why_not(choice, op) ? std::string(kUnknownAlgorithm) : describe(op.collective->id, choice);
 }
 
 /// The number of an algorithm: from our table, else from the library's own names, which may be newer.
@@ -145,9 +145,9 @@ std::string shown_algorithm(const TunedState& state, const Operation& op) {
   const bool ruled = rule != nullptr && rule->algorithm != 0;
   if (ruled && !(state.forced_first && choice.algorithm != 0)) {
     const OmpiChoice by_rule{rule->algorithm, static_cast<std::uint64_t>(std::max(0, rule->segment_bytes))};
-    return "rule:" + shown(*known, by_rule, op.problem);
+    return "rule:" + shown(by_rule, op);
   }
-  return choice.algorithm == 0 ? std::string(kDefaultAlgorithm) : shown(*known, choice, op.problem);
+  return choice.algorithm == 0 ? std::string(kDefaultAlgorithm) : shown(choice, op);
 }
 
 void prepare_ompi_variation() {

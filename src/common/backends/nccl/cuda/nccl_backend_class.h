@@ -44,6 +44,9 @@ class NcclBackend final : public Backend {
   std::optional<std::string> why_unsupported(const Operation& op) const override;
   std::optional<std::string> note(const Operation& op) const override;
 
+  /// NCCL has no alltoall, alltoallv or sendrecv in place. nccl-tests times them from the receive buffer to itself.
+  bool defines_result(const Operation& op) const override { return !op.in_place || !op.collective->replaces_input; }
+
   double creation_s() const override { return creation_s_; }
   std::vector<InitTimings> creation_phases() override;
   std::unique_ptr<CommunicatorLife> life(const Comm& world) override;
