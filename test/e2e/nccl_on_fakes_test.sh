@@ -79,6 +79,12 @@ EOF
   expect 0 compare "$c" -t 2 --sizes 1K -d int32 --max-time 2 --placement in --vary nccl.ctas=2
   expect_text "0 WRONG"
 done
+expect 0 alltoall -g 2 -b 4K -e 4K
+if ! sed -n 2p <<<"$last" |
+  grep -qE '^# nccl-tests version 2\.19\.6 nccl-headers=[0-9]{5} nccl-library=22809 \(format of; printed by busbar\)$'; then
+  printf 'FAILED: the second line over NCCL in:\n%s\n' "$last"
+  failures=$((failures + 1))
+fi
 
 # Pairs: every pattern and round over lanes and groups; a communicator of its own per variant.
 for options in "-g 4" "-t 2 -g 2" "-t 4 -m 3" "-g 2 -G 2" "-t 2 -R 2 --stat --max-time 0.5"; do

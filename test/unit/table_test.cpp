@@ -15,6 +15,7 @@
 #include <vector>
 
 using namespace busbar;
+using Catch::Contains;
 
 namespace {
 
@@ -45,6 +46,8 @@ TEST_CASE("Every option that adds a line or a column shows in the golden file", 
   c.memory_report = true;
   info.backend = "nccl";
   info.library_version = "NCCL 2.28.9";
+  info.library_version_code = 22809;
+  info.header_version_code = 22907;
   info.ranks[0].device = {0, "0000:18:00", "NVIDIA H100 80GB HBM3"};
   info.remarks = {"Reducing maxBytes to 512 due to memory limitation: 1 GB free", "two\nlines"};
   Row row = sample_row();
@@ -62,6 +65,18 @@ TEST_CASE("Every option that adds a line or a column shows in the golden file", 
   summary.errors = {"node1: link down"};
   check_golden("table_options.txt", table_header(info) + table_row(c, kAllReduce, row) +
                                         table_row(c, kAllReduce, unchecked) + table_footer(info, summary));
+}
+
+TEST_CASE("Over NCCL the second line is the one by which readers know nccl-tests, over MPI there is none",
+          "[table][unit]") {
+  RunInfo info = sample_run();
+  CHECK_THAT(table_header(info), !Contains("nccl-tests"));
+  info.library_version_code = 22809;
+  info.header_version_code = 22907;
+  const std::string header = table_header(info);
+  const std::size_t second = header.find('\n') + 1;
+  CHECK(header.substr(second, header.find('\n', second) - second) ==
+        "# nccl-tests version 2.19.6 nccl-headers=22907 nccl-library=22809 (format of; printed by busbar)");
 }
 
 TEST_CASE("An unchecked half in place has its numbers, and N/A for what is wrong", "[table][unit]") {

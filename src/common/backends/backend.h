@@ -82,8 +82,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual const BackendTraits& traits() const = 0;
-  virtual std::string library_version() const = 0;  ///< for people: "Open MPI 4.1.4", "NCCL 2.28.9"
-  virtual int library_version_code() const = 0;     ///< NCCL's number, or 0: JSON's nccl_version
+  virtual std::string library_version() const = 0;       ///< for people: "Open MPI 4.1.4", "NCCL 2.28.9"
+  virtual int library_version_code() const = 0;          ///< NCCL's number, or 0: JSON's nccl_version
+  virtual int header_version_code() const { return 0; }  ///< the same of the header that this was built with
   virtual int nranks() const = 0;
   virtual std::span<const int> local_ranks() const = 0;  ///< ascending
   virtual int lanes() const { return 1; }                ///< host threads that launch; local ranks / lanes each

@@ -15,6 +15,7 @@ class WrappedBackend : public Backend {
   const BackendTraits& traits() const override { return inner_->traits(); }
   std::string library_version() const override { return inner_->library_version(); }
   int library_version_code() const override { return inner_->library_version_code(); }
+  int header_version_code() const override { return inner_->header_version_code(); }
   int nranks() const override { return inner_->nranks(); }
   std::span<const int> local_ranks() const override { return inner_->local_ranks(); }
   int lanes() const override { return inner_->lanes(); }

@@ -113,6 +113,7 @@ RunInfo describe_job(std::span<char*> args, std::string program, const Config& c
   info.backend = backend.traits().name;
   info.library_version = backend.library_version();
   info.library_version_code = backend.library_version_code();
+  info.header_version_code = backend.header_version_code();
   info.args.assign(args.begin(), args.end());
   for (char** e = environ; *e != nullptr; ++e) info.environment.emplace_back(*e);
   info.start_time = local_timestamp();

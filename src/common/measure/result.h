@@ -141,6 +141,7 @@ struct RunInfo {
   std::string backend;          ///< BackendTraits::name
   std::string library_version;  ///< "Open MPI 4.1.4"
   int library_version_code = 0;
+  int header_version_code = 0;
   std::vector<std::string> args;
   std::vector<std::string> environment;  ///< "NAME=value", all of them: reports filter and mask
   std::string start_time;

@@ -231,9 +231,22 @@ std::string remark_lines(const std::string& remark) {
   return text + "\n";
 }
 
+namespace {
+
+/// Over NCCL the line by which readers of nccl-tests' output know it, some of which fail without its three numbers.
+std::string origin_line(const RunInfo& info) {
+  if (info.header_version_code == 0) return {};
+  constexpr std::string_view kFormatOf = "2.19.6";  // of nccl-tests, whose table this is
+  return fmt::format("# nccl-tests version {} nccl-headers={} nccl-library={} (format of; printed by busbar)\n",
+                     kFormatOf, info.header_version_code, info.library_version_code);
+}
+
+}  // namespace
+
 std::string table_header(const RunInfo& info) {
   std::string text =
       fmt::format("# busbar version {} backend={} library={}\n", info.version, info.backend, info.library_version);
+  text += origin_line(info);
   text += fmt::format("# Collective test starting: {}\n", info.program);
   text += parameters_line(info.config);
   text += mode_lines(info);

@@ -37,6 +37,7 @@ class NcclBackend final : public Backend {
   const BackendTraits& traits() const override { return kNcclTraits; }
   std::string library_version() const override;
   int library_version_code() const override { return nccl_->version; }
+  int header_version_code() const override { return NCCL_VERSION_CODE; }
   int nranks() const override { return nranks_; }
   std::span<const int> local_ranks() const override { return ranks_; }
   int lanes() const override { return static_cast<int>(lanes_.size()); }
