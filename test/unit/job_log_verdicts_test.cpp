@@ -352,7 +352,7 @@ TEST_CASE("What RAS complains of is never OK, and goes behind what is known bett
   const Diagnosis told = job.log.conclude(job.files(), {&ras, 1});
   CHECK(told.verdict == Verdict::unknown);
   CHECK(says(told.sentence, "MISMATCH"));
-  CHECK(says(told.next, "in a minute"));
+  CHECK(says(told.next, "a minute apart"));
   job.warn(job.log, 0, "Call to posix_fallocate failed : No space left on device");
   CHECK(job.log.conclude(job.files(), {&ras, 1}).verdict == Verdict::resource);
 }

@@ -455,9 +455,10 @@ void find_doubts_of_ras(const LogView& view, Findings& findings) {
     Finding finding;
     finding.sentence = "NCCL's RAS does not call the job well: " + ras.doubts.front();
     for (const std::string& line : ras.lines) finding.evidence.push_back("RAS: " + line);
+    finding.next.push_back(ras_advice(ras.nccl_version));
     finding.next.emplace_back(
-        "the same question again in a minute, and both answers to busbar diagnose: ranks that are behind or missing in "
-        "both are the ones; where all has changed, the job moves");
+        "give two answers, a minute apart, to busbar diagnose: ranks that are behind or missing in both are the ones; "
+        "where all has changed, the job moves");
     findings.push_back(std::move(finding));
   }
 }
