@@ -146,6 +146,11 @@ SICK = {
     "nofile": "limit nofile 1024\n", "port": "file /sys/class/infiniband/mlx5_3/ports/1/state 1: DOWN\n",
     "balancing": "file /proc/sys/kernel/numa_balancing 1\n", "env": "env NCCL_DEBUG=TRACE\nenv NCCL_P2P_DISABLE=1\n",
     "xid": "kmsg NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n",
+    "oom": "note kernel.now 280.5\n"
+           "kmsg [100.5] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/slurm/job_7,"
+           "task_memcg=/slurm/job_7/step_0,task=python,pid=4242,uid=1000\n"
+           "kmsg [100.5] Memory cgroup out of memory: Killed process 4242 (python) total-vm:23000000kB, "
+           "anon-rss:22858752kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:45000kB oom_score_adj:0\n",
     "denied": "denied /dev/infiniband/uverbs0\n", "gone": "gone /sys/class/infiniband/mlx5_3\n",
     "left": "status /dev/shm/nccl-x 1000 9633792 1700000000.0\nstatus /dev/shm/vader_segment.x 1000 9 1700000000.0\n",
     "cpus": "cpus 0\n", "library": "note nccl.loaded 2.27.3\n",

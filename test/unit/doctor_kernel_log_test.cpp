@@ -5,6 +5,7 @@
 #include "driver/doctor/checks.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -140,6 +141,43 @@ TEST_CASE("Faults of switches, buses, cards and memory are told", "[doctor][kern
   CHECK(row.outcome == one.outcome);
   CHECK(!row.reason.empty());
   CHECK(!row.remedy.empty());
+}
+
+namespace {
+
+constexpr const char* kListed =
+    "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/,task=orted,"
+    "pid=11231,uid=0";
+constexpr const char* kKilled =
+    "Out of memory: Killed process 11231 (orted) total-vm:23000000kB, anon-rss:22858752kB, file-rss:0kB, "
+    "shmem-rss:0kB, UID:0 pgtables:45000kB oom_score_adj:0";
+
+}  // namespace
+
+TEST_CASE("A process killed for memory is named once, with its pid, what it held, and when", "[doctor][kernel]") {
+  const std::string lines = std::string("[100.5] ") + kListed + "\n[100.5] " + kKilled;
+  CHECK(only(lines).value == "orted (pid 11231, 21.8 GiB), once");
+  Rows rows;
+  check_kernel_log(
+      probe_recorded("note kernel.now 280.5\nkmsg [100.5] " + std::string(kListed) + "\nkmsg [100.5] " + kKilled + "\n",
+                     "test"),
+      rows);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].value == "orted (pid 11231, 21.8 GiB), 3 min ago");
+  CHECK(only(kListed).value == "orted (pid 11231), once");
+  CHECK(only("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/").value == "a process, once");
+}
+
+TEST_CASE("Processes of one name killed for memory are counted, the newest is told", "[doctor][kernel]") {
+  std::string lines;
+  for (const char* pid : {"7", "8", "9"}) {
+    lines += fmt::format(
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task_memcg=/job,task=python,pid={},uid=0\n"
+        "Memory cgroup out of memory: Killed process {} (python) total-vm:9kB, anon-rss:2048kB\n",
+        pid, pid);
+  }
+  CHECK(only(lines).value == "python, 3 times, last pid 9, 2 MiB");
+  CHECK(rows_of(lines + kKilled).size() == 2);
 }
 
 TEST_CASE("Broken lines are survived", "[doctor][kernel]") {

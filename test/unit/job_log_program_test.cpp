@@ -189,6 +189,19 @@ TEST_CASE("The watchdog's own SIGABRT is no cause, a kill is", "[job_log][progra
             .verdict == Verdict::resource);
 }
 
+TEST_CASE("A process that the kernel killed for memory is named, and counted once for its two lines",
+          "[job_log][kernel]") {
+  const std::string listed =
+      "[9.5] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,task_memcg=/,task=python,pid=4242,uid=0";
+  const std::string killed = "[9.5] Out of memory: Killed process 4242 (python) total-vm:9kB, anon-rss:8kB";
+  const Diagnosis one = of_lines({listed, killed});
+  CHECK(one.verdict == Verdict::resource);
+  CHECK(one.sentence == "the kernel of a host killed python for lack of memory");
+  CHECK_FALSE(says(one.evidence, "(2 times)"));
+  const Diagnosis two = of_lines({listed, killed, "[9.75] Out of memory: Killed process 4243 (python) total-vm:9kB"});
+  CHECK(says(two.evidence, "(2 times)"));
+}
+
 TEST_CASE("Hydra's banner names the process that it saw end first", "[job_log][program]") {
   const Diagnosis mpich = of_lines(
       {"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   PID 26575 RUNNING AT node2", "=   EXIT CODE: 9",

@@ -103,6 +103,46 @@ TEST_CASE("processes killed for memory are named", "[diagnose][kernel]") {
   CHECK(read("[5.5] Out of memory: Kill process 1 (a) score 900 or sacrifice child").event.device == "a");
 }
 
+TEST_CASE("both lines of a process killed for memory tell its name and pid, the second what it held", "[kernel]") {
+  KernelMessage seen = read(
+      "[99.25] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+      "task_memcg=/,task=orted,pid=11231,uid=0");
+  CHECK(seen.event.what == What::out_of_memory);
+  CHECK(seen.event.device == "orted");
+  CHECK(seen.event.pid == 11231);
+  CHECK(seen.event.nbytes == 0);
+  seen = read(
+      "[99.25] Out of memory: Killed process 11231 (orted) total-vm:23000000kB, anon-rss:22858752kB, file-rss:1024kB, "
+      "shmem-rss:0kB, UID:0 pgtables:45000kB oom_score_adj:0");
+  CHECK(seen.event.device == "orted");
+  CHECK(seen.event.pid == 11231);
+  CHECK(seen.event.nbytes == std::uint64_t{22859776} * 1024);
+  SECTION("in a cgroup, with a hostile name") {
+    seen = read(
+        "[7.5] "
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=job,mems_allowed=0-1,oom_memcg=/slurm/task=0,"
+        "task_memcg=/slurm/job_7,task=a,b (x),pid=77,uid=1000");
+    CHECK(seen.event.device == "a,b (x)");
+    CHECK(seen.event.pid == 77);
+    seen = read("[7.5] Memory cgroup out of memory: Killed process 77 (a) b (x) total-vm:9kB, anon-rss:8kB");
+    CHECK(seen.event.device == "a) b (x");
+    CHECK(seen.event.nbytes == 8192);
+  }
+  SECTION("as kernels before 5 have it, and one that was told to kill the process that asks") {
+    seen = read("[7.5] Killed process 77, UID 1000, (python) total-vm:9kB, anon-rss:8kB, file-rss:4kB, shmem-rss:4kB");
+    CHECK(seen.event.device == "python");
+    CHECK(seen.event.pid == 77);
+    CHECK(seen.event.nbytes == 16384);
+    CHECK(read("[7.5] Out of memory (oom_kill_allocating_task): Killed process 7 (b) total-vm:9kB").event.device ==
+          "b");
+  }
+  SECTION("cut") {
+    CHECK(read("[7.5] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/").event.device.empty());
+    CHECK(read("[7.5] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=pyth").event.device == "pyth");
+    CHECK(read("[7.5] Out of memory: Killed process 99999999999999999999 (a) total-vm:1kB").event.pid == -1);
+  }
+}
+
 TEST_CASE("programs that talk of such things are not the kernel", "[diagnose][kernel]") {
   for (const char* line :
        {"", "[", "[12.5]", "eth0: Link is down", "[rank 3] Link is down", "torch: Out of memory: Killed",

@@ -152,12 +152,55 @@ bool read_link_down(std::string_view text, KernelEvent& event) {
   return true;
 }
 
+/// The number behind the first `key`; -1 where there is none.
+std::int64_t number_behind(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  std::int64_t value = -1;
+  if (at == kNone) return -1;
+  text.remove_prefix(at + key.size());
+  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{} ? value : -1;
+}
+
+/// "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),...,task_memcg=/job,task=python,pid=4242,uid=0", before the
+/// line that says so in words. Names may hold commas.
+void read_oom_kill(std::string_view text, KernelEvent& event) {
+  constexpr std::string_view kTask = ",task=";
+  const std::size_t task = text.find(kTask), pid = text.rfind(",pid=");
+  if (task == kNone) return;
+  const std::size_t begin = task + kTask.size();
+  event.device = text.substr(begin, pid == kNone || pid < begin ? kNone : pid - begin);
+  if (pid != kNone) event.pid = number_behind(text.substr(pid), ",pid=");
+}
+
+/// "... Killed process 4242 (python) total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, ...": names may hold
+/// parentheses.
+void read_killed(std::string_view text, KernelEvent& event) {
+  constexpr std::string_view kProcess = " process ";
+  const std::size_t process = find_any_case(text, kProcess);
+  if (process == kNone) return;
+  event.pid = number_behind(text.substr(process), kProcess);
+  const std::size_t open = text.find('(', process);
+  if (open == kNone) return;
+  std::size_t close = std::min(text.find(") total-vm", open), text.find(") score", open));
+  if (close == kNone) close = text.find(')', open);
+  if (close == kNone) return;
+  event.device = text.substr(open + 1, close - open - 1);
+  for (const std::string_view key : {"anon-rss:", "file-rss:", "shmem-rss:"}) {
+    const std::int64_t kib = number_behind(text, key);
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    if (kib > 0 && kib < kMost) event.nbytes += static_cast<std::uint64_t>(kib) << 10;
+  }
+}
+
 bool read_out_of_memory(std::string_view text, KernelEvent& event) {
-  if (!has(text, "out of memory: kill") && !text.starts_with("oom-kill:")) return false;
+  const bool list = text.starts_with("oom-kill:");
+  // Before Linux 5 the size stands on a line of its own.
+  const bool words = (has(text, "out of memory") && (has(text, ": kill process ") || has(text, ": killed process "))) ||
+                     (text.starts_with("Killed process ") && has(text, "total-vm:"));
+  if (!list && !words) return false;
   event.what = KernelEvent::What::out_of_memory;
-  const std::size_t open = text.find('('), close = text.find(')', open == kNone ? 0 : open);
-  if (open != kNone && close != kNone) event.device = text.substr(open + 1, close - open - 1);
   event.text = text;
+  list ? read_oom_kill(text, event) : read_killed(text, event);
   return true;
 }
 
@@ -188,6 +231,9 @@ std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::
       KernelLine record;
       const auto [stop, failure] = std::from_chars(line.data() + first + 1, line.data() + line.size(), record.sequence);
       if (failure != std::errc{} || record.sequence < from) continue;
+      std::uint64_t microseconds = 0;
+      if (*stop == ',') std::from_chars(stop + 1, line.data() + semicolon, microseconds);
+      record.since_boot_s = 1e-6 * static_cast<double>(microseconds);
       record.text = line.substr(semicolon + 1);
       kept.push_back(std::move(record));
       if (kept.size() > kMost) kept.pop_front();

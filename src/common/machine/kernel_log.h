@@ -12,6 +12,7 @@ namespace busbar {
 /// A record of the kernel's log, /dev/kmsg.
 struct KernelLine {
   std::uint64_t sequence = 0;
+  double since_boot_s = 0;
   std::string text;
 };
 
@@ -23,8 +24,10 @@ std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::
 struct KernelEvent {
   enum class What : std::uint8_t { xid, aer, link_down, out_of_memory, nvswitch };
   What what = What::xid;
-  std::string_view device;
-  int number = -1;  ///< of the XID
+  std::string_view device;   ///< of out_of_memory the process's name
+  int number = -1;           ///< of the XID
+  std::int64_t pid = -1;     ///< of out_of_memory, whose two lines have the same
+  std::uint64_t nbytes = 0;  ///< what that process held; 0: not told
   std::string_view text;
 };
 

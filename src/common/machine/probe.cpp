@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 extern char** environ;
@@ -231,7 +233,9 @@ std::optional<std::vector<std::string>> read_kernel_log() {
   ::close(fd);
   if (!readable) return std::nullopt;
   std::vector<std::string> lines;
-  for (KernelLine& line : kernel_lines(0)) lines.push_back(std::move(line.text));
+  for (const KernelLine& line : kernel_lines(0)) {
+    lines.push_back(fmt::format("[{:.6f}] {}", line.since_boot_s, line.text));  // as dmesg prints it
+  }
   return lines;
 }
 
@@ -270,6 +274,10 @@ Probe probe_this_machine() {
   utsname system{};
   if (::uname(&system) == 0) probe.kernel = system.release;
   probe.kernel_log = read_kernel_log();
+  timespec since_boot{};
+  if (::clock_gettime(CLOCK_MONOTONIC, &since_boot) == 0) {
+    probe.notes["kernel.now"] = fmt::format("{}.{:09}", since_boot.tv_sec, since_boot.tv_nsec);
+  }
   probe.now_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   return probe;
 }

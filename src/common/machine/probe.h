@@ -35,7 +35,8 @@ struct Probe {
   std::string kernel;                                  ///< uname -r
   std::optional<std::vector<std::string>> kernel_log;  ///< lines; nothing: not readable
   double now_s = 0;                                    ///< since the epoch: ages of files are told against it
-  std::map<std::string, std::string> notes;  ///< what only the caller knows: "nccl.loaded", "ib.active_mtu.mlx5_0/1"
+  std::map<std::string, std::string> notes;  ///< what only the caller knows: "nccl.loaded", "ib.active_mtu.mlx5_0/1",
+                                             ///< "kernel.now": seconds on the clock of the kernel's log
 
   /// What stat(2) says of a file.
   struct Status {

@@ -37,9 +37,16 @@ void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same
 }  // namespace
 
 void JobBook::count(KernelGroup&& group) {
-  add_group(kernel, std::move(group), kMaxKernelGroups, [](const KernelGroup& a, const KernelGroup& b) {
+  const auto alike = [](const KernelGroup& a, const KernelGroup& b) {
     return a.what == b.what && a.number == b.number && a.device == b.device && a.host == b.host;
-  });
+  };
+  const auto known = std::ranges::find_if(kernel, [&](const KernelGroup& one) { return alike(one, group); });
+  if (known != kernel.end()) {
+    // A process that is killed for memory has two lines.
+    if (group.pid >= 0 && known->pid == group.pid) return;
+    known->pid = group.pid;
+  }
+  add_group(kernel, std::move(group), kMaxKernelGroups, alike);
 }
 
 void JobBook::count(ProgramNote&& note) {

@@ -111,6 +111,7 @@ struct KernelGroup {
   std::string host, device, text;
   int number = -1;
   std::uint64_t times = 0;
+  std::int64_t pid = -1;  ///< of the last process that was killed for memory
 };
 
 /// What a program or launcher said of a failure, and where it said it first.

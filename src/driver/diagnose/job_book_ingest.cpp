@@ -424,7 +424,7 @@ void JobBook::ingest(const Capability& capability, From&) {
 
 void JobBook::ingest(const KernelEvent& event, From& from) {
   count(KernelGroup{event.what, std::string(from.origin.host.substr(0, 256)), std::string(event.device.substr(0, 64)),
-                    std::string(event.text.substr(0, 300)), event.number, 1});
+                    std::string(event.text.substr(0, 300)), event.number, 1, event.pid});
 }
 
 namespace {

@@ -1,21 +1,28 @@
+#include "common/base/units.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 namespace busbar {
 namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
+
+constexpr std::string_view kOutOfMemory = "kernel.out_of_memory";
 
 /// What one line says; equal ones are counted together.
 struct KernelTrouble {
@@ -25,6 +32,10 @@ struct KernelTrouble {
   Outcome outcome = Outcome::warn;
   std::string reason;
   std::string remedy;
+  // Of a process that was killed for memory:
+  std::int64_t pid = -1;
+  std::uint64_t nbytes = 0;
+  double since_boot_s = -1;
 };
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
@@ -72,12 +83,15 @@ KernelTrouble of_event(const KernelEvent& event) {
               "the network link went down since the host booted",
               "ip -s link; ibstat; cable, transceiver and switch port"};
     case KernelEvent::What::out_of_memory:
-      return {"kernel.out_of_memory",
+      return {std::string(kOutOfMemory),
               "",
-              device,
+              device.empty() ? "a process" : device,
               Outcome::warn,
               "the kernel killed a process for lack of memory",
-              "who used the memory; limits of the jobs"};
+              "see what uses the memory (ps aux --sort=-rss); start fewer ranks on the host, or grant the job more "
+              "(Slurm: --mem)",
+              event.pid,
+              event.nbytes};
   }
   return {};
 }
@@ -143,8 +157,26 @@ std::optional<KernelTrouble> read_trouble(const std::string& line) {
   if (auto trouble = read_switch(line)) return trouble;
   // The log's own records have no prefix, and without one a line is taken for a program's.
   const std::string prefixed = line.starts_with('[') || line.starts_with('<') ? line : "[0.0] " + line;
-  if (const auto message = parse_kernel_line(prefixed)) return of_event(message->event);
+  if (const auto message = parse_kernel_line(prefixed)) {
+    KernelTrouble trouble = of_event(message->event);
+    const std::string_view time = message->timestamp;
+    if (line.starts_with('[')) std::from_chars(time.data(), time.data() + time.size(), trouble.since_boot_s);
+    return trouble;
+  }
   return read_words(line);
+}
+
+/// "python (pid 4242, 21.8 GiB), 3 min ago"; of several the newest.
+std::string killed_words(const KernelTrouble& newest, int times, double now_s) {
+  std::vector<std::string> told;
+  if (newest.pid >= 0) told.push_back(fmt::format("pid {}", newest.pid));
+  if (newest.nbytes > 0) told.push_back(format_bytes(newest.nbytes));
+  const bool dated = newest.since_boot_s >= 0 && now_s >= newest.since_boot_s;
+  const std::string when = dated ? format_duration(now_s - newest.since_boot_s) + " ago" : "once";
+  if (times == 1 && told.empty()) return fmt::format("{}, {}", newest.what, when);
+  if (times == 1) return fmt::format("{} ({}), {}", newest.what, fmt::join(told, ", "), when);
+  if (dated) told.push_back(when);
+  return fmt::format("{}, {} times{}{}", newest.what, times, told.empty() ? "" : ", last ", fmt::join(told, ", "));
 }
 
 }  // namespace
@@ -164,14 +196,25 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
     const auto trouble = read_trouble(line);
     if (!trouble) continue;
     Group& group = groups[{trouble->check, trouble->subject, trouble->what, trouble->outcome}];
+    // A process that is killed for memory has two lines.
+    const bool again = trouble->pid >= 0 && trouble->pid == group.trouble.pid;
+    const std::uint64_t told = again ? group.trouble.nbytes : 0;
     group.trouble = *trouble;
-    ++group.times;
+    group.trouble.nbytes = std::max(trouble->nbytes, told);
+    group.times += again ? 0 : 1;
+  }
+  const auto note = probe.notes.find("kernel.now");
+  double now_s = -1;
+  if (note != probe.notes.end()) {
+    std::from_chars(note->second.data(), note->second.data() + note->second.size(), now_s);
   }
   bool quiet = true;
   for (const auto& [key, group] : groups) {
     const KernelTrouble& t = group.trouble;
     const std::string times = group.times == 1 ? "once" : fmt::format("{} times", group.times);
-    const std::string value = t.what.empty() ? times : fmt::format("{}, {}", t.what, times);
+    const std::string value = t.check == kOutOfMemory ? killed_words(t, group.times, now_s)
+                              : t.what.empty()        ? times
+                                                      : fmt::format("{}, {}", t.what, times);
     quiet = quiet && t.outcome == Outcome::pass;
     rows.push_back(t.outcome == Outcome::pass ? ok_row(t.check, t.subject, value)
                                               : bad_row(t.outcome, t.check, t.subject, value, t.reason, t.remedy));
