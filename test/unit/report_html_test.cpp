@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 using namespace busbar;
 
@@ -360,6 +361,32 @@ TEST_CASE("Many hosts measured alone are their median with a band, and the slowe
   CHECK(has(data.series[1].scope, "n4"));
 }
 
+TEST_CASE("Rates of one way stand beside their own median, not that of the exchange both ways", "[report][html]") {
+  const std::string located = R"({"tool": "locate", "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"],
+    "exit_code": 0, "locate": {"outcome": "PASS", "headline": "PASS: all", "rounds": 7, "threshold": 0.9,
+      "median_bandwidth": 4e9, "culprits": [], "ranks": {"slow": []}, "matrix": [[0, 1, 4e9, 1], [1, 2, 2e9, 1]],
+      "matrix_one_way": [[0, 1, 6e9, 2], [1, 0, 8e9, 2], [1, 2, 10e9, 2]]}})";
+  const ReportData data = read_report_files({{"l.json", located}});
+  REQUIRE(data.matrices.size() == 2);
+  CHECK(data.matrices[0].cells.size() == 2);
+  CHECK(data.matrices[0].median_bandwidth == Approx(4e9));
+  CHECK(data.matrices[1].cells.size() == 3);
+  CHECK(data.matrices[1].median_bandwidth == Approx(8e9));
+  CHECK(has(data.matrices[1].title, "one way"));
+  const auto json = nlohmann::json::parse(charts_json({}, data.matrices, {}));
+  CHECK(json["matrices"][0]["one_way"] == false);
+  CHECK(json["matrices"][1]["one_way"] == true);
+  AcceptResult accepted;
+  accepted.located.emplace();
+  accepted.located->units = {"n0", "n1"};
+  accepted.located->matrix = {{0, 1, 4e9, 1, false}, {0, 1, 6e9, 1, true}, {1, 0, 8e9, 1, true}};
+  ReportData page;
+  add_accept(page, accepted);
+  REQUIRE(page.matrices.size() == 2);
+  CHECK(page.matrices[0].median_bandwidth == Approx(4e9));
+  CHECK(page.matrices[1].median_bandwidth == Approx(7e9));
+}
+
 TEST_CASE("Every tool's file is recognised by its content and says who is to blame", "[report][html]") {
   const std::string locate =
       R"({"tool": "locate", "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"], "exit_code": 7,
@@ -371,9 +398,9 @@ TEST_CASE("Every tool's file is recognised by its content and says who is to bla
   CHECK(located.outcome == Outcome::fail);
   CHECK(located.headline == "n2: slow");
   CHECK(located.verdict == std::vector<std::string>{"n2: 4 of 4 partners slow", "rank 3 copies slowly"});
-  REQUIRE(located.matrices.size() == 1);
-  CHECK(located.matrices[0].blamed == std::vector<int>{2});
-  CHECK(located.matrices[0].cells.at(1).one_way);
+  REQUIRE(located.matrices.size() == 2);
+  for (const ReportMatrix& matrix : located.matrices) CHECK(matrix.blamed == std::vector<int>{2});
+  CHECK(located.matrices[1].cells.at(0).one_way);
   // A pair of a unit that is not there.
   const std::string damaged = std::string(locate).replace(locate.find("[0, 2"), 5, "[0, 3");
   CHECK_THROWS_AS(read_report_files({{"l.json", damaged}}), Error);

@@ -231,13 +231,7 @@ void add_located(ReportData& data, const AcceptResult::Located& located, const s
     if (culprit.what == Culprit::What::contention) continue;
     matrix.blamed.insert(matrix.blamed.end(), culprit.units.begin(), culprit.units.end());
   }
-  if (matrix.median_bandwidth <= 0) {
-    std::vector<double> all;
-    for (const auto& c : matrix.cells) all.push_back(c.bandwidth);
-    std::sort(all.begin(), all.end());
-    matrix.median_bandwidth = median(all);
-  }
-  data.matrices.push_back(std::move(matrix));
+  add_matrices(data, std::move(matrix));
 }
 
 /// More hosts than these are not lines of their own.

@@ -357,7 +357,7 @@ void add_locate(ReportData& data, std::string_view text, const std::string& name
   const std::string headline = found.at("headline").text();
   add_verdict(data, outcome, std::string(without_outcome(headline, outcome)), lines, source);
   data.judged.push_back(std::move(table));
-  if (!matrix.cells.empty()) data.matrices.push_back(std::move(matrix));
+  add_matrices(data, std::move(matrix));
 }
 
 }  // namespace busbar

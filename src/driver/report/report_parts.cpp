@@ -162,6 +162,23 @@ void add_busbw(ReportSeries& series, int nranks) {
   }
 }
 
+void add_matrices(ReportData& data, ReportMatrix pairs) {
+  for (const bool one_way : {false, true}) {
+    ReportMatrix matrix = pairs;
+    std::erase_if(matrix.cells, [&](const PairCell& cell) { return cell.one_way != one_way; });
+    if (matrix.cells.empty()) continue;
+    if (one_way) matrix.title += ", one way: the row sends";
+    if (one_way || matrix.median_bandwidth <= 0) {
+      std::vector<double> measured;
+      for (const PairCell& cell : matrix.cells) {
+        if (cell.bandwidth > 0) measured.push_back(cell.bandwidth);
+      }
+      matrix.median_bandwidth = median(measured);
+    }
+    data.matrices.push_back(std::move(matrix));
+  }
+}
+
 ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what) {
   ReportTable table;
   table.title = what;

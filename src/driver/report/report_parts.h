@@ -46,6 +46,10 @@ void join_repeated(ReportSeries& series);
 /// The bus bandwidth [1e9 B/s] that follows from a point's time; nothing for a collective that is not known.
 void add_busbw(ReportSeries& series, int nranks);
 
+/// The pairs as one matrix, and those of one way as another: an exchange both ways and one way have each its own
+/// median. That of `pairs` is of both ways, 0 where it is not known.
+void add_matrices(ReportData& data, ReportMatrix pairs);
+
 /// Findings of doctor as a table; `what` is its title.
 ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what);
 
