@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 using namespace busbar;
@@ -359,6 +360,43 @@ TEST_CASE("Many hosts measured alone are their median with a band, and the slowe
   CHECK(all.busbw_interval->low == Approx(50));
   CHECK(all.busbw_interval->high == Approx(109));
   CHECK(has(data.series[1].scope, "n4"));
+}
+
+TEST_CASE("Of hosts with one rank each, which have no busbw, the slowest is told by its time", "[report][html]") {
+  AcceptResult result;
+  for (int host = 0; host < 8; ++host) {
+    for (const std::uint64_t nbytes : {1024, 4096}) {
+      Cell cell = measured(Stage::per_host, "node" + std::to_string(host), nbytes, 1);
+      cell.busbw = 0;
+      // node0 is the fastest; node4 is a little behind in one size, node7 far behind in the other.
+      cell.median_s = 1e-6 * (10 + host % 2) + (host == 7 && nbytes == 4096 ? 5e-6 : 0);
+      if (host == 4 && nbytes == 1024) cell.median_s = 12e-6;
+      result.cells.push_back(cell);
+    }
+  }
+  ReportData data;
+  add_accept(data, result);
+  REQUIRE(data.series.size() == 2);
+  CHECK(data.series[1].scope == "slowest host: node7 alone");
+}
+
+TEST_CASE("The slowest scope is the one whose times are longest beside the others' of the same size", "[report]") {
+  std::vector<Cell> cells;
+  for (const auto& [scope, small_s, large_s] : {std::tuple("a", 1.0, 100.0), std::tuple("b", 1.5, 110.0),
+                                                std::tuple("c", 1.0, 130.0), std::tuple("d", 0.0, 0.0)}) {
+    cells.push_back(measured(Stage::per_host, scope, 8, 1));
+    cells.back().median_s = small_s;
+    cells.push_back(measured(Stage::per_host, scope, 1024, 1));
+    cells.back().median_s = large_s;
+  }
+  std::vector<const Cell*> all, large;
+  for (const Cell& cell : cells) {
+    all.push_back(&cell);
+    if (cell.nbytes == 1024) large.push_back(&cell);
+  }
+  CHECK(slowest_scope(all) == "b");  // 1.5 and 1 of the medians 1 and 110; c: 1 and 1.18
+  CHECK(slowest_scope(large) == "c");
+  CHECK(slowest_scope({}).empty());
 }
 
 TEST_CASE("Rates of one way stand beside their own median, not that of the exchange both ways", "[report][html]") {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -97,5 +98,9 @@ inline auto identity(const Cell& c) {
 using CellIdentity = decltype(identity(std::declval<const Cell&>()));
 
 inline bool same_cell(const Cell& a, const Cell& b) { return identity(a) == identity(b); }
+
+/// The scope of these cells (the host, of those that were measured alone) that is slowest: whose times are longest
+/// beside the median of all scopes' in the same size, on average over the sizes. Empty where none has a time. Pure.
+std::string slowest_scope(std::span<const Cell* const> cells);
 
 }  // namespace busbar

@@ -143,11 +143,11 @@ std::string of_several(const Alike& alike) {
   for (const Cell* c : alike) scopes[c->scope].push_back(c);
   std::string text;
   if (scopes.size() > 1) {
-    const auto slowest = std::ranges::max_element(scopes, [](const auto& a, const auto& b) {
-      return middle(a.second, &Cell::median_s) < middle(b.second, &Cell::median_s);
-    });
-    text = fmt::format("{} hosts, slowest {}: {} us", scopes.size(), slowest->first,
-                       fit_number(1e6 * middle(slowest->second, &Cell::median_s), 9));
+    text = fmt::format("{} hosts", scopes.size());
+    if (const auto slowest = scopes.find(slowest_scope(alike)); slowest != scopes.end()) {
+      text += fmt::format(", slowest {}: {} us", slowest->first,
+                          fit_number(1e6 * middle(slowest->second, &Cell::median_s), 9));
+    }
   }
   std::set<int> repetitions;
   for (const Cell* c : alike) repetitions.insert(c->repetition);

@@ -244,36 +244,29 @@ std::string variant_of(const std::string& cell, const std::string& collective) {
   return plain == collective ? "" : cell;
 }
 
+std::string alone(const std::string& host) { return host + " alone"; }
+
 ReportSeries accept_series(const Cell& cell, const std::string& source) {
   ReportSeries series = series_of(cell, source);
   series.variant = variant_of(cell.cell, cell.collective);
   series.scope = ranks_words(cell.nranks, static_cast<std::size_t>(std::max(cell.nhosts, 1)));
-  if (cell.stage == Stage::per_host) series.scope = cell.scope + " alone";
+  if (cell.stage == Stage::per_host) series.scope = alone(cell.scope);
   return series;
 }
 
 using Key = std::pair<std::string, bool>;  // the plan's cell, in place
 using Hosts = std::vector<ReportSeries>;
 
-/// The host that is below the hosts' median most.
-const ReportSeries& slowest_of(const Hosts& hosts, const ReportSeries& all) {
-  const auto share = [&](const ReportSeries& host) {
-    double sum = 0;
-    int count = 0;
-    for (const ReportPoint& p : host.points) {
-      const auto at = std::find_if(all.points.begin(), all.points.end(),
-                                   [&](const ReportPoint& a) { return a.nbytes == p.nbytes; });
-      if (at == all.points.end() || !p.busbw || !at->busbw) continue;
-      sum += *p.busbw / *at->busbw;
-      ++count;
-    }
-    return count > 0 ? sum / count : 1e300;
-  };
-  return *std::min_element(hosts.begin(), hosts.end(),
-                           [&](const auto& a, const auto& b) { return share(a) < share(b); });
+/// What the terminal calls the slowest host, too.
+std::string slowest_of(const AcceptResult& result, Stage stage, const Key& key) {
+  std::vector<const Cell*> cells;
+  for (const Cell& cell : result.cells) {
+    if (cell.stage == stage && Key{cell.cell, cell.in_place} == key) cells.push_back(&cell);
+  }
+  return alone(slowest_scope(cells));
 }
 
-void add_hosts(ReportData& data, const Hosts& hosts) {
+void add_hosts(ReportData& data, const Hosts& hosts, const AcceptResult& result, Stage stage, const Key& key) {
   if (hosts.size() <= kMostHosts) {
     data.series.insert(data.series.end(), hosts.begin(), hosts.end());
     return;
@@ -284,10 +277,12 @@ void add_hosts(ReportData& data, const Hosts& hosts) {
   join_repeated(all);
   for (ReportPoint& p : all.points) p.note = fmt::format("{} hosts: slowest to fastest", hosts.size());
   all.scope = fmt::format("median of {} hosts, each alone", hosts.size());
-  const ReportSeries& slowest = slowest_of(hosts, all);
   data.series.push_back(all);
-  data.series.push_back(slowest);
-  data.series.back().scope = "slowest host: " + slowest.scope;
+  const std::string slowest = slowest_of(result, stage, key);
+  const auto its = std::ranges::find(hosts, slowest, &ReportSeries::scope);
+  if (its == hosts.end()) return;
+  data.series.push_back(*its);
+  data.series.back().scope = "slowest host: " + slowest;
 }
 
 /// Cells of one kind by the plan's cell, placement and scope; repetitions joined.
@@ -350,7 +345,7 @@ void add_ranks(ReportData& data, const AcceptResult& result, const std::string& 
 /// themselves, more than four become the median with the band of all, and the slowest.
 void add_accept_lines(ReportData& data, const AcceptResult& result, const std::string& source) {
   for (const Stage stage : {Stage::whole, Stage::per_host, Stage::pairs}) {
-    for (const auto& [key, hosts] : lines_of(result, stage, source)) add_hosts(data, hosts);
+    for (const auto& [key, hosts] : lines_of(result, stage, source)) add_hosts(data, hosts, result, stage, key);
   }
   add_expected(data, result, source);
   add_ranks(data, result, source);
