@@ -33,6 +33,13 @@ TEST_CASE("CPU lists are read as the kernel writes them", "[cores][cluster]") {
   CHECK(parse_cpu_list("5") == std::set<int>{5});
   CHECK(parse_cpu_list("").empty());
   CHECK(parse_cpu_list("0-x").empty());
+  CHECK(parse_cpu_list("4-5,0-2,1-4") == std::set<int>{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("A CPU list that no kernel writes takes no memory", "[cores]") {
+  CHECK(parse_cpu_list("0-2147483647").empty());
+  CHECK(parse_cpu_list("2147483647").empty());
+  CHECK(parse_cpu_list("0-7,-1").empty());
 }
 
 TEST_CASE("A rank bound to one core leaves the job all of the launcher's", "[cores][cluster]") {

@@ -58,7 +58,8 @@ TEST_CASE("Nothing in a log steers the terminal or breaks the JSON", "[diagnosis
 
 TEST_CASE("JSON has all of it", "[diagnosis]") {
   Diagnosis diagnosis = of_many_ranks(3);
-  diagnosis.communicators.push_back({"communicator 1", "0x4d", false, false, 3, 2, {0, 1}, {0}, {2}, {"slow"}});
+  diagnosis.communicators.push_back(
+      {"communicator 1", "0x4d", false, false, 3, 2, {0, 1}, {0}, missing_ranks(std::vector<int>{0, 1}, 3), {"slow"}});
   diagnosis.transports.push_back({"node0", "node1", "NET/IB", 4});
   diagnosis.warnings.push_back({"shape N", "shape 4", "rank 0", "net.cc:1", "", 7, true});
   diagnosis.facts = {{"nccl_version", "2.28.9"}};

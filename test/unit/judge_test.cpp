@@ -2,6 +2,7 @@
 // not, a minority taken for the majority, evidence that breaks the judge.
 
 #include "common/watch/hang_evidence.h"
+#include "common/watch/hang_json.h"
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>
@@ -73,9 +74,9 @@ TEST_CASE("a stopped rank is named with its pid, and where the others wait for i
   CHECK(finding.sentence ==
         "rank 13 on node3 (pid 4013) is stopped (state T); 15 ranks wait for it in all_reduce #412, 64 MiB float sum");
   REQUIRE(finding.groups.size() == 2);
-  CHECK(finding.groups[0].ranks == Ranks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15});
+  CHECK(finding.groups[0].ranks.each() == Ranks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15});
   CHECK_FALSE(finding.groups[0].blamed);
-  CHECK(finding.groups[1].ranks == Ranks{13});
+  CHECK(finding.groups[1].ranks.each() == Ranks{13});
   CHECK(finding.groups[1].blamed);
   CHECK(finding.groups[1].doing == "stopped (T), last finished #411");
   CHECK(has_line(finding.next, "ssh node3 'ps -o pid,stat,wchan:20,etime,cmd -p 4013'"));
@@ -190,6 +191,20 @@ TEST_CASE("a host that does not answer is blamed, its ranks are not heard from, 
   CHECK(finding.groups[1].doing == "not heard from");
   CHECK(has_line(finding.missing, "node2 was not reached"));
   CHECK(has_line(finding.missing, "no record of ranks 8-11"));
+}
+
+TEST_CASE("ranks that only a number tells of are told as a range, not one by one", "[judge]") {
+  HangEvidence job = stuck_job(4, 2);
+  job.nprocs = 2147483647;
+  for (HostEvidence& host : job.hosts) {
+    for (RankEvidence& rank : host.ranks) rank.flight.nprocs = job.nprocs;
+  }
+  const HangFinding finding = judge(job);
+  CHECK(has_line(finding.missing, "no record of 2147483643 ranks (4-2147483646) came"));
+  REQUIRE_FALSE(finding.groups.empty());
+  CHECK(finding.groups.front().doing == "not heard from");
+  CHECK(finding.groups.front().ranks.ranges() == std::vector<RankList::Range>{{4, 2147483646}});
+  CHECK_THAT(hang_json(job, finding), Contains(R"("ranks":"4-2147483646")"));
 }
 
 TEST_CASE("who reaches nobody is itself cut off", "[judge]") {
@@ -1041,7 +1056,7 @@ TEST_CASE("whatever the evidence, the judge answers, and blames none but ranks o
     std::multiset<int> grouped;
     for (const RankGroup& group : finding.groups) {
       REQUIRE_FALSE(group.ranks.empty());
-      grouped.insert(group.ranks.begin(), group.ranks.end());
+      for (const int rank : group.ranks.each()) grouped.insert(rank);
     }
     REQUIRE(grouped.size() == std::set<int>(grouped.begin(), grouped.end()).size());
   }

@@ -79,19 +79,16 @@ std::string compress_hosts(const std::vector<std::string>& hosts) {
   return text;
 }
 
-std::string compress_ranks(std::span<const int> ranks) {
+std::string compress_ranks(const RankList& ranks) {
   std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && static_cast<std::int64_t>(ranks[j + 1]) == static_cast<std::int64_t>(ranks[j]) + 1)
-      ++j;
+  for (const auto& [first, last] : ranks.ranges()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
     // Two neighbours are not a range: "14,15".
-    const std::size_t end = j - i >= 2 ? j : i;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
-    if (end > i) text += fmt::format("-{}", ranks[end]);
-    i = end + 1;
+    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ',' : '-', last);
   }
   return text;
 }
+
+std::string compress_ranks(std::span<const int> ranks) { return compress_ranks(RankList(ranks)); }
 
 }  // namespace busbar

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/rank_list.h"
+
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@ namespace busbar {
 std::string compress_hosts(const std::vector<std::string>& hosts);
 
 /// "0-12,14,15": how lists of ranks are written.
+std::string compress_ranks(const RankList& ranks);
 std::string compress_ranks(std::span<const int> ranks);
 
 }  // namespace busbar

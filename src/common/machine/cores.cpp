@@ -10,6 +10,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace busbar {
 namespace {
@@ -96,7 +98,8 @@ int limited(std::size_t cores, const fs::path& root) {
 }  // namespace
 
 std::set<int> parse_cpu_list(std::string_view text) {
-  std::set<int> cores;
+  constexpr int kMost = 1 << 16;  // no kernel is built for more, and a recording may say any number
+  std::vector<std::pair<int, int>> ranges;
   std::istringstream parts{std::string(text)};
   for (std::string part; std::getline(parts, part, ',');) {
     int first = 0;
@@ -106,8 +109,14 @@ std::set<int> parse_cpu_list(std::string_view text) {
     if (parsed.ec == std::errc{} && parsed.ptr != end && *parsed.ptr == '-') {
       parsed = std::from_chars(parsed.ptr + 1, end, last);
     }
-    if (parsed.ec != std::errc{} || parsed.ptr != end) return {};
-    for (int core = first; core <= last; ++core) cores.insert(core);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || first < 0 || last >= kMost) return {};
+    ranges.emplace_back(first, last);
+  }
+  std::ranges::sort(ranges);
+  std::set<int> cores;
+  int next = 0;
+  for (const auto& [first, last] : ranges) {
+    for (next = std::max(next, first); next <= last; ++next) cores.insert(cores.end(), next);
   }
   return cores;
 }

@@ -34,6 +34,11 @@ inline Json fields_json(const std::string& text) { return text; }
 /// A byte that is not a letter would be replaced by several.
 inline Json fields_json(char letter) { return std::string(1, letter > 32 && letter < 127 ? letter : '?'); }
 
+inline Json fields_json(const RankList& ranks) {
+  std::uint64_t room = kMostListedRanks;
+  return json_ranks(ranks, room);
+}
+
 template <class T>
 Json fields_json(const std::optional<T>& value) {
   return value ? fields_json(*value) : Json(nullptr);

@@ -1,5 +1,6 @@
 #include "common/record/json_values.h"
 
+#include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/input_limits.h"
 #include "common/base/text.h"
@@ -110,6 +111,12 @@ Json json_seconds(const std::optional<Interval>& interval_s) {
 Json json_flag(bool value) { return value ? "true" : "false"; }
 
 Json json_text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json json_ranks(const RankList& ranks, std::uint64_t& room) {
+  if (ranks.size() > room) return compress_ranks(ranks);
+  room -= ranks.size();
+  return ranks.each();
+}
 
 std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/rank_list.h"
 #include "common/statistics/interval.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -33,6 +34,12 @@ Json json_seconds(const std::optional<Interval>& interval_s);
 Json json_flag(bool value);
 
 Json json_text_or_null(const std::string& text);
+
+/// Ranks that a document lists one by one, of the largest jobs with all their communicators far fewer.
+inline constexpr std::uint64_t kMostListedRanks = 1 << 20;
+
+/// A list of numbers, for which there is `room` in the document; where it does not suffice, their ranges as a text.
+Json json_ranks(const RankList& ranks, std::uint64_t& room);
 
 /// On one line. Names and arguments come from outside: bytes that are no UTF-8 are replaced instead of ending the run.
 std::string dump_json(const Json& value);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/rank_list.h"
 #include "common/record/finding.h"
 #include "common/watch/flight_state.h"
 
@@ -130,8 +131,8 @@ bool is_walled(const HangEvidence& evidence, const HostEvidence& host);
 
 /// Ranks that do the same.
 struct RankGroup {
-  std::vector<int> ranks;  ///< ascending
-  std::string doing;       ///< "inside all_reduce #412, 64 MiB float sum, timed loop"
+  RankList ranks;     ///< ascending
+  std::string doing;  ///< "inside all_reduce #412, 64 MiB float sum, timed loop"
   bool blamed = false;
 };
 

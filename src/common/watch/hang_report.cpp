@@ -38,7 +38,7 @@ class Lines {
 constexpr std::array<std::string_view, 4> kOccasionTitles{"hang", "slow", "terminated", "records"};
 static_assert(kOccasionTitles.size() == static_cast<std::size_t>(HangEvidence::Occasion::files) + 1);
 
-std::string short_list(std::span<const int> ranks) {
+std::string short_list(const RankList& ranks) {
   std::string list = compress_ranks(ranks);
   if (list.size() > kMostList) list = list.substr(0, list.rfind(',', kMostList)) + ",...";
   return list;
@@ -80,7 +80,7 @@ std::vector<std::string> group_lines(const HangFinding& finding, const Places& p
   const std::size_t most_blamed = std::min(blamed, kMostLines / 2);
   const std::size_t most_others = kMostLines - most_blamed - 1;
   std::vector<std::string> others, guilty;
-  std::size_t left_groups = 0, left_ranks = 0;
+  std::uint64_t left_groups = 0, left_ranks = 0;
   for (const RankGroup& group : finding.groups) {
     std::vector<std::string>& lines = group.blamed ? guilty : others;
     if (lines.size() < (group.blamed ? most_blamed : most_others)) {
@@ -110,7 +110,8 @@ std::vector<std::string> blame_lines(const HangFinding& finding, const Places& p
     if (!lines.empty()) return lines;
   }
   std::string line;
-  if (!finding.ranks.empty()) line = fmt::format("{} ranks ({})", finding.ranks.size(), short_list(finding.ranks));
+  if (!finding.ranks.empty())
+    line = fmt::format("{} ranks ({})", finding.ranks.size(), short_list(RankList(finding.ranks)));
   if (!finding.hosts.empty()) {
     const std::size_t shown = std::min(finding.hosts.size(), kEach);
     const std::vector<std::string> some(finding.hosts.begin(),
@@ -160,7 +161,7 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
   });
   std::vector<std::string> lines;
   for (const auto& [text, ranks] : errors) {
-    lines.push_back(fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", short_list(ranks), text));
+    lines.push_back(fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", short_list(RankList(ranks)), text));
   }
   return lines;
 }

@@ -43,17 +43,28 @@ Key key_of(const SeenRank& seen, bool blamed) {
       words(seen)};
 }
 
+/// The blamed ranks of a range, and the others.
+void split(RankList::Range range, const std::set<int>& blamed, RankList& innocent, RankList& guilty) {
+  for (auto at = blamed.lower_bound(range.first); at != blamed.end() && *at <= range.last; ++at) {
+    if (*at > range.first) innocent.add({range.first, *at - 1});
+    guilty.add(*at);
+    if (*at == range.last) return;
+    range.first = *at + 1;
+  }
+  innocent.add(range);
+}
+
 /// Those that left no record, by why.
 void add_absent(const Scene& scene, const std::set<int>& blamed, std::vector<RankGroup>& groups) {
-  const auto add = [&](const std::vector<int>& ranks, const char* text) {
+  const auto add = [&](const RankList& ranks, const char* text) {
     RankGroup innocent{{}, text, false}, guilty{{}, text, true};
-    for (int rank : ranks) (blamed.contains(rank) ? guilty : innocent).ranks.push_back(rank);
+    for (const RankList::Range& range : ranks.ranges()) split(range, blamed, innocent.ranks, guilty.ranks);
     for (const RankGroup& group : {innocent, guilty}) {
       if (!group.ranks.empty()) groups.push_back(group);
     }
   };
   add(scene.unheard, "not heard from");
-  add(scene.recordless, "no record on its host");
+  add(RankList(scene.recordless), "no record on its host");
 }
 
 /// Ranks that do the same, the largest group first, those to blame behind.
@@ -64,7 +75,7 @@ std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blam
     RankGroup& group = by_key[key_of(seen, to_blame)];
     group.blamed = to_blame;
     if (group.ranks.empty()) group.doing = words(seen);
-    group.ranks.push_back(seen.rank);
+    group.ranks.add(seen.rank);
   }
   std::vector<RankGroup> groups;
   for (auto& [key, group] : by_key) groups.push_back(std::move(group));

@@ -185,16 +185,18 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
 
 /// Expected ranks without a record.
 void find_absent(Scene& scene) {
-  constexpr int kMost = 1 << 22;  // no job has more, and a damaged file may say anything
   const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
   std::set<std::string> answered;
   for (const HostEvidence* host : scene.reached) answered.insert(host->host);
-  std::size_t at = 0;
-  for (int rank = 0; rank < std::min(scene.nprocs, kMost); ++rank) {
-    while (at < scene.ranks.size() && scene.ranks[at].rank < rank) ++at;
-    if (at < scene.ranks.size() && scene.ranks[at].rank == rank) continue;
-    const bool known = static_cast<std::size_t>(rank) < host_of.size() && answered.contains(host_of[rank]);
-    (known ? scene.recordless : scene.unheard).push_back(rank);
+  std::vector<int> told;
+  for (const SeenRank& seen : scene.ranks) told.push_back(seen.rank);
+  const RankList absent = missing_ranks(told, scene.nprocs);
+  for (const auto& [first, last] : absent.ranges()) {
+    int rank = first;
+    for (; rank <= last && static_cast<std::size_t>(rank) < host_of.size(); ++rank) {
+      answered.contains(host_of[rank]) ? scene.recordless.push_back(rank) : scene.unheard.add(rank);
+    }
+    if (rank <= last) scene.unheard.add({rank, last});
   }
 }
 
@@ -275,7 +277,9 @@ std::string doing(const FlightState& f) {
   return text;
 }
 
-std::string rank_words(std::span<const int> ranks) {
+std::string rank_words(std::span<const int> ranks) { return rank_words(RankList(ranks)); }
+
+std::string rank_words(const RankList& ranks) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   const std::string list = compress_ranks(ranks);
   constexpr std::size_t kShort = 40;

@@ -60,7 +60,7 @@ struct Scene {
   std::vector<const HostEvidence*> unmet;   ///< not reached either, and never before
   std::vector<const HostEvidence*> walled;  ///< of those not reached, whose silence says nothing
   int nprocs = 0;
-  std::vector<int> unheard;     ///< their host was not reached, or is not known
+  RankList unheard;             ///< their host was not reached, or is not known
   std::vector<int> recordless;  ///< their host answered, but has no record of them
 
   const SeenRank* find(int rank) const;
@@ -141,6 +141,7 @@ std::string doing(const FlightState& flight);
 /// "rank 13 on node3 (pid 4242)"; "ranks 12-15 on node3"; "20 ranks (0-19) on 5 hosts".
 std::string who(const Seen& ranks);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".
+std::string rank_words(const RankList& ranks);
 std::string rank_words(std::span<const int> ranks);
 /// "15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty where
 /// there is none. `whom` empty: "15 ranks are in ...".

@@ -2,6 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
+#include "common/base/rank_list.h"
 #include "common/base/text.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/watch/ras_answer.h"
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -299,7 +301,8 @@ std::string plain(std::string_view text) {
 }
 
 /// RAS lists a group's ranks where they are few; those of a single other group are the rest, but for the missing ones.
-void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& c) {
+/// `room`: for how many ranks there is still room, in all communicators of an answer, which may say any number.
+void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& c, std::int64_t& room) {
   RasAnswer::Group* unlisted = nullptr;
   std::vector<int> others = c.missing;
   for (RasAnswer::Group& group : counts.groups) {
@@ -311,15 +314,14 @@ void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& 
     unlisted = &group;
   }
   if (unlisted == nullptr) return;
-  constexpr std::int64_t kMost = 1 << 20;
   const std::int64_t all = static_cast<std::int64_t>(others.size()) + unlisted->size;
-  if ((c.size >= 0 && all != c.size) || all > kMost) return;
+  if ((c.size >= 0 && all != c.size) || all > INT_MAX || unlisted->size > room) return;
   std::sort(others.begin(), others.end());
-  for (int rank = 0; rank < static_cast<int>(all); ++rank) {
-    if (!std::binary_search(others.begin(), others.end(), rank)) unlisted->ranks.push_back(rank);
-  }
+  const RankList rest = missing_ranks(others, static_cast<int>(all));
   // Else the numbers do not fit together: rather no names than wrong ones.
-  if (static_cast<std::int64_t>(unlisted->ranks.size()) != unlisted->size) unlisted->ranks.clear();
+  if (rest.size() != static_cast<std::uint64_t>(unlisted->size)) return;
+  room -= unlisted->size;
+  unlisted->ranks = rest.each();
 }
 
 std::string who(const RasAnswer::Group& group) {
@@ -397,7 +399,7 @@ class Evidence {
     for (RasAnswer::Counts& counts : c.counts) {
       const bool same =
           before != nullptr && std::find(before->counts.begin(), before->counts.end(), counts) != before->counts.end();
-      fill_in_the_rest(counts, c);
+      fill_in_the_rest(counts, c, room_);
       tell_counts(c, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
     }
     for (const std::string& note : c.notes) say("communicator {}: {}", c.id, note);
@@ -495,6 +497,7 @@ class Evidence {
   RasAnswer earlier_;
   RasEvidence evidence_;
   std::int64_t largest_with_missing_ = -1;
+  std::int64_t room_ = 1 << 20;
 };
 
 }  // namespace

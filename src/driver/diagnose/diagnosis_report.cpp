@@ -80,7 +80,8 @@ std::string communicators(const Diagnosis& diagnosis) {
   for (const Diagnosis::Init& init : diagnosis.communicators) {
     heuristic = heuristic || init.heuristic;
     rows.push_back({init.name + (init.heuristic ? " *" : ""), init.nnodes < 0 ? "?" : std::to_string(init.nnodes),
-                    ranks(init.started), ranks(init.completed), ranks(init.not_seen)});
+                    ranks(init.started), ranks(init.completed),
+                    init.not_seen.empty() ? "-" : compress_ranks(init.not_seen)});
     slow.insert(slow.end(), init.slow_phases.begin(), init.slow_phases.end());
   }
   std::string text =
@@ -244,6 +245,7 @@ namespace {
 
 Json communicators_json(const Diagnosis& diagnosis) {
   Json list = Json::array();
+  std::uint64_t room = kMostListedRanks;
   for (const Diagnosis::Init& init : diagnosis.communicators) {
     list.push_back({{"name", init.name},
                     {"id", json_text_or_null(init.id)},
@@ -253,7 +255,7 @@ Json communicators_json(const Diagnosis& diagnosis) {
                     {"nnodes", init.nnodes},
                     {"started", init.started},
                     {"completed", init.completed},
-                    {"not_seen", init.not_seen},
+                    {"not_seen", json_ranks(init.not_seen, room)},
                     {"slow_phases", init.slow_phases}});
   }
   return list;

@@ -56,10 +56,7 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
       if (instance.started) init.started.push_back(member.rank);
       if (instance.completed || instance.used) init.completed.push_back(member.rank);
     }
-    constexpr int kMost = 1 << 20;  // a number that a broken line invents
-    for (int rank = 0; rank < std::min(comm.nranks, kMost) && !comm.ambiguous; ++rank) {
-      if (seen.count(rank) == 0) init.not_seen.push_back(rank);
-    }
+    if (!comm.ambiguous) init.not_seen = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
     // Only that there is one, which a line of its end tells.
     if (comm.nranks < 0 && seen.empty()) continue;
     init.slow_phases = slow_phases(view, comm);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <set>
 
@@ -369,7 +370,7 @@ Finding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
 
 /// `group`: its size, or -1; `absent`: those of its ranks that are known not to be there.
 Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
-                           const std::vector<int>& absent) {
+                           const RankList& absent) {
   const int group = group_size(waits);
   const std::string others =
       !absent.empty()                                 ? list_ranks(absent)
@@ -482,19 +483,19 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
                 fmt::format("PyTorch's watchdog: {} came only to SeqNum {}", list_ranks(behind), least)));
     return;
   }
-  std::vector<int> silent_known, silent_absent;
+  std::vector<int> silent_known;
+  RankList silent_absent;
   const bool of_all = is_default_group(name);
   const int size = group_size(*waits->state);
-  const int nranks = std::max({view.rank_map.nranks, spoke.empty() ? 0 : *spoke.rbegin() + 1, of_all ? size : -1});
+  const int most_told = spoke.empty() ? 0 : std::min(*spoke.rbegin(), INT_MAX - 1) + 1;
+  const int nranks = std::max({view.rank_map.nranks, most_told, of_all ? size : -1});
   // A group smaller than the job is not asked for ranks that may not be in it.
   const bool all_of_group = size > 0 && static_cast<int>(spoke.size()) >= size;
   if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
-    for (int rank = 0; rank < nranks; ++rank) {
-      if (spoke.count(rank) > 0) continue;
-      const auto actor = view.rank_map.actor_of.find(rank);
-      const bool whole = actor != view.rank_map.actor_of.end() && !view.lost.may_lack_end(actor->second);
-      (whole ? silent_known : silent_absent).push_back(rank);
+    for (const auto& [rank, actor] : view.rank_map.actor_of) {
+      if (rank < nranks && spoke.count(rank) == 0 && !view.lost.may_lack_end(actor)) silent_known.push_back(rank);
     }
+    silent_absent = missing_ranks(std::vector<int>(spoke.begin(), spoke.end()), nranks);
   }
   if (!silent_known.empty()) {
     findings.push_back(

@@ -141,15 +141,12 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   // given.
   const bool shared =
       !view.lost.any() && view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
-  std::vector<int> absent_ranks;
   std::set<int> seen;
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = view.book.instances[member.instance];
     if (instance.started || instance.stage != InitStage::none) seen.insert(member.rank);
   }
-  for (int rank = 0; rank < comm.nranks; ++rank) {
-    if (seen.count(rank) == 0) absent_ranks.push_back(rank);
-  }
+  const RankList absent_ranks = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
   // A name that a broken line damaged makes one process too many, not one rank too few.
   if (absent_ranks.empty()) return stuck(view, comm, progress);
   Finding finding;
@@ -161,7 +158,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
                          progress.started.size() * 2 > nranks;
   if (all_given || shared) {
     finding.verdict = Verdict::init_not_joined;
-    finding.ranks = absent_ranks;
+    finding.ranks = absent_ranks.each();  // fewer than began
     finding.sentence =
         fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name);
     if (!outside.empty() && outside.size() <= absent) {

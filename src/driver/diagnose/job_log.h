@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/rank_list.h"
 #include "common/record/finding.h"
 #include "common/watch/hang_evidence.h"
 #include "driver/diagnose/log_fact.h"
@@ -32,7 +33,7 @@ struct Diagnosis : Finding {
     int nnodes = -1;
     std::vector<int> started;
     std::vector<int> completed;
-    std::vector<int> not_seen;  ///< neither began nor completed in the files given
+    RankList not_seen;  ///< neither began nor completed in the files given
     std::vector<std::string> slow_phases;
   };
   std::vector<Init> communicators;

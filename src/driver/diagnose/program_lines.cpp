@@ -48,7 +48,8 @@ std::vector<int> number_list(std::string_view text) {
     if (!scan.number(first) || first < 0) break;
     int last = first;
     if (scan.take("-") && (!scan.number(last) || last - first > 1 << 16)) last = first;
-    for (int one = first; one <= last && numbers.size() < kMost; ++one) numbers.push_back(one);
+    for (std::int64_t one = first; one <= last && numbers.size() < kMost; ++one)
+      numbers.push_back(static_cast<int>(one));
     scan.skip_blanks();
     if (!scan.take(",") && !scan.take("and ")) break;
   }

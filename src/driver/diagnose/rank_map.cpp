@@ -219,15 +219,19 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
 }
 
 std::string list_ranks(std::span<const int> ranks) {
-  if (ranks.empty()) return "no rank";
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::ranges::sort(sorted);
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  if (sorted.size() == 1) return fmt::format("rank {}", sorted.front());
-  std::string list = compress_ranks(sorted);
+  return list_ranks(RankList(sorted));
+}
+
+std::string list_ranks(const RankList& ranks) {
+  if (ranks.empty()) return "no rank";
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  std::string list = compress_ranks(ranks);
   constexpr std::size_t kLong = 120;
   if (list.size() <= kLong) return "ranks " + list;
-  return fmt::format("{} ranks ({},...)", sorted.size(), list.substr(0, list.rfind(',', kLong)));
+  return fmt::format("{} ranks ({},...)", ranks.size(), list.substr(0, list.rfind(',', kLong)));
 }
 
 std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors) {
