@@ -6,8 +6,8 @@
 
 namespace busbar {
 
-/// 22809 of "2.28.9+cuda13.0", as ncclGetVersion tells it from 2.9 on; older versions are numbered alike, so that numbers
-/// can be compared (2.4.8: 20408). 0 where the text does not begin with a version.
+/// 22809 of "2.28.9+cuda13.0", as ncclGetVersion tells it from 2.9 on; older versions are numbered alike, so that
+/// numbers can be compared (2.4.8: 20408). 0 where the text does not begin with a version.
 int nccl_version_number(std::string_view text);
 
 /// ncclGetVersion's number of the libnccl that a process has loaded, by the file's name or its own text; 0 where it

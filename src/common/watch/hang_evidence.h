@@ -103,7 +103,7 @@ struct RasEvidence {
   std::vector<std::int64_t> lagging_pids{};
   std::vector<std::string> doubts{};  ///< what RAS itself complains of, or what cannot be
   bool well = false;                  ///< it tells of communicators that run, and of nothing else
-  int nccl_version = 0;  ///< of the answer, as ncclGetVersion tells it; 0: not known
+  int nccl_version = 0;               ///< of the answer, as ncclGetVersion tells it; 0: not known
 };
 
 /// Everything known about a job that does not go on, from the watchdog or from files.
