@@ -187,7 +187,7 @@ class Verdicts(DiagnoseCase):
                 with self.subTest(errors=errors, name=name):
                     told = self.verdict(self.diagnose(self.write("ras.txt", text)), "UNKNOWN", 6)
                     self.assertIn(errors, told.out)
-                    self.assertIn("in a minute", told.out)
+                    self.assertIn("a minute apart", told.out)
 
     def test_a_process_that_ras_calls_dead_is_found_wherever_it_says_so(self):
         log = "\n".join(line for lines in good_job().values() for line in lines) + "\n"
