@@ -65,7 +65,10 @@ class Cluster:
 
     def mpirun(self):
         """The processes that a user or a scheduler ends."""
-        return self.pids("node0", "mpiexec.mpich" if self.launcher == "hydra" else "mpirun")
+        if self.launcher == "salloc":
+            return self.pids("node0", "mpirun")
+        usual = "mpiexec.mpich" if self.launcher == "hydra" else "mpirun"
+        return self.pids("node0", os.path.basename(os.environ.get("BUSBAR_MPIRUN", usual)))
 
     def daemon(self, host):
         return self.pids(host, DAEMONS[self.launcher])
