@@ -30,14 +30,15 @@ MANY = ("-b", "8", "-e", "352", "-i", "8", "-n", "1", "-w", "0", "-N", "0")
 STAT = ("-b", "8", "-e", "8K", "-i", "256", "--stat", "--max-time", "1")
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
 
+# The last stage takes longer than ending the ranks does, a second: they measure until they are ended.
 PLAN = """schema: 1
 stages: [per-host, whole]
 locate-on-fail: false
 defaults: {rel-ci: 20%, min-time: 1, cell-time: 1, placement: out, criteria: {wrong: 0}}
 cells:
   - {name: one, collective: all_reduce, sizes: 8, stages: per-host}
-  - {name: two, collective: broadcast, sizes: 8, stages: whole}
-  - {name: three, collective: all_gather, sizes: 8, stages: whole}
+  - {name: two, collective: broadcast, sizes: 8, stages: whole, min-time: 4, cell-time: 4}
+  - {name: three, collective: all_gather, sizes: 8, stages: whole, min-time: 4, cell-time: 4}
 """
 
 
@@ -366,11 +367,10 @@ class OfEveryCommand(Case):
                 said = self.interrupt([*command, "-J", results, "--report", page, "--junit", tests],
                                       lambda: is_filled(results) and read(results)["done"] and has(tests, "one completed"),
                                       number)
-                # A stage's cells end together. The line tells the last write or, where one came meanwhile, that before.
-                writes = [0, 1, 3]
-                last = writes.index(len(read(results)["done"]))
+                self.assertEqual(len(read(results)["done"]), 1)
+                # The line tells the last write or, where one came meanwhile, that before.
                 self.assertIn(said, [f"busbar: interrupted (SIGTERM): kept {n} of 3 steps in {results}; "
-                                     f"--resume {results} goes on" for n in writes[last - 1:last + 1]])
+                                     f"--resume {results} goes on" for n in (0, 1)])
                 for path, words in ((page, "</html>"), (page, "the run did not end"), (page, "1 row measured"),
                                     (tests, "</testsuites>"), (tests, "the run goes on, or ended before its verdict")):
                     self.assertTrue(has(path, words), (path, words))
