@@ -27,13 +27,13 @@ std::uint64_t timed_calls(const Config& config) {
 }  // namespace
 
 Runner::Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-               std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail)
+               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail)
     : backend_(backend),
       world_(world),
       config_(config),
       plan_(plan),
       local_ranks_(local_ranks),
-      steps_(watchdog, backend),
+      steps_(observer, backend),
       fail_(std::move(fail)),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
       verifier_(backend, std::move(local_ranks)) {}

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "common/measure/observed_steps.h"
 #include "common/measure/result.h"
 #include "common/measure/verify.h"
-#include "common/measure/watched_steps.h"
 
 namespace busbar {
 
@@ -33,7 +33,7 @@ class Runner {
  public:
   /// `world`: all processes, which start each loop together; the backend's communicator may be a part of it (splits).
   Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan, std::vector<RankInfo> local_ranks,
-         Watchdog& watchdog, FailJob fail);
+         Observer& observer, FailJob fail);
 
   /// One row. Every process must call it with the same case. The times and counts are the same on all processes;
   /// `wrong` is complete on process 0. A failure inside must end the job.
@@ -52,7 +52,7 @@ class Runner {
   const Config& config_;
   const Plan& plan_;
   std::vector<RankInfo> local_ranks_;
-  WatchedSteps steps_;
+  ObservedSteps steps_;
   FailJob fail_;
   Arena arena_;
   Verifier verifier_;

@@ -61,14 +61,14 @@ std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
 }
 
 StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-                       std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed,
+                       std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed,
                        StatEvents events, int communicator)
     : backend_(backend),
       world_(world),
       config_(config),
       plan_(plan),
       local_ranks_(local_ranks),
-      steps_(watchdog, backend),
+      steps_(observer, backend),
       fail_(fail),
       events_(std::move(events)),
       communicator_(communicator),

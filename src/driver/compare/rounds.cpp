@@ -54,12 +54,12 @@ double visit_budget_s(double now_s, double max_time_s, double most_s, std::size_
 }
 
 Rounds::Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
-               std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell)
+               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell)
     : world_(world),
       config_(config),
       settings_(settings),
       local_ranks_(std::move(local_ranks)),
-      steps_(watchdog, like),
+      steps_(observer, like),
       fail_(fail),
       tell_(std::move(tell)),
       clock_(world),

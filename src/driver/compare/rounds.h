@@ -1,9 +1,9 @@
 #pragma once
 
 #include "common/base/config.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/sampler.h"
 #include "common/measure/verify.h"
-#include "common/measure/watched_steps.h"
 #include "common/mpi/comm.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/variants.h"
@@ -84,7 +84,7 @@ class Rounds {
 
   /// `like`: a backend as those of the variants. Collective.
   Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
-         std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell);
+         std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell);
 
   Race start(const Case& row_case, std::size_t nvariants);
 
@@ -125,7 +125,7 @@ class Rounds {
   const Config& config_;
   Settings settings_;
   std::vector<RankInfo> local_ranks_;
-  WatchedSteps steps_;
+  ObservedSteps steps_;
   FailJob fail_;
   Tell tell_;
   GlobalClock clock_;

@@ -1,7 +1,7 @@
 #include "driver/locate/group_probe.h"
 
 #include "common/backends/open_backend.h"
-#include "common/measure/watched_steps.h"
+#include "common/measure/observed_steps.h"
 #include "common/mpi/gather_records.h"
 #include "common/mpi/session.h"
 #include "common/statistics/interval.h"

@@ -10,7 +10,7 @@
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
 #include "common/measure/canary.h"
-#include "common/measure/watched_steps.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/workload.h"
 #include "common/mpi/collectively.h"
 #include "common/mpi/comm.h"

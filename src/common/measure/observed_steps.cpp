@@ -1,15 +1,27 @@
-#include "common/measure/watched_steps.h"
+#include "common/measure/observed_steps.h"
 
 #include "common/measure/runner.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace busbar {
 
-WatchedSteps::WatchedSteps(Watchdog& watchdog, const Backend& backend)
-    : watchdog_(watchdog), backend_(backend), expected_(backend.traits().assumed_busbw) {}
+double ExpectedTime::operation_s(double nbytes) const { return std::max(floor_s_, nbytes * seconds_per_byte_); }
 
-void WatchedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
+void ExpectedTime::measured(double nbytes, double time_s) {
+  if (time_s <= 0) return;
+  floor_s_ = time_s;
+  // What a small message takes says nothing about bytes: scaled from there, a large one would get a day.
+  constexpr double kTells = 1 << 20;
+  if (nbytes >= kTells) seconds_per_byte_ = time_s / nbytes;
+}
+
+ObservedSteps::ObservedSteps(Observer& observer, const Backend& backend)
+    : observer_(observer), backend_(backend), expected_(backend.traits().assumed_busbw) {}
+
+void ObservedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
   // A slow core compares its slowest type a little faster than this.
   constexpr double kDataRate = 0.2e9;  // [B/s]
   step_ = fmt::format("{}, {}, {}", describe(collective, row_case), in_place ? "in place" : "out of place", work.what);
@@ -18,7 +30,7 @@ void WatchedSteps::begin(const Collective& collective, const Case& row_case, boo
       backend.as_called({&collective, row_case.problem, row_case.dtype, row_case.op, in_place}, work.calls);
   const double messages = static_cast<double>(work.calls) * legs_of(collective, row_case.problem);
   const double calls_s = messages * expected_.operation_s(static_cast<double>(row_case.nbytes));
-  watchdog_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
+  observer_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
                   calls_s + work.bytes / kDataRate + work.seconds);
 }
 
