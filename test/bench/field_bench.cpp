@@ -9,7 +9,7 @@
 #include "common/base/enum_words.h"
 #include "common/measure/sampler.h"
 #include "common/measure/stat_cell.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 

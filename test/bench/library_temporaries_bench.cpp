@@ -9,7 +9,7 @@
 #include "common/base/error.h"
 #include "common/machine/memory.h"
 #include "common/measure/workload.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 #include <malloc.h>

@@ -7,8 +7,8 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
-#include "common/mpi/mpi_handle.h"
-#include "common/mpi/session.h"
+#include "common/processes/mpi_handle.h"
+#include "common/processes/session.h"
 #include "null_backend.h"
 
 #include <fmt/format.h>

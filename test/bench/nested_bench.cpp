@@ -8,7 +8,7 @@
 #include "bench/opened_mpi.h"
 #include "common/measure/canary.h"
 #include "common/measure/sampler.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 #include "common/statistics/interval.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/verify.h"
 #include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 #include "common/statistics/random.h"
 
 #include <cstddef>

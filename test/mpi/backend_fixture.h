@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_handle.h"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 // where the number of processes is not a power of two. Every isolated sample would then contain the wait for the
 // others.
 
-#include "common/mpi/dissemination_barrier.h"
+#include "common/processes/dissemination_barrier.h"
 
 #include "backend_fixture.h"
 

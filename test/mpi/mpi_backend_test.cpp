@@ -3,7 +3,7 @@
 // than what ran.
 
 #include "backend_fixture.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 #include "kernels/number.h"
 
 #include <catch2/catch.hpp>

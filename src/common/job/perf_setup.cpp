@@ -4,10 +4,10 @@
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
 #include "common/measure/workload.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
-#include "common/mpi/topology.h"
+#include "common/processes/collectively.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
+#include "common/processes/topology.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

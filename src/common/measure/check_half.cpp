@@ -2,7 +2,7 @@
 #include "common/measure/lanes.h"
 #include "common/measure/runner.h"
 #include "common/measure/verify.h"
-#include "common/mpi/gather_records.h"
+#include "common/processes/gather_records.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
-#include "common/mpi/dissemination_barrier.h"
-#include "common/mpi/global_clock.h"
+#include "common/processes/dissemination_barrier.h"
+#include "common/processes/global_clock.h"
 
 #include <cstdint>
 #include <functional>

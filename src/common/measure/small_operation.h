@@ -5,7 +5,7 @@
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
 #include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <cstddef>
 #include <vector>

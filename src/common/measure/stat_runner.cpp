@@ -3,8 +3,8 @@
 #include "common/base/timestamp.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/trace_range.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 
 #include "common/base/config.h"
 #include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <exception>
 #include <functional>

@@ -1,7 +1,7 @@
 #include "common/measure/verify.h"
 
 #include "common/measure/lanes.h"
-#include "common/mpi/gather_records.h"
+#include "common/processes/gather_records.h"
 #include "kernels/diagnose.h"
 
 #include <fmt/format.h>

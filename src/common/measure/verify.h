@@ -3,7 +3,7 @@
 #include "common/measure/result.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <cstdint>
 #include <vector>

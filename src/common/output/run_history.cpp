@@ -5,9 +5,9 @@
 #include "common/base/program_beside.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
-#include "common/mpi/child.h"
 #include "common/output/format.h"
 #include "common/output/report_file.h"
+#include "common/processes/child.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

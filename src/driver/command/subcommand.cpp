@@ -7,8 +7,8 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
-#include "common/mpi/child.h"
-#include "common/mpi/launcher.h"
+#include "common/processes/child.h"
+#include "common/processes/launcher.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 #include "driver/compare/verify_emitted.h"
 
 #include <fmt/format.h>

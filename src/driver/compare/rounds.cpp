@@ -4,7 +4,7 @@
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/runner.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 #include "common/statistics/random.h"

@@ -4,7 +4,7 @@
 #include "common/measure/observed_steps.h"
 #include "common/measure/sampler.h"
 #include "common/measure/verify.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/variants.h"
 

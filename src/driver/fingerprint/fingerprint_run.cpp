@@ -7,8 +7,8 @@
 #include "common/base/units.h"
 #include "common/job/session_job.h"
 #include "common/measure/workload.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/session.h"
+#include "common/processes/collectively.h"
+#include "common/processes/session.h"
 #include "driver/launch/launch_template.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/ompi_algorithms.h"
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 #include "common/record/read_run.h"
 
 #include <filesystem>

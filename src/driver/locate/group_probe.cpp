@@ -2,8 +2,8 @@
 
 #include "common/backends/open_backend.h"
 #include "common/measure/observed_steps.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
 #include "common/statistics/interval.h"
 
 #include <fmt/format.h>

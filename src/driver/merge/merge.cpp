@@ -5,9 +5,9 @@
 #include "common/base/read_file.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
-#include "common/mpi/launcher.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
 #include "driver/merge/merged_runs.h"
 

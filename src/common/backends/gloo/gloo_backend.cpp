@@ -8,8 +8,8 @@
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"
 #include "common/machine/memory.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/collectively.h"
+#include "common/processes/mpi_handle.h"
 
 #include <fmt/format.h>
 

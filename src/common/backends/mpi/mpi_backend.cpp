@@ -6,8 +6,8 @@
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/machine/memory.h"
-#include "common/mpi/session.h"
-#include "common/mpi/topology.h"
+#include "common/processes/session.h"
+#include "common/processes/topology.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <memory>
 

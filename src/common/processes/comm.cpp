@@ -1,7 +1,7 @@
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include "common/base/error.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_handle.h"
 
 #include <cstdint>
 #include <exception>

@@ -1,6 +1,6 @@
-#include "common/mpi/dissemination_barrier.h"
+#include "common/processes/dissemination_barrier.h"
 
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_handle.h"
 
 #include <exception>
 #include <vector>

@@ -3,7 +3,7 @@
 // The one door to MPI's own handles; only files that call MPI include it.
 
 #define OMPI_SKIP_MPICXX 1
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <mpi.h>
 

@@ -1,7 +1,7 @@
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include "common/base/text.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_handle.h"
 
 #include <unistd.h>
 

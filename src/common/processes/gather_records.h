@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/packed_fields.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <iterator>
 #include <string>

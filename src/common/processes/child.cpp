@@ -1,8 +1,8 @@
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 
 #include "common/base/error.h"
 #include "common/base/lists.h"

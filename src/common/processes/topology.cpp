@@ -1,4 +1,4 @@
-#include "common/mpi/topology.h"
+#include "common/processes/topology.h"
 
 #include "common/base/error.h"
 #include "common/base/text.h"

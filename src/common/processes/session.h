@@ -2,7 +2,7 @@
 
 #include "common/base/config.h"
 #include "common/base/error.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
-#include "common/mpi/global_clock.h"
+#include "common/processes/global_clock.h"
 
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_handle.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 
 #include "common/base/text.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 
