@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
-#include "common/processes/mpi_handle.h"
+#include "common/processes/mpi_group.h"
 
 #include <memory>
 #include <string>
@@ -12,11 +12,7 @@
 namespace busbar::test {
 
 /// MPI_COMM_WORLD as a Comm that nobody frees.
-inline Comm world() {
-  auto impl = std::make_unique<Comm::Impl>();
-  impl->comm = MPI_COMM_WORLD;
-  return Comm(std::move(impl));
-}
+inline Comm world() { return Comm(std::make_unique<MpiGroup>(MPI_COMM_WORLD, MpiGroup::Owned::no)); }
 
 /// The case that a sweep would make of `nbytes` requested bytes.
 inline Case make_case(const Collective& c, DType dtype, std::optional<Op> op, int root, std::size_t nbytes, int nranks,

@@ -40,7 +40,7 @@ std::uint64_t operations_of(const Backend& backend, const BatchShape& shape) {
 /// One lane's share of a batch. The lanes meet in `local`, the processes in `barrier`, which only lane 0 may touch.
 class LaneBatch {
  public:
-  LaneBatch(Backend& backend, DisseminationBarrier& barrier, const Workload& workload, const BatchShape& shape,
+  LaneBatch(Backend& backend, SmallBarrier& barrier, const Workload& workload, const BatchShape& shape,
             std::barrier<>& local, int lane)
       : backend_(backend), barrier_(barrier), workload_(workload), shape_(shape), local_(local), lane_(lane) {}
 
@@ -94,7 +94,7 @@ class LaneBatch {
   }
 
   Backend& backend_;
-  DisseminationBarrier& barrier_;
+  SmallBarrier& barrier_;
   const Workload& workload_;
   const BatchShape& shape_;
   std::barrier<>& local_;
@@ -140,7 +140,7 @@ void append(std::vector<double>& to, const std::vector<double>& from, double sig
 }  // namespace
 
 Sampler::Sampler(const Comm& world, const GlobalClock& clock, FailJob fail)
-    : world_(world), clock_(clock), fail_(std::move(fail)), barrier_(world), start_(Clock::now()) {}
+    : world_(world), clock_(clock), fail_(std::move(fail)), barrier_(world.small_barrier()), start_(Clock::now()) {}
 
 double Sampler::now_s() const { return seconds(Clock::now() - start_); }
 
@@ -151,7 +151,7 @@ Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchSh
   std::barrier<> local(backend.lanes());
   std::vector<LaneTimes> lanes(backend.lanes());
   run_on_lanes(
-      backend, [&](int lane) { lanes[lane] = LaneBatch(backend, barrier_, workload, shape, local, lane).run(); },
+      backend, [&](int lane) { lanes[lane] = LaneBatch(backend, *barrier_, workload, shape, local, lane).run(); },
       fail_);
   const double messages = static_cast<double>(shape.calls_per_sample) * legs_of(workload);
   const ProcessTimes mine = over_lanes(lanes, shape, messages, clock_);

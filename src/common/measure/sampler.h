@@ -2,7 +2,7 @@
 
 #include "common/measure/timed_loop.h"
 #include "common/measure/workload.h"
-#include "common/processes/dissemination_barrier.h"
+#include "common/processes/comm.h"
 #include "common/processes/global_clock.h"
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class Sampler {
   const Comm& world_;
   const GlobalClock& clock_;
   FailJob fail_;
-  DisseminationBarrier barrier_;
+  std::unique_ptr<SmallBarrier> barrier_;
   Clock::time_point start_;
   BeforeBatch before_batch_;
 };

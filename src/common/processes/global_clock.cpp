@@ -1,7 +1,5 @@
 #include "common/processes/global_clock.h"
 
-#include "common/processes/mpi_handle.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,17 +9,8 @@
 namespace busbar {
 namespace {
 
-constexpr int kOffsetTag = 1;
 constexpr double kPing = 1;
 constexpr double kEnd = 0;
-
-void send(const Comm& comm, int to, double value) { MPI_Send(&value, 1, MPI_DOUBLE, to, kOffsetTag, handle(comm)); }
-
-double receive(const Comm& comm, int from) {
-  double value = 0;
-  MPI_Recv(&value, 1, MPI_DOUBLE, from, kOffsetTag, handle(comm), MPI_STATUS_IGNORE);
-  return value;
-}
 
 }  // namespace
 
@@ -39,8 +28,8 @@ PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& ow
   const double start = own();
   for (int trip = 1; trip <= kMost; ++trip) {
     const double before = own();
-    send(comm, reference, kPing);
-    const double theirs = receive(comm, reference);
+    comm.send(reference, kPing);
+    const double theirs = comm.receive(reference);
     const double after = own();
     at_least = std::max(at_least, before - theirs);
     at_most = std::min(at_most, after - theirs);
@@ -52,10 +41,10 @@ PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& ow
   return {(start + end) / 2, (at_least + at_most) / 2, std::abs(at_most - at_least) / 2};
 }
 
-void end_offsets(const Comm& comm, int reference) { send(comm, reference, kEnd); }
+void end_offsets(const Comm& comm, int reference) { comm.send(reference, kEnd); }
 
 void serve_offsets(const Comm& comm, int client, const ReadSeconds& own) {
-  while (receive(comm, client) != kEnd) send(comm, client, own());
+  while (comm.receive(client) != kEnd) comm.send(client, own());
 }
 
 ClockModel fit_clock(std::span<const PairOffset> offsets) {

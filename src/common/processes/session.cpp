@@ -1,7 +1,7 @@
 #include "common/processes/session.h"
 
 #include "common/base/text.h"
-#include "common/processes/mpi_handle.h"
+#include "common/processes/mpi_group.h"
 
 #include <unistd.h>
 
@@ -21,10 +21,9 @@ constexpr std::array<int, kMpiThreadsWords.size()> kLevels{MPI_THREAD_SINGLE, MP
 Comm start(int* argc, char*** argv, MpiThreads threads) {
   int provided = 0;
   MPI_Init_thread(argc, argv, kLevels.at(static_cast<std::size_t>(threads)), &provided);
-  auto impl = std::make_unique<Comm::Impl>();
-  MPI_Comm_dup(MPI_COMM_WORLD, &impl->comm);
-  impl->owned = true;
-  return Comm(std::move(impl));
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  return Comm(std::make_unique<MpiGroup>(own, MpiGroup::Owned::yes));
 }
 
 }  // namespace

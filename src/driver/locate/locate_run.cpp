@@ -14,7 +14,6 @@
 #include "common/measure/workload.h"
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
-#include "common/processes/dissemination_barrier.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/global_clock.h"
 #include "common/processes/session.h"
@@ -165,10 +164,10 @@ struct Arrivals {
 };
 
 Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const GlobalClock& clock) {
-  DisseminationBarrier barrier(group);
+  const auto barrier = group.small_barrier();
   Arrivals a;
   for (int i = -kWarmupCalls; i < kIterations; ++i) {
-    barrier.wait();
+    barrier->wait();
     const Clock::time_point start = Clock::now();
     const double cpu = thread_cpu_s();
     work.run(SoloProbe::fill);

@@ -5,7 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/processes/mpi_handle.h"
+#include "common/processes/mpi_group.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>
