@@ -59,16 +59,16 @@ void follow(const Comm& world, std::vector<Followed>& cells, double shared_s) {
     random.shuffle(std::span(order));
     for (const std::size_t i : order) {
       Followed& f = cells[i];
-      const Workload workload(*open.backend, *open.arena, kAllReduce, f.row_case, false, 0,
-                              messages_in_turn(config, open.arena->capacity(), f.row_case.nbytes));
-      open.verifier->prepare_timed(workload);
+      const BufferPlan buffer_plan(*open.backend, *open.arena, kAllReduce, f.row_case, false, 0,
+                                   messages_in_turn(config, open.arena->capacity(), f.row_case.nbytes));
+      open.verifier->prepare_timed(buffer_plan);
       StatCell& cell = f.cell;
       if (cell.warm.calls == 0) {
-        cell.warm = warm_up(sampler, *open.backend, workload, Cadence::isolated, kLimits.cell_time_s / 4);
+        cell.warm = warm_up(sampler, *open.backend, buffer_plan, Cadence::isolated, kLimits.cell_time_s / 4);
         cell.shape = shape_for(cell.warm.call_s, clock_read_s, kBatch, 5, 2000, Cadence::isolated);
       }
       const double before_s = now_s;
-      const Batch batch = sampler.measure(*open.backend, workload, cell.shape);
+      const Batch batch = sampler.measure(*open.backend, buffer_plan, cell.shape);
       now_s = batch.now_s;
       if (told == cells.size()) f.later_s.push_back(median(batch.time_s));
       if (f.told) continue;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/backends/mpi/mpi_backend.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/verify.h"
-#include "common/measure/workload.h"
 #include "common/processes/comm.h"
 #include "common/statistics/random.h"
 

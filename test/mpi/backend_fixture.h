@@ -112,8 +112,8 @@ Verified verify_once(Backend& backend, std::size_t capacity, const std::vector<s
   Verified verified;
   for_every_case(backend, sizes, [&](const Collective& c, const Case& row, bool in_place) {
     if (!wanted(c, row)) return;
-    const Workload workload(backend, arena, c, row, in_place, unalign, 4);
-    const auto found = verifier.verify_once(workload, false, never);
+    const BufferPlan buffer_plan(backend, arena, c, row, in_place, unalign, 4);
+    const auto found = verifier.verify_once(buffer_plan, false, never);
     if (!found.empty() && verified.wrong.empty())
       verified.wrong = title(c, row, in_place) + ": " + found[0].explanation;
     ++verified.cases;
@@ -134,12 +134,12 @@ Verified verify_timed_loops(Backend& backend, const Comm& comm, std::size_t capa
     config.agg_iters = agg;
     for_every_case(backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
       if (row.root > 1 || !wanted(c, row)) return;
-      const Workload workload(backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
-      verifier.prepare_timed(workload);
-      time_operations(backend, comm, config, workload, never);
-      if (!is_idempotent(backend, workload.operation())) return;
+      const BufferPlan buffer_plan(backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
+      verifier.prepare_timed(buffer_plan);
+      time_operations(backend, comm, config, buffer_plan, never);
+      if (!is_idempotent(backend, buffer_plan.operation())) return;
       ++loops.cases;
-      const auto found = verifier.check_timed(workload);
+      const auto found = verifier.check_timed(buffer_plan);
       if (!found.empty() && loops.wrong.empty()) loops.wrong = title(c, row, in_place) + ": " + found[0].explanation;
     });
   }

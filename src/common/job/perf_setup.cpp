@@ -3,7 +3,7 @@
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
-#include "common/measure/workload.h"
+#include "common/measure/buffer_plan.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "common/backends/observer.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/result.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
-#include "common/measure/workload.h"
 #include "common/processes/comm.h"
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class SmallOperation {
   FailJob fail_;
   Case case_;
   Arena arena_;
-  Workload workload_;
+  BufferPlan buffer_plan_;
   Verifier verifier_;
 };
 

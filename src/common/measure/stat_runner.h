@@ -52,13 +52,13 @@ class StatRunner {
 
   void plan_cells();
   void visit(Entry& entry);
-  void begin_cell(Entry& entry, const Workload& workload);
-  void check(Entry& entry, const Workload& workload);
+  void begin_cell(Entry& entry, const BufferPlan& buffer_plan);
+  void check(Entry& entry, const BufferPlan& buffer_plan);
   void finish(Entry& entry, StopReason why);
   void flush_rows();
   void keep_clock();
   /// With one slot per call at most.
-  Workload workload_of(const Entry& entry, std::size_t calls) const;
+  BufferPlan buffer_plan_of(const Entry& entry, std::size_t calls) const;
   void begin(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
   std::vector<RankTimes> gather_ranks(const StatCell& cell) const;

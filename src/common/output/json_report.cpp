@@ -1,8 +1,8 @@
 #include "common/output/json_report.h"
 
 #include "common/base/lists.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/result.h"
-#include "common/measure/workload.h"
 #include "common/output/format.h"
 #include "common/output/iteration_stats.h"
 #include "common/output/straggler.h"

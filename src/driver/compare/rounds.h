@@ -114,12 +114,12 @@ class Rounds {
     BatchShape shape;
   };
 
-  void prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const Workload& workload);
-  bool try_out(Backend& backend, const Workload& workload, VariantCell& cell);
-  void check(Backend& backend, RoundSet& set, const Workload& workload, VariantCell& cell);
-  void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
+  void prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const BufferPlan& buffer_plan);
+  bool try_out(Backend& backend, const BufferPlan& buffer_plan, VariantCell& cell);
+  void check(Backend& backend, RoundSet& set, const BufferPlan& buffer_plan, VariantCell& cell);
+  void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const BufferPlan& buffer_plan,
                      double budget_s);
-  void take_turns(Race& race, std::vector<Racer>& racers, const Workload& workload, double deadline_s);
+  void take_turns(Race& race, std::vector<Racer>& racers, const BufferPlan& buffer_plan, double deadline_s);
 
   const Comm& world_;
   const Config& config_;

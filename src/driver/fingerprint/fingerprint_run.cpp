@@ -6,7 +6,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/session_job.h"
-#include "common/measure/workload.h"
+#include "common/measure/buffer_plan.h"
 #include "common/processes/collectively.h"
 #include "common/processes/session.h"
 #include "driver/launch/launch_template.h"
@@ -343,15 +343,15 @@ ExitCode probe(Job& job, const FingerprintCase& c, const OmpiChoice& forced, int
   Case row{c.dtype, c.op, c.root, c.nbytes, problem_of(c, world.size()), 0};
   row.nbytes = message_bytes(*c.collective, row.problem);
   const Arena arena(*backend, row.nbytes, 0);
-  const Workload workload(*backend, arena, *c.collective, row, false, 0, 1);
+  const BufferPlan buffer_plan(*backend, arena, *c.collective, row, false, 0, 1);
   job.set_step("calling");
   for (int i = 0; i < calls; ++i) {
-    backend->enqueue(0, workload.operation(), workload.lane_buffers(0, 0));
+    backend->enqueue(0, buffer_plan.operation(), buffer_plan.lane_buffers(0, 0));
     backend->synchronize(0);
   }
   if (world.rank() == 0) {
     fmt::print("busbar-probe {} {} {} {}\n", world.size(), hostname(),
-               backend->observe_end(workload.operation()).algorithm, mpi_library_version());
+               backend->observe_end(buffer_plan.operation()).algorithm, mpi_library_version());
     std::fflush(stdout);
   }
   return ExitCode::good;

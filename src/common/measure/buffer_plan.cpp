@@ -1,4 +1,4 @@
-#include "common/measure/workload.h"
+#include "common/measure/buffer_plan.h"
 
 #include "common/base/units.h"
 
@@ -123,8 +123,8 @@ std::byte* Arena::recv(int local, std::size_t unalign_bytes) const {
   return static_cast<std::byte*>(recv_[local]) + kGuardBytes + unalign_bytes;
 }
 
-Workload::Workload(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case,
-                   bool in_place, int unalign_elems, std::size_t max_slots)
+BufferPlan::BufferPlan(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case,
+                       bool in_place, int unalign_elems, std::size_t max_slots)
     : op_{&collective, row_case.problem, row_case.dtype, row_case.op, in_place},
       nlocal_(backend.local_ranks().size()),
       per_lane_(nlocal_ / static_cast<std::size_t>(backend.lanes())),

@@ -68,11 +68,11 @@ std::size_t arena_bytes(std::size_t capacity, std::size_t unalign_bytes);
 
 /// One placement of one case, ready to be launched: the operation and every slot's pointers, computed before the clock
 /// runs. Slot s of all local ranks lies side by side, in the order in which Backend::enqueue wants them.
-class Workload {
+class BufferPlan {
  public:
   /// Uses at most `max_slots` slots of the arena.
-  Workload(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case,
-           bool in_place, int unalign_elems, std::size_t max_slots);
+  BufferPlan(const Backend& backend, const Arena& arena, const Collective& collective, const Case& row_case,
+             bool in_place, int unalign_elems, std::size_t max_slots);
 
   const Operation& operation() const { return op_; }
   std::size_t slots() const { return slots_; }
@@ -100,8 +100,8 @@ class Workload {
 };
 
 /// Messages of which each of its operations consists.
-inline int legs_of(const Workload& workload) {
-  return legs_of(*workload.operation().collective, workload.operation().problem);
+inline int legs_of(const BufferPlan& buffer_plan) {
+  return legs_of(*buffer_plan.operation().collective, buffer_plan.operation().problem);
 }
 
 /// True when repeating the operation on its own result changes nothing, so that the timed buffers can be verified.
