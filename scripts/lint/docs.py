@@ -131,7 +131,7 @@ def self_check():
     """Each rule is seen to fire: a rule that cannot is not a rule."""
     sources = {TABLE: "Option{0, \"full-check\", \"N\"", "src/driver/locate/x.cpp":
                'std::vector<OwnOption> own(A& a) {\n  return {{"rail", "[=N]",\n  "help"}, {"x", "y", "z"}};\n}\n',
-               "src/driver/verdict/x.cpp": 'std::vector<OwnOption> own() {\n  return {{"junit", "FILE", "help"}};\n}\n',
+               "src/driver/formats/x.cpp": 'std::vector<OwnOption> own() {\n  return {{"junit", "FILE", "help"}};\n}\n',
                "src/driver/merge/x.cpp": 'std::vector<OwnOption> own() {\n  return {{"cost", "SECONDS", "help"}};\n}\n',
                "scripts/x.py": 'parser.add_argument("--only")', "scripts/x.sh": "case $1 in\n  --part)\n"}
     options = declared_options(sources)

@@ -2,7 +2,7 @@
 // escaped, a reader gets half a file, or root's umask keeps the collector out.
 
 #include "common/output/report_file.h"
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

@@ -4,7 +4,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/backends/communicator_life.h"
 #include "common/backends/init_timings.h"
-#include "common/base/lane_counter.h"
+#include "common/backends/lane_counter.h"
 #include "kernels/host.h"
 
 #include <algorithm>

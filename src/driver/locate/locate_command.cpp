@@ -19,11 +19,11 @@
 #include "common/output/terminal_line.h"
 #include "common/processes/collectively.h"
 #include "driver/command/subcommand.h"
+#include "driver/formats/output_options.h"
+#include "driver/formats/tool_result.h"
 #include "driver/locate/locate_result.h"
 #include "driver/locate/locate_run.h"
 #include "driver/locate/locate_text.h"
-#include "driver/verdict/output_options.h"
-#include "driver/verdict/tool_result.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 
 #include "common/base/lists.h"
 #include "common/base/text.h"

@@ -1,5 +1,5 @@
 #include "common/base/text.h"
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
 

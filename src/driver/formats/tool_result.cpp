@@ -1,4 +1,4 @@
-#include "driver/verdict/tool_result.h"
+#include "driver/formats/tool_result.h"
 
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"

@@ -1,4 +1,4 @@
-#include "common/base/tuner_table.h"
+#include "common/backends/tuner_table.h"
 
 #include "common/base/error.h"
 #include "common/base/text.h"

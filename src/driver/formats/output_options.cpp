@@ -1,11 +1,11 @@
-#include "driver/verdict/output_options.h"
+#include "driver/formats/output_options.h"
 
 #include "common/base/error.h"
 #include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/output/report_file.h"
+#include "driver/formats/result_formats.h"
 #include "driver/history/history.h"
-#include "driver/verdict/result_formats.h"
 
 #include <fmt/format.h>
 
