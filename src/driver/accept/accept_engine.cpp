@@ -153,7 +153,7 @@ class AcceptStore {
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result) {
     if (!is_kept()) return;
-    const int error = replace_file_durably(path_, accept_json(result));
+    const int error = replace_file(path_, accept_json(result), Replacing::durably);
     saved_ = error == 0;
     if (saved_ || warned_) return;
     warned_ = true;

@@ -128,7 +128,7 @@ bool OutputFiles::write(const AcceptResult& result) {
   }
   if (!open_->prometheus.empty()) {
     const std::int64_t end_s = parse_local_timestamp(result.end_time).value_or(std::time(nullptr));
-    const int error = replace_shared_file(open_->prometheus, prometheus_text(result, open_->tool, end_s));
+    const int error = replace_file(open_->prometheus, prometheus_text(result, open_->tool, end_s), Replacing::shared);
     if (error != 0) complain("--prometheus", open_->prometheus, std::strerror(error));
   }
   if (!open_->history.empty()) good = add_to_history(open_->history, history_of_accept(result, open_->tool)) && good;
