@@ -5,6 +5,7 @@
 #include "common/measure/sampler.h"
 #include "common/measure/verify.h"
 #include "common/processes/comm.h"
+#include "common/watch/watchdog.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/variants.h"
 
