@@ -1,5 +1,5 @@
-#include "common/watch/collector.h"
 #include "common/measure/observed_steps.h"
+#include "common/watch/collector.h"
 #include "common/watch/limits.h"
 #include "common/watch/peer_server.h"
 #include "common/watch/peer_socket.h"
