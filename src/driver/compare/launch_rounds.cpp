@@ -25,31 +25,6 @@ namespace {
 constexpr int kLeastLaunches = 6;
 constexpr double kError = 0.05;  // of all cells together
 
-void require_alike(const RunFile& first, const RunFile& other) {
-  const auto differ = [&](std::string_view what, const auto& a, const auto& b) {
-    throw Error(
-        ExitCode::not_possible,
-        fmt::format("the launches did not measure the same: {} {} and {} {}; see that the launch command starts "
-                    "all alike",
-                    what, a, what, b));
-  };
-  if (first.nranks != other.nranks) differ("ranks", first.nranks, other.nranks);
-  if (first.backend != other.backend) differ("backend", first.backend, other.backend);
-  if (first.collective != other.collective) differ("collective", first.collective, other.collective);
-  if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
-  if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
-  if (first.buffers != other.buffers) differ("buffers", first.buffers, other.buffers);
-  if (first.calls != other.calls) differ("calls", first.calls, other.calls);
-  if (first.pattern != other.pattern) differ("pattern", first.pattern, other.pattern);
-  if (first.window != other.window) differ("window", first.window, other.window);
-  if (first.mpi_threads != other.mpi_threads) differ("MPI threads", first.mpi_threads, other.mpi_threads);
-}
-
-const Cell* find_cell(const RunFile& run, const Cell& like) {
-  const auto found = std::ranges::find_if(run.cells, [&](const Cell& c) { return same_cell(c, like); });
-  return found == run.cells.end() ? nullptr : &*found;
-}
-
 std::string why_missing(const RunFile& run, const Cell& like) {
   for (const SkippedCell& skip : run.skipped) {
     if (skip.dtype == like.dtype && skip.op == like.op && skip.root == like.root) return skip.reason;
@@ -63,7 +38,7 @@ VariantCell gather(const VariantRuns& of, const Cell& like) {
   if (!cell.why_not.empty()) return cell;
   for (const RunFile& run : of.runs) {
     const Cell* found = find_cell(run, like);
-    if (found == nullptr || found->epoch_medians_s.empty()) {
+    if (found == nullptr) {
       cell.why_not = why_missing(run, like);
       return cell;
     }
@@ -128,7 +103,13 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
   empty.between_launches = true;
   for (const VariantRuns& of : variants) {
     empty.variants.push_back(of.variant);
-    for (const RunFile& run : of.runs) require_alike(first, run);
+    for (const RunFile& run : of.runs) {
+      const std::string what = difference(first, run);
+      if (what.empty()) continue;
+      throw Error(ExitCode::not_possible, fmt::format("the launches did not measure the same: {}; see that the launch "
+                                                      "command starts all alike",
+                                                      what));
+    }
   }
 
   std::vector<Comparison> comparisons;
