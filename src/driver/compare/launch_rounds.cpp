@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
 #include "common/measure/plan.h"
+#include "common/output/terminal_line.h"
 #include "common/statistics/distributions.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
@@ -143,17 +144,10 @@ namespace {
 
 constexpr int kMostSeed = 1'000'000'000;
 
-LaunchedRun launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
-                        int number) {
-  const std::string results = folder.file(fmt::format("launch{}.json", number));
-  return launch_run(launch_words(series, variant, results, number), results, fmt::format("launch {}", number),
-                    series.timeout_s);
-}
-
 }  // namespace
 
-SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
-                        const std::function<void(const std::string&)>& tell) {
+SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder) {
+  TerminalLine line;
   SeriesResult result;
   for (const LaunchedVariant& v : series.variants) {
     result.variants.push_back({.variant = v.variant, .runs = {}, .why_not = {}});
@@ -170,8 +164,11 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
     for (const std::size_t v : turn_order(series.seed, 0, round, active)) {
       VariantRuns& of = result.variants[v];
       ++number;
-      tell(fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
-      LaunchedRun outcome = launch_once(series, series.variants[v], folder, number);
+      line.show(
+          fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
+      const std::string results = folder.file(fmt::format("launch{}.json", number));
+      LaunchedRun outcome = launch_run(launch_words(series, series.variants[v], results, number), results,
+                                       fmt::format("launch {}", number), series.timeout_s);
       if (outcome.run) {
         of.runs.push_back(std::move(*outcome.run));
         continue;
