@@ -179,4 +179,27 @@ RunFile read_run(std::string_view text, const std::string& name) {
   return run;
 }
 
+std::string difference(const RunFile& one, const RunFile& other) {
+  std::string found;
+  const auto compare = [&](const char* what, const auto& of_one, const auto& of_other) {
+    if (found.empty() && of_one != of_other) found = fmt::format("{} {} and {}", what, of_one, of_other);
+  };
+  compare("collective", one.collective, other.collective);
+  compare("ranks", one.nranks, other.nranks);
+  compare("backend", one.backend, other.backend);
+  compare("cadence", one.cadence, other.cadence);
+  compare("estimand", one.estimand, other.estimand);
+  compare("buffers", one.buffers, other.buffers);
+  compare("calls", one.calls, other.calls);
+  compare("pattern", one.pattern, other.pattern);
+  compare("window", one.window, other.window);
+  compare("MPI threads", one.mpi_threads, other.mpi_threads);
+  return found;
+}
+
+const Cell* find_cell(const RunFile& run, const Cell& like) {
+  const auto found = std::ranges::find_if(run.cells, [&](const Cell& c) { return same_cell(c, like); });
+  return found == run.cells.end() || found->epoch_medians_s.empty() ? nullptr : &*found;
+}
+
 }  // namespace busbar

@@ -32,12 +32,6 @@ constexpr double kApart = 180;
 
 [[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 
-template <class Value>
-void require_same(const RunFile& a, const RunFile& b, std::string_view what, const Value& of_a, const Value& of_b) {
-  if (of_a == of_b) return;
-  fail(fmt::format("{} and {} did not measure the same thing: {} {} and {}", a.name, b.name, what, of_a, of_b));
-}
-
 void check(const std::vector<RunFile>& runs) {
   if (runs.size() < 2)
     fail("merge combines launches: name at least two files that -J of a benchmark with --stat wrote");
@@ -52,16 +46,8 @@ void check(const std::vector<RunFile>& runs) {
       }
     }
     const RunFile& first = runs.front();
-    require_same(first, run, "collective", first.collective, run.collective);
-    require_same(first, run, "ranks", first.nranks, run.nranks);
-    require_same(first, run, "backend", first.backend, run.backend);
-    require_same(first, run, "cadence", first.cadence, run.cadence);
-    require_same(first, run, "estimand", first.estimand, run.estimand);
-    require_same(first, run, "buffers", first.buffers, run.buffers);
-    require_same(first, run, "calls", first.calls, run.calls);
-    require_same(first, run, "pattern", first.pattern, run.pattern);
-    require_same(first, run, "window", first.window, run.window);
-    require_same(first, run, "MPI threads", first.mpi_threads, run.mpi_threads);
+    const std::string what = difference(first, run);
+    if (!what.empty()) fail(fmt::format("{} and {} did not measure the same thing: {}", first.name, run.name, what));
   }
 }
 
@@ -168,12 +154,6 @@ void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string
     warnings.push_back(
         others == 0 ? kind.first : fmt::format("{}; {} more of {} by {}", kind.first, others, runs.size(), kind.name));
   }
-}
-
-const Cell* find_cell(const RunFile& run, const Cell& like) {
-  const auto found =
-      std::find_if(run.cells.begin(), run.cells.end(), [&](const Cell& c) { return same_cell(c, like); });
-  return found == run.cells.end() || found->epoch_medians_s.empty() ? nullptr : &*found;
 }
 
 std::string describe(const Cell& c) {
