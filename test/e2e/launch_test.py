@@ -39,7 +39,7 @@ rows = [{"size": int(n), "count": int(n) // 4, "type": "float", "redop": "sum", 
              "algorithm": {"algorithm": "RING", "protocol": "LL", "channels": "8"}}}
         for n in options["sizes"].split(",")]
 document = {"start_time": "", "results": rows, "busbar": {
-    "collective": "all_reduce", "backend": "nccl", "library": "NCCL 2.28.9", "launch_uuid": str(count), "nranks": 4,
+    "schema": 3, "collective": "all_reduce", "backend": "nccl", "library": "NCCL 2.28.9", "launch_uuid": str(count), "nranks": 4,
     "hosts": ["a", "b"], "skipped": [], "exit_code": 0,
     "stat": {"cadence": "stream", "estimand": "slowest rank"}}}
 with open(options["output_file"], "w") as file:

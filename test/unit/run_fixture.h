@@ -68,7 +68,7 @@ inline std::string fake_run(const FakeRun& run) {
                : "";
   return fmt::format(
       "{{\"version\":3,\"start_time\":\"2026-07-04 10:20:30\",\"results\":[\n{}\n],\"busbar\":{{"
-      R"("schema_version":2,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
+      R"("schema":3,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
       R"("collective":"{}",{}"mpi_threads":{{"asked":"single","got":"{}"}},"buffers":{{"use":"{}","bytes":8}},"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
       rows, run.backend, run.library, run.uuid, run.nranks, run.hosts, run.collective, stat, run.mpi_threads,
       run.buffers, run.skipped, run.exit_code);

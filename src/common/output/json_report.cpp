@@ -157,7 +157,6 @@ Json json_disturbance(const std::optional<Disturbance>& disturbance) {
 }
 
 constexpr int kNcclTestsSchema = 3;
-constexpr int kBusbarSchema = 2;
 
 // A totally wrong sweep on thousands of ranks must not fill the disk; the rows' nwrong still count everything.
 constexpr std::size_t kMaxWrongEntries = 65536;
@@ -239,7 +238,7 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
   }
   const bool endless = c.run_cycles <= 0;
   Json json{
-      {"schema_version", kBusbarSchema},
+      {"schema", kDocumentSchema},
       {"suite", "busbar"},
       {"version", info.version},
       {"backend", info.backend},

@@ -1,6 +1,7 @@
 #include "common/record/read_run.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/envelope.h"
 #include "common/record/json_values.h"
@@ -159,10 +160,11 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
 
 RunFile read_run(std::string_view text, const std::string& name) {
   const Json document = parse_json(text, name);
-  if (const std::string other = document_of(document); !other.empty()) {
+  if (const std::string other = document_of(document, name); !other.empty()) {
     throw_bad_config(
-        fmt::format("{}: this is `{}`, not what a benchmark's -J writes{}", name, other, who_reads(other)));
+        fmt::format("{}: this is `{}`, not what a benchmark's -J writes{}", name, printable(other), who_reads(other)));
   }
+  if (document.contains("busbar") && document["busbar"].is_object()) require_schema(document["busbar"], name);
   RunFile run;
   run.name = name;
   const JsonPlace file(document, "", run.name);

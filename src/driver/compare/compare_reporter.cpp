@@ -170,7 +170,6 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
                {"estimand", json_text_or_null(info.estimand)},
                {"seed", info.seed},
                {"delta", delta},
-               {"same_settings_s", 0},  // of schema 2; the rounds' own communicators tell now
                {"looks", kLooks},
                {"look_z", json_number(normal_quantile(1 - kLookLevel / 2))},
                {"look_level", kLookLevel}});
