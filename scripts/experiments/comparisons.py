@@ -66,14 +66,14 @@ def launch(args, kind):
 
 
 def cell_of(what, size, text):
-    cell = {"bytes": size["size_bytes"], "rounds": size["rounds"]}
+    cell = {"bytes": size["nbytes"], "rounds": size["rounds"]}
     if what != "verified":
         # Against the first, the library's own choice.
         second = size["variants"][-1]
         return {**cell, "difference": second["difference"], **second["ratio"]}
     default = size["variants"][0]
     return {**cell, "winner": size["winner"], "regret": size["regret"], "is_own": size["winner"] == default["variant"],
-            "verified": verified(text, size["size_bytes"])}
+            "verified": verified(text, size["nbytes"])}
 
 
 def verified(text, nbytes):

@@ -148,10 +148,10 @@ class Ends(Case):
         self.assertEqual([cell["stop"] for cell in cells], stops)
         for cell in cells:
             width, epochs = cell["relative_half_width"], len(cell["epoch_medians_us"])
-            with self.subTest(cell["stop"], width=width, span_s=cell["span_s"], memory_s=cell["memory_s"], epochs=epochs):
+            with self.subTest(cell["stop"], width=width, span_s=cell["span_s"], epochs=epochs):
                 if cell["stop"] == "ci":
                     self.assertLessEqual(width, 0.9)
-                    self.assertGreaterEqual(cell["span_s"], 12 * cell["memory_s"])
+                    self.assertGreaterEqual(cell["span_s"], 12 * cell["correlation_time_s"])
                 elif cell["stop"] == "noisy":
                     self.assertGreater(width, 0.9)
                     self.assertGreaterEqual(epochs, 30)

@@ -115,7 +115,7 @@ TEST_CASE("the file's keys are those that scripts rely on", "[hang_json]") {
   const Json& rank = json.at("observed").at("hosts").at(1).at("ranks").at(1);
   for (const char* key :
        {"rank",    "nprocs",     "host",       "jobid",           "pid",     "pid_start", "command", "started_unix_s",
-        "life",    "state",      "wchan",      "heartbeat_age_s", "ending",  "phase",     "step",    "call",
+        "process", "state",      "wchan",      "heartbeat_age_s", "ending",  "phase",     "step",    "call",
         "entered", "step_first", "step_calls", "step_age_s",      "limit_s", "idle_s",    "error",   "finished"}) {
     INFO(key);
     CHECK(rank.contains(key));

@@ -447,7 +447,7 @@ TEST_CASE("Every tool's file is recognised by its content and says who is to bla
   const ReportData compared = read_report_files({{"c.json", R"({"document": "compare", "schema": 3,
     "library": "Open MPI 4.1.4",
     "comparisons": [{"collective": "all_reduce", "nranks": 2, "nnodes": 1, "dtype": "float", "op": "sum",
-      "placement": "out", "cells": {"wrong": 0, "compared": 2}, "sizes": [{"size_bytes": 1000000, "winner": "ring",
+      "in_place": false, "cells": {"wrong": 0, "compared": 2}, "sizes": [{"nbytes": 1000000, "winner": "ring",
         "fastest_by_estimate": "ring", "not_slower_than_the_fastest": ["ring"], "regret": 0.25, "variants": [
           {"variant": "default", "wrong": 0, "median_s": 0.001, "difference": null},
           {"variant": "ring", "wrong": 0, "median_s": 0.0008, "difference": "faster"}]}]}]})"}});

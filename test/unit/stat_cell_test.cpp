@@ -119,7 +119,7 @@ TEST_CASE("a cell that rises all the time is out of time, however narrow its int
   CHECK(why == StopReason::time);
   const CellStats stats = cell.stats(*why);
   CHECK(stats.relative_half_width < 0.5);
-  CHECK(stats.memory_s > stats.span_s / 12);
+  CHECK(stats.correlation_time_s > stats.span_s / 12);
 
   limits.rule.max_epochs = 30;  // the last of them is no reason to call it noisy
   StatCell few(1000, false);

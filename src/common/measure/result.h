@@ -44,8 +44,8 @@ struct CellStats {
   double median_s = 0;                 ///< of the epochs' medians
   std::optional<Interval> interval_s;  ///< 95 %; of this launch's median over the next minute
   double relative_half_width = 0;
-  double span_s = 0;    ///< from the first epoch to the last
-  double memory_s = 0;  ///< of the drift, estimated; 0: not known
+  double span_s = 0;              ///< from the first epoch to the last
+  double correlation_time_s = 0;  ///< of the drift, estimated; 0: not known
   StopReason stop = StopReason::time;
   std::vector<Quantile> quantiles;      ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
   std::vector<double> epoch_medians_s;  ///< in time order
@@ -55,7 +55,7 @@ struct CellStats {
   int warmup_calls = 0;
   bool warmed_up = true;  ///< false: times were still falling when the warm-up was cut off
   double lag1 = 0;
-  double trend_p = 1;  ///< of "no trend" (trend.h), whatever the machine's memory; below kDriftP the cell drifted
+  double trend_p = 1;  ///< of "no trend" (trend.h), whatever the correlation time; below kDriftP the cell drifted
   std::optional<Modes> modes;
   Outliers outliers;                    ///< of the samples [s]
   std::optional<double> skew_median_s;  ///< entry spread: last arrival less first; nothing where no host clock sees it

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kQuantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 
-/// By blocks, because neighbouring epochs resemble each other more than any memory that trend_p tries.
+/// By blocks, because neighbouring epochs resemble each other more than any correlation that trend_p tries.
 double trend_of(std::span<const double> epoch_medians_s) {
   constexpr std::size_t kBlocks = 20;
   constexpr double kLeastTime = 1e-15;  // [s]
@@ -81,7 +81,7 @@ CellStats StatCell::stats(StopReason why) const {
   s.interval_s = prediction.interval;
   s.relative_half_width = prediction.relative_half_width();
   s.span_s = prediction.span_s;
-  s.memory_s = prediction.memory_s;
+  s.correlation_time_s = prediction.correlation_time_s;
   s.lag1 = lag1_about_median(epoch_medians_s_);
   s.stop = why;
   const std::vector<double> sorted = samples_.sorted();

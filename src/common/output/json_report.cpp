@@ -73,7 +73,7 @@ Json json_cell(const CellStats& cell) {
             {"interval_us", json_microseconds(cell.interval_s)},
             {"relative_half_width", cell.interval_s ? json_number(cell.relative_half_width) : Json(nullptr)},
             {"span_s", json_number(cell.span_s)},
-            {"memory_s", json_number(cell.memory_s)},
+            {"correlation_time_s", json_number(cell.correlation_time_s)},
             {"stop", name(cell.stop)},
             {"quantiles", quantiles_json(cell.quantiles)},
             {"epoch_medians_us", json_microseconds(cell.epoch_medians_s)},

@@ -47,7 +47,7 @@ void visit_fields(auto&& visit, Cell& c) {
   visit("interval_s", c.interval_s);
   visit("relative_half_width", c.relative_half_width);
   visit("span_s", c.span_s, 0.0);
-  visit("memory_s", c.memory_s, 0.0);
+  visit("correlation_time_s", c.correlation_time_s, 0.0);
   visit("epoch_medians_s", c.epoch_medians_s);
   visit("calls_per_epoch", c.calls_per_epoch, 1);
   visit("busbw", c.busbw);

@@ -63,7 +63,7 @@ void read_stats(const JsonPlace& json, Cell& cell) {
     cell.stop = *stop;
   }
   if (json.holds("span_s")) cell.span_s = std::max(json.at("span_s").number(), 0.0);
-  if (json.holds("memory_s")) cell.memory_s = std::max(json.at("memory_s").number(), 0.0);
+  if (json.holds("correlation_time_s")) cell.correlation_time_s = std::max(json.at("correlation_time_s").number(), 0.0);
   if (json.holds("straggler_rank")) cell.straggler = static_cast<int>(json.at("straggler_rank").whole(0, kMostRanks));
   if (json.holds("ranks")) json.at("ranks").each([&](const JsonPlace& r) { cell.ranks.push_back(read_rank(r)); });
   if (cell.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");

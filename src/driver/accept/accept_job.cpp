@@ -110,7 +110,7 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   m.interval_s = stats.interval_s;
   m.relative_half_width = stats.relative_half_width;
   m.span_s = stats.span_s;
-  m.memory_s = stats.memory_s;
+  m.correlation_time_s = stats.correlation_time_s;
   m.epoch_medians_s = stats.epoch_medians_s;
   HalfResult at;
   const auto busbw = [&](double time_s) {

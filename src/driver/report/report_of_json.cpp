@@ -78,7 +78,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   common.source = source;
   common.collective = c.at("collective").text();
   common.type = type_words(c.at("dtype").text(), c.at("op").text());
-  common.placement = placement_words(c.at("placement").text() == "in");
+  common.placement = placement_words(c.at("in_place").truth());
   common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
   ReportTable table;
   table.title = titled(source, "Fastest settings of " + common.collective);
@@ -86,7 +86,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   table.columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"};
   std::vector<ReportSeries> lines;
   c.at("sizes").each([&](const JsonPlace& size) {
-    const auto nbytes = static_cast<std::uint64_t>(size.at("size_bytes").whole(0));
+    const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
     size.at("variants").each([&](const JsonPlace& cell) {
       const std::string label = cell.at("variant").text();
       ReportSeries series = common;
