@@ -43,7 +43,7 @@ AcceptResult everything() {
   m.core_wait = 0.25;
   m.stop = StopReason::noisy;
   m.relative_half_width = std::numeric_limits<double>::infinity();
-  m.ranks = {{3, "node1", 1e-3, 2e-6, 0.75}};
+  m.ranks = {{3, "node1", 1e-3, 2e-6, 4e-6, 0.75}};
   r.cells.push_back(measured_cell("b", Stage::per_host, "node1"));
   r.cells[1].interval_s.reset();
   r.cells[1].wrong.reset();

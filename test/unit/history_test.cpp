@@ -156,7 +156,7 @@ TEST_CASE("A run on its way to a history keeps all of a cell, and names nothing 
   cell.count = 2;
   cell.protocol = "LL";
   cell.straggler = 5;
-  cell.ranks = {{5, "node1", 1e-6, std::nullopt, 0.5}};
+  cell.ranks = {{5, "node1", 1e-6, std::nullopt, std::nullopt, 0.5}};
   const std::string text = history_run_json(run);
   const HistoryRun back = read_history_run_json(text, "r.json");
   REQUIRE(back.cells.size() == 2);

@@ -149,7 +149,7 @@ TEST_CASE("A report of the largest cluster stays below 2 MB and counts what it l
   for (int k = 0; k < 20; ++k) {
     ReportSkew skew{"cell " + std::to_string(k), {}, 7};
     for (int r = 0; r < 4096; ++r) {
-      skew.ranks.push_back({r, matrix.units[static_cast<std::size_t>(r / 8)], 1.23456e-4, 1.23456e-6 * r, 1e-4});
+      skew.ranks.push_back({r, matrix.units[static_cast<std::size_t>(r / 8)], 1.23456e-4, 1.23456e-6 * r, 1e-4, 1e-4});
     }
     data.skews.push_back(skew);
   }
@@ -459,8 +459,8 @@ TEST_CASE("Every tool's file is recognised by its content and says who is to bla
 
   const ReportData merged = read_report_files({{"m.json", R"({"document": "merge", "schema": 3,
     "collective": "all_reduce", "nranks": 2, "launches": [{"file": "a.json"}, {"file": "b.json"}], "warnings": ["one machine was slower"],
-    "cells": [{"size": 1000, "type": "float", "redop": "sum", "root": -1, "placement": "in", "nwrong": 2,
-      "median_s": null, "interval_s": null}]})"}});
+    "cells": [{"scope": "all", "collective": "all_reduce", "dtype": "float", "op": "sum", "nbytes": 1000,
+      "in_place": true, "wrong": 2, "median_s": null, "interval_s": null}]})"}});
   CHECK(merged.outcome == Outcome::fail);
   CHECK(has(merged.headline, "WRONG DATA"));
 

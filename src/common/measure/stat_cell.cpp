@@ -113,8 +113,8 @@ double StatCell::own_mean_s() const { return own_.count() > 0 ? own_.sum() / sta
 
 double StatCell::own_start_s() const { return own_.count() > 0 ? starting_s_ / static_cast<double>(own_.count()) : 0; }
 
-RankTimes StatCell::own_rank() const {
-  RankTimes r;
+RankTime StatCell::own_rank() const {
+  RankTime r;
   r.own_median_s = quantile_of(own_, 0.5);
   if (late_.count() == 0) return r;
   r.late_median_s = quantile_of(late_, 0.5);

@@ -56,27 +56,6 @@ std::vector<std::string> steady_environment(const std::vector<std::string>& envi
   return steady;
 }
 
-/// All but the id, which the history gives.
-void visit_fields(auto&& visit, HistoryRun& r) {
-  visit("uuid", r.uuid);
-  visit("time", r.time);
-  visit("kind", r.kind);
-  visit("title", r.title);
-  visit("command", r.command);
-  visit("version", r.version);
-  visit("backend", r.backend);
-  visit("library", r.library);
-  visit("platform", r.platform);
-  visit("estimand", r.estimand);
-  visit("hosts", r.hosts);
-  visit("nranks", r.nranks);
-  visit("environment", r.environment);
-  visit("outcome", r.outcome);
-  visit("exit_code", r.exit_code);
-  visit("cells", r.cells);
-  visit("criteria", r.criteria);
-}
-
 HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) {
   HistoryRun run;
   run.time = result.start_time;

@@ -6,7 +6,9 @@
 #include "common/base/timestamp.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
+#include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/trend.h"
 
@@ -244,11 +246,9 @@ Json cell_json(const MergedCell& m) {
 }  // namespace
 
 Json launches_json(const MergedCell& m) {
-  const Cell& c = m.cell;
-  return {{"size", c.nbytes},  {"count", c.count},
-          {"type", c.dtype},   {"redop", c.op},
-          {"root", c.root},    {"placement", c.in_place ? "in" : "out"},
-          {"nwrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}};
+  Json json = fields_json(identity(m.cell));
+  json.update({{"wrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}});
+  return json;
 }
 
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
