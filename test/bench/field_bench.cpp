@@ -2,8 +2,8 @@
 //
 // `field_bench CELLS SECONDS` under mpirun: so many sizes of all_reduce are sampled in rotation, each until --stat's
 // rule at its default limits is satisfied; then all go on in rotation for so many seconds. Rank 0 prints a line for
-// each cell: bytes, why it stopped, span [s], memory [s], median, interval and the median of those seconds [us]; "-"
-// for no interval.
+// each cell: bytes, why it stopped, span [s], correlation time [s], median, interval and the median of those seconds
+// [us]; "-" for no interval.
 
 #include "bench/opened_mpi.h"
 #include "common/base/enum_words.h"
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   for (const Followed& f : cells) {
     const CellStats& s = *f.told;
     const auto us = [](double time_s) { return fmt::format("{:.6g}", 1e6 * time_s); };
-    fmt::print("{} {} {:.3f} {:.3f} {} {} {} {}\n", f.row_case.nbytes, name(s.stop), s.span_s, s.memory_s,
+    fmt::print("{} {} {:.3f} {:.3f} {} {} {} {}\n", f.row_case.nbytes, name(s.stop), s.span_s, s.correlation_time_s,
                us(s.median_s), s.interval_s ? us(s.interval_s->low) : "-", s.interval_s ? us(s.interval_s->high) : "-",
                us(median(f.later_s)));
   }

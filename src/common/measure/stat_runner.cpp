@@ -5,6 +5,7 @@
 #include "common/measure/trace_range.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
+#include "common/record/accept_fields.h"
 
 #include <algorithm>
 #include <limits>
@@ -230,20 +231,11 @@ void StatRunner::flush_rows() {
   }
 }
 
-void visit_fields(auto&& visit, RankTimes& r) {
-  visit("rank", r.rank);
-  visit("host", r.host);
-  visit("own_median_s", r.own_median_s);
-  visit("late_median_s", r.late_median_s);
-  visit("late_p99_s", r.late_p99_s);
-  visit("last_share", r.last_share);
-}
-
-std::vector<RankTimes> StatRunner::gather_ranks(const StatCell& cell) const {
-  RankTimes own = cell.own_rank();
+std::vector<RankTime> StatRunner::gather_ranks(const StatCell& cell) const {
+  RankTime own = cell.own_rank();
   own.rank = local_ranks_.front().rank;
   own.host = hostname();
-  return gather_records(world_, std::vector<RankTimes>{std::move(own)});
+  return gather_records(world_, std::vector<RankTime>{std::move(own)});
 }
 
 }  // namespace busbar

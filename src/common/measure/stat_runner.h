@@ -61,7 +61,7 @@ class StatRunner {
   BufferPlan buffer_plan_of(const Entry& entry, std::size_t calls) const;
   void begin(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
-  std::vector<RankTimes> gather_ranks(const StatCell& cell) const;
+  std::vector<RankTime> gather_ranks(const StatCell& cell) const;
   bool out_of_time() const { return now_s_ >= config_.max_time_s; }
 
   Backend& backend_;

@@ -39,10 +39,8 @@ Cell cell_of(const Collective& collective, const Row& row, const HalfResult& hal
   cell.epoch_medians_s = {half.time_s};
   if (half.stats) {
     // The table's time is their mean.
-    cell.median_s = half.stats->median_s;
+    set_stats(cell, *half.stats);
     if (is_kept(cell.median_s)) cell.busbw = half.busbw * half.time_s / cell.median_s;
-    cell.interval_s = half.stats->interval_s;
-    cell.epoch_medians_s = half.stats->epoch_medians_s;
   }
   return cell;
 }

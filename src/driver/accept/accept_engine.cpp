@@ -12,7 +12,6 @@
 #include "common/processes/child.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
-#include "common/record/envelope.h"
 #include "driver/accept/accept_command.h"
 #include "driver/accept/accept_steps.h"
 #include "driver/accept/accept_text.h"
@@ -135,12 +134,6 @@ class AcceptStore {
       return std::nullopt;
     }
     AcceptResult result = read_accept_json(text, path_);
-    if (result.schema != kDocumentSchema) {
-      throw_bad_config(
-          fmt::format("--resume: {} was written by an older version of busbar (schema {}, now {}): `report`, "
-                      "`history` and --baseline read it, but its steps cannot be gone on with; start anew",
-                      path_, result.schema, kDocumentSchema));
-    }
     if (result.plan.digest != plan.digest) {
       throw_bad_config(
           fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "

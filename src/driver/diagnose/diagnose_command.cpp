@@ -189,11 +189,11 @@ int diagnose(int argc, char** argv, bool is_root) {
     return static_cast<int>(ExitCode::good);
   }
   DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));
-  const auto is_result = [](const DiagnoseInputs::OtherFile& file) { return file.what == kResultFile; };
-  const bool is_wrong_file = !inputs.others.empty() && std::ranges::all_of(inputs.others, is_result);
-  if (is_wrong_file && inputs.logs.empty() && options.flight_folder.empty()) {
+  const bool has_evidence = std::ranges::any_of(inputs.others, &DiagnoseInputs::OtherFile::is_evidence);
+  if (!inputs.others.empty() && !has_evidence && inputs.logs.empty() && options.flight_folder.empty()) {
+    const DiagnoseInputs::OtherFile& wrong = inputs.others.front();
     throw_bad_config(fmt::format("{} holds {}; give diagnose logs, hang-*.json or flight records",
-                                 in_quotes(inputs.others.front().path.string()), kResultFile));
+                                 in_quotes(wrong.path.string()), wrong.what));
   }
   DiagnoseResult result;
   result.hangs = judge_hangs(options, inputs);

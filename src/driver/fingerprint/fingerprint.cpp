@@ -74,7 +74,7 @@ Json case_json(const FingerprintResult& r) {
     algorithms.push_back(one);
   }
   Json result{{"collective", c.collective->name},
-              {"bytes", c.nbytes},
+              {"nbytes", c.nbytes},
               {"dtype", name(c.dtype)},
               {"nranks", r.nranks},
               {"library", r.library},

@@ -52,7 +52,7 @@ std::string measured_alike(const HistoryRun& run) {
 }
 
 std::vector<std::size_t> burst_numbers(std::span<const std::string> times) {
-  constexpr double kHour = 3600;  // a machine's state with a memory of ten minutes is forgotten
+  constexpr double kHour = 3600;  // a machine's state with a correlation time of ten minutes is forgotten
   std::vector<double> times_s;
   for (const std::string& text : times) {
     const auto time = parse_local_timestamp(text);

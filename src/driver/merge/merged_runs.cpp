@@ -6,7 +6,9 @@
 #include "common/base/timestamp.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
+#include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/trend.h"
 
@@ -26,8 +28,8 @@ namespace {
 constexpr std::uint64_t kSeed = 1;
 /// A machine whose canary differs by more than this from the other launches' was another machine, or a busier one.
 constexpr double kCanaryBand = 0.10;
-/// [s] Three times a minute, which a busy machine's memory may be: so far apart launches are worth nearly what
-/// independent ones are (docs/statistics.md).
+/// [s] Three times a minute, which a busy machine's correlation time may be: so far apart launches are worth nearly
+/// what independent ones are (docs/statistics.md).
 constexpr double kApart = 180;
 
 [[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
@@ -224,11 +226,9 @@ Json cell_json(const MergedCell& m) {
 }  // namespace
 
 Json launches_json(const MergedCell& m) {
-  const Cell& c = m.cell;
-  return {{"size", c.nbytes},  {"count", c.count},
-          {"type", c.dtype},   {"redop", c.op},
-          {"root", c.root},    {"placement", c.in_place ? "in" : "out"},
-          {"nwrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}};
+  Json json = fields_json(identity(m.cell));
+  json.update({{"wrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}});
+  return json;
 }
 
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
