@@ -127,16 +127,10 @@ Then:  busbar diagnose /shared/logs
 
 DiagnoseOptions read_options(int argc, char** argv) {
   DiagnoseOptions options;
-  const SplitArguments split = split_arguments(argc, argv, own_options(options));
-  for (const std::string& word : split.words) options.paths.emplace_back(word);
-  options.help = split.help;
-  if (split.rest.size() > 1) {
-    throw Error(
-        ExitCode::bad_config,
-        fmt::format("{} has no meaning in diagnose; `busbar diagnose --help` lists what has (a file of that name: "
-                    "./{})",
-                    split.rest[1], split.rest[1]));
-  }
+  const CommandLine line = scan_arguments(argc, argv, own_options(options));
+  for (const std::string& word : line.words) options.paths.emplace_back(word);
+  options.help = line.asks_help();
+  refuse_shared_options(line, "diagnose");
   if (options.help || options.help_capture) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {
     throw Error(ExitCode::bad_config,

@@ -197,11 +197,11 @@ void refuse_meaningless(const Arguments& a, const std::vector<std::string>& give
 
 Arguments read_arguments(int argc, char** argv) {
   Arguments a;
-  const SplitArguments split = split_arguments(argc, argv, own_options(a));
-  a.help = split.help;
+  const CommandLine line = scan_arguments(argc, argv, own_options(a));
+  a.help = line.asks_help();
   if (a.help) return a;
-  a.collective = collective_of(split.words);
-  const Configured configured = configure(scan_rest(split.rest), std::nullopt, ::getenv);
+  a.collective = collective_of(line.words);
+  const Configured configured = configure(line, std::nullopt, ::getenv);
   a.config = configured.config;
   const auto given = [&](std::string_view name) { return contains(configured.set_by_user, name); };
   if (!given("minbytes") && !given("maxbytes") && !given("sizes")) a.config.sizes = {65536};

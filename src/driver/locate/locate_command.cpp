@@ -124,18 +124,13 @@ void refuse_meaningless(const Configured& configured) {
 LocateArguments read_locate_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
                                       const ReadEnvironment& environment) {
   LocateArguments line_only;
-  const SplitArguments split = split_arguments(argc, argv, own_options(line_only));
   LocateArguments a;
-  if (split.help) {
-    a.action = CommandLine::Action::help;
-    return a;
-  }
-  if (!split.words.empty())
-    throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(split.words.front())));
-  a.line = scan_rest(split.rest);
+  a.line = scan_arguments(argc, argv, own_options(line_only));
   a.config_file = a.line.config_file;
-  if (a.line.action == CommandLine::Action::version) a.action = CommandLine::Action::version;
+  a.action = a.line.action;
   if (a.action != CommandLine::Action::run) return a;
+  if (!a.line.words.empty())
+    throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(a.line.words.front())));
 
   // The file first, then the command line again over it.
   const std::vector<OwnOption> own = own_options(a);
@@ -144,7 +139,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   defaults.stat = true;           // --seed goes with it
   defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and -b must not be held against it
   a.configured = configure(a.line, file, environment, defaults, keys);
-  split_arguments(argc, argv, own);
+  (void)scan_arguments(argc, argv, own);
   refuse_meaningless(a.configured);
   if (contains(a.configured.set_by_user, "minbytes")) {
     a.options.nbytes = a.configured.config.minbytes;

@@ -44,10 +44,10 @@ std::string merge_help() {
 
 MergeOptions read_options(int argc, char** argv) {
   MergeOptions options;
-  SplitArguments split = split_arguments(argc, argv, own_options(options));
-  options.files = std::move(split.words);
-  options.help = split.help;
-  options.output_file = only_output_file(split.rest, "merge");
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  options.output_file = only_output_file(line, "merge");
   return options;
 }
 
