@@ -102,7 +102,8 @@ class ArgumentScanner {
 
   CommandLine scan() {
     bool options_end = false;
-    while (!left_.empty() && line_.action == CommandLine::Action::run) {
+    // As nccl-tests, a benchmark reads nothing behind --help; a subcommand still says what it does not know.
+    while (!left_.empty() && (line_.action == CommandLine::Action::run || !own_.empty())) {
       const std::string_view word = next_word();
       if (options_end || !word.starts_with('-') || word == "-") {
         line_.words.emplace_back(word);
@@ -191,10 +192,9 @@ class ArgumentScanner {
     }
     if (named.own != nullptr) return apply(*named.own, text);
     const std::string_view name = named.shared->long_name;
-    if (name == "help") {
-      line_.action = CommandLine::Action::help;
-    } else if (name == "version") {
-      line_.action = CommandLine::Action::version;
+    if (name == "help" || name == "version") {
+      if (line_.action != CommandLine::Action::run) return;
+      line_.action = name == "help" ? CommandLine::Action::help : CommandLine::Action::version;
     } else {
       accept(line_, *named.shared, word, text, scratch_);
     }
