@@ -41,7 +41,7 @@ def between_cores_us(args, folder):
     run_job(args.mpirun, 2, [executable(args.build, "pingpong_perf"), "--backend", "mpi", "-b", "8", "-e", "8", "-n",
                              "100000", "-c", "0", "--buffers", "reuse", "-J", report])
     with open(report, encoding="utf-8") as file:
-        time_us = json.load(file)["results"][0]["busbar"]["out_of_place"]["time_us"]
+        time_us = 1e6 * json.load(file)["results"][0]["busbar"]["out_of_place"]["time_s"]
     os.remove(report)
     return time_us
 
@@ -66,14 +66,14 @@ def launch(args, kind):
 
 
 def cell_of(what, size, text):
-    cell = {"bytes": size["size_bytes"], "rounds": size["rounds"]}
+    cell = {"bytes": size["nbytes"], "rounds": size["rounds"]}
     if what != "verified":
         # Against the first, the library's own choice.
         second = size["variants"][-1]
         return {**cell, "difference": second["difference"], **second["ratio"]}
     default = size["variants"][0]
     return {**cell, "winner": size["winner"], "regret": size["regret"], "is_own": size["winner"] == default["variant"],
-            "verified": verified(text, size["size_bytes"])}
+            "verified": verified(text, size["nbytes"])}
 
 
 def verified(text, nbytes):

@@ -50,7 +50,7 @@ def print_launch(nranks, wall_s, comparison):
         cells = {cell["variant"]: cell for cell in size["variants"]}
         value, low, high = ratio_of(*(cells[name]["rounds_s"] for name in PAIR))
         faster = PAIR[1] if high < 1 - BAND else PAIR[0] if low > 1 + BAND else None
-        name = size_text(size["size_bytes"])
+        name = size_text(size["nbytes"])
         if faster and last and faster != last[0]:
             crossings.append(f"{faster} passes {last[0]} between {last[1]} and {name}")
         last = (faster, name) if faster else last

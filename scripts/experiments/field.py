@@ -6,7 +6,8 @@
 In each launch so many sizes of all_reduce are sampled in rotation, each until --stat's rule is satisfied; then all go on
 in rotation for one shared minute, whose median is their truth (test/bench/field_bench.cpp). Cells of a launch share that
 minute, so that launches are counted: how many had at least 90 % of their cells covered, and the mean share with an
-interval over the launches. Wanted: 90 % of the cells whose span is six memories of the drift or more (`ci` claims that).
+interval over the launches. Wanted: 90 % of the cells whose span is six correlation times of the drift or more (`ci`
+claims that).
 
 Rows are kept in --rows, one launch to a line; an experiment that is started again goes on with what is missing. A launch
 beside other work is disturbed by the rule of experiment.py, fixed beforehand, and made again."""
@@ -18,7 +19,7 @@ from experiment import (DISTURBED_WORDS, arguments, bootstrap, library_version, 
                         observed_job, read_rows, table, was_disturbed)
 
 SHARED_S = 60
-FIELDS = ("bytes", "stop", "span_s", "memory_s", "median_us", "low_us", "high_us", "truth_us")
+FIELDS = ("bytes", "stop", "span_s", "correlation_time_s", "median_us", "low_us", "high_us", "truth_us")
 
 
 def launch(args, kind):
@@ -61,11 +62,11 @@ def line_of(ncells, launches):
     stops = [cell["stop"] for cell in cells]
     mostly = sum(sum(map(is_covered, row["cells"])) >= 0.9 * len(row["cells"]) for row in launches)
     return [ncells, len(launches), f"{median([cell['span_s'] for cell in cells]):.1f} s",
-            f"{median([cell['memory_s'] for cell in cells]):.2f} s",
+            f"{median([cell['correlation_time_s'] for cell in cells]):.2f} s",
             " ".join(f"{name} {stops.count(name)}" for name in ("ci", "noisy", "time")),
             f"{100 * median(widths):.1f} %" if widths else "-", f"{mostly} of {len(launches)}",
             share_over_launches(launches, lambda _: True),
-            share_over_launches(launches, lambda cell: cell["span_s"] >= 6 * cell["memory_s"]),
+            share_over_launches(launches, lambda cell: cell["span_s"] >= 6 * cell["correlation_time_s"]),
             share_over_launches(launches, lambda cell: cell["stop"] == "ci")]
 
 
@@ -85,8 +86,9 @@ def main():
     kept = [row for row in rows if not was_disturbed(row) and row["ranks"] == args.ranks]
     print(f"\n{len(rows)} launches, {sum(map(was_disturbed, rows))} of them disturbed and left out: {DISTURBED_WORDS}\n")
     lines = [line_of(n, of) for n in args.cells if (of := [row for row in kept if row["ncells"] == n])]
-    print(table(["cells", "launches", "median span", "median memory", "stopped", "median half width",
-                 "launches with 90 % covered", "covered", "where six memories were seen", "where it said ci"], lines))
+    print(table(["cells", "launches", "median span", "median correlation time", "stopped", "median half width",
+                 "launches with 90 % covered", "covered", "where six correlation times were seen",
+                 "where it said ci"], lines))
 
 
 if __name__ == "__main__":

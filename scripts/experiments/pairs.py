@@ -35,7 +35,7 @@ def busbar(args, pattern, half, folder):
     with open(report, encoding="utf-8") as file:
         rows = json.load(file)["results"]
     os.remove(report)
-    return {row["size"]: row["busbar"]["out_of_place"]["time_us"] for row in rows}
+    return {row["size"]: 1e6 * row["busbar"]["out_of_place"]["time_s"] for row in rows}
 
 
 def osu(args, pattern, half, _folder):

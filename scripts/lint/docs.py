@@ -22,7 +22,7 @@ FOREIGN = {
 }
 TABLE = "src/common/base/option_table.cpp"
 # Whose options a subcommand takes beside the benchmarks', where that is not its own folder alone.
-SUBCOMMANDS = {"doctor": "doctor verdict", "locate": "locate verdict", "accept": "accept verdict"}
+SUBCOMMANDS = {"doctor": "doctor formats", "locate": "locate formats", "accept": "accept formats"}
 CODE = re.compile(r"```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|``[^`]*``|`[^`]*`|<!--.*?-->", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 OPTION = re.compile(r"(?<![\w-])--[a-zA-Z][\w-]*")
@@ -131,11 +131,11 @@ def self_check():
     """Each rule is seen to fire: a rule that cannot is not a rule."""
     sources = {TABLE: "Option{0, \"full-check\", \"N\"", "src/driver/locate/x.cpp":
                'std::vector<OwnOption> own(A& a) {\n  return {{"rail", "[=N]",\n  "help"}, {"x", "y", "z"}};\n}\n',
-               "src/driver/verdict/x.cpp": 'std::vector<OwnOption> own() {\n  return {{"junit", "FILE", "help"}};\n}\n',
+               "src/driver/formats/x.cpp": 'std::vector<OwnOption> own() {\n  return {{"junit", "FILE", "help"}};\n}\n',
                "src/driver/merge/x.cpp": 'std::vector<OwnOption> own() {\n  return {{"cost", "SECONDS", "help"}};\n}\n',
                "scripts/x.py": 'parser.add_argument("--only")', "scripts/x.sh": "case $1 in\n  --part)\n"}
     options = declared_options(sources)
-    assert options == ({"--full-check"}, {"locate": {"--rail"}, "verdict": {"--junit"}, "merge": {"--cost"}},
+    assert options == ({"--full-check"}, {"locate": {"--rail"}, "formats": {"--junit"}, "merge": {"--cost"}},
                        {"--only", "--part"})
 
     def says(text, config="nav:\n  - A: a.md\n", readme="x\n"):

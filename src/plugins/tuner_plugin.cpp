@@ -2,7 +2,7 @@
 // table to any NCCL program. Whatever goes wrong, NCCL's own choice stands and one line in NCCL's log says why; every
 // function succeeds, because NCCL fails the communicator or the collective otherwise.
 
-#include "common/base/tuner_table.h"
+#include "common/backends/tuner_table.h"
 #include "plugins/nccl_tuner_abi.h"
 
 #include <cerrno>

@@ -2,14 +2,14 @@
 //
 // `field_bench CELLS SECONDS` under mpirun: so many sizes of all_reduce are sampled in rotation, each until --stat's
 // rule at its default limits is satisfied; then all go on in rotation for so many seconds. Rank 0 prints a line for
-// each cell: bytes, why it stopped, span [s], memory [s], median, interval and the median of those seconds [us]; "-"
-// for no interval.
+// each cell: bytes, why it stopped, span [s], correlation time [s], median, interval and the median of those seconds
+// [us]; "-" for no interval.
 
 #include "bench/opened_mpi.h"
 #include "common/base/enum_words.h"
 #include "common/measure/sampler.h"
 #include "common/measure/stat_cell.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 
@@ -59,16 +59,16 @@ void follow(const Comm& world, std::vector<Followed>& cells, double shared_s) {
     random.shuffle(std::span(order));
     for (const std::size_t i : order) {
       Followed& f = cells[i];
-      const Workload workload(*open.backend, *open.arena, kAllReduce, f.row_case, false, 0,
-                              messages_in_turn(config, open.arena->capacity(), f.row_case.nbytes));
-      open.verifier->prepare_timed(workload);
+      const BufferPlan buffer_plan(*open.backend, *open.arena, kAllReduce, f.row_case, false, 0,
+                                   messages_in_turn(config, open.arena->capacity(), f.row_case.nbytes));
+      open.verifier->prepare_timed(buffer_plan);
       StatCell& cell = f.cell;
       if (cell.warm.calls == 0) {
-        cell.warm = warm_up(sampler, *open.backend, workload, Cadence::isolated, kLimits.cell_time_s / 4);
+        cell.warm = warm_up(sampler, *open.backend, buffer_plan, Cadence::isolated, kLimits.cell_time_s / 4);
         cell.shape = shape_for(cell.warm.call_s, clock_read_s, kBatch, 5, 2000, Cadence::isolated);
       }
       const double before_s = now_s;
-      const Batch batch = sampler.measure(*open.backend, workload, cell.shape);
+      const Batch batch = sampler.measure(*open.backend, buffer_plan, cell.shape);
       now_s = batch.now_s;
       if (told == cells.size()) f.later_s.push_back(median(batch.time_s));
       if (f.told) continue;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   for (const Followed& f : cells) {
     const CellStats& s = *f.told;
     const auto us = [](double time_s) { return fmt::format("{:.6g}", 1e6 * time_s); };
-    fmt::print("{} {} {:.3f} {:.3f} {} {} {} {}\n", f.row_case.nbytes, name(s.stop), s.span_s, s.memory_s,
+    fmt::print("{} {} {:.3f} {:.3f} {} {} {} {}\n", f.row_case.nbytes, name(s.stop), s.span_s, s.correlation_time_s,
                us(s.median_s), s.interval_s ? us(s.interval_s->low) : "-", s.interval_s ? us(s.interval_s->high) : "-",
                us(median(f.later_s)));
   }

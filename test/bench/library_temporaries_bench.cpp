@@ -8,8 +8,8 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
 #include "common/machine/memory.h"
-#include "common/measure/workload.h"
-#include "common/mpi/session.h"
+#include "common/measure/buffer_plan.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -34,17 +34,17 @@ void reset_peak() {
 }
 
 /// Copies of the message that one call took, beyond what was there before it.
-double copies(Backend& backend, const Comm& world, const Workload& workload, bool aggregated) {
+double copies(Backend& backend, const Comm& world, const BufferPlan& buffer_plan, bool aggregated) {
   // What earlier calls left in the heap would hide what this one needs.
   malloc_trim(0);
   reset_peak();
   const std::int64_t before = resident_bytes();
   world.barrier();
   if (aggregated) backend.group_begin(0);
-  backend.enqueue(0, workload.operation(), workload.lane_buffers(0, 0));
+  backend.enqueue(0, buffer_plan.operation(), buffer_plan.lane_buffers(0, 0));
   if (aggregated) backend.group_end(0);
   const std::int64_t taken = peak_resident_bytes() - before;
-  return static_cast<double>(taken) / static_cast<double>(workload.message_bytes());
+  return static_cast<double>(taken) / static_cast<double>(buffer_plan.message_bytes());
 }
 
 Case make_case(const Collective& c, const Traffic& traffic, std::size_t nbytes, int nranks) {
@@ -58,9 +58,9 @@ Case make_case(const Collective& c, const Traffic& traffic, std::size_t nbytes, 
 }
 
 /// The most over ranks and three repetitions.
-double most_copies(Backend& backend, const Comm& world, const Workload& workload, bool aggregated) {
+double most_copies(Backend& backend, const Comm& world, const BufferPlan& buffer_plan, bool aggregated) {
   double most = 0;
-  for (int repeat = 0; repeat < 3; ++repeat) most = std::max(most, copies(backend, world, workload, aggregated));
+  for (int repeat = 0; repeat < 3; ++repeat) most = std::max(most, copies(backend, world, buffer_plan, aggregated));
   return world.max(most);
 }
 
@@ -78,8 +78,8 @@ std::string measure_size(Backend& backend, const Comm& world, const Arena& arena
         text += "   - ";
         continue;
       }
-      const Workload workload(backend, arena, c, row_case, in_place, 0, 1);
-      text += fmt::format("{:5.2f}", most_copies(backend, world, workload, aggregated));
+      const BufferPlan buffer_plan(backend, arena, c, row_case, in_place, 0, 1);
+      text += fmt::format("{:5.2f}", most_copies(backend, world, buffer_plan, aggregated));
     }
   }
   return text;

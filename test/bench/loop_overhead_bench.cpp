@@ -7,8 +7,8 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
-#include "common/mpi/mpi_handle.h"
-#include "common/mpi/session.h"
+#include "common/processes/mpi_group.h"
+#include "common/processes/session.h"
 #include "null_backend.h"
 
 #include <fmt/format.h>
@@ -38,11 +38,11 @@ Spread spread(std::vector<double> values) {
   return {values[values.size() / 4], values[values.size() / 2], values[values.size() * 3 / 4]};
 }
 
-double our_loop_ns(Backend& backend, const Comm& world, const Workload& workload, int calls) {
+double our_loop_ns(Backend& backend, const Comm& world, const BufferPlan& buffer_plan, int calls) {
   Config config;
   config.iters = calls;
   config.warmup_iters = 0;
-  return 1e9 * time_operations(backend, world, config, workload, [](std::exception_ptr) {}).time_s;
+  return 1e9 * time_operations(backend, world, config, buffer_plan, [](std::exception_ptr) {}).time_s;
 }
 
 double bare_loop_ns(const Comm& world, MPI_Comm comm, const std::vector<Buffers>& slots) {
@@ -68,17 +68,17 @@ Rounds measure(const Comm& world) {
   const Arena arena(*backend, kSlots * kMessageBytes, 0);
   const Problem problem{kMessageBytes / sizeof(float), sizeof(float), world.size(), 0, nullptr};
   const Case row_case{DType::float32, Op::sum, 0, kMessageBytes, problem, kMessageBytes};
-  const Workload workload(*backend, arena, kAllReduce, row_case, false, 0, kSlots);
-  const Workload unlaunched(nothing, arena, kAllReduce, row_case, false, 0, kSlots);
+  const BufferPlan buffer_plan(*backend, arena, kAllReduce, row_case, false, 0, kSlots);
+  const BufferPlan unlaunched(nothing, arena, kAllReduce, row_case, false, 0, kSlots);
   std::vector<Buffers> slots;
-  for (std::size_t s = 0; s < kSlots; ++s) slots.push_back(workload.buffers(s, 0));
+  for (std::size_t s = 0; s < kSlots; ++s) slots.push_back(buffer_plan.buffers(s, 0));
 
   Rounds rounds;
   for (int round = 0; round < kRounds; ++round) {
     // Each is first in every other round, so that what drifts favours neither.
-    if (round % 2 == 0) rounds.ours_ns.push_back(our_loop_ns(*backend, world, workload, kCalls));
+    if (round % 2 == 0) rounds.ours_ns.push_back(our_loop_ns(*backend, world, buffer_plan, kCalls));
     rounds.bare_ns.push_back(bare_loop_ns(world, comm, slots));
-    if (round % 2 != 0) rounds.ours_ns.push_back(our_loop_ns(*backend, world, workload, kCalls));
+    if (round % 2 != 0) rounds.ours_ns.push_back(our_loop_ns(*backend, world, buffer_plan, kCalls));
     rounds.empty_ns.push_back(our_loop_ns(nothing, world, unlaunched, kEmptyCalls));
   }
   MPI_Comm_free(&comm);

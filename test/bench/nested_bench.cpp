@@ -8,7 +8,7 @@
 #include "bench/opened_mpi.h"
 #include "common/measure/canary.h"
 #include "common/measure/sampler.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 #include "common/statistics/interval.h"
 
 #include <fmt/format.h>
@@ -49,17 +49,17 @@ void measure(const Comm& world, int passes) {
       const Arena& arena = *open[buffers].arena;  // a backend may use any
       const std::size_t nbytes = kSizes[size];
       const Case row_case = float_sum(nbytes, world.size());
-      const Workload workload(*o.backend, arena, kAllReduce, row_case, false, 0,
-                              messages_in_turn(config, arena.capacity(), nbytes));
-      o.verifier->prepare_timed(workload);
+      const BufferPlan buffer_plan(*o.backend, arena, kAllReduce, row_case, false, 0,
+                                   messages_in_turn(config, arena.capacity(), nbytes));
+      o.verifier->prepare_timed(buffer_plan);
       BatchShape& shape = shapes[size];
       if (pass == 0) {
-        const WarmUp warm = warm_up(sampler, *o.backend, workload, Cadence::isolated, 1);
+        const WarmUp warm = warm_up(sampler, *o.backend, buffer_plan, Cadence::isolated, 1);
         if (shape.samples == BatchShape{}.samples) {
           shape = shape_for(warm.call_s, clock_read_s, kBatch, 5, 2000, Cadence::isolated);
         }
       }
-      const Batch batch = sampler.measure(*o.backend, workload, shape);
+      const Batch batch = sampler.measure(*o.backend, buffer_plan, shape);
       if (world.rank() == 0) {
         fmt::print("{} {} {} {} {:.6g} {:.6g} {:.6g}\n", pass, comm, buffers, nbytes, 1e6 * median(batch.time_s),
                    1e6 * times.spin_s, 1e6 * times.copy_s);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "common/backends/mpi/mpi_backend.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/verify.h"
-#include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 #include "common/statistics/random.h"
 
 #include <cstddef>

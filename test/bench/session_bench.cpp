@@ -2,7 +2,7 @@
 // `session_bench bare|watched` under mpirun; rank 0 prints the seconds from main to where the work begins, and from its
 // end to where main returns.
 
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include "common/job/session_job.h"
 #include "common/watch/limits.h"

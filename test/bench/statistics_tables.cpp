@@ -87,8 +87,8 @@ void launches() {
     fmt::print("{} launches: {} of {} covered\n", count, rates::launches_covered(count, kFewer), kFewer);
   }
   for (const double apart : {0.05, 0.5, 1.0, 2.0, 3.0}) {
-    fmt::print("6 launches, {:.2f} memories apart: {} of {} covered\n", apart, rates::spaced_covered(apart, kTrials),
-               kTrials);
+    fmt::print("6 launches, {:.2f} correlation times apart: {} of {} covered\n", apart,
+               rates::spaced_covered(apart, kTrials), kTrials);
   }
   const rates::Between said = rates::between_with_spikes(kFewer);
   fmt::print("launches that differ by 5 %, spikes: said {:.1f} %, 0 in {} of {}\n", 100 * said.mean, said.none, kFewer);
@@ -96,18 +96,18 @@ void launches() {
 
 constexpr int kFieldTrials = 2000;
 constexpr int kStoppedCells = 500;
-constexpr double kMemories[] = {0.1, 1, 3, 10};  // [s]
+constexpr double kCorrelationTimes[] = {0.1, 1, 3, 10};  // [s]
 
 /// The median of the minute after the interval, on a machine that drifts; against one who knows the drift.
 void field_coverage() {
   fmt::print("\ndrift of {:g} %, covered (half width over the oracle's) by cells in rotation, {} trials\n",
              100 * DriftingMachine::kDrift, kFieldTrials);
-  for (const double memories : {6, 20}) {
-    for (const double memory_s : kMemories) {
-      fmt::print("{:3g} memories of {:4g} s:", memories, memory_s);
+  for (const double correlation_times : {6, 20}) {
+    for (const double correlation_time_s : kCorrelationTimes) {
+      fmt::print("{:3g} correlation times of {:4g} s:", correlation_times, correlation_time_s);
       for (const int cells : {1, 2, 5, 20}) {
-        const rates::Field field{.memory_s = memory_s, .cells = cells};
-        const rates::Covered at = rates::covered_after(field, memories * memory_s, kFieldTrials);
+        const rates::Field field{.correlation_time_s = correlation_time_s, .cells = cells};
+        const rates::Covered at = rates::covered_after(field, correlation_times * correlation_time_s, kFieldTrials);
         fmt::print("  {:.3f} ({:.2f})", at.share, at.half_width / rates::oracle_half_width(field, at.span_s));
         std::fflush(stdout);
       }
@@ -142,16 +142,16 @@ constexpr Stopping kStoppings[] = {
 void stopped_coverage() {
   fmt::print("\nstopped: of all covered; ci (of all, ci and not covered); span; half width\n");
   for (const Stopping& s : kStoppings) {
-    for (const double memory_s : {0.0, 0.1, 1.0, 3.0, 10.0}) {  // 0: no drift
+    for (const double correlation_time_s : {0.0, 0.1, 1.0, 3.0, 10.0}) {  // 0: no drift
       const rates::Field field{
-          .memory_s = memory_s > 0 ? memory_s : 1,
-          .drift = memory_s > 0 ? DriftingMachine::kDrift : 0,
+          .correlation_time_s = correlation_time_s > 0 ? correlation_time_s : 1,
+          .drift = correlation_time_s > 0 ? DriftingMachine::kDrift : 0,
           .cells = s.cells,
           .limits = {.rule = {.rel = s.rel}, .least_span_s = kLeastSpan, .cell_time_s = s.cell_time_s},
           .max_time_s = s.max_time_s};
       const rates::Covered at = rates::covered_when_stopped(field, kStoppedCells / s.cells);
-      fmt::print("{:27} {:2} cells, memory {:4g} s: {:.3f}; {:.3f} ({:.3f}); {:5.2f} s; {:.3f}\n", s.name, s.cells,
-                 memory_s, at.share, at.stopped_ci, at.wrong_ci, at.span_s, at.half_width);
+      fmt::print("{:27} {:2} cells, correlation time {:4g} s: {:.3f}; {:.3f} ({:.3f}); {:5.2f} s; {:.3f}\n", s.name,
+                 s.cells, correlation_time_s, at.share, at.stopped_ci, at.wrong_ci, at.span_s, at.half_width);
       std::fflush(stdout);
     }
   }
@@ -160,19 +160,21 @@ void stopped_coverage() {
 /// How often --stat says that a cell drifted: where the machine only wanders, and where it slows down all the time.
 void drift_flags() {
   fmt::print("\nsaid to have drifted, {} cells each\n", kFieldTrials);
-  const auto print = [](double memory_s, double drift, double slope) {
-    fmt::print("memory {:4g} s, sd {:2.0f} %, {:2.0f} % slower at the end:", memory_s, 100 * drift, 100 * slope);
+  const auto print = [](double correlation_time_s, double drift, double slope) {
+    fmt::print("correlation time {:4g} s, sd {:2.0f} %, {:2.0f} % slower at the end:", correlation_time_s, 100 * drift,
+               100 * slope);
     for (const auto& [epochs, step_s] : {std::pair(200, 0.0105), std::pair(400, 0.0105), std::pair(400, 0.05)}) {
       int said = 0;
       for (int trial = 0; trial < kFieldTrials; ++trial) {
-        said += rates::said_to_drift(memory_s, drift, slope, epochs, step_s, trial) ? 1 : 0;
+        said += rates::said_to_drift(correlation_time_s, drift, slope, epochs, step_s, trial) ? 1 : 0;
       }
       fmt::print("  {:4.1f} s: {:.2f} %", epochs * step_s, 100.0 * said / kFieldTrials);
     }
     fmt::print("\n");
     std::fflush(stdout);
   };
-  for (const double memory_s : {0.1, 1.0, 3.0, 10.0, 60.0}) print(memory_s, DriftingMachine::kDrift, 0);
+  for (const double correlation_time_s : {0.1, 1.0, 3.0, 10.0, 60.0})
+    print(correlation_time_s, DriftingMachine::kDrift, 0);
   for (const double slope : {0.0, 0.02, 0.05, 0.1}) print(1, 0, slope);
 }
 

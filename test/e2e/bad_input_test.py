@@ -81,16 +81,16 @@ class BadInput(Case):
     def test_doctor_s_reports(self):
         node = {"host": "node1", "ranks": [], "time": "2026-11-21 18:00:00", "time_unix_s": 1.5, "counters": {},
                 "rows": [{"check": "a", "state": "OK", "value": "1"}]}
-        good = {"schema_version": 1, "program": "busbar doctor", "nodes": [node]}
+        good = {"document": "doctor", "schema": 3, "nodes": [node]}
         self.every(good, ["report"], ["doctor", "--merge"], ["doctor", "--diff"], places=(("nodes", 0, "counters"),))
 
     def test_runs_for_a_history(self):
-        run = {"document": "history-run", "schema": 1, "run": {"cells": []}}
+        run = {"document": "history-run", "schema": 3, "run": {"cells": []}}
         self.every(run, ["history", "--history", self.path("h.db"), "add"], places=(("run",), ("run", "cells")))
 
     def test_what_diagnose_takes_for_a_log_is_no_crash(self):
-        self.every({"schema": 1, "kind": "hang", "observed": {"hosts": [], "ras": []}}, ["diagnose"],
-                   places=(("observed", "ras"),), codes=(6,))
+        self.every({"document": "hang", "schema": 3, "observed": {"hosts": [], "ras": []}}, ["diagnose"],
+                   places=(("observed", "ras"),), codes=(6, 255))
         self.every({"nccl_version": "2.29", "communicators": [{"ranks": []}]}, ["diagnose"],
                    places=(("communicators",),), codes=(0, 4, 6))
 

@@ -52,9 +52,9 @@ class OverMpi(Case):
                         self.assertEqual(shown[step["step"]][-1], str(lives), str(result))
                         self.assertEqual((step["samples"], line["samples"]), (lives, str(lives)))
                         self.assertEqual(len(step["epoch_medians_s"]), lives)
-                        self.assertGreater(step["least_s"], 0)
-                        self.assertLessEqual(step["least_s"], step["median_s"])
-                        self.assertLessEqual(step["median_s"], step["most_s"])
+                        self.assertGreater(step["min_s"], 0)
+                        self.assertLessEqual(step["min_s"], step["median_s"])
+                        self.assertLessEqual(step["median_s"], step["max_s"])
                         self.assertAlmostEqual(float(line["median_us"]), step["median_s"] * 1e6, places=3)
                     else:
                         self.assertEqual(set(shown[step["step"]]), {"-", "0"})

@@ -42,7 +42,7 @@ class Table(Case):
 
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        self.assertEqual(document["schema"], 2)
+        self.assertEqual(document["schema"], 3)
         self.assertEqual(document["exit_code"], 0)
         self.assertEqual(document["seed"], 7)
         comparison = document["comparisons"][0]

@@ -395,14 +395,13 @@ class Inputs(DiagnoseCase):
             self.assertTrue(line.startswith("  not read: ") and line.endswith(f"{name}': empty"), lines[:4])
 
     def test_results_of_other_commands_are_for_report(self):
-        folder = os.path.join(suite.ROOT, "test", "frozen")
-        for name in ("schema_1/run_plain.json", "schema_1/compare.json", "schema_2/run_plain.json",
-                     "schema_2/accept_good.json", "schema_2/locate_slow.json", "schema_2/doctor_merged.json"):
+        folder = os.path.join(suite.ROOT, "test", "frozen", "recorded")
+        for name in ("run_plain.json", "accept_good.json", "locate_slow.json", "doctor_merged.json"):
             with self.subTest(name):
                 self.fails(self.diagnose(os.path.join(folder, name)), 255, "`busbar report` reads")
         # Beside logs they are no logs.
         logs = self.job(good_job())
-        self.ok(self.diagnose(logs, os.path.join(folder, "schema_2/run_plain.json")))
+        self.ok(self.diagnose(logs, os.path.join(folder, "run_plain.json")))
 
 
 if __name__ == "__main__":

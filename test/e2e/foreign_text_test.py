@@ -13,7 +13,7 @@ import suite  # noqa: E402
 from suite import Case  # noqa: E402
 
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
-FROZEN = os.path.join(suite.ROOT, "test", "frozen", "schema_2")
+FROZEN = os.path.join(suite.ROOT, "test", "frozen", "recorded")
 EVIL = "\x1b]0;renamed\x07\x1b[2J\x7f\x9b31m\x85\u202eevil\u2066\u200f\u061c"
 # Also as a terminal of one byte per character reads C1.
 RAW = EVIL.encode() + b"\x9b2J\x85"

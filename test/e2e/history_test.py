@@ -46,15 +46,15 @@ class History(suite.Case):
         self.assertIn("all_reduce_perf", shown.out)
         with open(self.path("show.json"), encoding="utf-8") as text:
             cells = json.load(text)["runs"][0]["cells"]
-        self.assertEqual([(c["size"], c["placement"]) for c in cells],
-                         [(1024, "out"), (1024, "in"), (65536, "out"), (65536, "in")])
-        self.assertTrue(all(c["median_us"] > 0 and c["nwrong"] == 0 for c in cells), cells)
+        self.assertEqual([(c["nbytes"], c["in_place"]) for c in cells],
+                         [(1024, False), (1024, True), (65536, False), (65536, True)])
+        self.assertTrue(all(c["median_s"] > 0 and c["wrong"] == 0 for c in cells), cells)
 
         trend = self.ok(history("trend", "all_reduce", "-b", "64K", "--placement", "in", "--history", file,
                                 "-J", self.path("trend.json")))
         with open(self.path("trend.json"), encoding="utf-8") as text:
             trends = json.load(text)["trends"]
-        self.assertEqual([(t["size"], t["placement"], len(t["points"])) for t in trends], [(65536, "in", 2)], str(trend))
+        self.assertEqual([(t["nbytes"], t["in_place"], len(t["points"])) for t in trends], [(65536, True, 2)], str(trend))
         self.assertEqual(trends[0]["points"][1]["run"], 2)
 
         compared = history("compare", "1", "2", "--history", file, "-J", self.path("compare.json"))

@@ -37,7 +37,7 @@ VALUES = ["2147483647"] + (["-1", "18446744073709551615"] if suite.MORE else [])
 # What a command may end with: everything but "internal error" (1), and a signal.
 CODES = {0, 2, 3, 4, 5, 6, 7, 8, 255}
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
-RECORDED = frozen.recordings()[-1]
+RECORDED = frozen.RECORDED
 NUMBER = re.compile(r"\d+\.\d+|0x[0-9a-f]+|(?<![A-Za-z])[0-9a-f]*\d[0-9a-f]*(?![A-Za-z])|\d+")
 
 RAS_COUNTS = cases_of_logs.RAS + """
@@ -288,7 +288,7 @@ class HugeNumbers(unittest.TestCase):
     def test_histories(self):
         path = os.path.join(self.folder.name, "history.db")
         with open(path, "wb") as file:
-            file.write(frozen.history_database(RECORDED, self.folder.name))
+            file.write(frozen.history_database(self.folder.name))
         for value in VALUES:
             for copy in mutants_of_database(path, value, self.folder.name):
                 for words in (["list"], ["show", "last"], ["trend"], ["compare", "7", "8"]):

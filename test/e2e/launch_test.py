@@ -35,11 +35,15 @@ median = json.loads(os.environ["TIMES"]).get(size, 100) * (1 + 0.001 * (count % 
 rows = [{"size": int(n), "count": int(n) // 4, "type": "float", "redop": "sum", "root": "-1",
          "out_of_place": {"nwrong": 5 if size == os.environ.get("WRONG") else 0}, "in_place": None,
          "busbar": {"in_place": {"measured": False}, "out_of_place": {"measured": True, "stats": {
-             "median_us": median, "interval_us": None, "epoch_medians_us": [median]}},
+             "median_s": median * 1e-6, "interval_s": None, "relative_half_width": 0, "span_s": 1, "correlation_time_s": 0,
+             "stop": "ci", "quantiles": [], "epoch_medians_s": [median * 1e-6], "samples": 1, "samples_per_epoch": 1,
+             "calls_per_sample": 1, "warmup_calls": 1, "warmed_up": True, "lag1": 0, "trend_p": 1, "modes": None,
+             "outliers": {"count": 0, "share_of_sum": 0, "largest_s": 0}, "skew_median_s": None, "skew_p99_s": None,
+             "clock_error_s": 0, "canary_spread": 1, "shared_cores": False}},
              "algorithm": {"algorithm": "RING", "protocol": "LL", "channels": "8"}}}
         for n in options["sizes"].split(",")]
 document = {"start_time": "", "results": rows, "busbar": {
-    "collective": "all_reduce", "backend": "nccl", "library": "NCCL 2.28.9", "launch_uuid": str(count), "nranks": 4,
+    "schema": 3, "collective": "all_reduce", "backend": "nccl", "library": "NCCL 2.28.9", "launch_uuid": str(count), "nranks": 4,
     "hosts": ["a", "b"], "skipped": [], "exit_code": 0,
     "stat": {"cadence": "stream", "estimand": "slowest rank"}}}
 with open(options["output_file"], "w") as file:
@@ -179,7 +183,7 @@ class RealLaunches(suite.Case):
         self.assertIn("few launches", done.out)
         with open(self.path("merged.json"), encoding="utf-8") as file:
             cell = json.load(file)["cells"][0]
-        low, high = cell["interval_s"]
+        low, high = cell["interval_s"]["low"], cell["interval_s"]["high"]
         self.assertTrue(low <= cell["median_s"] <= high)
         self.assertEqual(len(cell["launch_medians_s"]), 2)
         self.fails(suite.execute([BUSBAR, "merge", files[0], files[0]]), 255, "the same launch")

@@ -104,7 +104,7 @@ class ShowAlgo(suite.Case):
                 with open(report, encoding="utf-8") as file:
                     shown = json.load(file)["results"][0]["busbar"]["algorithm"]
                 self.assertEqual(shown["algorithm"], "AllReduce_AGxLL_R")
-                self.assertEqual([[p["rank"], p["initial_sync_us"], p["compute_us"], p["final_sync_us"]]
+                self.assertEqual([[p["rank"], *(round(1e6 * p[part], 3) for part in ("initial_sync_s", "compute_s", "final_sync_s"))]
                                   for p in shown["kernel_phases"]],
                                  [[0, 2, 5, 0], [1, 2, 5.1, 0], [2, 2, 5.2, 0], [3, 1, 5.3, 0]])
         result = self.run_fake("all_reduce", "-b", "64", "-e", "64", "--show-algo", FAKE_NCCL_PLUGINS="7")

@@ -48,14 +48,14 @@ class Wrong(Case):
                     expected += [(0, "in-place (check)"), (1, "in-place (check)")]
                 self.assertEqual(sorted((entry["cycle"], entry["buffer"]) for entry in wrong), sorted(expected))
                 for entry in wrong:
-                    self.assertEqual((entry["rank"], entry["count"]), (rank, 1))
+                    self.assertEqual((entry["rank"], entry["wrong"]), (rank, 1))
                     self.assertEqual(entry["first"], entry["last"])
 
     def by_type(self, wrong):
         """Causes and suspects of what was wrong."""
         told = {}
         for entry in wrong:
-            told.setdefault(entry["type"], set()).add((entry["cause"], entry["suspect_rank"]))
+            told.setdefault(entry["dtype"], set()).add((entry["cause"], entry["suspect_rank"]))
         return told
 
     def test_a_dropped_contribution_names_its_rank(self):
@@ -114,7 +114,7 @@ class Wrong(Case):
         for op in ("sum", "prod", "max", "min"):
             with self.subTest(op):
                 _, wrong = self.expect("all_reduce", f"flip:{RANK}:1+4", "-d", "all", "-o", op)
-                self.assertEqual({entry["type"] for entry in wrong}, set(DTYPES))
+                self.assertEqual({entry["dtype"] for entry in wrong}, set(DTYPES))
 
     def test_the_sweep_goes_on_after_a_wrong_row(self):
         result = faulty("all_reduce", f"flip:{RANK}:1", "-e", "256K", "-f", "2")

@@ -1,15 +1,15 @@
 """The cases of frozen_test.py: which commands over which inputs. A case is one subject; its commands run one after the
-other in a folder of its own, by `sh`, with the programs on the path. In that folder `in` is the recording by today's
-programs, `doctors` the recorded machines, `configs` the plans that are shipped, `logs` what test/logs/ makes up."""
+other in a folder of its own, by `sh`, with the programs on the path. In that folder `in` is `recorded`, `doctors` the
+recorded machines, `configs` the plans that are shipped, `logs` what test/logs/ makes up."""
 
 import dataclasses
-import glob
 import os
 import re
 import sqlite3
 from typing import Callable
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+RECORDED = os.path.join(HERE, "recorded")
 
 
 @dataclasses.dataclass
@@ -26,16 +26,11 @@ class Case:
     replaced: tuple = ()
 
 
-def recordings():
-    """Folders of recorded inputs, the oldest first."""
-    return sorted(glob.glob(os.path.join(HERE, "schema_*")), key=lambda path: int(path.rsplit("_", 1)[1]))
-
-
-def history_database(folder, scratch):
+def history_database(scratch):
     """The recorded history as a database; the same for all cases, which read it."""
-    path = os.path.join(scratch, "history_of_" + os.path.basename(folder) + ".db")
+    path = os.path.join(scratch, "history.db")
     if not os.path.exists(path):
-        with open(os.path.join(folder, "history.sql"), encoding="utf-8") as file:
+        with open(os.path.join(RECORDED, "history.sql"), encoding="utf-8") as file:
             database = sqlite3.connect(path)
             database.executescript(file.read())
             database.close()

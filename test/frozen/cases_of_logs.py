@@ -70,7 +70,7 @@ def other_evidence():
     odd = {"odd/random.bin": bytes(range(256)) * 400, "odd/empty.log": "", "odd/cut.json": '{"nccl_version": "2.28.9", "com',
            "odd/hang-1.json": '{"schema":1,"kind":"hang","observed":[]}', "odd/long.log": "NCCL INFO " + "x" * 300_000,
            "odd/hostile.log": "a:1:1 [0] NCCL INFO \x1b[2J\x07 Init COMPLETE\n[0] NCCL WARN " + "%s%n" * 50 + "\n",
-           "odd/hang-2.json": '{"schema":99,"kind":"hang"}', "odd/packed.log.gz": b"\x1f\x8b\x08\0" + b"\1" * 60,
+           "odd/hang-2.json": '{"document":"hang","schema":99}', "odd/packed.log.gz": b"\x1f\x8b\x08\0" + b"\1" * 60,
            "odd/unknown.log": "node0:1000:1000 [0] NCCL INFO a line of a version to come\n" * 3}
     return [
         Case("diagnose_other_evidence", [
@@ -111,23 +111,20 @@ def records():
 
 
 def recorded_hangs():
-    for folder in frozen.recordings():
-        schema, links = os.path.basename(folder), {"in": folder}
-        for path in sorted(glob.glob(os.path.join(folder, "hang_*.json"))):
-            name = os.path.basename(path)
-            as_json = [f"busbar diagnose in/{name} --json"] if name == "hang_lagging.json" else []
-            yield Case(f"diagnose_{schema}_{name[:-5]}", [f"busbar diagnose in/{name}", *as_json], links=links)
-        yield Case(f"diagnose_{schema}_hangs", ["busbar diagnose in/hang_*.json", "busbar diagnose in/accept_good.json | head -3",
-                                                "busbar diagnose in/run_plain.json | head -3",
-                                                "busbar diagnose in/hang_stopped.json ras.txt | head -8"],
-                   links=links, files={"ras.txt": RAS})
-    # Of today's layout alone: nobody keeps these for a next version.
-    folder = frozen.recordings()[-1]
+    links = {"in": frozen.RECORDED}
+    for path in sorted(glob.glob(os.path.join(frozen.RECORDED, "hang_*.json"))):
+        name = os.path.basename(path)
+        as_json = [f"busbar diagnose in/{name} --json"] if name == "hang_lagging.json" else []
+        yield Case(f"diagnose_{name[:-5]}", [f"busbar diagnose in/{name}", *as_json], links=links)
+    yield Case("diagnose_hangs", ["busbar diagnose in/hang_*.json", "busbar diagnose in/accept_good.json | head -3",
+                                  "busbar diagnose in/run_plain.json | head -3",
+                                  "busbar diagnose in/hang_stopped.json ras.txt | head -8"],
+               links=links, files={"ras.txt": RAS})
     yield Case("diagnose_flights", ["busbar diagnose --flight in/flights", "busbar diagnose --flight in/flights --json",
                                     "busbar diagnose in/flights/*", "busbar diagnose in/flights/*.0 in/flights/*.2",
                                     "busbar diagnose --flight in/flights --job nobody",
                                     "busbar diagnose --flight in/flights in/hang_stopped.json | head -6"],
-               links={"in": folder})
+               links=links)
 
 
 def cases(_scratch):

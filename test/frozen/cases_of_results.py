@@ -17,54 +17,56 @@ ELAPSED = re.compile(r'(?<=[ ":])\d{7,9}(\.\d+)?(?=["\n,])')
 WRITTEN = ("accept_good", "accept_bounds", "accept_launched")
 # No reports are made of these, or others of theirs are enough.
 UNREPORTED = ("hang_", "fingerprint", "run_stat_", "run_wrong_", "accept_wrong", "accept_no_start", "accept_repeated", "accept_good",
-              "run_types", "locate_healthy", "doctor_")
+              "run_types", "doctor_")
 
 
-def names_in(folder, pattern="*.json"):
-    return [os.path.basename(path)[:-5] for path in sorted(glob.glob(os.path.join(folder, pattern)))]
+LINKS = {"in": frozen.RECORDED, "doctors": "test/doctor"}
 
 
-def reports(folder, schema):
-    links = {"in": folder}
-    single = [Case(f"report_{schema}_{name}", [f"busbar report in/{name}.json -o r.html"], links=links)
-              for name in names_in(folder) if not name.startswith(UNREPORTED)]
+def names_of(pattern="*.json"):
+    return [os.path.basename(path)[:-5] for path in sorted(glob.glob(os.path.join(frozen.RECORDED, pattern)))]
+
+
+def reports():
+    single = [Case(f"report_{name}", [f"busbar report in/{name}.json -o r.html"], links=LINKS)
+              for name in names_of() if not name.startswith(UNREPORTED)]
     several = [
-        Case(f"report_{schema}_two_runs", ["busbar report in/run_stat_1.json in/run_stat_2.json -o r.html --title 'a <b> & c'"],
-             links=links),
-        Case(f"report_{schema}_wrong_data", ["busbar report in/run_wrong_drop.json in/run_wrong_flip.json "
-                                             "in/run_wrong_overrun.json -o r.html"], links=links),
-        Case(f"report_{schema}_one_cluster", ["busbar report in/accept_slow.json in/locate_slow.json "
+        Case("report_two_runs", ["busbar report in/run_stat_1.json in/run_stat_2.json -o r.html --title 'a <b> & c'"],
+             links=LINKS),
+        Case("report_wrong_data", ["busbar report in/run_wrong_drop.json in/run_wrong_flip.json "
+                                             "in/run_wrong_overrun.json -o r.html"], links=LINKS),
+        Case("report_one_cluster", ["busbar report in/accept_slow.json in/locate_slow.json "
                                               "in/doctor_container.json in/run_plain.json -o r.html"],
-             links=links),
-        Case(f"report_{schema}_names", ["busbar report in/run_wrong_flip.json", "busbar report in/run_plain.json; rm report.html.0",
+             links=LINKS),
+        Case("report_names", ["busbar report in/run_wrong_flip.json", "busbar report in/run_plain.json; rm report.html.0",
                                         "busbar report in/run_plain.json -o - | head -1",
                                         "busbar report in/run_plain.json in/run_plain.json --output=two.html; rm two.html",
                                         "busbar report in/run_plain.json -o /nonexistent/r.html",
                                         "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar report in/run_plain.json"],
-             links=links),
-        Case(f"report_{schema}_of_others", [f"busbar report in/{name}.json -o r.html" for name in
+             links=LINKS),
+        Case("report_of_others", [f"busbar report in/{name}.json -o r.html" for name in
                                             ("hang_stopped", "fingerprint")] + ["busbar report in/run_plain.csv"],
-             links=links),
+             links=LINKS),
     ]
     return single + several
 
 
-def merges(folder, schema):
+def merges():
     stat = "in/run_stat_1.json in/run_stat_2.json"
-    return [Case(f"merge_{schema}", [
+    return [Case("merge", [
         f"busbar merge {stat}", f"busbar merge {stat} in/run_stat_3.json -J m.json",
         f"busbar merge {stat} --launch-cost 30s", f"busbar merge {stat} -J m.json",
         "busbar merge in/run_stat_1.json in/run_stat_1.json", "busbar merge in/run_stat_1.json in/run_plain.json",
         "busbar merge in/run_stat_1.json in/run_stat_other.json", "busbar merge in/run_stat_1.json in/accept_good.json",
         "busbar merge in/run_stat_1.json in/merged.json", "busbar merge in/compare.json in/run_stat_1.json",
-        f"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar merge {stat}"], links={"in": folder})]
+        f"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar merge {stat}"], links=LINKS)]
 
 
-def known_history(folder, scratch):
+def known_history(scratch):
     """Runs of one cell on consecutive days, whose medians are known: nine alike, then one 20 % slower."""
-    path = os.path.join(scratch, "known_" + os.path.basename(folder) + ".db")
+    path = os.path.join(scratch, "known.db")
     with open(path, "wb") as file:
-        file.write(frozen.history_database(folder, scratch))
+        file.write(frozen.history_database(scratch))
     database = sqlite3.connect(path)
     columns = [column[1] for column in database.execute("PRAGMA table_info(runs)")]
     cells = [column[1] for column in database.execute("PRAGMA table_info(cells)")]
@@ -82,11 +84,11 @@ def known_history(folder, scratch):
         return file.read()
 
 
-def histories(folder, schema, scratch):
-    files = {"h.db": frozen.history_database(folder, scratch), "k.db": known_history(folder, scratch)}
+def histories(scratch):
+    files = {"h.db": frozen.history_database(scratch), "k.db": known_history(scratch)}
 
     def history(name, *commands):
-        return Case(f"history_{schema}_{name}", [f"busbar history {command} --history {database}"
+        return Case(f"history_{name}", [f"busbar history {command} --history {database}"
                                                  for database, command in commands], files=files)
 
     every = [("h.db", f"list{options}") for options in (
@@ -109,30 +111,29 @@ def histories(folder, schema, scratch):
         history("compare_known", *[("k.db", f"compare {words}") for words in (
             "109", "110", "last", "110 --delta 50%", "110 --days 2", "101 110", "last-1 last", "101", "110 -J c.json",
             "2026-08-03 last")]),
-        Case(f"history_{schema}_ascii", ["busbar history trend all_reduce --history k.db"], files=files,
+        Case("history_ascii", ["busbar history trend all_reduce --history k.db"], files=files,
              env={"LC_ALL": "C"}),
     ]
 
 
-def doctors(folder, schema):
-    links = {"in": folder, "doctors": "test/doctor"}
+def doctors():
     several_nodes = "in/doctor_node0.json in/doctor_node7.json in/doctor_roce.json"
     return [
-        Case(f"doctor_{schema}_merge", [
+        Case("doctor_merge", [
             f"busbar doctor --merge {several_nodes}", "busbar doctor --merge in/doctor_container.json -v", f"busbar doctor --merge {several_nodes} --strict",
             "busbar doctor --merge in/doctor_merged.json", f"busbar doctor --merge {several_nodes} in/doctor_node0.json",
             "busbar doctor --merge in/doctor_*.json", "busbar doctor --merge in/locate_slow.json",
-            "busbar doctor --merge in/doctor_node0.json in/doctor_node0.json"], links=links),
-        Case(f"doctor_{schema}_merge_files", [f"busbar doctor --merge in/doctor_container.json in/doctor_efa.json {OUTPUTS}",
-                                              "busbar doctor --merge in/doctor_efa.json in/doctor_container.json -J m.json"], links=links),
-        Case(f"doctor_{schema}_diff", [
+            "busbar doctor --merge in/doctor_node0.json in/doctor_node0.json"], links=LINKS),
+        Case("doctor_merge_files", [f"busbar doctor --merge in/doctor_container.json in/doctor_efa.json {OUTPUTS}",
+                                              "busbar doctor --merge in/doctor_efa.json in/doctor_container.json -J m.json"], links=LINKS),
+        Case("doctor_diff", [
             "busbar doctor --merge in/doctor_node0.json --diff in/doctor_node0.json",
             "busbar doctor --merge in/doctor_node0.json in/doctor_node7.json --diff in/doctor_merged.json",
             "busbar doctor --merge in/doctor_node7.json --diff in/doctor_node0.json",
             "busbar doctor --merge in/doctor_container.json --diff in/doctor_roce.json -J d.json",
             "busbar doctor --recorded m.txt --diff in/doctor_node0.json"],
              files={"m.txt": recorded("dgx_h100", "host node0\nnow 1763703600.0\nkernel 6.8.0\nfile /sys/class/infiniband/"
-                                                  "mlx5_3/ports/1/counters/link_downed 2\n")}, links=links),
+                                                  "mlx5_3/ports/1/counters/link_downed 2\n")}, links=LINKS),
     ]
 
 
@@ -159,24 +160,22 @@ SICK = {
 
 def recorded_doctors():
     machines = ("dgx_h100", "roce_a100", "efa_p4d", "container")
-    links = {"doctors": "test/doctor"}
     return [
         *[Case(f"doctor_{machine}", [f"busbar doctor --recorded doctors/{machine}.txt{options}"
-                                     for options in ("", " -v", " --strict")], links=links) for machine in machines],
+                                     for options in ("", " -v", " --strict")], links=LINKS) for machine in machines],
         Case("doctor_files", [f"busbar doctor --recorded doctors/container.txt -J d.json {OUTPUTS} --history h.db",
                               "busbar doctor --recorded doctors/container.txt -J d.json | head -1; rm d.json.0",
-                              "busbar history show last --history h.db"], links=links),
+                              "busbar history show last --history h.db"], links=LINKS),
         *[Case(f"doctor_sick_{machine}", [f"busbar doctor --recorded {name}.txt" for name in SICK],
                files={f"{name}.txt": recorded(machine, more) for name, more in SICK.items()})
           for machine in ("dgx_h100", "roce_a100", "efa_p4d")],
     ]
 
 
-def acceptances(folder):
+def acceptances():
     """All steps of these are done, so that nothing is measured: the recorded figures are judged."""
-    links = {"in": folder}
     found = []
-    for name in names_in(folder, "accept_*.json"):
+    for name in names_of("accept_*.json"):
         plan = {"accept_slow": "pairs", "accept_bounds": "bounds", "accept_repeated": "repeated"}.get(name, "plan")
         resume = (f"cp in/{name}.json . && busbar accept in/{plan}.yaml --backend mpi --launch 'false {{ranks}} {{cmd}}' "
                   f"--ranks 4 --resume {name}.json")
@@ -186,14 +185,9 @@ def acceptances(folder):
             f"{resume} {OUTPUTS if name in WRITTEN else ''}{forget}",
             f"{resume} --strict >/dev/null; code=$?; rm {name}.json; exit $code",
             f"{resume} --baseline in/accept_wrong.json --baseline-margin 3%; code=$?; rm {name}.json; exit $code"],
-            links=links, replaced=((ELAPSED, "<elapsed>"), (DAYS, "for <days>"))))
+            links=LINKS, replaced=((ELAPSED, "<elapsed>"), (DAYS, "for <days>"))))
     return found
 
 
 def cases(scratch):
-    found = []
-    for folder in frozen.recordings():
-        schema = os.path.basename(folder)
-        found += reports(folder, schema) + merges(folder, schema) + histories(folder, schema, scratch)
-        found += doctors(folder, schema)
-    return found + acceptances(frozen.recordings()[-1]) + recorded_doctors()
+    return [*reports(), *merges(), *histories(scratch), *doctors(), *acceptances(), *recorded_doctors()]

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Records what frozen_test.py reads: results of every kind, by the programs of a build, on virtual hosts.
 
-    python3 test/frozen/record_inputs.py build test/frozen/schema_1
+    python3 test/frozen/record_inputs.py build NEW_FOLDER
 
-Never over an older recording: the files of one schema version stay as they were written, so that it is seen whether
-they can still be read; a new version gets a folder of its own (frozen_test.py takes the newest for what it asks of
-today's programs, and asks `report`, `history`, --baseline and --diff of all). Takes about five minutes and virtual hosts
-(scripts/vcluster). Hosts are called node0 to node3; moments become those of 2026-07-04, and what else tells of the
-machine is replaced (`neutral`).
+Into a new folder, whose files then take the place of those in test/frozen/recorded. Takes about five minutes and
+virtual hosts (scripts/vcluster). Hosts are called node0 to node3; moments become those of 2026-07-04, and what else
+tells of the machine is replaced (`neutral`).
 """
 
 import datetime
@@ -118,7 +116,7 @@ def record_comparisons(folder):
 
 def record_places(folder):
     locate = "$MPIRUN -np 4 $BUILD/busbar locate --backend mpi -b 512K --repetitions 5 --seed 7 --no-rank-probes --looks-apart 500ms"
-    run(f"{locate} -J locate_healthy.json --history history.db", folder, (0, 7, 8))
+    run(f"{locate} --history history.db", folder, (0, 7, 8))
     run("$MPIRUN -np 8 $BUILD/busbar locate --backend mpi --unit rank -b 4K --repetitions 5 --seed 7 --looks 1 -J locate_ranks.json",
         folder, (0, 7, 8))
     run(f"{VCLUSTER} rate node2 tx 50mbit", folder)

@@ -59,7 +59,7 @@ std::string a_result() {
     m.busbw_interval = Interval{0.9, 1.1};
     m.epoch_medians_s = {1e-3, 1e-3, 1.1e-3, 2e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3};
     m.wrong = 0;
-    m.ranks = {{0, "n0", 1e-3, 0, 0.1}, {1, "n1", 1e-3, 1e-4, 0.8}, {2, "n1", 1e-3, 1e-5, 0.1}};
+    m.ranks = {{0, "n0", 1e-3, 0, 0, 0.1}, {1, "n1", 1e-3, 1e-4, 1e-3, 0.8}, {2, "n1", 1e-3, 1e-5, 1e-4, 0.1}};
     result.cells.push_back(m);
   }
   // clang 14 does not believe that the nested type can be made from nothing.

@@ -60,7 +60,7 @@ extern const long kFuzzRounds = 20000;
 std::string fuzz_one(std::string_view input) {
   HangEvidence job;
   try {
-    job = read_hang_json(input);
+    job = read_hang_json(input, "h.json");
   } catch (const Error&) {
     return {};
   }
@@ -68,7 +68,7 @@ std::string fuzz_one(std::string_view input) {
   if (finding.sentence.empty()) return "no sentence";
   if (!plain_text(hang_report(job, finding))) return "a control letter in the report";
   const std::string text = hang_json(job, finding);
-  const HangEvidence back = read_hang_json(text);
+  const HangEvidence back = read_hang_json(text, "h.json");
   if (untimed(hang_json(back, judge(back))) != untimed(text)) return "it reads otherwise what it wrote";
   int most = std::max(job.nprocs, static_cast<int>(job.host_of_rank.size())) - 1;
   for (const HostEvidence& host : job.hosts) {

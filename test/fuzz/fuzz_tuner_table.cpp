@@ -1,8 +1,8 @@
 // Catches: a decision table that makes the reader read out of bounds, loop or throw something else than its own error,
 // and a written table that is read back as another. fuzz_tuner_table [seed [rounds]] repeats a failure.
 
+#include "common/backends/tuner_table.h"
 #include "common/base/error.h"
-#include "common/base/tuner_table.h"
 
 #include <cstdio>
 #include <cstdlib>

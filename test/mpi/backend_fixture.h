@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_group.h"
 
 #include <memory>
 #include <string>
@@ -12,11 +12,7 @@
 namespace busbar::test {
 
 /// MPI_COMM_WORLD as a Comm that nobody frees.
-inline Comm world() {
-  auto impl = std::make_unique<Comm::Impl>();
-  impl->comm = MPI_COMM_WORLD;
-  return Comm(std::move(impl));
-}
+inline Comm world() { return Comm(std::make_unique<MpiGroup>(MPI_COMM_WORLD, MpiGroup::Owned::no)); }
 
 /// The case that a sweep would make of `nbytes` requested bytes.
 inline Case make_case(const Collective& c, DType dtype, std::optional<Op> op, int root, std::size_t nbytes, int nranks,
@@ -116,8 +112,8 @@ Verified verify_once(Backend& backend, std::size_t capacity, const std::vector<s
   Verified verified;
   for_every_case(backend, sizes, [&](const Collective& c, const Case& row, bool in_place) {
     if (!wanted(c, row)) return;
-    const Workload workload(backend, arena, c, row, in_place, unalign, 4);
-    const auto found = verifier.verify_once(workload, false, never);
+    const BufferPlan buffer_plan(backend, arena, c, row, in_place, unalign, 4);
+    const auto found = verifier.verify_once(buffer_plan, false, never);
     if (!found.empty() && verified.wrong.empty())
       verified.wrong = title(c, row, in_place) + ": " + found[0].explanation;
     ++verified.cases;
@@ -138,12 +134,12 @@ Verified verify_timed_loops(Backend& backend, const Comm& comm, std::size_t capa
     config.agg_iters = agg;
     for_every_case(backend, {16384}, [&](const Collective& c, const Case& row, bool in_place) {
       if (row.root > 1 || !wanted(c, row)) return;
-      const Workload workload(backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
-      verifier.prepare_timed(workload);
-      time_operations(backend, comm, config, workload, never);
-      if (!is_idempotent(backend, workload.operation())) return;
+      const BufferPlan buffer_plan(backend, arena, c, row, in_place, 0, 4);  // no more than there are iterations
+      verifier.prepare_timed(buffer_plan);
+      time_operations(backend, comm, config, buffer_plan, never);
+      if (!is_idempotent(backend, buffer_plan.operation())) return;
       ++loops.cases;
-      const auto found = verifier.check_timed(workload);
+      const auto found = verifier.check_timed(buffer_plan);
       if (!found.empty() && loops.wrong.empty()) loops.wrong = title(c, row, in_place) + ": " + found[0].explanation;
     });
   }

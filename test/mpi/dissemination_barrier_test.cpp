@@ -2,8 +2,6 @@
 // where the number of processes is not a power of two. Every isolated sample would then contain the wait for the
 // others.
 
-#include "common/mpi/dissemination_barrier.h"
-
 #include "backend_fixture.h"
 
 #include <catch2/catch.hpp>
@@ -55,16 +53,16 @@ void dawdle(std::mt19937& random) {
 TEST_CASE("Nobody leaves the barrier before all have entered", "[dissemination_barrier][seven]") {
   const Comm comm = world();
   const SharedCounter entered(comm);
-  DisseminationBarrier barrier(comm);
+  const auto barrier = comm.small_barrier();
   std::mt19937 random(static_cast<unsigned>(comm.rank()));
   int early = 0;
   int wrong_phase = 0;
   for (std::int64_t phase = 1; phase <= 500; ++phase) {
     dawdle(random);
     entered.value().fetch_add(1);
-    barrier.wait();
+    barrier->wait();
     if (entered.value().load() < phase * comm.size()) ++early;
-    barrier.wait();
+    barrier->wait();
     // Nobody is in the next phase yet when the first comes out of the second barrier, but may be right after it: at
     // most all others.
     if (entered.value().load() > (phase + 1) * comm.size() - 1) ++wrong_phase;
@@ -76,14 +74,14 @@ TEST_CASE("Nobody leaves the barrier before all have entered", "[dissemination_b
 TEST_CASE("Two barriers over the same processes do not take each other's messages", "[dissemination_barrier]") {
   const Comm comm = world();
   const SharedCounter entered(comm);
-  DisseminationBarrier first(comm);
-  DisseminationBarrier second(comm);
+  const auto first = comm.small_barrier();
+  const auto second = comm.small_barrier();
   int early = 0;
   for (std::int64_t phase = 1; phase <= 100; ++phase) {
     entered.value().fetch_add(1);
-    (phase % 2 == 0 ? first : second).wait();
+    (phase % 2 == 0 ? first : second)->wait();
     if (entered.value().load() < phase * comm.size()) ++early;
-    first.wait();
+    first->wait();
   }
   CHECK(early == 0);
 }

@@ -1,7 +1,7 @@
 // Would catch: a shared clock that is not shared. Arrival times of different hosts are compared on it, and an offset of
 // the wrong sign, a drift forgotten, or a rank that learned from one that did not know yet accuses a healthy node.
 
-#include "common/mpi/global_clock.h"
+#include "common/processes/global_clock.h"
 
 #include "backend_fixture.h"
 

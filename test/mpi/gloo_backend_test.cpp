@@ -90,13 +90,13 @@ TEST_CASE("Gloo: reduce_scatter in place is right in every buffer that a row wal
   for (const std::size_t slots : {1, 8, 3}) {
     INFO(slots);
     const Arena arena(*backend, kCapacity, 64);  // another one each time, perhaps at the old address
-    const Workload workload(*backend, arena, kReduceScatter, row, true, 0, slots);
-    verifier.prepare_timed(workload);  // neutral data: they stay as they are
-    const auto* first = static_cast<const std::byte*>(workload.buffers(0, 0).recv);
-    const std::vector<std::byte> before(first, first + row.nbytes * workload.slots());
-    time_operations(*backend, comm, config, workload, never);
+    const BufferPlan buffer_plan(*backend, arena, kReduceScatter, row, true, 0, slots);
+    verifier.prepare_timed(buffer_plan);  // neutral data: they stay as they are
+    const auto* first = static_cast<const std::byte*>(buffer_plan.buffers(0, 0).recv);
+    const std::vector<std::byte> before(first, first + row.nbytes * buffer_plan.slots());
+    time_operations(*backend, comm, config, buffer_plan, never);
     CHECK(std::memcmp(before.data(), first, before.size()) == 0);
-    CHECK(verifier.verify_once(workload, false, never).empty());
+    CHECK(verifier.verify_once(buffer_plan, false, never).empty());
   }
 }
 

@@ -1,7 +1,7 @@
 // The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
 #include "common/backends/mpi/ompi_tuned.h"
-#include "common/mpi/launcher.h"
-#include "common/mpi/session.h"
+#include "common/processes/launcher.h"
+#include "common/processes/session.h"
 #include "run_catch.h"
 
 #include <mpi.h>

@@ -3,7 +3,7 @@
 // than what ran.
 
 #include "backend_fixture.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 #include "kernels/number.h"
 
 #include <catch2/catch.hpp>
@@ -131,13 +131,13 @@ TEST_CASE("Nonblocking calls give the same data, and what MPI cannot start is re
   for_every_case(*backend, {0, 8, 1000, 16384}, [&](const Collective& c, const Case& row, bool in_place) {
     if (!library_is_right(c, row)) return;
     seen.insert(c.id);
-    const Workload workload(*backend, arena, c, row, in_place, 0, 4);
-    auto found = verifier.verify_once(workload, false, never);
-    if (is_idempotent(*backend, workload.operation())) {
-      verifier.prepare_timed(workload);
-      const LoopTimes times = time_operations(*backend, comm, config, workload, never);
+    const BufferPlan buffer_plan(*backend, arena, c, row, in_place, 0, 4);
+    auto found = verifier.verify_once(buffer_plan, false, never);
+    if (is_idempotent(*backend, buffer_plan.operation())) {
+      verifier.prepare_timed(buffer_plan);
+      const LoopTimes times = time_operations(*backend, comm, config, buffer_plan, never);
       if (times.cpu_time_s > times.time_s && wrong.empty()) wrong = title(c, row, in_place) + ": started after its end";
-      for (const WrongRank& one : verifier.check_timed(workload)) found.push_back(one);
+      for (const WrongRank& one : verifier.check_timed(buffer_plan)) found.push_back(one);
     }
     if (!found.empty() && wrong.empty()) wrong = title(c, row, in_place) + ": " + found[0].explanation;
   });
@@ -167,12 +167,12 @@ TEST_CASE("Timed in-place reductions keep finite values that do not grow", "[mpi
   for_every_case(*backend, {1024}, [&](const Collective& c, const Case& row, bool in_place) {
     if (!library_is_right(c, row)) return;
     if (!in_place || !row.op || row.root > 0) return;
-    const Workload workload(*backend, arena, c, row, true, 0, 1);
-    if (is_idempotent(*backend, workload.operation())) return;
-    verifier.prepare_timed(workload);
-    const auto* first = static_cast<const std::byte*>(workload.buffers(0, 0).recv);
+    const BufferPlan buffer_plan(*backend, arena, c, row, true, 0, 1);
+    if (is_idempotent(*backend, buffer_plan.operation())) return;
+    verifier.prepare_timed(buffer_plan);
+    const auto* first = static_cast<const std::byte*>(buffer_plan.buffers(0, 0).recv);
     const std::vector<std::byte> before(first, first + row.problem.elem_size);
-    time_operations(*backend, comm, config, workload, never);
+    time_operations(*backend, comm, config, buffer_plan, never);
     if (std::memcmp(before.data(), first, before.size()) != 0) grown = title(c, row, true);
   });
   CHECK(grown == "");

@@ -5,7 +5,7 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/mpich_request.h"
 #include "common/base/error.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -52,8 +52,8 @@ std::string run_cases(const Comm& comm, const Collective& c, const MpichAlgorith
         if (const std::string shown = backend->observe_end(operation).algorithm; shown != expected) {
           return fmt::format("{}: shown as {}, not {}", title, shown, expected);
         }
-        const Workload workload(*backend, arena, c, row, in_place, 0, 4);
-        const auto wrong = verifier.verify_once(workload, false, never);
+        const BufferPlan buffer_plan(*backend, arena, c, row, in_place, 0, 4);
+        const auto wrong = verifier.verify_once(buffer_plan, false, never);
         if (!wrong.empty()) return title + ": " + wrong[0].explanation;
         if (!replaced) ++ran;
       }

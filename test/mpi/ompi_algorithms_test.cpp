@@ -5,7 +5,7 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -61,8 +61,8 @@ std::string run_cases(const Comm& comm, const OmpiCollective& known, const OmpiC
         const std::string expected = comm.size() == 1 ? "default" : reason ? "unknown" : describe(known.id, choice);
         if (shown != expected) return fmt::format("{}: shown as {}", title, shown);
         if (reason && reason->find("refuses") != std::string::npos) continue;
-        const Workload workload(*backend, arena, c, row, in_place, 0, 4);
-        const auto wrong = verifier.verify_once(workload, false, never);
+        const BufferPlan buffer_plan(*backend, arena, c, row, in_place, 0, 4);
+        const auto wrong = verifier.verify_once(buffer_plan, false, never);
         if (!wrong.empty()) return title + ": " + wrong[0].explanation;
         ++ran;
       }

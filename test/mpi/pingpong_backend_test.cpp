@@ -57,13 +57,13 @@ TEST_CASE("Pingpong brings both of a pair their data in every pattern and round"
     for (int round = kHalves; round < comm.size() - 1; ++round) {
       for (const std::size_t nbytes : {0, 8, 1000, 65536}) {
         const Case row = make_case(kPingpong, DType::int32, std::nullopt, round, nbytes, comm.size(), traffic);
-        const Workload workload(*backend, arena, kPingpong, row, false, 0, 4);
-        auto found = verifier.verify_once(workload, false, never);
+        const BufferPlan buffer_plan(*backend, arena, kPingpong, row, false, 0, 4);
+        auto found = verifier.verify_once(buffer_plan, false, never);
         for (const int agg : {1, 3}) {
           config.agg_iters = agg;
-          verifier.prepare_timed(workload);
-          time_operations(*backend, comm, config, workload, never);
-          for (const WrongRank& one : verifier.check_timed(workload)) found.push_back(one);
+          verifier.prepare_timed(buffer_plan);
+          time_operations(*backend, comm, config, buffer_plan, never);
+          for (const WrongRank& one : verifier.check_timed(buffer_plan)) found.push_back(one);
         }
         if (!found.empty() && wrong.empty()) {
           wrong =
@@ -83,20 +83,20 @@ TEST_CASE("Times of a call that consists of messages are of one", "[measure][pin
   traffic.pattern = PingpongPattern::both;
   traffic.window = 3;
   const Case row = make_case(kPingpong, DType::int32, std::nullopt, kHalves, 4096, comm.size(), traffic);
-  const Workload workload(backend, arena, kPingpong, row, false, 0, 1);
+  const BufferPlan buffer_plan(backend, arena, kPingpong, row, false, 0, 1);
   Config config;
   config.iters = 4;
   config.agg_iters = 2;
   config.per_iter_timing = true;
   // 12 s an iteration of 2 calls of 3 messages.
-  CHECK(time_operations(backend, comm, config, workload, never).iteration_s == std::vector<double>(4, 2.0));
+  CHECK(time_operations(backend, comm, config, buffer_plan, never).iteration_s == std::vector<double>(4, 2.0));
 
   const GlobalClock clock(comm);
   Sampler sampler(comm, clock, never);
   const BatchShape shape{.cadence = Cadence::stream, .settle = 0, .samples = 2, .calls_per_sample = 2};
-  const Batch batch = sampler.measure(backend, workload, shape);
+  const Batch batch = sampler.measure(backend, buffer_plan, shape);
   CHECK(batch.own_s == std::vector<double>(2, 2.0));
   CHECK(batch.time_s == std::vector<double>(2, 2.0));
   // What a warm-up is planned by is a call.
-  CHECK(warm_up(sampler, backend, workload, Cadence::stream, 0.1).call_s == Approx(12.0));
+  CHECK(warm_up(sampler, backend, buffer_plan, Cadence::stream, 0.1).call_s == Approx(12.0));
 }

@@ -58,19 +58,19 @@ TEST_CASE("The time to start is of the timed calls alone", "[measure][stat][nonb
   const Case row_case = make_case(collective, DType::float32, Op::sum, 0, 4096, all.size(), traffic);
   SlowStarts looped(all.size());
   const Arena arena(looped, 4096, 0);
-  const Workload workload(looped, arena, collective, row_case, false, 0, 4);
+  const BufferPlan buffer_plan(looped, arena, collective, row_case, false, 0, 4);
   Config config;
   config.warmup_iters = 2;
   config.iters = 5;
-  CHECK(time_operations(looped, all, config, workload, never).cpu_time_s == Approx(2));
+  CHECK(time_operations(looped, all, config, buffer_plan, never).cpu_time_s == Approx(2));
 
   const GlobalClock clock(all);
   Sampler sampler(all, clock, never);
   SlowStarts sampled(all.size());
   const BatchShape shape{.cadence = Cadence::isolated, .settle = 2, .samples = 5, .calls_per_sample = 3};
-  CHECK(sampler.measure(sampled, workload, shape).own_start_s == Approx(2));
+  CHECK(sampler.measure(sampled, buffer_plan, shape).own_start_s == Approx(2));
   CountingBackend other(all.size());
-  CHECK(sampler.measure(other, workload, shape).own_start_s == 0);
+  CHECK(sampler.measure(other, buffer_plan, shape).own_start_s == 0);
 }
 
 TEST_CASE("all processes agree on a batch and make the same calls", "[measure][stat][seven]") {
@@ -82,11 +82,11 @@ TEST_CASE("all processes agree on a batch and make the same calls", "[measure][s
   const Collective& collective = *find_collective("all_reduce");
   const Traffic traffic;
   const Case row_case = make_case(collective, DType::float32, Op::sum, 0, 4096, all.size(), traffic);
-  const Workload workload(backend, arena, collective, row_case, false, 0, 4);
+  const BufferPlan buffer_plan(backend, arena, collective, row_case, false, 0, 4);
   for (Cadence cadence : {Cadence::isolated, Cadence::stream}) {
     backend.calls = 0;
     const BatchShape shape{.cadence = cadence, .settle = 3, .samples = 20, .calls_per_sample = 2};
-    const Batch batch = sampler.measure(backend, workload, shape);
+    const Batch batch = sampler.measure(backend, buffer_plan, shape);
     CHECK(backend.calls == 4 + 40);  // settling calls are bundled as samples are
     REQUIRE(batch.time_s.size() == 20);
     REQUIRE(batch.skew_s.size() == 20);
@@ -119,22 +119,22 @@ TEST_CASE("marks are made before the clock runs, and none beyond them is recorde
   const Collective& collective = *find_collective("all_reduce");
   const Traffic traffic;
   const Case row_case = make_case(collective, DType::float32, Op::sum, 0, 4096, all.size(), traffic);
-  const Workload workload(backend, arena, collective, row_case, false, 0, 4);
+  const BufferPlan buffer_plan(backend, arena, collective, row_case, false, 0, 4);
   Config config;
   config.warmup_iters = 1;
   config.iters = 2;
   config.per_iter_timing = true;
-  time_operations(backend, all, config, workload, never);
+  time_operations(backend, all, config, buffer_plan, never);
   CHECK(backend.told == " reserve:2 launch wait mark:0 launch mark:1 launch mark:2 wait");
 
   backend.told.clear();
   config.blocking = 3;  // marks both ends of each
-  time_operations(backend, all, config, workload, never);
+  time_operations(backend, all, config, buffer_plan, never);
   CHECK(backend.told == " reserve:4 launch wait mark:0 launch wait mark:1 mark:2 launch wait mark:3 wait");
 
   backend.told.clear();
   const GlobalClock clock(all);
   Sampler sampler(all, clock, never);
-  sampler.measure(backend, workload, {.cadence = Cadence::stream, .settle = 1, .samples = 2, .calls_per_sample = 1});
+  sampler.measure(backend, buffer_plan, {.cadence = Cadence::stream, .settle = 1, .samples = 2, .calls_per_sample = 1});
   CHECK(backend.told == " reserve:2 launch mark:0 launch mark:1 launch mark:2 wait");
 }

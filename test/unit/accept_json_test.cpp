@@ -43,7 +43,7 @@ AcceptResult everything() {
   m.core_wait = 0.25;
   m.stop = StopReason::noisy;
   m.relative_half_width = std::numeric_limits<double>::infinity();
-  m.ranks = {{3, "node1", 1e-3, 2e-6, 0.75}};
+  m.ranks = {{3, "node1", 1e-3, 2e-6, 4e-6, 0.75}};
   r.cells.push_back(measured_cell("b", Stage::per_host, "node1"));
   r.cells[1].interval_s.reset();
   r.cells[1].wrong.reset();
@@ -162,9 +162,9 @@ TEST_CASE("a result without a plan is read too", "[accept][json]") {
 TEST_CASE("a damaged result is an error that names the file and what is wrong", "[accept][json]") {
   CHECK_THAT(complaint("nonsense"), Contains("r.json") && Contains("not JSON"));
   CHECK_THAT(complaint("[]"), Contains("r.json: this is not a document of busbar"));
-  CHECK_THAT(complaint(R"({"kind": "hang"})"), Contains("this is `hang`, not what busbar writes as `accept`"));
-  CHECK_THAT(complaint(R"({"document": "accept", "schema": 3})"),
-             Contains("schema 3, this version reads schemas up to 2"));
+  CHECK_THAT(complaint(R"({"document": "hang", "schema": 3})"),
+             Contains("this is `hang`, not what busbar writes as `accept`"));
+  CHECK_THAT(complaint(R"({"document": "accept", "schema": 4})"), Contains("schema 4") && Contains("newer busbar"));
   const auto with = [](const std::string& pointer, const nlohmann::json& value) {
     auto json = nlohmann::json::parse(accept_json(everything()));
     json[nlohmann::json::json_pointer(pointer)] = value;

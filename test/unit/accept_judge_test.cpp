@@ -261,16 +261,17 @@ TEST_CASE("hosts, spreads, dips and late ranks over a sweep, word by word", "[ac
   for (const double late_s : {0.05e-3, 0.15e-3, 0.3e-3}) {
     for (const double share : {0.55, 0.7}) {
       Cell m = measured_cell("a");
-      for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.1});
+      for (int rank = 0; rank < 4; ++rank)
+        m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 2e-6, 0.1});
       m.ranks[1].late_median_s = late_s;
       m.ranks[1].last_share = share;
       add(with("{rank-spread: {warn: 10%, fail: 20%}}", m), Criterion::rank_spread);
     }
   }
   Cell few = measured_cell("a");
-  few.ranks.push_back({0, "node0", 1e-3, 1e-6, 0.1});
+  few.ranks.push_back({0, "node0", 1e-3, 1e-6, 2e-6, 0.1});
   add(with("{rank-spread: 20%}", few), Criterion::rank_spread);
-  for (int rank = 1; rank < 4; ++rank) few.ranks.push_back({rank, "node1", 1e-3, 1e-6, 0.1});
+  for (int rank = 1; rank < 4; ++rank) few.ranks.push_back({rank, "node1", 1e-3, 1e-6, 2e-6, 0.1});
   few.samples = 19;
   add(with("{rank-spread: 20%}", few), Criterion::rank_spread);
   few.samples = 20;
@@ -415,7 +416,7 @@ TEST_CASE("a healthy run passes", "[accept][judge]") {
 
 TEST_CASE("a healthy run is told word by word", "[accept][judge]") {
   Cell m = measured_cell("a");
-  for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.25});
+  for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 2e-6, 0.25});
   AcceptResult r = with(
       "{wrong: 0, busbw: {warn: 0.9, fail: 0.8}, latency: 2ms, ceiling: {fail: 80%, of: 1.1}, time-spread: 5%, dips: "
       "5%, "
@@ -787,7 +788,7 @@ TEST_CASE("spread over time is not a failure where ranks take turns on cores", "
 
 TEST_CASE("the late rank is named, not those that wait for it", "[accept][judge]") {
   Cell m = measured_cell("a");
-  for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 0.05});
+  for (int rank = 0; rank < 4; ++rank) m.ranks.push_back({rank, rank < 2 ? "node0" : "node1", 1e-3, 1e-6, 2e-6, 0.05});
   CHECK(outcome(with("{rank-spread: {warn: 10%, fail: 20%}}", m), Criterion::rank_spread) == Outcome::pass);
   m.ranks[2].own_median_s = 0.5e-3;
   m.ranks[2].late_median_s = 0.5e-3;

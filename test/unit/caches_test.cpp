@@ -3,7 +3,7 @@
 
 #include "common/machine/caches.h"
 
-#include "common/measure/workload.h"
+#include "common/measure/buffer_plan.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 // SIGTERM), one that outlives its time, one that takes itself for a rank of our own job, and temporary files that stay
 // behind after Ctrl-C.
 
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 
 #include "common/base/error.h"
 

@@ -78,7 +78,7 @@ TEST_CASE("other files are refused by name, whatever they hold", "[doctor][json]
   refused("{}", "not a document");
   refused(good.substr(0, good.size() / 2), "not JSON");
   refused(std::string(100000, '['), "deep");
-  refused(with("\"schema\":2", "\"schema\":3"), "schema 3");
+  refused(with("\"schema\":3", "\"schema\":4"), "schema 4");
   refused(with("\"document\":\"doctor\"", "\"document\":\"accept\""), "this is `accept`");
   refused(with("\"ranks\":[4,5]", "\"ranks\":[-1]"), "ranks");
   refused(with("\"ranks\":[4,5]", "\"ranks\":[4294967296]"), "ranks");

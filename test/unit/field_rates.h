@@ -21,7 +21,7 @@ namespace busbar::rates {
 
 /// Cells of one sampler, and when they stop.
 struct Field {
-  double memory_s = 1;  ///< of the machine's drift
+  double correlation_time_s = 1;  ///< of the machine's drift
   double drift = DriftingMachine::kDrift;
   int cells = 1;
   StopLimits limits = {};
@@ -37,7 +37,7 @@ inline double oracle_half_width(const Field& field, double span_s) {
   const double drift = DriftingMachine::kDrift * DriftingMachine::kDrift;
   const double noise = DriftingMachine::kEpochNoise * DriftingMachine::kEpochNoise;
   const double step_s = kEpochTime * field.cells;
-  const double kept = std::exp(-step_s / field.memory_s);
+  const double kept = std::exp(-step_s / field.correlation_time_s);
   double gained = 1;  // of the mean, what the state does not explain
   double variance = drift;
   double information = 0;
@@ -49,9 +49,9 @@ inline double oracle_half_width(const Field& field, double span_s) {
     gained = 1 - kept * (1 - gained);
     variance = kept * kept * variance + drift * (1 - kept * kept);
   }
-  const double average = field.memory_s / kMinute * (1 - std::exp(-kMinute / field.memory_s));
+  const double average = field.correlation_time_s / kMinute * (1 - std::exp(-kMinute / field.correlation_time_s));
   const double of_mean = 1 - average * (1 - gained);
-  const double ahead = drift * (2 * field.memory_s / kMinute * (1 - average) - average * average);
+  const double ahead = drift * (2 * field.correlation_time_s / kMinute * (1 - average) - average * average);
   return 1.96 * std::sqrt(of_mean * of_mean / information + average * average * variance + ahead);
 }
 
@@ -60,7 +60,7 @@ class FieldRun {
  public:
   FieldRun(const Field& field, std::uint64_t seed)
       : field_(field),
-        machine_(field.memory_s, seed, field.drift),
+        machine_(field.correlation_time_s, seed, field.drift),
         random_(seed),
         cells_(count(), StatCell(2, false)) {}
 
@@ -144,8 +144,8 @@ class FieldRun {
 };
 
 /// Whether a cell is said to have drifted that takes e^slope times as long at its end, all else wandering.
-inline bool said_to_drift(double memory_s, double drift, double slope, int epochs, double step_s, int trial) {
-  DriftingMachine machine(memory_s, 1 + static_cast<std::uint64_t>(trial), drift);
+inline bool said_to_drift(double correlation_time_s, double drift, double slope, int epochs, double step_s, int trial) {
+  DriftingMachine machine(correlation_time_s, 1 + static_cast<std::uint64_t>(trial), drift);
   StatCell cell(2, false);
   for (int epoch = 1; epoch <= epochs; ++epoch) {
     machine.pass(step_s);

@@ -155,10 +155,10 @@ TEST_CASE("Wrong data names its row and its rank", "[json_report][unit]") {
   REQUIRE(wrong.size() == 2);
   CHECK(wrong[0]["rank"] == 3);
   CHECK(wrong[0]["suspect_rank"] == 2);
-  CHECK(wrong[0]["placement"] == "out");
-  CHECK(wrong[0]["size"] == 33554432);
+  CHECK(wrong[0]["in_place"] == false);
+  CHECK(wrong[0]["nbytes"] == 33554432);
   CHECK(wrong[0]["cycle"] == 1);
-  CHECK(wrong[1]["placement"] == "in");
+  CHECK(wrong[1]["in_place"] == true);
   CHECK(wrong[1]["suspect_rank"].is_null());
 }
 
@@ -169,9 +169,9 @@ TEST_CASE("Guard bands belong to the placement that has their buffer", "[json_re
   row.wrong[1].part = WrongPart::guard_before_recv;
   report.add(row);
   const json wrong = parsed(report)["busbar"]["wrong"];
-  CHECK(wrong[0]["placement"] == "out");
+  CHECK(wrong[0]["in_place"] == false);
   CHECK(wrong[0]["buffer"] == "guard after recv");
-  CHECK(wrong[1]["placement"] == "in");
+  CHECK(wrong[1]["in_place"] == true);
   CHECK(wrong[1]["buffer"] == "guard before buffer");
 }
 

@@ -82,10 +82,10 @@ std::vector<Reader> readers() {
           {"report of doctor", doctor, report},
           {"history", history_run_json(HistoryRun{}),
            [](const std::string& text) { read_history_run_json(text, "a.json"); }},
-          {"hang", hang_json(hang, judge(hang)), [](const std::string& text) { read_hang_json(text); }},
-          {"report of compare", R"({"tool": "compare", "comparisons": []})", report},
-          {"report of locate", R"({"tool": "locate", "locate": {}})", report},
-          {"report of merge", R"({"kind": "merge", "cells": []})", report}};
+          {"hang", hang_json(hang, judge(hang)), [](const std::string& text) { read_hang_json(text, "a.json"); }},
+          {"report of compare", R"({"document": "compare", "schema": 3, "comparisons": []})", report},
+          {"report of locate", R"({"document": "locate", "schema": 3, "locate": {}})", report},
+          {"report of merge", R"({"document": "merge", "schema": 3, "cells": []})", report}};
 }
 
 /// `text` with a member "deep" in each of its objects in turn.

@@ -1,7 +1,7 @@
 // The bugs these would catch: a result that is not known passes in a CI server, a host's name breaks the file, or a
 // test is another one in every run because its name holds a measured value.
 
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 #include "golden.h"
 #include "outputs_fixture.h"
 

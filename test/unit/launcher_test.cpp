@@ -1,7 +1,7 @@
 // Would catch: a launcher's rank overlooked (every rank then speaks, or starts an mpirun of its own), a shell in an
 // allocation taken for a launch, and oversubscribed ranks left to spin.
 
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 
 #include "fake_root.h"
 

@@ -1,6 +1,6 @@
 // Would catch: a tab of MPICH's in the header and in every record, or a library whose name is lost.
 
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 // The bug this would catch: one criterion under two names, so that whoever follows "counters" from run to run does not
 // see those that moved while busbar locate ran.
 
+#include "driver/formats/result_formats.h"
 #include "driver/locate/locate_command.h"
-#include "driver/verdict/result_formats.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

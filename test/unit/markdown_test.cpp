@@ -1,7 +1,7 @@
 // The bugs these would catch: a '|' in a command shifts a ticket's table, a library's message becomes HTML, '@' writes
 // to a stranger, and 4096 hosts make a ticket that no server takes. And the same of the CSV.
 
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 #include "golden.h"
 #include "outputs_fixture.h"
 #include "text_lines.h"

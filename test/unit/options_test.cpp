@@ -213,6 +213,26 @@ TEST_CASE("the usual command lines mean what they mean in nccl-tests", "[base][o
   CHECK(config.timeout_s == 1.5);
 }
 
+TEST_CASE("a long name may be cut as far as it is the only one", "[base][options]") {
+  for (const Option& option : all_options()) {
+    for (std::size_t length = 1; length < option.long_name.size(); ++length) {
+      const std::string_view begin = option.long_name.substr(0, length);
+      const auto begins = [&](const Option& o) { return o.long_name.starts_with(begin); };
+      const auto whole = [&](const Option& o) { return o.long_name == begin; };
+      if (std::ranges::count_if(all_options(), begins) != 1 || std::ranges::any_of(all_options(), whole)) continue;
+      INFO(begin);
+      std::vector<std::string> words{"--" + std::string(begin)};
+      if (!option.argument.empty()) words.push_back(std::string(option.default_text));
+      try {
+        const CommandLine line = scan(words);
+        if (option.set != nullptr) CHECK(line.settings.at(0).option == &option);
+      } catch (const Error& e) {  // a default in brackets is no value; the option is named by then
+        CHECK_THAT(e.what(), StartsWith(label(option)));
+      }
+    }
+  }
+}
+
 TEST_CASE("the later of two equal options wins", "[base][options]") {
   CHECK(config_of({"-n", "5", "--iters=7"}).iters == 7);
   CHECK(parse({"-n", "5", "--iters=7"}).set_by_user == std::vector<std::string>{"iters"});
@@ -319,7 +339,7 @@ TEST_CASE("ambiguous, missing, surplus and stray arguments are errors", "[base][
   CHECK_THAT(complaint({"-b"}), StartsWith("-b/--minbytes needs an argument"));
   CHECK_THAT(complaint({"-n5", "--root"}), StartsWith("-r/--root needs an argument"));
   CHECK_THAT(complaint({"--dry-run=1"}), StartsWith("--dry-run takes no argument"));
-  CHECK_THAT(complaint({"--help=1"}), StartsWith("--help takes no argument"));
+  CHECK_THAT(complaint({"--help=1"}), StartsWith("-h/--help takes no argument"));
   CHECK_THAT(complaint({"8M"}), StartsWith("unexpected argument '8M'"));
   CHECK_THAT(complaint({"-n5", "8M", "-b", "8"}), StartsWith("unexpected argument '8M'"));
   CHECK_THAT(complaint({"--", "-b8"}), StartsWith("unexpected argument '-b8'"));

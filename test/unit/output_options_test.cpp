@@ -1,12 +1,12 @@
 // The bugs these would catch: an acceptance of hours that ends without its files because of a name, last month's result
 // overwritten, a crash that leaves a file which passes, and a full disk that changes the verdict.
 
-#include "driver/verdict/output_options.h"
+#include "driver/formats/output_options.h"
 
 #include "common/base/error.h"
 #include "driver/doctor/join_nodes.h"
+#include "driver/formats/tool_result.h"
 #include "driver/history/history.h"
-#include "driver/verdict/tool_result.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

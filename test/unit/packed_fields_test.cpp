@@ -35,7 +35,7 @@ TEST_CASE("a record comes out as it was packed, to the last bit", "[record][pack
   cell.busbw = std::numeric_limits<double>::infinity();
   cell.interval_s = Interval{1e-6, 2e-6};
   cell.epoch_medians_s = {1e-6, 2e-6, 3e-6};
-  cell.ranks.push_back({3, "node1", 1, 2, 0.5});
+  cell.ranks.push_back({3, "node1", 1, 2, 3, 0.5});
   const std::vector<Cell> cells{Cell{}, cell};
   const auto read = unpack_fields<std::vector<Cell>>(pack_fields(cells));
   REQUIRE(read.size() == 2);

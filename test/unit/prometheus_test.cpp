@@ -2,7 +2,7 @@
 // escaped, a reader gets half a file, or root's umask keeps the collector out.
 
 #include "common/output/report_file.h"
-#include "driver/verdict/result_formats.h"
+#include "driver/formats/result_formats.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"
@@ -53,7 +53,7 @@ TEST_CASE("A shared file is replaced whole, readable by all, by several at once"
   const TempDir dir;
   const std::string path = dir.file("busbar.prom");
   const mode_t old = ::umask(077);
-  CHECK(replace_shared_file(path, "one") == 0);
+  CHECK(replace_file(path, "one", Replacing::shared) == 0);
   ::umask(old);
   struct stat status {};
   REQUIRE(::stat(path.c_str(), &status) == 0);
@@ -63,7 +63,7 @@ TEST_CASE("A shared file is replaced whole, readable by all, by several at once"
   for (std::size_t i = 0; i < errors.size(); ++i) {
     runs.emplace_back([&, i] {
       for (int again = 0; again < 50; ++again) {
-        errors[i] |= replace_shared_file(path, std::string(50000, static_cast<char>('a' + i)));
+        errors[i] |= replace_file(path, std::string(50000, static_cast<char>('a' + i)), Replacing::shared);
       }
     });
   }
@@ -85,7 +85,7 @@ TEST_CASE("A trial write leaves nothing, and tells of a full disk", "[prometheus
   {
     const FullDisk full(100);
     CHECK(try_writing_beside(path, std::string(1000, ' ')) == EFBIG);
-    CHECK(replace_shared_file(path, std::string(1000, ' ')) == EFBIG);
+    CHECK(replace_file(path, std::string(1000, ' '), Replacing::shared) == EFBIG);
   }
   CHECK(std::filesystem::is_empty(dir.path()));
 }

@@ -133,23 +133,26 @@ TEST_CASE("A complaint names the file and what is wrong in it", "[read_run][unit
   CHECK_THAT(complaint(good.substr(0, good.size() / 2)), Catch::StartsWith("a.json: is not JSON: "));
   CHECK(complaint("[1]") == "a.json: is not a JSON object");
   CHECK_THAT(complaint("{}"), Catch::StartsWith("a.json: busbar is missing"));
-  CHECK(complaint(R"({"document": "locate", "schema": 2})") ==
+  CHECK(complaint(R"({"document": "locate", "schema": 3})") ==
         "a.json: this is `locate`, not what a benchmark's -J writes; `busbar report` reads it");
-  CHECK(complaint(R"({"kind": "hang"})") ==
+  CHECK(complaint(R"({"document": "hang", "schema": 3})") ==
         "a.json: this is `hang`, not what a benchmark's -J writes; `busbar diagnose` reads it");
+  CHECK(complaint(without(good, "\"schema\":3", "\"schema_version\":2,\"version\":\"0.1.0\"")) ==
+        "a.json: busbar 0.1.0 wrote it, in schema 2, and this busbar reads schema 3 alone: run again");
   CHECK_THAT(complaint(without(good, "\"nranks\":2,")), Catch::StartsWith("a.json: busbar.nranks is missing"));
   CHECK(complaint(without(good, "\"nranks\":2,", "\"nranks\":0,")) ==
         "a.json: busbar.nranks is not a whole number from 1 to 2147483647");
   CHECK(complaint(without(good, "\"size\":8,", "\"size\":18446744073709551615,")) ==
         "a.json: results[0].size is not a whole number from 0 to 9223372036854775807");
   CHECK(complaint(without(good, "\"type\":\"float\"", "\"type\":1")) == "a.json: results[0].type is not a string");
-  CHECK(complaint(without(good, "\"median_us\":1,", "\"median_us\":null,")) ==
-        "a.json: results[0].busbar.out_of_place.stats.median_us is not a time above 0");
-  CHECK(complaint(without(good, "_medians_us\":[1]", "_medians_us\":[1,-1]")) ==
-        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us[1] is not a time above 0");
-  CHECK(complaint(without(good, "_medians_us\":[1]", "_medians_us\":[]")) ==
-        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_us is empty");
-  CHECK(complaint(without(good, "\"interval_us\":null", "\"interval_us\":[2,1]")) ==
-        "a.json: results[0].busbar.out_of_place.stats.interval_us is not a pair of rising times");
+  CHECK(complaint(without(good, "\"median_s\":1e-06,", "\"median_s\":null,")) ==
+        "a.json: results[0].busbar.out_of_place.stats.median_s is not a time above 0");
+  CHECK(complaint(without(good, "_medians_s\":[1e-06]", "_medians_s\":[1,-1]")) ==
+        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_s are not times above 0");
+  CHECK(complaint(without(good, "_medians_s\":[1e-06]", "_medians_s\":[]")) ==
+        "a.json: results[0].busbar.out_of_place.stats.epoch_medians_s is empty");
+  CHECK(
+      complaint(without(good, "\"interval_s\":null,\"relative", "\"interval_s\":{\"low\":2,\"high\":1},\"relative")) ==
+      "a.json: results[0].busbar.out_of_place.stats.interval_s does not rise");
   CHECK(complaint(without(good, "\"root\":\"-1\"", "\"root\":\"x\"")) == "a.json: results[0].root is not a rank");
 }

@@ -55,7 +55,7 @@ inline CellStats sample_cell() {
   cell.interval_s = Interval{119e-6, 121.016e-6};
   cell.relative_half_width = 0.0084;
   cell.span_s = 2.5;
-  cell.memory_s = 0.125;
+  cell.correlation_time_s = 0.125;
   cell.stop = StopReason::ci;
   cell.quantiles = {{.q = 0.5, .value_s = 120e-6, .interval_s = Interval{119.5e-6, 120.5e-6}},
                     {.q = 0.99, .value_s = 150e-6, .interval_s = Interval{148e-6, 160e-6}},

@@ -149,7 +149,7 @@ TEST_CASE("A report of the largest cluster stays below 2 MB and counts what it l
   for (int k = 0; k < 20; ++k) {
     ReportSkew skew{"cell " + std::to_string(k), {}, 7};
     for (int r = 0; r < 4096; ++r) {
-      skew.ranks.push_back({r, matrix.units[static_cast<std::size_t>(r / 8)], 1.23456e-4, 1.23456e-6 * r, 1e-4});
+      skew.ranks.push_back({r, matrix.units[static_cast<std::size_t>(r / 8)], 1.23456e-4, 1.23456e-6 * r, 1e-4, 1e-4});
     }
     data.skews.push_back(skew);
   }
@@ -400,7 +400,8 @@ TEST_CASE("The slowest scope is the one whose times are longest beside the other
 }
 
 TEST_CASE("Rates of one way stand beside their own median, not that of the exchange both ways", "[report][html]") {
-  const std::string located = R"({"tool": "locate", "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"],
+  const std::string located =
+      R"({"document": "locate", "schema": 3, "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"],
     "exit_code": 0, "locate": {"outcome": "PASS", "headline": "PASS: all", "rounds": 7, "threshold": 0.9,
       "median_bandwidth": 4e9, "culprits": [], "ranks": {"slow": []}, "matrix": [[0, 1, 4e9, 1], [1, 2, 2e9, 1]],
       "matrix_one_way": [[0, 1, 6e9, 2], [1, 0, 8e9, 2], [1, 2, 10e9, 2]]}})";
@@ -427,7 +428,7 @@ TEST_CASE("Rates of one way stand beside their own median, not that of the excha
 
 TEST_CASE("Every tool's file is recognised by its content and says who is to blame", "[report][html]") {
   const std::string locate =
-      R"({"tool": "locate", "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"], "exit_code": 7,
+      R"({"document": "locate", "schema": 3, "nranks": 4, "unit": "host", "units": ["n0", "n1", "n2"], "exit_code": 7,
     "locate": {"outcome": "FAIL", "headline": "FAIL: n2: slow", "rounds": 7, "threshold": 0.9, "median_bandwidth": 10,
       "culprits": [{"outcome": "FAIL", "units": ["n2"], "text": "n2: 4 of 4 partners slow"}],
       "ranks": {"slow": [{"rank": 3, "host": "n1", "outcome": "WARN", "text": "rank 3 copies slowly"}]},
@@ -443,22 +444,23 @@ TEST_CASE("Every tool's file is recognised by its content and says who is to bla
   const std::string damaged = std::string(locate).replace(locate.find("[0, 2"), 5, "[0, 3");
   CHECK_THROWS_AS(read_report_files({{"l.json", damaged}}), Error);
 
-  const ReportData compared = read_report_files({{"c.json", R"({"tool": "compare", "library": "Open MPI 4.1.4",
+  const ReportData compared = read_report_files({{"c.json", R"({"document": "compare", "schema": 3,
+    "library": "Open MPI 4.1.4",
     "comparisons": [{"collective": "all_reduce", "nranks": 2, "nnodes": 1, "dtype": "float", "op": "sum",
-      "placement": "out", "cells": {"wrong": 0, "compared": 2}, "sizes": [{"size_bytes": 1000000, "winner": "ring",
+      "in_place": false, "cells": {"wrong": 0, "compared": 2}, "sizes": [{"nbytes": 1000000, "winner": "ring",
         "fastest_by_estimate": "ring", "not_slower_than_the_fastest": ["ring"], "regret": 0.25, "variants": [
-          {"variant": "default", "wrong": 0, "median_us": 1000, "difference": null},
-          {"variant": "ring", "wrong": 0, "median_us": 800, "difference": "faster"}]}]}]})"}});
+          {"variant": "default", "wrong": 0, "median_s": 0.001, "difference": null},
+          {"variant": "ring", "wrong": 0, "median_s": 0.0008, "difference": "faster"}]}]}]})"}});
   CHECK(has(compared.headline, "beaten at 1 of 1 sizes"));
   REQUIRE(compared.series.size() == 2);
   CHECK(compared.series[1].variant == "ring");
   CHECK(*compared.series[1].points.at(0).busbw == Approx(1.25));  // 1 MB in 0.8 ms, factor 2 (n-1)/n = 1
   CHECK(compared.judged.at(0).rows.at(0).cells.back() == "25.0 %");
 
-  const ReportData merged = read_report_files({{"m.json", R"({"kind": "merge", "collective": "all_reduce", "nranks": 2,
-    "launches": [{"file": "a.json"}, {"file": "b.json"}], "warnings": ["one machine was slower"],
-    "cells": [{"size": 1000, "type": "float", "redop": "sum", "root": -1, "placement": "in", "nwrong": 2,
-      "median_us": null, "interval_us": null}]})"}});
+  const ReportData merged = read_report_files({{"m.json", R"({"document": "merge", "schema": 3,
+    "collective": "all_reduce", "nranks": 2, "launches": [{"file": "a.json"}, {"file": "b.json"}], "warnings": ["one machine was slower"],
+    "cells": [{"scope": "all", "collective": "all_reduce", "dtype": "float", "op": "sum", "nbytes": 1000,
+      "in_place": true, "wrong": 2, "median_s": null, "interval_s": null}]})"}});
   CHECK(merged.outcome == Outcome::fail);
   CHECK(has(merged.headline, "WRONG DATA"));
 

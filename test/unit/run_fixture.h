@@ -43,14 +43,22 @@ struct FakeRun {
 };
 
 inline std::string fake_row(const FakeRun& run, const FakeCell& cell) {
+  std::vector<double> epochs_s;
+  for (const double epoch_us : cell.epochs_us) epochs_s.push_back(epoch_us * 1e-6);
   const std::string stats =
-      cell.stats ? fmt::format(R"(,"stats":{{"median_us":{},"interval_us":null,"stop":"ci","epoch_medians_us":[{}]}})",
-                               cell.median_us, fmt::join(cell.epochs_us, ","))
-                 : fmt::format(R"(,"time_us":{})", cell.median_us);
+      cell.stats
+          ? fmt::format(R"(,"stats":{{"median_s":{},"interval_s":null,"relative_half_width":0,"span_s":1,)"
+                        R"("correlation_time_s":0,"stop":"ci","quantiles":[],"epoch_medians_s":[{}],"samples":1,)"
+                        R"("samples_per_epoch":1,"calls_per_sample":1,"warmup_calls":1,"warmed_up":true,"lag1":0,)"
+                        R"("trend_p":1,"modes":null,"outliers":{{"count":0,"share_of_sum":0,"largest_s":0}},)"
+                        R"("skew_median_s":null,"skew_p99_s":null,"clock_error_s":0,"canary_spread":1,)"
+                        R"("shared_cores":false}})",
+                        cell.median_us * 1e-6, fmt::join(epochs_s, ","))
+          : fmt::format(R"(,"time_s":{})", cell.median_us * 1e-6);
   const std::string shown =
       cell.algorithm.empty()
           ? ""
-          : fmt::format(R"(,"algorithm":{{"algorithm":"{}","protocol":"LL","channels":"8","predicted_us":null}})",
+          : fmt::format(R"(,"algorithm":{{"algorithm":"{}","protocol":"LL","channels":"8","predicted_s":null}})",
                         cell.algorithm);
   return fmt::format(
       R"({{"size":{},"count":{},"type":"{}","redop":"{}","root":"-1","out_of_place":{{"time":1,"nwrong":{}}},)"
@@ -63,12 +71,12 @@ inline std::string fake_run(const FakeRun& run) {
   for (const FakeCell& cell : run.cells) rows += (rows.empty() ? "" : ",\n") + fake_row(run, cell);
   const std::string stat =
       run.stat ? fmt::format(R"("stat":{{"seed":1,"cadence":"{}","estimand":"{}","disturbance":{{"flags":[{}],)"
-                             R"("spin_median_us":{},"copy_median_us":{}}}}},)",
-                             run.cadence, run.estimand, run.flags, run.spin_us, run.copy_us)
+                             R"("spin_median_s":{},"copy_median_s":{}}}}},)",
+                             run.cadence, run.estimand, run.flags, run.spin_us * 1e-6, run.copy_us * 1e-6)
                : "";
   return fmt::format(
       "{{\"version\":3,\"start_time\":\"2026-07-04 10:20:30\",\"results\":[\n{}\n],\"busbar\":{{"
-      R"("schema_version":2,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
+      R"("schema":3,"backend":"{}","library":"{}","launch_uuid":"{}","nranks":{},"hosts":[{}],)"
       R"("collective":"{}",{}"mpi_threads":{{"asked":"single","got":"{}"}},"buffers":{{"use":"{}","bytes":8}},"skipped":[{}],"wrong":[],"exit_code":{}}}}})",
       rows, run.backend, run.library, run.uuid, run.nranks, run.hosts, run.collective, stat, run.mpi_threads,
       run.buffers, run.skipped, run.exit_code);

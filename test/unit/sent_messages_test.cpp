@@ -55,7 +55,7 @@ TEST_CASE("What is sent is told in a line", "[sent_messages][tools]") {
   three[1][2] = {2, 2048};
   three[2][3] = {2, 2048};
   three[4][0] = {0, 0};
-  CHECK(describe(three) == "r1-2 2/2 KiB, r4 nothing, others 1/1 KiB");
+  CHECK(describe(three) == "r1,2 2/2 KiB, r4 nothing, others 1/1 KiB");
 }
 
 TEST_CASE("Only algorithms that send exactly this are named", "[sent_messages][tools]") {

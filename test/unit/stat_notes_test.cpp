@@ -121,6 +121,7 @@ TEST_CASE("All that a reader must know stands before the footer as the golden fi
   row = row_of(1024);
   row.out_of_place.stats = late_cell(2, 1);
   row.out_of_place.stats->skew_median_s.reset();
+  for (RankTime& rank : row.out_of_place.stats->ranks) rank = {rank.rank, rank.host, rank.own_median_s};
   row.out_of_place.stats->stop = StopReason::time;
   row.in_place.stats->modes = Modes{100e-6, 130e-6, 0.6};
   notes.add(row);

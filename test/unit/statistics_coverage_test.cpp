@@ -68,7 +68,7 @@ TEST_CASE("Calls in a row do not cover: the laws are hard enough to fail on", "[
 TEST_CASE("Stopping when the interval is narrow does not spoil it", "[statistics][coverage][stop]") {
   // 100 trials: 95 % less 4 standard deviations is 86.3 %. Epochs of sd 2.7 % need about 60 for 1 %.
   const Stopped stopped = run_to_stop(Law::independent, 0.01, 100);
-  // A prediction that does not know the memory is wider: 96 reach 1 % within 200.
+  // A prediction that does not know the correlation time is wider: 96 reach 1 % within 200.
   CHECK(stopped.precise >= 95);
   CHECK(stopped.covered >= 0.863 * stopped.precise);
 }

@@ -139,7 +139,8 @@ TEST_CASE("A few epochs many times as long do not hide that launches differ", "[
 }
 
 TEST_CASE("Launches near in time do not cover what the machine shows in the long run", "[statistics][launches]") {
-  // Hence merge's warning: 3 s of a memory of 60 s apart, and three memories apart (the exact level is 96.9 %).
+  // Hence merge's warning: 3 s of a correlation time of 60 s apart, and three correlation times apart (the exact level
+  // is 96.9 %).
   CHECK(spaced_covered(0.05, 400) < 0.5 * 400);
   CHECK(spaced_covered(3, 400) > 0.92 * 400);
 }

@@ -41,7 +41,7 @@ bool sane_series(const std::vector<double>& times) {
   const double lag1 = lag1_about_median(times);
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
-  bool sane = std::isfinite(estimate.value) && std::isfinite(estimate.memory_s) && lag1 >= 0 && lag1 <= 0.9;
+  bool sane = std::isfinite(estimate.value) && std::isfinite(estimate.correlation_time_s) && lag1 >= 0 && lag1 <= 0.9;
   sane = sane && (times.size() >= 6) == estimate.interval.has_value();
   if (estimate.interval) sane = sane && ordered(*estimate.interval, estimate.value);
   for (double q : {0.001, 0.5, 0.99}) {

@@ -295,8 +295,8 @@ inline std::vector<double> correlated(int count, double phi, std::uint64_t seed)
   return values;
 }
 
-/// Comparisons by launches that alternate three seconds apart, while the machine wanders by 10 % with a memory of 30 s;
-/// each launch has 2 % of its own.
+/// Comparisons by launches that alternate three seconds apart, while the machine wanders by 10 % with a correlation
+/// time of 30 s; each launch has 2 % of its own.
 struct LaunchPairs {
   int slower = 0;        ///< verdicts beyond the band of 2 %
   int excludes_one = 0;  ///< intervals
@@ -347,7 +347,7 @@ inline Between between_with_spikes(int trials) {
 }
 
 /// How many of `trials` intervals of six launches cover what the machine shows in the long run, where launches lie
-/// `apart` memories of its state apart.
+/// `apart` correlation times of its state apart.
 inline int spaced_covered(double apart, int trials) {
   int covered = 0;
   for (int trial = 0; trial < trials; ++trial) {

@@ -64,8 +64,8 @@ std::vector<double> wave(int n, double slope, int at = 0, double step = 0) {
 }  // namespace
 
 TEST_CASE("Hints about runs are those of the model by dense matrices", "[statistics][unit]") {
-  // Generalised least squares with the inverse of AR(1)'s covariance matrix (NumPy), at the likeliest of 20 memories
-  // with and without the change; p by the table, linear in ln(n).
+  // Generalised least squares with the inverse of AR(1)'s covariance matrix (NumPy), at the likeliest of 20 correlation
+  // times with and without the change; p by the table, linear in ln(n).
   struct Trend {
     int n;
     double slope, p;
@@ -157,7 +157,7 @@ TEST_CASE("One run in trouble is neither a trend nor hides one", "[statistics][u
   CHECK(last_value_p(std::vector<double>(9, 1.0)) == 1);
 }
 
-TEST_CASE("Hints about runs are false in 1 % whatever memory the runs have", "[statistics][unit]") {
+TEST_CASE("Hints about runs are false in 1 % whatever correlation time the runs have", "[statistics][unit]") {
   // 3.5 MAD flagged 12 % at five runs; Mann and Kendall 47 to 53 % and Pettitt 55 to 94 % at a correlation of 0.9. The
   // bound: 1 % of 1500 and 3.5 standard deviations of such a count.
   constexpr int kSeries = 1500;

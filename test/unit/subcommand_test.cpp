@@ -13,12 +13,13 @@
 
 using namespace busbar;
 using Catch::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
 struct Seen {
   std::vector<std::string> set;
-  SplitArguments split;
+  CommandLine line;
 };
 
 Seen split(std::vector<const char*> words) {
@@ -30,7 +31,7 @@ Seen split(std::vector<const char*> words) {
       {"delta", "X%", "a number", [&](std::string_view) { throw Error(ExitCode::bad_config, "not a number"); }},
   };
   words.insert(words.begin(), "busbar");
-  seen.split = split_arguments(static_cast<int>(words.size()), words.data(), own);
+  seen.line = scan_arguments(static_cast<int>(words.size()), words.data(), own);
   return seen;
 }
 
@@ -46,42 +47,60 @@ std::string complaint(const std::vector<const char*>& words) {
 
 using Words = std::vector<std::string>;
 
+/// The benchmarks' options and their values.
+Words shared(const Seen& seen) {
+  Words found;
+  for (const Setting& s : seen.line.settings) found.push_back(std::string(s.option->long_name) + " " + s.text);
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("plain words, own options and the benchmarks' options are told apart", "[tools][subcommand]") {
-  const Seen seen = split({"all_reduce", "-b", "8", "--vary", "A=1,2", "-e8M", "--maxbytes", "16", "--refine",
-                           "broadcast", "--vary=B=3", "--sizes=8,16"});
-  CHECK(seen.split.words == Words{"all_reduce", "broadcast"});
-  CHECK(seen.split.rest == Words{"busbar", "-b", "8", "-e8M", "--maxbytes", "16", "--sizes=8,16"});
+  const Seen seen = split(
+      {"all_reduce", "-b", "8", "--vary", "A=1,2", "-e8M", "--maxbytes", "16", "--refine", "broadcast", "--vary=B=3"});
+  CHECK(seen.line.words == Words{"all_reduce", "broadcast"});
+  CHECK(shared(seen) == Words{"minbytes 8", "maxbytes 8M", "maxbytes 16"});
   CHECK(seen.set == Words{"vary A=1,2", "refine 1", "vary B=3"});
-  CHECK_FALSE(seen.split.help);
+  CHECK_FALSE(seen.line.asks_help());
 }
 
 TEST_CASE("a value that looks like a word stays with its option", "[tools][subcommand]") {
-  CHECK(split({"--backend", "mpi", "x"}).split.words == Words{"x"});
-  CHECK(split({"--back", "mpi", "x"}).split.rest == Words{"busbar", "--back", "mpi"});  // getopt takes prefixes
-  CHECK(split({"--topology", "x"}).split.words == Words{"x"});                          // takes no value
+  CHECK(split({"--backend", "mpi", "x"}).line.words == Words{"x"});
+  CHECK(shared(split({"--back", "mpi", "x"})) == Words{"backend mpi"});
+  CHECK(split({"--topology", "x"}).line.words == Words{"x"});  // takes no value
   CHECK(split({"--vary", "-5"}).set == Words{"vary -5"});
 }
 
+TEST_CASE("an own letter goes before the benchmarks'", "[tools][subcommand]") {
+  Words set;
+  const auto note = [&](std::string_view t) { set.emplace_back(t); };
+  const std::vector<OwnOption> own{{"output", "FILE", "", note, 'o'}, {"verbose", "", "", note, 'v'}};
+  const std::vector<const char*> words{"busbar", "-vofile", "-o", "-", "-c0"};
+  const CommandLine line = scan_arguments(static_cast<int>(words.size()), words.data(), own);
+  CHECK(set == Words{"1", "file", "-"});
+  REQUIRE(line.settings.size() == 1);
+  CHECK(line.settings[0].option->long_name == "check");
+}
+
 TEST_CASE("help is seen anywhere, and nothing else is lost by it", "[tools][subcommand]") {
-  CHECK(split({"x", "--help"}).split.help);
-  CHECK(split({"-h"}).split.help);
-  CHECK(split({"x", "--help"}).split.words == Words{"x"});
+  CHECK(split({"x", "--help"}).line.asks_help());
+  CHECK(split({"-h"}).line.asks_help());
+  CHECK(split({"x", "--help"}).line.words == Words{"x"});
 }
 
 TEST_CASE("errors name the option and the nearest one", "[tools][subcommand]") {
   CHECK(complaint({"--delta", "many"}) == "--delta: not a number");
-  CHECK(complaint({"--vary"}) == "--vary needs an argument");
-  CHECK(complaint({"--refine=1"}) == "--refine takes no value");
-  CHECK(complaint({"--vry", "A=1"}) == "unknown option --vry; did you mean --vary?");
+  CHECK_THAT(complaint({"--vary"}), StartsWith("--vary needs an argument"));
+  CHECK_THAT(complaint({"--refine=1"}), StartsWith("--refine takes no argument"));
+  CHECK_THAT(complaint({"--vry", "A=1"}), StartsWith("unknown option '--vry'; did you mean --vary?"));
   CHECK_THAT(complaint({"--minbyets", "8"}), Contains("did you mean --minbytes?"));
 }
 
 TEST_CASE("an argument that may be left out stands behind '=' only", "[tools][subcommand]") {
   const Seen seen = split({"--json", "file", "--json=out"});
   CHECK(seen.set == Words{"json ", "json out"});
-  CHECK(seen.split.words == Words{"file"});
+  CHECK(seen.line.words == Words{"file"});
 }
 
 TEST_CASE("the help lists own options at the benchmarks' column", "[tools][subcommand]") {

@@ -42,11 +42,11 @@ class DriftingMachine {
   static constexpr double kDrift = 0.1;
   static constexpr double kEpochNoise = 0.02;
 
-  DriftingMachine(double memory_s, std::uint64_t seed, double drift = kDrift)
-      : memory_s_(memory_s), drift_(drift), normals_(seed), level_(normals_.next()) {}
+  DriftingMachine(double correlation_time_s, std::uint64_t seed, double drift = kDrift)
+      : correlation_time_s_(correlation_time_s), drift_(drift), normals_(seed), level_(normals_.next()) {}
 
   void pass(double seconds) {
-    const double kept = std::exp(-seconds / memory_s_);
+    const double kept = std::exp(-seconds / correlation_time_s_);
     level_ = kept * level_ + std::sqrt(1 - kept * kept) * normals_.next();
   }
 
@@ -55,7 +55,7 @@ class DriftingMachine {
   double epoch_median() { return level() * std::exp(kEpochNoise * normals_.next()); }
 
  private:
-  double memory_s_;
+  double correlation_time_s_;
   double drift_;
   Normals normals_;
   double level_;

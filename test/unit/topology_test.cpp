@@ -1,7 +1,7 @@
 // Would catch: a GPU paired with the wrong NIC, a display chip taken for a GPU, and a crash where a container hides the
 // PCI bus. The machines are topologies written by hand in hwloc's format: two sockets of two cores, one PCIe switch.
 
-#include "common/mpi/topology.h"
+#include "common/processes/topology.h"
 
 #include "common/base/error.h"
 #include "fake_root.h"

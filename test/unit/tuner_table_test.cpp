@@ -1,7 +1,7 @@
 // Catches: a decision table that NCCL's example tuner reads otherwise than ours, a name or number in it that is taken
 // for something else in silence, and an error that does not say where.
 
-#include "common/base/tuner_table.h"
+#include "common/backends/tuner_table.h"
 
 #include "common/base/error.h"
 

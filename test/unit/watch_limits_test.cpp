@@ -1,3 +1,4 @@
+#include "common/measure/observed_steps.h"
 #include "common/watch/collector.h"
 #include "common/watch/limits.h"
 #include "common/watch/peer_server.h"

@@ -5,7 +5,7 @@
 #include "common/watch/watchdog.h"
 
 #include "common/base/error.h"
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 #include "common/watch/collector.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/flight_record.h"

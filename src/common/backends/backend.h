@@ -4,7 +4,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/backends/communicator_life.h"
 #include "common/backends/init_timings.h"
-#include "common/base/lane_counter.h"
+#include "common/backends/lane_counter.h"
 #include "kernels/host.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ struct ShownAlgorithm {
 using Clock = std::chrono::steady_clock;
 inline double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-/// A communicator with its memory: launch, wait, abort. The one abstract class of the suite. A process drives
+/// A communicator with its memory: launch, wait, abort. A process drives
 /// local_ranks().size() ranks, split evenly over lanes() host threads; `local` indexes them. All members throw
 /// busbar::Error on failure unless noexcept. enqueue and what runs on the communicator must be called by every rank
 /// alike.

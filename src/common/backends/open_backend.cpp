@@ -3,9 +3,9 @@
 #include "common/backends/backend_door.h"
 #include "common/backends/choose.h"
 #include "common/machine/machine_facts.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
+#include "common/processes/collectively.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
 
 #include <map>
 #include <set>

@@ -3,7 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/config.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <memory>
 #include <string>

@@ -8,17 +8,14 @@
 #include "common/base/yaml_config.h"
 
 #include <fmt/format.h>
-#include <getopt.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <utility>
 
 namespace busbar {
 namespace {
-
-/// getopt_long's code of option number i that has no short name: above every character.
-constexpr int kLongOnly = 1000;
 
 constexpr std::array<std::string_view, 4> kRangeOptions{"minbytes", "maxbytes", "stepbytes", "stepfactor"};
 
@@ -26,44 +23,23 @@ constexpr std::array<std::string_view, 4> kRangeOptions{"minbytes", "maxbytes", 
   throw Error(ExitCode::bad_config, text + " (--help lists the options)");
 }
 
-std::vector<std::string> long_names() {
-  std::vector<std::string> names;
-  for (const Option& option : all_options()) names.emplace_back(option.long_name);
-  return names;
-}
+/// The option that a word of the command line names: one of the two.
+struct NamedOption {
+  const Option* shared = nullptr;
+  const OwnOption* own = nullptr;
 
-const Option* find_by_code(int code) {
+  bool found() const { return shared != nullptr || own != nullptr; }
+  std::string_view argument() const { return own != nullptr ? own->argument : shared->argument; }
+  std::string shown() const { return own != nullptr ? fmt::format("--{}", own->long_name) : label(*shared); }
+};
+
+const Option* find_letter(int letter) {
   const auto options = all_options();
-  if (code >= kLongOnly) return &options[code - kLongOnly];
-  const auto found =
-      std::find_if(options.begin(), options.end(), [&](const Option& o) { return o.short_name == code; });
-  return code == 0 || found == options.end() ? nullptr : &*found;
+  const auto found = std::ranges::find_if(options, [&](const Option& o) { return o.short_name == letter; });
+  return letter == 0 || found == options.end() ? nullptr : &*found;
 }
 
-std::vector<::option> getopt_table() {
-  std::vector<::option> table;
-  const auto options = all_options();
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    const Option& o = options[i];
-    const int code = o.short_name != 0 ? o.short_name : kLongOnly + static_cast<int>(i);
-    table.push_back({o.long_name.data(), o.argument.empty() ? no_argument : required_argument, nullptr, code});
-  }
-  table.push_back({});
-  return table;
-}
-
-/// The leading ':' keeps getopt silent and tells a missing argument from an unknown option.
-std::string getopt_letters() {
-  std::string letters = ":";
-  for (const Option& o : all_options()) {
-    if (o.short_name == 0) continue;
-    letters += o.short_name;
-    if (!o.argument.empty()) letters += ':';
-  }
-  return letters;
-}
-
-/// A hint for "-iters 5", which getopt reads as "-i ters": empty where the word is nothing of the kind.
+/// A hint for "-iters 5", which reads as "-i ters": empty where the word is nothing of the kind.
 std::string one_dash_hint(std::string_view word) {
   if (word.size() < 3 || word[0] != '-' || word[1] == '-') return {};
   const std::string_view body = word.substr(1, word.find('=') - 1);
@@ -73,42 +49,16 @@ std::string one_dash_hint(std::string_view word) {
   return {};
 }
 
-/// Why getopt rejected the long option `word` ("--name" or "--name=value").
-[[noreturn]] void fail_long(std::string_view word) {
-  const std::string_view name = word.substr(2, word.find('=') - 2);
-  std::vector<std::string> candidates;
-  for (const Option& o : all_options()) {
-    if (o.long_name == name) fail(fmt::format("--{} takes no argument", name));
-    if (o.long_name.starts_with(name)) candidates.push_back("--" + std::string(o.long_name));
-  }
-  if (name.empty()) fail(fmt::format("{} is not an option", in_quotes(word)));
-  if (candidates.size() > 1) fail(fmt::format("{} may be {}", in_quotes(word), fmt::join(candidates, " or ")));
-  if (candidates.size() == 1) fail(fmt::format("{} takes no argument", candidates[0]));
-  const std::string nearest = nearest_choice(name, long_names());
-  fail(fmt::format("unknown option {}{}", in_quotes(word),
-                   nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
-}
-
-[[noreturn]] void fail_letter(int letter, std::string_view word) {
+[[noreturn]] void fail_letter(char letter, std::string_view word) {
   const std::string hint = one_dash_hint(word);
   if (!hint.empty()) fail(fmt::format("unknown option {}{}", word, hint));
   if (letter <= 32 || letter >= 127) fail(fmt::format("unknown option {}", in_quotes(word)));
-  const Option* other = find_by_code(letter ^ 0x20);
-  fail(fmt::format("unknown option -{}{}", static_cast<char>(letter),
+  const Option* other = find_letter(letter ^ 0x20);
+  fail(fmt::format("unknown option -{}{}", letter,
                    other != nullptr ? fmt::format("; did you mean {}?", label(*other)) : ""));
 }
 
-/// Explains getopt's '?'. An unknown letter is in optopt; for a long option that is 0 or a known code.
-[[noreturn]] void fail_unknown(const std::vector<char*>& words) {
-  if (optopt == 0 || find_by_code(optopt) != nullptr) fail_long(words[optind - 1]);
-  // getopt stays on a word whose letters it has not all read.
-  const char* here = words[optind];
-  const bool inside = here != nullptr && here[0] == '-' && here[1] == static_cast<char>(optopt) && here[2] != '\0';
-  fail_letter(optopt, inside ? here : words[optind - 1]);
-}
-
-void accept(CommandLine& line, const Option& option, std::string_view word, const char* argument, Config& scratch) {
-  const std::string text = option.argument.empty() ? "1" : argument;
+void accept(CommandLine& line, const Option& option, std::string_view word, const std::string& text, Config& scratch) {
   if (option.long_name == "config") {
     if (text.empty()) fail("--config: the file name is empty");
     if (!line.config_file.empty()) fail("--config: give one file, not two");
@@ -145,37 +95,140 @@ void drop_file_sizes(Config& config, const std::vector<std::string>& names) {
   config.stepfactor = defaults.stepfactor;
 }
 
+/// Reads a command line word by word.
+class ArgumentScanner {
+ public:
+  ArgumentScanner(std::span<const char* const> words, std::span<const OwnOption> own) : left_(words), own_(own) {}
+
+  CommandLine scan() {
+    bool options_end = false;
+    while (!left_.empty() && line_.action == CommandLine::Action::run) {
+      const std::string_view word = next_word();
+      if (options_end || !word.starts_with('-') || word == "-") {
+        line_.words.emplace_back(word);
+      } else if (word == "--") {
+        options_end = true;
+      } else if (word.starts_with("--")) {
+        read_long(word);
+      } else {
+        read_letters(word);
+      }
+    }
+    return std::move(line_);
+  }
+
+ private:
+  std::string_view next_word() {
+    const std::string_view word = left_.front();
+    left_ = left_.subspan(1);
+    return word;
+  }
+
+  void read_long(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    std::optional<std::string_view> attached;
+    if (equals != std::string_view::npos) attached = word.substr(equals + 1);
+    take(find_long(word.substr(2, equals - 2), word), word, attached);
+  }
+
+  void read_letters(std::string_view word) {
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const char letter = word[i];
+      const auto own = std::ranges::find_if(own_, [&](const OwnOption& o) { return o.short_name == letter; });
+      NamedOption named{.shared = find_letter(letter)};
+      if (own != own_.end()) named = {.own = &*own};
+      if (!named.found()) fail_letter(letter, word);
+      if (named.argument().empty()) {
+        take(named, word, std::nullopt);
+        continue;
+      }
+      std::optional<std::string_view> attached;
+      if (i + 1 < word.size()) attached = word.substr(i + 1);
+      return take(named, word, attached);
+    }
+  }
+
+  /// The whole name, or the beginning of one option of the benchmarks alone.
+  NamedOption find_long(std::string_view name, std::string_view word) const {
+    const auto own = std::ranges::find_if(own_, [&](const OwnOption& o) { return o.long_name == name; });
+    if (own != own_.end()) return {.own = &*own};
+    std::vector<const Option*> begin;
+    for (const Option& o : all_options()) {
+      if (o.long_name == name) return {.shared = &o};
+      if (!name.empty() && o.long_name.starts_with(name)) begin.push_back(&o);
+    }
+    if (begin.size() == 1) return {.shared = begin.front()};
+    fail_long(name, word, begin);
+  }
+
+  [[noreturn]] void fail_long(std::string_view name, std::string_view word,
+                              const std::vector<const Option*>& candidates) const {
+    if (name.empty()) fail(fmt::format("{} is not an option", in_quotes(word)));
+    if (!candidates.empty()) {
+      std::vector<std::string> names;
+      for (const Option* o : candidates) names.push_back(fmt::format("--{}", o->long_name));
+      fail(fmt::format("{} may be {}", in_quotes(word), fmt::join(names, " or ")));
+    }
+    std::vector<std::string> names;
+    for (const OwnOption& o : own_) names.emplace_back(o.long_name);
+    for (const Option& o : all_options()) names.emplace_back(o.long_name);
+    const std::string nearest = nearest_choice(name, names);
+    fail(fmt::format("unknown option {}{}", in_quotes(word),
+                     nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
+  }
+
+  /// `attached`: what stands in the same word.
+  void take(const NamedOption& named, std::string_view word, std::optional<std::string_view> attached) {
+    std::string text;
+    if (named.argument().empty()) {
+      if (attached) fail(fmt::format("{} takes no argument", named.shown()));
+      text = "1";
+    } else if (attached || named.argument().starts_with('[')) {
+      text = attached.value_or("");
+    } else {
+      if (left_.empty()) fail(fmt::format("{} needs an argument", named.shown()));
+      text = next_word();
+    }
+    if (named.own != nullptr) return apply(*named.own, text);
+    const std::string_view name = named.shared->long_name;
+    if (name == "help") {
+      line_.action = CommandLine::Action::help;
+    } else if (name == "version") {
+      line_.action = CommandLine::Action::version;
+    } else {
+      accept(line_, *named.shared, word, text, scratch_);
+    }
+  }
+
+  static void apply(const OwnOption& option, std::string_view text) {
+    try {
+      option.set(text);
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("--{}: {}", option.long_name, e.what()));
+    }
+  }
+
+  std::span<const char* const> left_;
+  std::span<const OwnOption> own_;
+  CommandLine line_;
+  Config scratch_;
+};
+
 }  // namespace
 
-CommandLine scan_arguments(int argc, const char* const* argv) {
-  // getopt reorders the array, not the strings.
-  std::vector<char*> words;
-  for (int i = 0; i < argc; ++i) words.push_back(const_cast<char*>(argv[i]));
-  words.push_back(nullptr);
-  const std::vector<::option> table = getopt_table();
-  const std::string letters = getopt_letters();
-  CommandLine line;
-  Config scratch;
-  opterr = 0;
-  optind = 0;  // glibc: start afresh
-  while (true) {
-    const int code = getopt_long(argc, words.data(), letters.c_str(), table.data(), nullptr);
-    if (code == -1) break;
-    if (code == '?') fail_unknown(words);
-    if (code == ':') fail(fmt::format("{} needs an argument", label(*find_by_code(optopt))));
-    const Option& option = *find_by_code(code);
-    if (option.long_name == "help" || option.long_name == "version") {
-      line.action = option.long_name == "help" ? CommandLine::Action::help : CommandLine::Action::version;
-      return line;
-    }
-    const bool separate = optarg != nullptr && optarg == words[optind - 1];
-    accept(line, option, words[optind - (separate ? 2 : 1)], optarg, scratch);
-  }
-  if (optind < argc)
-    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", in_quotes(words[optind])));
+CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own) {
+  CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own).scan();
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) remember(names, setting.option->long_name);
-  check_size_conflict(names);
+  if (line.action == CommandLine::Action::run) check_size_conflict(names);
+  return line;
+}
+
+CommandLine scan_arguments(int argc, const char* const* argv) {
+  CommandLine line = scan_arguments(argc, argv, {});
+  if (line.action == CommandLine::Action::run && !line.words.empty()) {
+    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", in_quotes(line.words[0])));
+  }
   return line;
 }
 

@@ -36,17 +36,34 @@ struct Setting {
   std::string text;
 };
 
+/// An option of a subcommand, beside those that it shares with the benchmarks, before which it counts.
+struct OwnOption {
+  std::string_view long_name;
+  /// Name of the argument; empty: takes none. "[=NAME]": takes one only after '=', else is set to nothing.
+  std::string_view argument;
+  std::string_view help;                           ///< one line, no full stop
+  std::function<void(std::string_view text)> set;  ///< throws Error(bad_config) without naming the option
+  char short_name = 0;                             ///< 0: long only
+};
+
 /// What the command line says, before any file is read.
 struct CommandLine {
   enum class Action { run, help, version };
   Action action = Action::run;
   std::string config_file;  ///< --config; empty: none
   std::vector<Setting> settings;
+  std::vector<std::string> words;  ///< that belong to no option; a benchmark takes none
+
+  bool asks_help() const { return action == Action::help; }
 };
 
-/// Reads the command line (GNU forms: -b8, -b 8, --minbytes=8, --minbytes 8) without touching files. Every value is
-/// checked. Throws Error(bad_config) with one message that names the nearest valid choice. Not thread-safe (getopt).
+/// Reads the command line (GNU forms: -b8, -b 8, --minbytes=8, --minbytes 8, and any prefix of a benchmark's long name
+/// that is one option's alone) without touching files. Every value is checked. --help and --version end the reading.
+/// Throws Error(bad_config) with one message that names the nearest valid choice.
 CommandLine scan_arguments(int argc, const char* const* argv);
+
+/// The same for a subcommand: applies its own options as it meets them, and takes words. argv[0] names the program.
+CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
 
 /// A YAML file's name, for messages, and content.
 struct ConfigFile {

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/say.h"
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 
 namespace busbar {
 int run_before_session(const Launch& launch, const std::function<int()>& work) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 
 #include <functional>
 

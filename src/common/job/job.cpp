@@ -4,9 +4,9 @@
 #include "common/job/perf_setup.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/stat_runner.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/launcher.h"
-#include "common/mpi/session.h"
+#include "common/processes/collectively.h"
+#include "common/processes/launcher.h"
+#include "common/processes/session.h"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,7 @@
 #include "common/measure/injected_backend.h"
 #include "common/measure/result.h"
 #include "common/measure/timed_loop.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 #include "common/watch/watchdog.h"
 
 #include <exception>

@@ -3,11 +3,11 @@
 #include "common/base/launch_uuid.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
-#include "common/measure/workload.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
-#include "common/mpi/topology.h"
+#include "common/measure/buffer_plan.h"
+#include "common/processes/collectively.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
+#include "common/processes/topology.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

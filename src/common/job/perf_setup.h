@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/measure/result.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <span>
 #include <string>

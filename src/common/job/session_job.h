@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/job/job.h"
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 
 #include <functional>
 #include <optional>

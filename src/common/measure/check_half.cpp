@@ -2,7 +2,7 @@
 #include "common/measure/lanes.h"
 #include "common/measure/runner.h"
 #include "common/measure/verify.h"
-#include "common/mpi/gather_records.h"
+#include "common/processes/gather_records.h"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 
 namespace busbar {
 
-void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier, const Workload& workload,
-                const FailJob& fail, HalfResult& half, Row& row) {
-  if (!workload.operation().collective->moves_data || !backend.defines_result(workload.operation())) return;
-  half.timed_verified = is_idempotent(backend, workload.operation());
+void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier,
+                const BufferPlan& buffer_plan, const FailJob& fail, HalfResult& half, Row& row) {
+  if (!buffer_plan.operation().collective->moves_data || !backend.defines_result(buffer_plan.operation())) return;
+  half.timed_verified = is_idempotent(backend, buffer_plan.operation());
   half.wrong = 0;
   for (int round = half.timed_verified ? -1 : 0; round < config.check; ++round) {
     std::vector<WrongRank> mine =
-        round < 0 ? verifier.check_timed(workload) : verifier.verify_once(workload, config.cudagraph > 0, fail);
+        round < 0 ? verifier.check_timed(buffer_plan) : verifier.verify_once(buffer_plan, config.cudagraph > 0, fail);
     if (!config.split.empty()) {
       // The diagnosis knows the communicator's ranks only; elsewhere ranks are counted over the whole job.
       for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
@@ -37,16 +37,16 @@ void visit_fields(auto&& visit, KernelPhases& p) {
 }
 
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
-                                 const Workload& workload, const FailJob& fail) {
+                                 const BufferPlan& buffer_plan, const FailJob& fail) {
   backend.observe_begin();
   run_on_lanes(
       backend,
       [&](int lane) {
-        backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
+        backend.launch(lane, buffer_plan.operation(), buffer_plan.lane_buffers(0, lane));
         backend.synchronize(lane);
       },
       fail);
-  ShownAlgorithm shown = backend.observe_end(workload.operation());
+  ShownAlgorithm shown = backend.observe_end(buffer_plan.operation());
   const std::span<const int> ranks = backend.local_ranks();
   for (KernelPhases& phases : shown.phases) {
     phases.rank = local_ranks[static_cast<std::size_t>(std::ranges::find(ranks, phases.rank) - ranks.begin())].rank;

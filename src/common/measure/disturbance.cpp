@@ -1,6 +1,6 @@
 #include "common/measure/disturbance.h"
 
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/series.h"
 

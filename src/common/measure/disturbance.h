@@ -3,7 +3,7 @@
 #include "common/machine/cpu_usage.h"
 #include "common/measure/canary.h"
 #include "common/measure/result.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <chrono>
 #include <filesystem>

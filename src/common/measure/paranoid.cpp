@@ -4,8 +4,8 @@
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 

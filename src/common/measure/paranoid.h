@@ -2,7 +2,7 @@
 
 #include "common/backends/backend.h"
 #include "common/base/config.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <cstdint>
 #include <span>

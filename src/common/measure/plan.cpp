@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/measure/workload.h"
+#include "common/measure/buffer_plan.h"
 
 #include <fmt/format.h>
 

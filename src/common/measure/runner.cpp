@@ -27,13 +27,13 @@ std::uint64_t timed_calls(const Config& config) {
 }  // namespace
 
 Runner::Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-               std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail)
+               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail)
     : backend_(backend),
       world_(world),
       config_(config),
       plan_(plan),
       local_ranks_(local_ranks),
-      steps_(watchdog, backend),
+      steps_(observer, backend),
       fail_(std::move(fail)),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
       verifier_(backend, std::move(local_ranks)) {}
@@ -61,17 +61,17 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
     half.supported = false;
     return half;
   }
-  const Workload workload(backend_, arena_, *plan_.collective, row_case, in_place, config_.unalign,
-                          messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
-  const double slot_bytes = 2.0 * static_cast<double>(workload.message_bytes());
-  const double all_bytes = slot_bytes * static_cast<double>(workload.slots());
+  const BufferPlan buffer_plan(backend_, arena_, *plan_.collective, row_case, in_place, config_.unalign,
+                               messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
+  const double slot_bytes = 2.0 * static_cast<double>(buffer_plan.message_bytes());
+  const double all_bytes = slot_bytes * static_cast<double>(buffer_plan.slots());
   begin(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
-  verifier_.prepare_timed(workload);
-  compare_calls(world_, config_, backend_, workload.operation(),
+  verifier_.prepare_timed(buffer_plan);
+  compare_calls(world_, config_, backend_, buffer_plan.operation(),
                 operations_of(config_, config_.show_algo && !row.algorithm));
 
   begin(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
-  const LoopTimes times = time_operations(backend_, world_, config_, workload, fail_);
+  const LoopTimes times = time_operations(backend_, world_, config_, buffer_plan, fail_);
   half.time_s = combine(config_.average, world_, times.time_s);
   half.cpu_time_s = combine(config_.average, world_, times.cpu_time_s);
   if (config_.per_iter_timing) gather_iterations(times, half);
@@ -85,11 +85,11 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
            .what = "check",
            .calls = rounds,
            .bytes = all_bytes + 2 * slot_bytes * static_cast<double>(rounds)});
-    check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
+    check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
   }
   if (config_.show_algo && !row.algorithm) {
     begin(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
-    row.algorithm = observe_operation(backend_, world_, local_ranks_, workload, fail_);
+    row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
   }
   return half;
 }

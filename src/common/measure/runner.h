@@ -1,22 +1,22 @@
 #pragma once
 
+#include "common/measure/observed_steps.h"
 #include "common/measure/result.h"
 #include "common/measure/verify.h"
-#include "common/measure/watched_steps.h"
 
 namespace busbar {
 
 /// Verifies one placement as -c says, after its timed operations (where those can be judged: half.timed_verified) and
 /// with operations of its own. Sets half.wrong, the same on every process, and appends to row.wrong, complete on
 /// process 0. Collective over `world`; the rounds are agreed on, so that all processes stop after the same one.
-void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier, const Workload& workload,
-                const FailJob& fail, HalfResult& half, Row& row);
+void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier,
+                const BufferPlan& buffer_plan, const FailJob& fail, HalfResult& half, Row& row);
 
-/// Runs the workload's operation once, untimed, between observe_begin and observe_end (--show-algo). Every process of
-/// `world` must call it; complete on process 0, where the phases are those of all ranks. `local_ranks`: in the
+/// Runs the buffer_plan's operation once, untimed, between observe_begin and observe_end (--show-algo). Every process
+/// of `world` must call it; complete on process 0, where the phases are those of all ranks. `local_ranks`: in the
 /// backend's order.
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
-                                 const Workload& workload, const FailJob& fail);
+                                 const BufferPlan& buffer_plan, const FailJob& fail);
 
 /// algbw and busbw [1e9 B/s] of an operation that takes `time_s`.
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half);
@@ -33,7 +33,7 @@ class Runner {
  public:
   /// `world`: all processes, which start each loop together; the backend's communicator may be a part of it (splits).
   Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan, std::vector<RankInfo> local_ranks,
-         Watchdog& watchdog, FailJob fail);
+         Observer& observer, FailJob fail);
 
   /// One row. Every process must call it with the same case. The times and counts are the same on all processes;
   /// `wrong` is complete on process 0. A failure inside must end the job.
@@ -52,7 +52,7 @@ class Runner {
   const Config& config_;
   const Plan& plan_;
   std::vector<RankInfo> local_ranks_;
-  WatchedSteps steps_;
+  ObservedSteps steps_;
   FailJob fail_;
   Arena arena_;
   Verifier verifier_;

@@ -40,9 +40,9 @@ std::uint64_t operations_of(const Backend& backend, const BatchShape& shape) {
 /// One lane's share of a batch. The lanes meet in `local`, the processes in `barrier`, which only lane 0 may touch.
 class LaneBatch {
  public:
-  LaneBatch(Backend& backend, DisseminationBarrier& barrier, const Workload& workload, const BatchShape& shape,
+  LaneBatch(Backend& backend, SmallBarrier& barrier, const BufferPlan& buffer_plan, const BatchShape& shape,
             std::barrier<>& local, int lane)
-      : backend_(backend), barrier_(barrier), workload_(workload), shape_(shape), local_(local), lane_(lane) {}
+      : backend_(backend), barrier_(barrier), buffer_plan_(buffer_plan), shape_(shape), local_(local), lane_(lane) {}
 
   LaneTimes run() {
     const bool by_device = timed_by_device(backend_, shape_.cadence);
@@ -89,13 +89,13 @@ class LaneBatch {
   }
 
   void launch_one() {
-    backend_.launch(lane_, workload_.operation(), workload_.lane_buffers(slot_, lane_));
-    if (++slot_ == workload_.slots()) slot_ = 0;
+    backend_.launch(lane_, buffer_plan_.operation(), buffer_plan_.lane_buffers(slot_, lane_));
+    if (++slot_ == buffer_plan_.slots()) slot_ = 0;
   }
 
   Backend& backend_;
-  DisseminationBarrier& barrier_;
-  const Workload& workload_;
+  SmallBarrier& barrier_;
+  const BufferPlan& buffer_plan_;
   const BatchShape& shape_;
   std::barrier<>& local_;
   int lane_;
@@ -140,20 +140,20 @@ void append(std::vector<double>& to, const std::vector<double>& from, double sig
 }  // namespace
 
 Sampler::Sampler(const Comm& world, const GlobalClock& clock, FailJob fail)
-    : world_(world), clock_(clock), fail_(std::move(fail)), barrier_(world), start_(Clock::now()) {}
+    : world_(world), clock_(clock), fail_(std::move(fail)), barrier_(world.small_barrier()), start_(Clock::now()) {}
 
 double Sampler::now_s() const { return seconds(Clock::now() - start_); }
 
-Batch Sampler::measure(Backend& backend, const Workload& workload, const BatchShape& shape) {
-  if (before_batch_) before_batch_(backend, workload.operation(), operations_of(backend, shape));
+Batch Sampler::measure(Backend& backend, const BufferPlan& buffer_plan, const BatchShape& shape) {
+  if (before_batch_) before_batch_(backend, buffer_plan.operation(), operations_of(backend, shape));
   const std::shared_ptr<void> in_force = backend.settings_in_force();
   const Clock::time_point begin = Clock::now();
   std::barrier<> local(backend.lanes());
   std::vector<LaneTimes> lanes(backend.lanes());
   run_on_lanes(
-      backend, [&](int lane) { lanes[lane] = LaneBatch(backend, barrier_, workload, shape, local, lane).run(); },
+      backend, [&](int lane) { lanes[lane] = LaneBatch(backend, *barrier_, buffer_plan, shape, local, lane).run(); },
       fail_);
-  const double messages = static_cast<double>(shape.calls_per_sample) * legs_of(workload);
+  const double messages = static_cast<double>(shape.calls_per_sample) * legs_of(buffer_plan);
   const ProcessTimes mine = over_lanes(lanes, shape, messages, clock_);
 
   // One agreement for everything, by MAX, which gives the same bits on every process whatever the library does.
@@ -218,7 +218,7 @@ double clock_read_cost(const Comm& world) {
   return world.max(median(costs));
 }
 
-WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cadence cadence, double limit_s) {
+WarmUp warm_up(Sampler& sampler, Backend& backend, const BufferPlan& buffer_plan, Cadence cadence, double limit_s) {
   constexpr int kLeastCalls = 10;
   constexpr double kLeastTime = 10e-3;  // [s]
   constexpr int kMostPerGroup = 1000;
@@ -232,10 +232,10 @@ WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cad
     if (result.call_s > 0) {
       shape.samples = std::clamp(static_cast<int>((limit_s - spent) / result.call_s), 1, shape.samples);
     }
-    const Batch batch = sampler.measure(backend, workload, shape);
+    const Batch batch = sampler.measure(backend, buffer_plan, shape);
     result.calls += shape.samples;
     spent += batch.elapsed_s;
-    result.call_s = median(batch.time_s) * legs_of(workload);
+    result.call_s = median(batch.time_s) * legs_of(buffer_plan);
     const bool falling = before == 0 || result.call_s < kStillFalling * before;
     before = result.call_s;
     if (!falling && result.calls >= kLeastCalls && spent >= kLeastTime) return result;

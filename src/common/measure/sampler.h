@@ -1,9 +1,9 @@
 #pragma once
 
+#include "common/measure/buffer_plan.h"
 #include "common/measure/timed_loop.h"
-#include "common/measure/workload.h"
-#include "common/mpi/dissemination_barrier.h"
-#include "common/mpi/global_clock.h"
+#include "common/processes/comm.h"
+#include "common/processes/global_clock.h"
 
 #include <cstdint>
 #include <functional>
@@ -45,7 +45,7 @@ class Sampler {
   void before_batches(BeforeBatch call) { before_batch_ = std::move(call); }
 
   /// Collective over `world`, with the same arguments. A failure inside must end the job.
-  Batch measure(Backend& backend, const Workload& workload, const BatchShape& shape);
+  Batch measure(Backend& backend, const BufferPlan& buffer_plan, const BatchShape& shape);
 
   /// Since it was made, on this process.
   double now_s() const;
@@ -54,7 +54,7 @@ class Sampler {
   const Comm& world_;
   const GlobalClock& clock_;
   FailJob fail_;
-  DisseminationBarrier barrier_;
+  std::unique_ptr<SmallBarrier> barrier_;
   Clock::time_point start_;
   BeforeBatch before_batch_;
 };
@@ -76,6 +76,6 @@ struct WarmUp {
   double call_s = 0;  ///< median of the last group over the ranks' largest
   bool settled = true;
 };
-WarmUp warm_up(Sampler& sampler, Backend& backend, const Workload& workload, Cadence cadence, double limit_s);
+WarmUp warm_up(Sampler& sampler, Backend& backend, const BufferPlan& buffer_plan, Cadence cadence, double limit_s);
 
 }  // namespace busbar

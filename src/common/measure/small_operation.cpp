@@ -1,7 +1,7 @@
 #include "common/measure/small_operation.h"
 
 #include "common/measure/lanes.h"
-#include "common/measure/watched_steps.h"
+#include "common/measure/observed_steps.h"
 
 #include <utility>
 
@@ -26,28 +26,28 @@ SmallOperation::SmallOperation(Backend& backend, std::vector<RankInfo> local_ran
       fail_(std::move(fail)),
       case_(small_all_reduce(backend, nbytes)),
       arena_(backend, case_.nbytes, 0),
-      workload_(backend, arena_, kAllReduce, case_, false, 0, 1),
+      buffer_plan_(backend, arena_, kAllReduce, case_, false, 0, 1),
       verifier_(backend, std::move(local_ranks)) {}
 
 CalledOperation SmallOperation::called() const {
-  return called_operation(backend_.as_called(workload_.operation(), 1), case_.nbytes, 0);
+  return called_operation(backend_.as_called(buffer_plan_.operation(), 1), case_.nbytes, 0);
 }
 
-void SmallOperation::prepare() { verifier_.prepare_timed(workload_); }
+void SmallOperation::prepare() { verifier_.prepare_timed(buffer_plan_); }
 
 double SmallOperation::run() {
   const Clock::time_point begin = Clock::now();
   run_on_lanes(
       backend_,
       [&](int lane) {
-        backend_.launch(lane, workload_.operation(), workload_.lane_buffers(0, lane));
+        backend_.launch(lane, buffer_plan_.operation(), buffer_plan_.lane_buffers(0, lane));
         backend_.synchronize(lane);
       },
       fail_);
   return seconds(Clock::now() - begin);
 }
 
-std::vector<WrongRank> SmallOperation::check() { return verifier_.check_timed(workload_); }
+std::vector<WrongRank> SmallOperation::check() { return verifier_.check_timed(buffer_plan_); }
 
 InitTime measure_init(const Comm& world, const Backend& backend, SmallOperation& operation) {
   operation.prepare();

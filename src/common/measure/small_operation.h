@@ -1,11 +1,11 @@
 #pragma once
 
+#include "common/backends/observer.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/result.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
-#include "common/measure/workload.h"
-#include "common/mpi/comm.h"
-#include "common/watch/flight_state.h"
+#include "common/processes/comm.h"
 
 #include <cstddef>
 #include <vector>
@@ -20,7 +20,7 @@ class SmallOperation {
   SmallOperation(Backend& backend, std::vector<RankInfo> local_ranks, std::size_t nbytes, FailJob fail);
 
   const Case& row_case() const { return case_; }
-  /// For the watchdog.
+  /// For the observer.
   CalledOperation called() const;
 
   /// Fresh data; before run().
@@ -35,7 +35,7 @@ class SmallOperation {
   FailJob fail_;
   Case case_;
   Arena arena_;
-  Workload workload_;
+  BufferPlan buffer_plan_;
   Verifier verifier_;
 };
 

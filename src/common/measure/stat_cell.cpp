@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kQuantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 
-/// By blocks, because neighbouring epochs resemble each other more than any memory that trend_p tries.
+/// By blocks, because neighbouring epochs resemble each other more than any correlation that trend_p tries.
 double trend_of(std::span<const double> epoch_medians_s) {
   constexpr std::size_t kBlocks = 20;
   constexpr double kLeastTime = 1e-15;  // [s]
@@ -81,7 +81,7 @@ CellStats StatCell::stats(StopReason why) const {
   s.interval_s = prediction.interval;
   s.relative_half_width = prediction.relative_half_width();
   s.span_s = prediction.span_s;
-  s.memory_s = prediction.memory_s;
+  s.correlation_time_s = prediction.correlation_time_s;
   s.lag1 = lag1_about_median(epoch_medians_s_);
   s.stop = why;
   const std::vector<double> sorted = samples_.sorted();
@@ -113,8 +113,8 @@ double StatCell::own_mean_s() const { return own_.count() > 0 ? own_.sum() / sta
 
 double StatCell::own_start_s() const { return own_.count() > 0 ? starting_s_ / static_cast<double>(own_.count()) : 0; }
 
-RankTimes StatCell::own_rank() const {
-  RankTimes r;
+RankTime StatCell::own_rank() const {
+  RankTime r;
   r.own_median_s = quantile_of(own_, 0.5);
   if (late_.count() == 0) return r;
   r.late_median_s = quantile_of(late_, 0.5);

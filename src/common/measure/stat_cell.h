@@ -94,7 +94,7 @@ class StatCell {
   double own_start_s() const;
 
   /// This process as one rank of --per-rank; rank and host are left to the caller.
-  RankTimes own_rank() const;
+  RankTime own_rank() const;
 
  private:
   ThinnedSamples samples_;

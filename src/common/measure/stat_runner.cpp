@@ -3,8 +3,9 @@
 #include "common/base/timestamp.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/trace_range.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
+#include "common/record/accept_fields.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,8 +31,8 @@ std::size_t calls_of(const BatchShape& shape) {
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 20e-3 : 10e-3; }
 
 /// What is written before a batch, or compared after it.
-double data_bytes(const Workload& workload) {
-  return 2.0 * static_cast<double>(workload.message_bytes()) * static_cast<double>(workload.slots());
+double data_bytes(const BufferPlan& buffer_plan) {
+  return 2.0 * static_cast<double>(buffer_plan.message_bytes()) * static_cast<double>(buffer_plan.slots());
 }
 
 std::size_t kept_per_cell(const Plan& plan) {
@@ -61,14 +62,14 @@ std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
 }
 
 StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-                       std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed,
+                       std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed,
                        StatEvents events, int communicator)
     : backend_(backend),
       world_(world),
       config_(config),
       plan_(plan),
       local_ranks_(local_ranks),
-      steps_(watchdog, backend),
+      steps_(observer, backend),
       fail_(fail),
       events_(std::move(events)),
       communicator_(communicator),
@@ -139,7 +140,7 @@ void StatRunner::plan_cells() {
   std::iota(active_.begin(), active_.end(), std::size_t{0});
 }
 
-Workload StatRunner::workload_of(const Entry& entry, std::size_t calls) const {
+BufferPlan StatRunner::buffer_plan_of(const Entry& entry, std::size_t calls) const {
   const Case& row_case = plan_.cases[entry.row];
   const std::size_t slots = std::min(calls, messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
   return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
@@ -157,50 +158,50 @@ HalfResult& StatRunner::half_of(const Entry& entry) {
 void StatRunner::visit(Entry& entry) {
   const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
   const double before_s = now_s_;
-  const Workload workload = workload_of(entry, std::numeric_limits<std::size_t>::max());
-  begin(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(workload)});
-  verifier_.prepare_timed(workload);
-  if (pass_ == 1) begin_cell(entry, workload);
+  const BufferPlan buffer_plan = buffer_plan_of(entry, std::numeric_limits<std::size_t>::max());
+  begin(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(buffer_plan)});
+  verifier_.prepare_timed(buffer_plan);
+  if (pass_ == 1) begin_cell(entry, buffer_plan);
   begin(entry, {.phase = Phase::timed_loop,
                 .what = "timed batch",
                 .calls = calls_of(entry.cell.shape),
                 .seconds = batch_time_s(backend_)});
-  const Batch batch = sampler_.measure(backend_, workload, entry.cell.shape);
+  const Batch batch = sampler_.measure(backend_, buffer_plan, entry.cell.shape);
   now_s_ = batch.now_s;
   entry.cell.add(batch, now_s_ - before_s, monitor_.canary().spin_s);
   events_.batch(plan_.cases[entry.row], entry.in_place, pass_, batch);
-  if (pass_ == 1) check(entry, workload_of(entry, calls_of(entry.cell.shape)));
+  if (pass_ == 1) check(entry, buffer_plan_of(entry, calls_of(entry.cell.shape)));
 }
 
-void StatRunner::begin_cell(Entry& entry, const Workload& workload) {
+void StatRunner::begin_cell(Entry& entry, const BufferPlan& buffer_plan) {
   const double left_s = std::max(0.0, config_.max_time_s - now_s_);
   const double limit_s = std::min(config_.cell_time_s, left_s) / 4;
   begin(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
-  entry.cell.legs = legs_of(workload);
-  entry.cell.warm = warm_up(sampler_, backend_, workload, cadence_, limit_s);
+  entry.cell.legs = legs_of(buffer_plan);
+  entry.cell.warm = warm_up(sampler_, backend_, buffer_plan, cadence_, limit_s);
   steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s / entry.cell.legs);
   const int least = out_of_time() ? 1 : kLeastSamples;
   entry.cell.shape =
       shape_for(entry.cell.warm.call_s, clock_read_s_, batch_time_s(backend_), least, kMostSamples, cadence_);
 }
 
-void StatRunner::check(Entry& entry, const Workload& workload) {
+void StatRunner::check(Entry& entry, const BufferPlan& buffer_plan) {
   HalfResult& half = half_of(entry);
   Row& row = rows_[entry.row];
   const bool observed = config_.show_algo && !row.algorithm;
-  compare_calls(world_, config_, backend_, workload.operation(),
+  compare_calls(world_, config_, backend_, buffer_plan.operation(),
                 static_cast<std::uint64_t>(config_.check) + (observed ? 1 : 0));
   if (config_.check > 0) {
     const auto rounds = static_cast<std::uint64_t>(config_.check);
     begin(entry, {.phase = Phase::checking,
                   .what = "check",
                   .calls = rounds,
-                  .bytes = data_bytes(workload) * static_cast<double>(rounds + 1)});
-    check_half(backend_, world_, config_, verifier_, workload, fail_, half, row);
+                  .bytes = data_bytes(buffer_plan) * static_cast<double>(rounds + 1)});
+    check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
   }
   if (observed) {
     begin(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
-    row.algorithm = observe_operation(backend_, world_, local_ranks_, workload, fail_);
+    row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
   }
 }
 
@@ -230,20 +231,11 @@ void StatRunner::flush_rows() {
   }
 }
 
-void visit_fields(auto&& visit, RankTimes& r) {
-  visit("rank", r.rank);
-  visit("host", r.host);
-  visit("own_median_s", r.own_median_s);
-  visit("late_median_s", r.late_median_s);
-  visit("late_p99_s", r.late_p99_s);
-  visit("last_share", r.last_share);
-}
-
-std::vector<RankTimes> StatRunner::gather_ranks(const StatCell& cell) const {
-  RankTimes own = cell.own_rank();
+std::vector<RankTime> StatRunner::gather_ranks(const StatCell& cell) const {
+  RankTime own = cell.own_rank();
   own.rank = local_ranks_.front().rank;
   own.host = hostname();
-  return gather_records(world_, std::vector<RankTimes>{std::move(own)});
+  return gather_records(world_, std::vector<RankTime>{std::move(own)});
 }
 
 }  // namespace busbar

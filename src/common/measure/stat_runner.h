@@ -1,9 +1,9 @@
 #pragma once
 
 #include "common/measure/disturbance.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_cell.h"
-#include "common/measure/watched_steps.h"
 #include "common/statistics/random.h"
 
 #include <functional>
@@ -25,7 +25,7 @@ class StatRunner {
  public:
   /// `seed`: agreed on all processes. `communicator`: its number where runners take turns, for the watchdog.
   StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-             std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, std::uint64_t seed, StatEvents events,
+             std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed, StatEvents events,
              int communicator = 0);
 
   /// The whole plan. Every process must call it. A failure inside must end the job. The first pass is always finished,
@@ -52,16 +52,16 @@ class StatRunner {
 
   void plan_cells();
   void visit(Entry& entry);
-  void begin_cell(Entry& entry, const Workload& workload);
-  void check(Entry& entry, const Workload& workload);
+  void begin_cell(Entry& entry, const BufferPlan& buffer_plan);
+  void check(Entry& entry, const BufferPlan& buffer_plan);
   void finish(Entry& entry, StopReason why);
   void flush_rows();
   void keep_clock();
   /// With one slot per call at most.
-  Workload workload_of(const Entry& entry, std::size_t calls) const;
+  BufferPlan buffer_plan_of(const Entry& entry, std::size_t calls) const;
   void begin(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
-  std::vector<RankTimes> gather_ranks(const StatCell& cell) const;
+  std::vector<RankTime> gather_ranks(const StatCell& cell) const;
   bool out_of_time() const { return now_s_ >= config_.max_time_s; }
 
   Backend& backend_;
@@ -69,7 +69,7 @@ class StatRunner {
   const Config& config_;
   const Plan& plan_;
   std::vector<RankInfo> local_ranks_;
-  WatchedSteps steps_;
+  ObservedSteps steps_;
   FailJob fail_;
   StatEvents events_;
   int communicator_;

@@ -12,16 +12,16 @@ namespace busbar {
 namespace {
 
 /// What an iteration's time is divided by.
-double messages_per_iteration(const Config& config, const Workload& workload) {
-  return static_cast<double>(config.agg_iters) * legs_of(workload);
+double messages_per_iteration(const Config& config, const BufferPlan& buffer_plan) {
+  return static_cast<double>(config.agg_iters) * legs_of(buffer_plan);
 }
 
 /// One lane's share of the loop. The lanes meet in `local`, the processes in `world`, which only lane 0 may touch.
 class LaneLoop {
  public:
-  LaneLoop(Backend& backend, const Comm& world, const Config& config, const Workload& workload, std::barrier<>& local,
-           int lane)
-      : backend_(backend), world_(world), config_(config), workload_(workload), local_(local), lane_(lane) {}
+  LaneLoop(Backend& backend, const Comm& world, const Config& config, const BufferPlan& buffer_plan,
+           std::barrier<>& local, int lane)
+      : backend_(backend), world_(world), config_(config), buffer_plan_(buffer_plan), local_(local), lane_(lane) {}
 
   void warm_up() {
     if (config_.per_iter_timing) backend_.reserve_marks(lane_, (config_.blocking == 3 ? 2 : 1) * config_.iters);
@@ -51,7 +51,7 @@ class LaneLoop {
     std::vector<double> times(config_.iters);
     const int stride = config_.blocking == 3 ? 2 : 1;
     for (int i = 0; i < config_.iters; ++i) {
-      times[i] = backend_.between(lane_, i * stride, i * stride + 1) / messages_per_iteration(config_, workload_);
+      times[i] = backend_.between(lane_, i * stride, i * stride + 1) / messages_per_iteration(config_, buffer_plan_);
     }
     return times;
   }
@@ -64,17 +64,17 @@ class LaneLoop {
   }
 
   void launch_one() {
-    backend_.launch(lane_, workload_.operation(), workload_.lane_buffers(slot_, lane_));
-    if (++slot_ == workload_.slots()) slot_ = 0;
+    backend_.launch(lane_, buffer_plan_.operation(), buffer_plan_.lane_buffers(slot_, lane_));
+    if (++slot_ == buffer_plan_.slots()) slot_ = 0;
   }
 
   /// As a program of the user's would call: nothing but the operations, and where their buffers lie.
   void run_plain() {
-    const Operation& op = workload_.operation();
-    const std::size_t slots = workload_.slots();
+    const Operation& op = buffer_plan_.operation();
+    const std::size_t slots = buffer_plan_.slots();
     std::size_t slot = slot_;
     for (int i = 0; i < config_.iters; ++i) {
-      backend_.launch(lane_, op, workload_.lane_buffers(slot, lane_));
+      backend_.launch(lane_, op, buffer_plan_.lane_buffers(slot, lane_));
       if (++slot == slots) slot = 0;
     }
     slot_ = slot;
@@ -134,7 +134,7 @@ class LaneLoop {
   Backend& backend_;
   const Comm& world_;
   const Config& config_;
-  const Workload& workload_;
+  const BufferPlan& buffer_plan_;
   std::barrier<>& local_;
   int lane_;
   std::size_t slot_ = 0;
@@ -143,7 +143,7 @@ class LaneLoop {
 
 }  // namespace
 
-LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const Workload& workload,
+LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const BufferPlan& buffer_plan,
                           const FailJob& fail) {
   const int lanes = backend.lanes();
   std::barrier<> local(lanes);
@@ -151,7 +151,7 @@ LoopTimes time_operations(Backend& backend, const Comm& world, const Config& con
   std::vector<double> enqueue(lanes);
   std::vector<std::vector<double>> iterations(lanes);
   const auto work = [&](int lane) {
-    LaneLoop loop(backend, world, config, workload, local, lane);
+    LaneLoop loop(backend, world, config, buffer_plan, local, lane);
     loop.warm_up();
     const LoopTimes times = loop.measure();
     elapsed[lane] = times.time_s;
@@ -160,7 +160,7 @@ LoopTimes time_operations(Backend& backend, const Comm& world, const Config& con
   };
   run_on_lanes(backend, work, fail);
 
-  const double operations = config.iters * messages_per_iteration(config, workload);
+  const double operations = config.iters * messages_per_iteration(config, buffer_plan);
   LoopTimes result{combine(config.average, elapsed) / operations, combine(config.average, enqueue) / operations, {}};
   if (config.per_iter_timing) {
     result.iteration_s = iterations[0];

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/measure/buffer_plan.h"
+#include "common/processes/comm.h"
 
 #include <exception>
 #include <functional>
@@ -21,8 +21,8 @@ struct LoopTimes {
 };
 
 /// Runs the warm-up and nccl-tests' timing loop: iters x agg_iters operations between a barrier and completion, the
-/// slots in turn. Every process must call it with the same workload; a failure inside must end the job.
-LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const Workload& workload,
+/// slots in turn. Every process must call it with the same buffer_plan; a failure inside must end the job.
+LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const BufferPlan& buffer_plan,
                           const FailJob& fail);
 
 /// Several numbers into one, as -a says: the first, the mean, the smallest or the largest.

@@ -1,7 +1,7 @@
 #include "common/measure/verify.h"
 
 #include "common/measure/lanes.h"
-#include "common/mpi/gather_records.h"
+#include "common/processes/gather_records.h"
 #include "kernels/diagnose.h"
 
 #include <fmt/format.h>
@@ -41,55 +41,57 @@ void Verifier::remember(std::uint64_t seed) {
   if (earlier_.size() > kRememberedSeeds) earlier_.pop_back();
 }
 
-void Verifier::prepare_slot(const Workload& workload, std::size_t slot, std::uint64_t seed) {
-  const Operation& op = workload.operation();
+void Verifier::prepare_slot(const BufferPlan& buffer_plan, std::size_t slot, std::uint64_t seed) {
+  const Operation& op = buffer_plan.operation();
   const Pattern& data = pattern(op, seed);
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
     const int rank = backend_.local_ranks()[local];
     const int i = static_cast<int>(local);
     const Extents e = extents_of(*op.collective, op.problem, rank);
     // In place the parts may overlap: poison first, then the rank's own data.
-    backend_.set_bytes(i, workload.recv_base(i) + slot * workload.message_bytes(), kPoisonByte,
-                       workload.message_bytes());
-    backend_.fill(i, data, rank, 0, e.send, workload.buffers(slot, i).send);
+    backend_.set_bytes(i, buffer_plan.recv_base(i) + slot * buffer_plan.message_bytes(), kPoisonByte,
+                       buffer_plan.message_bytes());
+    backend_.fill(i, data, rank, 0, e.send, buffer_plan.buffers(slot, i).send);
   }
 }
 
-void Verifier::prepare_timed(const Workload& workload) {
-  const Operation& op = workload.operation();
+void Verifier::prepare_timed(const BufferPlan& buffer_plan) {
+  const Operation& op = buffer_plan.operation();
   const std::uint64_t round = next_seed_++;
   timed_seed_ = round;
   if (!op.op || is_idempotent(backend_, op)) {
-    for (std::size_t slot = 0; slot < workload.slots(); ++slot) prepare_slot(workload, slot, slot_seed(round, slot));
+    for (std::size_t slot = 0; slot < buffer_plan.slots(); ++slot)
+      prepare_slot(buffer_plan, slot, slot_seed(round, slot));
     return;
   }
   const Pattern& data = pattern(op, slot_seed(round, 0));
-  const std::size_t elements = workload.slots() * workload.message_bytes() / op.problem.elem_size;
+  const std::size_t elements = buffer_plan.slots() * buffer_plan.message_bytes() / op.problem.elem_size;
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
     const int i = static_cast<int>(local);
-    backend_.fill_neutral(i, data, elements, workload.recv_base(i));
+    backend_.fill_neutral(i, data, elements, buffer_plan.recv_base(i));
   }
 }
 
-std::vector<WrongRank> Verifier::check_timed(const Workload& workload) {
+std::vector<WrongRank> Verifier::check_timed(const BufferPlan& buffer_plan) {
   std::vector<WrongRank> found;
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    for (std::size_t slot = 0; slot < workload.slots(); ++slot) {
-      check_slot(workload, slot, slot_seed(timed_seed_, slot), static_cast<int>(local), WrongPart::timed_data, found);
+    for (std::size_t slot = 0; slot < buffer_plan.slots(); ++slot) {
+      check_slot(buffer_plan, slot, slot_seed(timed_seed_, slot), static_cast<int>(local), WrongPart::timed_data,
+                 found);
     }
   }
-  remember(slot_seed(timed_seed_, workload.slots() - 1));
+  remember(slot_seed(timed_seed_, buffer_plan.slots() - 1));
   return found;
 }
 
-std::vector<WrongRank> Verifier::verify_once(const Workload& workload, bool through_graph, const FailJob& fail) {
+std::vector<WrongRank> Verifier::verify_once(const BufferPlan& buffer_plan, bool through_graph, const FailJob& fail) {
   const std::uint64_t seed = slot_seed(next_seed_++, 0);
-  prepare_slot(workload, 0, seed);
-  for (std::size_t local = 0; local < local_ranks_.size(); ++local) set_guards(workload, static_cast<int>(local));
+  prepare_slot(buffer_plan, 0, seed);
+  for (std::size_t local = 0; local < local_ranks_.size(); ++local) set_guards(buffer_plan, static_cast<int>(local));
 
   const auto launch = [&](int lane) {
     if (through_graph) backend_.capture_begin(lane);
-    backend_.launch(lane, workload.operation(), workload.lane_buffers(0, lane));
+    backend_.launch(lane, buffer_plan.operation(), buffer_plan.lane_buffers(0, lane));
     if (through_graph) {
       backend_.capture_end(lane);
       backend_.replay(lane);
@@ -101,8 +103,8 @@ std::vector<WrongRank> Verifier::verify_once(const Workload& workload, bool thro
 
   std::vector<WrongRank> found;
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    check_slot(workload, 0, seed, static_cast<int>(local), WrongPart::checked_data, found);
-    check_guards(workload, static_cast<int>(local), found);
+    check_slot(buffer_plan, 0, seed, static_cast<int>(local), WrongPart::checked_data, found);
+    check_guards(buffer_plan, static_cast<int>(local), found);
   }
   remember(seed);
   return found;
@@ -142,16 +144,16 @@ struct Guard {
   WrongPart part;
 };
 
-std::vector<Guard> guards_of(const Backend& backend, const Workload& workload, int local) {
-  const Operation& op = workload.operation();
+std::vector<Guard> guards_of(const Backend& backend, const BufferPlan& buffer_plan, int local) {
+  const Operation& op = buffer_plan.operation();
   const std::size_t w = op.problem.elem_size;
-  std::byte* const recv = workload.recv_base(local);
+  std::byte* const recv = buffer_plan.recv_base(local);
   if (op.in_place) {
     return {{recv - kGuardBytes, WrongPart::guard_before_recv},
-            {recv + workload.message_bytes(), WrongPart::guard_after_recv}};
+            {recv + buffer_plan.message_bytes(), WrongPart::guard_after_recv}};
   }
   const Extents e = extents_of(*op.collective, op.problem, backend.local_ranks()[local]);
-  std::byte* const send = workload.send_base(local);
+  std::byte* const send = buffer_plan.send_base(local);
   return {{recv - kGuardBytes, WrongPart::guard_before_recv},
           {recv + e.recv * w, WrongPart::guard_after_recv},
           {send - kGuardBytes, WrongPart::guard_before_send},
@@ -160,21 +162,21 @@ std::vector<Guard> guards_of(const Backend& backend, const Workload& workload, i
 
 }  // namespace
 
-void Verifier::set_guards(const Workload& workload, int local) {
-  for (const Guard& guard : guards_of(backend_, workload, local)) {
+void Verifier::set_guards(const BufferPlan& buffer_plan, int local) {
+  for (const Guard& guard : guards_of(backend_, buffer_plan, local)) {
     backend_.set_bytes(local, guard.at, kGuardByte, kGuardBytes);
   }
 }
 
-void Verifier::check_guards(const Workload& workload, int local, std::vector<WrongRank>& found) {
-  const std::size_t w = workload.operation().problem.elem_size;
+void Verifier::check_guards(const BufferPlan& buffer_plan, int local, std::vector<WrongRank>& found) {
+  const std::size_t w = buffer_plan.operation().problem.elem_size;
   std::array<unsigned char, kGuardBytes> bytes;
-  for (const Guard& guard : guards_of(backend_, workload, local)) {
+  for (const Guard& guard : guards_of(backend_, buffer_plan, local)) {
     backend_.copy_to_host(local, bytes.data(), guard.at, bytes.size());
     const CheckResult result = check_bytes(bytes.data(), bytes.size(), kGuardByte);
     if (result.wrong == 0) continue;
     WrongRank record = record_of(local);
-    record.in_place = workload.operation().in_place;
+    record.in_place = buffer_plan.operation().in_place;
     record.part = guard.part;
     record.first = result.first / w;
     record.last = result.last / w;
@@ -188,13 +190,13 @@ void Verifier::check_guards(const Workload& workload, int local, std::vector<Wro
   }
 }
 
-void Verifier::check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local, WrongPart part,
-                          std::vector<WrongRank>& found) {
-  const Operation& op = workload.operation();
+void Verifier::check_slot(const BufferPlan& buffer_plan, std::size_t slot, std::uint64_t seed, int local,
+                          WrongPart part, std::vector<WrongRank>& found) {
+  const Operation& op = buffer_plan.operation();
   const std::vector<Block> blocks = backend_.expected(op, backend_.local_ranks()[local]);
   if (blocks.empty()) return;
   const Pattern& data = pattern(op, seed);
-  const void* recv = workload.buffers(slot, local).recv;
+  const void* recv = buffer_plan.buffers(slot, local).recv;
   const CheckResult result = backend_.check(local, data, blocks, recv);
   if (result.wrong == 0) return;
   WrongRank record = explain(op, data, blocks, static_cast<const std::byte*>(recv), result, local);

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "common/measure/buffer_plan.h"
 #include "common/measure/result.h"
 #include "common/measure/timed_loop.h"
-#include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <cstdint>
 #include <vector>
@@ -19,23 +19,23 @@ class Verifier {
 
   /// Data for a timed loop: fresh data and poisoned receive parts in every slot; for a reduction that is not idempotent
   /// in place, data that repetition does not change (zeros, ones), so that nothing overflows while it is timed.
-  void prepare_timed(const Workload& workload);
+  void prepare_timed(const BufferPlan& buffer_plan);
 
   /// What the timed loop left, on this process's ranks. Empty where nothing is wrong. Only after prepare_timed, and
-  /// only if is_idempotent(workload.operation()).
-  std::vector<WrongRank> check_timed(const Workload& workload);
+  /// only if is_idempotent(buffer_plan.operation()).
+  std::vector<WrongRank> check_timed(const BufferPlan& buffer_plan);
 
   /// One operation on fresh data between guard bands, compared in full. A failure inside must end the job.
-  std::vector<WrongRank> verify_once(const Workload& workload, bool through_graph, const FailJob& fail);
+  std::vector<WrongRank> verify_once(const BufferPlan& buffer_plan, bool through_graph, const FailJob& fail);
 
  private:
   const Pattern& pattern(const Operation& op, std::uint64_t seed);
   void remember(std::uint64_t seed);
-  void prepare_slot(const Workload& workload, std::size_t slot, std::uint64_t seed);
-  void set_guards(const Workload& workload, int local);
-  void check_slot(const Workload& workload, std::size_t slot, std::uint64_t seed, int local, WrongPart part,
+  void prepare_slot(const BufferPlan& buffer_plan, std::size_t slot, std::uint64_t seed);
+  void set_guards(const BufferPlan& buffer_plan, int local);
+  void check_slot(const BufferPlan& buffer_plan, std::size_t slot, std::uint64_t seed, int local, WrongPart part,
                   std::vector<WrongRank>& found);
-  void check_guards(const Workload& workload, int local, std::vector<WrongRank>& found);
+  void check_guards(const BufferPlan& buffer_plan, int local, std::vector<WrongRank>& found);
   WrongRank record_of(int local) const;
   WrongRank explain(const Operation& op, const Pattern& data, const std::vector<Block>& blocks, const std::byte* recv,
                     const CheckResult& result, int local);

@@ -27,17 +27,6 @@ std::size_t piece_size(std::string_view lines, std::size_t at) {
   return (last != std::string_view::npos ? last : std::min(lines.find('\n'), lines.size() - 1)) + 1;
 }
 
-int write_whole(int fd, std::string_view text, std::size_t at) {
-  while (!text.empty()) {
-    const ssize_t written = ::pwrite(fd, text.data(), text.size(), static_cast<off_t>(at));
-    if (written < 0 && errno != EINTR) return errno;
-    if (written <= 0) continue;
-    text.remove_prefix(static_cast<std::size_t>(written));
-    at += static_cast<std::size_t>(written);
-  }
-  return 0;
-}
-
 }  // namespace
 
 AppendedFile::AppendedFile(const std::string& path, std::string_view option, std::string_view header)
@@ -57,7 +46,7 @@ int AppendedFile::write_waiting() {
   int error = 0;
   while (!left.empty() && error == 0) {
     const std::string_view piece = left.substr(0, piece_size(left, end_));
-    error = write_whole(fd, piece, end_);
+    error = write_at(fd, piece, end_);
     if (error != 0) break;
     end_ += piece.size();
     left.remove_prefix(piece.size());

@@ -11,7 +11,7 @@ namespace busbar {
 /// A file of lines that grows while a run goes on, in which append() leaves whole lines: what a full disk takes half is
 /// taken back, told once on stderr, and written again with the next lines, once there is room. A SIGKILL while a line
 /// is written that lies across two pages of the file may leave its beginning, up to the page's end; such a last line
-/// without '\n' was not shown as a row yet. (Two copies that change names, as GrowingFile has, would leave none, but a
+/// without '\n' was not shown as a row yet. (Two copies that change names, as JsonFile has, would leave none, but a
 /// second file beside each.) Rank 0 only.
 class AppendedFile {
  public:

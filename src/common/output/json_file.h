@@ -1,9 +1,8 @@
 #pragma once
 
-#include "common/output/growing_file.h"
 #include "common/output/json_report.h"
 
-#include <optional>
+#include <memory>
 #include <string>
 
 namespace busbar {
@@ -31,14 +30,16 @@ class JsonFile {
   bool complete() const { return !pending_; }
 
  private:
+  class Copies;
+
   int write_rows();
   int rewrite();
   void note(int error);
 
   std::string path_;
   JsonReport report_;
-  std::optional<GrowingFile> growing_;  // once the rows are many
-  bool grows_ = true;                   // as far as is known
+  std::unique_ptr<Copies> growing_;  // once the rows are many
+  bool grows_ = true;                // as far as is known
   Clock::time_point next_;
   bool pending_ = false;
   bool warned_ = false;

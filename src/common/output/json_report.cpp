@@ -1,11 +1,13 @@
 #include "common/output/json_report.h"
 
 #include "common/base/lists.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/result.h"
-#include "common/measure/workload.h"
 #include "common/output/format.h"
 #include "common/output/iteration_stats.h"
 #include "common/output/straggler.h"
+#include "common/record/accept_fields.h"
+#include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/record/reported_environment.h"
 
@@ -26,86 +28,28 @@ constexpr const char* kOrder =
     "cells): for i from the last down to 1 elements i and j are swapped, j drawn from 0..i by one "
     "std::mt19937_64(seed) for the whole run, modulo i + 1, values of the last incomplete stretch rejected";
 
-Json ranks_json(const CellStats& cell) {
-  const bool arrivals = cell.skew_median_s.has_value();
-  const auto of_arrivals = [&](Json value) { return arrivals ? std::move(value) : Json(nullptr); };
-  Json list = Json::array();
-  for (const RankTimes& r : cell.ranks) {
-    list.push_back({{"rank", r.rank},
-                    {"host", r.host},
-                    {"own_median_us", json_microseconds(r.own_median_s)},
-                    {"late_median_us", of_arrivals(json_microseconds(r.late_median_s))},
-                    {"late_p99_us", of_arrivals(json_microseconds(r.late_p99_s))},
-                    {"last_share", of_arrivals(json_number(r.last_share))}});
-  }
-  return list;
-}
-
-Json quantiles_json(const std::vector<Quantile>& quantiles) {
-  Json list = Json::array();
-  for (const Quantile& quantile : quantiles) {
-    list.push_back({{"q", json_number(quantile.q)},
-                    {"value_us", json_microseconds(quantile.value_s)},
-                    {"interval_us", json_microseconds(quantile.interval_s)}});
-  }
-  return list;
-}
-
 Json cells_json(const RunInfo& info, const Plan& plan) {
   Json cells = Json::array();
   for (const Case& c : plan.cases) {
     for (bool in_place : {false, true}) {
       const Placements other = in_place ? Placements::out : Placements::in;
       if (info.config.placement == other || (in_place && !has_in_place(plan))) continue;
-      cells.push_back({{"size", c.nbytes},
-                       {"type", name(c.dtype)},
-                       {"redop", redop_text(c.op)},
+      cells.push_back({{"nbytes", c.nbytes},
+                       {"dtype", name(c.dtype)},
+                       {"op", redop_text(c.op)},
                        {"root", shown_root(*plan.collective, c.root)},
-                       {"placement", in_place ? "in" : "out"}});
+                       {"in_place", in_place}});
     }
   }
   return cells;
 }
 
 /// A cell of --stat: `busbar.out_of_place.stats` of a row.
-Json json_cell(const CellStats& cell) {
-  Json json{{"median_us", json_microseconds(cell.median_s)},
-            {"interval_us", json_microseconds(cell.interval_s)},
-            {"relative_half_width", cell.interval_s ? json_number(cell.relative_half_width) : Json(nullptr)},
-            {"span_s", json_number(cell.span_s)},
-            {"memory_s", json_number(cell.memory_s)},
-            {"stop", name(cell.stop)},
-            {"quantiles", quantiles_json(cell.quantiles)},
-            {"epoch_medians_us", json_microseconds(cell.epoch_medians_s)},
-            {"samples", cell.samples},
-            {"samples_per_epoch", cell.samples_per_epoch},
-            {"calls_per_sample", cell.calls_per_sample},
-            {"warmup_calls", cell.warmup_calls},
-            {"warmed_up", cell.warmed_up},
-            {"lag1", json_number(cell.lag1)},
-            {"trend_p", json_number(cell.trend_p)},
-            {"modes", nullptr},
-            {"outliers",
-             {{"count", cell.outliers.count},
-              {"share_of_sum", json_number(cell.outliers.share_of_sum)},
-              {"largest_us", json_microseconds(cell.outliers.largest)}}},
-            {"skew_median_us", nullptr},
-            {"skew_p99_us", nullptr},
-            {"clock_error_us", json_microseconds(cell.clock_error_s)},
-            {"canary_spread", json_number(cell.canary_spread)}};
-  if (cell.modes) {
-    json["modes"] = {{"low_us", json_microseconds(cell.modes->low)},
-                     {"high_us", json_microseconds(cell.modes->high)},
-                     {"share_low", json_number(cell.modes->share_low)}};
-  }
-  if (cell.skew_median_s) {
-    json["skew_median_us"] = json_microseconds(*cell.skew_median_s);
-    json["skew_p99_us"] = json_microseconds(cell.skew_p99_s);
-  }
-  if (cell.ranks.empty()) return json;
-  const auto straggler = find_straggler(cell);
+Json stats_json(const CellStats& stats) {
+  Json json = fields_json(stats);
+  if (stats.ranks.empty()) return json;
+  const auto straggler = find_straggler(stats);
   json["straggler_rank"] = straggler ? Json(straggler->rank) : Json(nullptr);
-  json["ranks"] = ranks_json(cell);
   return json;
 }
 
@@ -114,12 +58,12 @@ Json json_algorithm(const ShownAlgorithm& shown) {
   Json json{{"algorithm", shown.algorithm},
             {"protocol", shown.protocol},
             {"channels", shown.channels},
-            {"predicted_us", shown.predicted_s ? json_microseconds(*shown.predicted_s) : Json(nullptr)}};
+            {"predicted_s", shown.predicted_s ? json_seconds(*shown.predicted_s) : Json(nullptr)}};
   for (const KernelPhases& p : shown.phases) {
     json["kernel_phases"].push_back({{"rank", p.rank},
-                                     {"initial_sync_us", json_microseconds(p.initial_sync_s)},
-                                     {"compute_us", json_microseconds(p.compute_s)},
-                                     {"final_sync_us", json_microseconds(p.final_sync_s)}});
+                                     {"initial_sync_s", json_seconds(p.initial_sync_s)},
+                                     {"compute_s", json_seconds(p.compute_s)},
+                                     {"final_sync_s", json_seconds(p.final_sync_s)}});
   }
   return json;
 }
@@ -152,12 +96,11 @@ Json json_disturbance(const std::optional<Disturbance>& disturbance) {
           {"involuntary_switches_per_s", d.involuntary_switches},
           {"spin_spread", json_number(d.spin_spread)},
           {"copy_spread", json_number(d.copy_spread)},
-          {"spin_median_us", d.spin_median_s > 0 ? json_microseconds(d.spin_median_s) : Json(nullptr)},
-          {"copy_median_us", d.copy_median_s > 0 ? json_microseconds(d.copy_median_s) : Json(nullptr)}};
+          {"spin_median_s", d.spin_median_s > 0 ? json_seconds(d.spin_median_s) : Json(nullptr)},
+          {"copy_median_s", d.copy_median_s > 0 ? json_seconds(d.copy_median_s) : Json(nullptr)}};
 }
 
 constexpr int kNcclTestsSchema = 3;
-constexpr int kBusbarSchema = 2;
 
 // A totally wrong sweep on thousands of ranks must not fill the disk; the rows' nwrong still count everything.
 constexpr std::size_t kMaxWrongEntries = 65536;
@@ -239,7 +182,7 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
   }
   const bool endless = c.run_cycles <= 0;
   Json json{
-      {"schema_version", kBusbarSchema},
+      {"schema", kDocumentSchema},
       {"suite", "busbar"},
       {"version", info.version},
       {"backend", info.backend},
@@ -301,9 +244,9 @@ Json half_busbar_json(const Config& config, const HalfResult* half) {
   if (half == nullptr) return {{"measured", false}};
   Json json{{"measured", true},
             {"timed_verified", half->timed_verified},
-            {"time_us", json_microseconds(half->time_s)},
-            {"cpu_time_us", has_cpu_time(config, *half) ? json_microseconds(half->cpu_time_s) : Json(nullptr)}};
-  if (half->stats) json["stats"] = json_cell(*half->stats);
+            {"time_s", json_seconds(half->time_s)},
+            {"cpu_time_s", has_cpu_time(config, *half) ? json_seconds(half->cpu_time_s) : Json(nullptr)}};
+  if (half->stats) json["stats"] = stats_json(*half->stats);
   return json;
 }
 
@@ -353,7 +296,7 @@ Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRa
           {"host", w.host},
           {"device", w.device},
           {"buffer", buffer_words(w.in_place, w.part)},
-          {"count", w.count},
+          {"wrong", w.count},
           {"first", w.first},
           {"last", w.last},
           {"got", w.got},
@@ -361,11 +304,11 @@ Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRa
           {"cause", w.cause},
           {"suspect_rank", w.suspect_rank < 0 ? Json(nullptr) : Json(w.suspect_rank)},
           {"explanation", w.explanation},
-          {"size", c.nbytes},
-          {"type", name(c.dtype)},
-          {"redop", redop_text(c.op)},
+          {"nbytes", c.nbytes},
+          {"dtype", name(c.dtype)},
+          {"op", redop_text(c.op)},
           {"root", shown_root(collective, c.root)},
-          {"placement", w.in_place ? "in" : "out"},
+          {"in_place", w.in_place},
           {"cycle", row.cycle}};
 }
 

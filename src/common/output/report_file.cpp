@@ -23,23 +23,18 @@ namespace {
 constexpr int kMaxTries = 100000;
 constexpr mode_t kMode = 0666;  // less the umask
 
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
-/// A file beside `path` that no other run has, with `text` in it and readable by all; `name` gets its name. 0 or errno.
-int write_beside(const std::string& path, std::string_view text, std::string& name) {
-  name = path + ".XXXXXX";  // and not .prom, so that no collector reads it
-  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+/// A file beside `path` with `text` in it; `name` gets its name. 0 or errno; then there is none.
+int write_beside(const std::string& path, std::string_view text, Replacing how, std::string& name) {
+  const bool shared = how == Replacing::shared;
+  name = path + (shared ? ".XXXXXX" : ".tmp");  // and not .prom, so that no collector reads it
+  if (!shared) ::unlink(name.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left
+  const int fd = shared ? ::mkostemp(name.data(), O_CLOEXEC)
+                        : ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
   if (fd < 0) return errno;
-  int error = write_all(fd, text);
-  if (error == 0 && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;
+  int error = write_at(fd, text, 0);
+  if (error == 0 && shared && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
+  if (error == 0 && how == Replacing::durably && ::fsync(fd) != 0 && errno != EINVAL) error = errno;
+  if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
   if (error != 0) ::unlink(name.c_str());
   return error;
 }
@@ -54,22 +49,8 @@ void sync_folder_of(const std::string& path) {
   ::close(fd);
 }
 
-int replace(const std::string& path, std::string_view text, bool durably) {
-  const std::string fresh = path + ".tmp";
-  ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
-  if (fd < 0) return errno;
-  int error = write_all(fd, text);
-  if (durably && error == 0 && ::fsync(fd) != 0 && errno != EINVAL) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
-  if (error == 0 && std::rename(fresh.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) ::unlink(fresh.c_str());
-  if (durably && error == 0) sync_folder_of(path);
-  return error;
-}
-
 /// Removes what a run that was killed left beside its results. One that lives has its second copy locked
-/// (GrowingFile), and puts any other in its place at once.
+/// (JsonFile), and puts any other in its place at once.
 void remove_leftovers(const std::string& path) {
   constexpr std::time_t kAtOnce = 10;  // [s]
   for (const char* end : {".tmp", ".tmp.old"}) {
@@ -109,9 +90,29 @@ NewFile create_new_file(const std::string& path, std::string_view option) {
                                                 option, path, kMaxTries - 1));
 }
 
-int replace_file(const std::string& path, std::string_view text) { return replace(path, text, false); }
+int write_at(int fd, std::string_view text, std::size_t at) {
+  while (!text.empty()) {
+    const ssize_t written = ::pwrite(fd, text.data(), text.size(), static_cast<off_t>(at));
+    if (written < 0 && errno != EINTR) return errno;
+    if (written <= 0) continue;
+    text.remove_prefix(static_cast<std::size_t>(written));
+    at += static_cast<std::size_t>(written);
+  }
+  return 0;
+}
 
-int replace_file_durably(const std::string& path, std::string_view text) { return replace(path, text, true); }
+int replace_file(const std::string& path, std::string_view text, Replacing how) {
+  std::string fresh;
+  int error = write_beside(path, text, how, fresh);
+  if (error != 0) return error;
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) {
+    error = errno;
+    ::unlink(fresh.c_str());
+  } else if (how == Replacing::durably) {
+    sync_folder_of(path);
+  }
+  return error;
+}
 
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
   const std::string name = create_new_file(path, option).path;
@@ -123,20 +124,9 @@ std::string write_new_file(const std::string& path, std::string_view option, std
               fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
 }
 
-int replace_shared_file(const std::string& path, std::string_view text) {
-  std::string fresh;
-  int error = write_beside(path, text, fresh);
-  if (error != 0) return error;
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) {
-    error = errno;
-    ::unlink(fresh.c_str());
-  }
-  return error;
-}
-
 int try_writing_beside(const std::string& path, std::string_view text) {
   std::string fresh;
-  const int error = write_beside(path, text, fresh);
+  const int error = write_beside(path, text, Replacing::shared, fresh);
   if (error == 0) ::unlink(fresh.c_str());
   return error;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -28,17 +29,18 @@ NewFile create_new_file(const std::string& path, std::string_view option);
 /// and returns its name. Throws Error(bad_config) naming `option`; then no file is left.
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text);
 
+enum class Replacing : std::uint8_t {
+  plainly,
+  durably,  ///< on the disk when it returns, so that it survives a machine that goes down
+  shared,   ///< readable by all whatever the umask, and by a name of its own, so that several runs may write at once
+};
+
 /// Puts `text` in the place of the file at `path` in one step: a reader, or a crash, meets the old text or the new one
 /// whole. Returns 0 or errno; then the old text stands.
-int replace_file(const std::string& path, std::string_view text);
+int replace_file(const std::string& path, std::string_view text, Replacing how = Replacing::plainly);
 
-/// The same, and the text is on the disk when it returns, so that it survives a machine that goes down: for what a
-/// later run goes on from.
-int replace_file_durably(const std::string& path, std::string_view text);
-
-/// The same for a file that others read and that several runs may write at once: readable by all whatever the umask,
-/// and through a name of its own, so that no run's half is put in its place.
-int replace_shared_file(const std::string& path, std::string_view text);
+/// Writes all of `text` from byte `at` of the file on. Returns 0 or errno.
+int write_at(int fd, std::string_view text, std::size_t at);
 
 /// Whether `text` could be written where `path` is, which stays as it is: 0 or errno.
 int try_writing_beside(const std::string& path, std::string_view text);

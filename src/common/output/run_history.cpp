@@ -5,9 +5,9 @@
 #include "common/base/program_beside.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
-#include "common/mpi/child.h"
 #include "common/output/format.h"
 #include "common/output/report_file.h"
+#include "common/processes/child.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -39,10 +39,8 @@ Cell cell_of(const Collective& collective, const Row& row, const HalfResult& hal
   cell.epoch_medians_s = {half.time_s};
   if (half.stats) {
     // The table's time is their mean.
-    cell.median_s = half.stats->median_s;
+    set_stats(cell, *half.stats);
     if (is_kept(cell.median_s)) cell.busbw = half.busbw * half.time_s / cell.median_s;
-    cell.interval_s = half.stats->interval_s;
-    cell.epoch_medians_s = half.stats->epoch_medians_s;
   }
   return cell;
 }

@@ -26,9 +26,9 @@ std::string verdict(const CellStats& cell) {
   return "no straggler";
 }
 
-std::vector<RankTimes> latest_first(std::vector<RankTimes> ranks) {
-  std::sort(ranks.begin(), ranks.end(), [](const RankTimes& a, const RankTimes& b) {
-    return std::tuple(-a.late_median_s, -a.last_share, a.rank) < std::tuple(-b.late_median_s, -b.last_share, b.rank);
+std::vector<RankTime> latest_first(std::vector<RankTime> ranks) {
+  std::sort(ranks.begin(), ranks.end(), [](const RankTime& a, const RankTime& b) {
+    return std::tuple(b.late_median_s, b.last_share, a.rank) < std::tuple(a.late_median_s, a.last_share, b.rank);
   });
   return ranks;
 }
@@ -42,7 +42,7 @@ std::string rank_table_legend() {
 }
 
 std::string rank_table(std::string_view cell_name, const CellStats& cell) {
-  const std::vector<RankTimes> ranks = latest_first(cell.ranks);
+  const std::vector<RankTime> ranks = latest_first(cell.ranks);
   const std::size_t shown = std::min(ranks.size(), kMaxTableRanks);
   std::size_t host_width = 10;
   for (std::size_t i = 0; i < shown; ++i) host_width = std::max(host_width, ranks[i].host.size());
@@ -50,13 +50,12 @@ std::string rank_table(std::string_view cell_name, const CellStats& cell) {
   std::string text = fmt::format("# {}: {}\n", cell_name, verdict(cell));
   text += fmt::format("#   {:>6}  {:>{}}  {:>8}  {:>9}  {:>13}  {:>7}\n", "rank", "host", host_width, "own (us)",
                       "late (us)", "late p99 (us)", "last %");
-  const bool arrivals = cell.skew_median_s.has_value();
   for (std::size_t i = 0; i < shown; ++i) {
-    const RankTimes& r = ranks[i];
-    text +=
-        fmt::format("#   {:>6}  {:>{}}  {:>8}  {:>9}  {:>13}  {:>7}\n", r.rank, r.host, host_width,
-                    microseconds(r.own_median_s), arrivals ? microseconds(r.late_median_s) : "-",
-                    arrivals ? microseconds(r.late_p99_s) : "-", arrivals ? fit_number(r.last_share * 100, 6) : "-");
+    const RankTime& r = ranks[i];
+    text += fmt::format("#   {:>6}  {:>{}}  {:>8}  {:>9}  {:>13}  {:>7}\n", r.rank, r.host, host_width,
+                        microseconds(r.own_median_s), r.late_median_s ? microseconds(*r.late_median_s) : "-",
+                        r.late_p99_s ? microseconds(*r.late_p99_s) : "-",
+                        r.last_share ? fit_number(*r.last_share * 100, 6) : "-");
   }
   if (ranks.size() > shown) {
     text += fmt::format("#   ... and {} more ranks, none of them later; -J FILE.json has all {}\n",
@@ -80,16 +79,17 @@ std::optional<Straggler> find_straggler(const CellStats& cell) {
                                         [](const auto& a, const auto& b) { return a.last_share < b.last_share; });
   double next_late_s = 0;
   for (auto rank = cell.ranks.begin(); rank != cell.ranks.end(); ++rank) {
-    if (rank != suspect) next_late_s = std::max(next_late_s, rank->late_median_s);
+    if (rank != suspect) next_late_s = std::max(next_late_s, rank->late_median_s.value_or(0));
   }
 
   const double chance = 1 / static_cast<double>(cell.ranks.size());
   const double by_chance = 4 * std::sqrt(chance * (1 - chance) / static_cast<double>(cell.samples));
-  if (suspect->last_share <= chance + std::max((1 - chance) / 2, by_chance)) return std::nullopt;
+  const double last_share = suspect->last_share.value_or(0);
+  if (last_share <= chance + std::max((1 - chance) / 2, by_chance)) return std::nullopt;
   const double noise_s = std::max({kBarrierSkew, 2 * cell.clock_error_s, kWorthNaming * cell.median_s});
-  const double late_s = suspect->late_median_s;
+  const double late_s = suspect->late_median_s.value_or(0);
   if (!(late_s > 3 * next_late_s && late_s - next_late_s > noise_s)) return std::nullopt;
-  return Straggler{suspect->rank, suspect->host, suspect->last_share, late_s};
+  return Straggler{suspect->rank, suspect->host, last_share, late_s};
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/record/accept_result.h"
+#include "common/record/history_run.h"
 
 namespace busbar {
 
@@ -26,12 +27,57 @@ void visit_fields(auto&& visit, RankTime& r) {
   visit("host", r.host);
   visit("own_median_s", r.own_median_s);
   visit("late_median_s", r.late_median_s);
+  visit("late_p99_s", r.late_p99_s);
   visit("last_share", r.last_share);
 }
 
-void visit_fields(auto&& visit, Cell& c) {
-  visit("cell", c.cell);
-  visit("stage", c.stage);
+void visit_fields(auto&& visit, Quantile& q) {
+  visit("q", q.q);
+  visit("value_s", q.value_s);
+  visit("interval_s", q.interval_s);
+}
+
+void visit_fields(auto&& visit, Modes& m) {
+  visit("low_s", m.low);
+  visit("high_s", m.high);
+  visit("share_low", m.share_low);
+}
+
+void visit_fields(auto&& visit, Outliers& o) {
+  visit("count", o.count);
+  visit("share_of_sum", o.share_of_sum);
+  visit("largest_s", o.largest);
+}
+
+void visit_fields(auto&& visit, CellStats& s) {
+  visit("median_s", s.median_s);
+  visit("interval_s", s.interval_s);
+  visit("relative_half_width", s.relative_half_width);
+  visit("span_s", s.span_s);
+  visit("correlation_time_s", s.correlation_time_s);
+  visit("stop", s.stop);
+  visit("quantiles", s.quantiles);
+  visit("epoch_medians_s", s.epoch_medians_s);
+  visit("samples", s.samples);
+  visit("samples_per_epoch", s.samples_per_epoch);
+  visit("calls_per_sample", s.calls_per_sample);
+  visit("warmup_calls", s.warmup_calls);
+  visit("warmed_up", s.warmed_up);
+  visit("lag1", s.lag1);
+  visit("trend_p", s.trend_p);
+  visit("modes", s.modes);
+  visit("outliers", s.outliers);
+  visit("skew_median_s", s.skew_median_s);
+  visit("skew_p99_s", s.skew_p99_s);
+  visit("clock_error_s", s.clock_error_s);
+  visit("canary_spread", s.canary_spread);
+  visit("shared_cores", s.shared_cores);
+  visit("ranks", s.ranks, std::vector<RankTime>{});
+}
+
+void visit_fields(auto&& visit, CellIdentity& c) {
+  visit("cell", c.cell, "");
+  visit("stage", c.stage, std::nullopt);
   visit("scope", c.scope);
   visit("collective", c.collective);
   visit("dtype", c.dtype);
@@ -40,6 +86,10 @@ void visit_fields(auto&& visit, Cell& c) {
   visit("nbytes", c.nbytes);
   visit("count", c.count, std::uint64_t{0});
   visit("in_place", c.in_place);
+}
+
+void visit_fields(auto&& visit, Cell& c) {
+  visit_fields(visit, static_cast<CellIdentity&>(c));
   visit("nranks", c.nranks);
   visit("nhosts", c.nhosts);
   visit("repetition", c.repetition);
@@ -47,7 +97,7 @@ void visit_fields(auto&& visit, Cell& c) {
   visit("interval_s", c.interval_s);
   visit("relative_half_width", c.relative_half_width);
   visit("span_s", c.span_s, 0.0);
-  visit("memory_s", c.memory_s, 0.0);
+  visit("correlation_time_s", c.correlation_time_s, 0.0);
   visit("epoch_medians_s", c.epoch_medians_s);
   visit("calls_per_epoch", c.calls_per_epoch, 1);
   visit("busbw", c.busbw);
@@ -64,7 +114,7 @@ void visit_fields(auto&& visit, Cell& c) {
   visit("core_wait", c.core_wait);
   visit("shared_cores", c.shared_cores);
   visit("ranks", c.ranks);
-  visit("straggler", c.straggler, std::nullopt);
+  visit("straggler_rank", c.straggler, std::nullopt);
 }
 
 void visit_fields(auto&& visit, SkippedCell& s) {
@@ -227,6 +277,27 @@ void visit_fields(auto&& visit, AcceptResult& r) {
   visit("skipped", r.skipped);
   visit("located", r.located);
   visit("cells", r.cells);
+}
+
+/// All but the id, which the history gives.
+void visit_fields(auto&& visit, HistoryRun& r) {
+  visit("launch_uuid", r.uuid);
+  visit("time", r.time);
+  visit("kind", r.kind);
+  visit("title", r.title);
+  visit("command", r.command);
+  visit("version", r.version);
+  visit("backend", r.backend);
+  visit("library", r.library);
+  visit("platform", r.platform);
+  visit("estimand", r.estimand);
+  visit("hosts", r.hosts);
+  visit("nranks", r.nranks);
+  visit("environment", r.environment);
+  visit("outcome", r.outcome);
+  visit("exit_code", r.exit_code);
+  visit("cells", r.cells);
+  visit("criteria", r.criteria);
 }
 
 }  // namespace busbar

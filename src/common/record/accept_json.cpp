@@ -88,12 +88,9 @@ std::string accept_json(const AcceptResult& result) {
 }
 
 AcceptResult read_accept_json(std::string_view text, const std::string& name) {
-  int schema = 0;
-  const Json document = read_document(text, name, "accept", &schema);
+  const Json document = read_document(text, name, "accept");
   try {
-    AcceptResult result = read_accept(document);
-    result.schema = schema;
-    return result;
+    return read_accept(document);
   } catch (const Error& error) {
     fail_reading(fmt::format("{} is not a result of `busbar accept`: {}", name, error.what()));
   } catch (const Json::exception& error) {

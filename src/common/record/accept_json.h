@@ -7,7 +7,7 @@
 
 namespace busbar {
 
-/// Everything that a run of accept knows, as JSON on one line: `kind: accept`, `schema: 1`. Times in seconds, busbw in
+/// Everything that a run of accept knows, as JSON on one line. Times in seconds, busbw in
 /// 1e9 B/s; what is not known is null.
 std::string accept_json(const AcceptResult& result);
 

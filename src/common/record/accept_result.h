@@ -27,7 +27,6 @@ struct StageFailure {
 
 /// Everything a run of `accept` knows; written as JSON after each cell, read back by --resume, --baseline and `report`.
 struct AcceptResult {
-  int schema = 0;  ///< of the document that it was read from; 0: of none
   AcceptPlan plan;
   std::string version;
   std::string start_time;

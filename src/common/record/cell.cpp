@@ -33,4 +33,18 @@ std::string slowest_scope(std::span<const Cell* const> cells) {
   return slowest;
 }
 
+void set_stats(Cell& cell, const CellStats& stats) {
+  cell.median_s = stats.median_s;
+  cell.interval_s = stats.interval_s;
+  cell.relative_half_width = stats.relative_half_width;
+  cell.span_s = stats.span_s;
+  cell.correlation_time_s = stats.correlation_time_s;
+  cell.epoch_medians_s = stats.epoch_medians_s;
+  cell.calls_per_epoch = static_cast<double>(stats.samples_per_epoch) * stats.calls_per_sample;
+  cell.stop = stats.stop;
+  cell.samples = stats.samples;
+  cell.shared_cores = stats.shared_cores;
+  cell.ranks = stats.ranks;
+}
+
 }  // namespace busbar

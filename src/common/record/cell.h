@@ -1,17 +1,15 @@
 #pragma once
 
 #include "common/base/enum_words.h"
-#include "common/statistics/interval.h"
-#include "common/statistics/stop_rule.h"
+#include "common/record/cell_stats.h"
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -27,19 +25,8 @@ inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host
 static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
 constexpr const char* name(Stage stage) { return word(kStageWords, stage).data(); }
 
-/// One rank of --per-rank in one cell.
-struct RankTime {
-  int rank = 0;
-  std::string host;
-  double own_median_s = 0;              ///< of its own time in the operation
-  std::optional<double> late_median_s;  ///< behind the first to arrive; nothing where no clock sees it
-  std::optional<double> last_share;     ///< of the samples, those in which it was the last to arrive
-};
-
-/// One size and placement, measured: by a benchmark, by one of compare's variants or in a stage of accept. What a
-/// document does not tell stays as it is here.
-struct Cell {
-  // Which one.
+/// Which cell it is, whatever came out: equal for the same one of another run.
+struct CellIdentity {
   std::optional<Stage> stage;  ///< of accept, where all cells have one; nothing: elsewhere
   std::string cell;            ///< its name in accept's plan
   std::string scope;           ///< a host in accept's per-host stage; a variant of compare; else "all"
@@ -50,16 +37,21 @@ struct Cell {
   std::uint64_t nbytes = 0;
   std::uint64_t count = 0;  ///< [elements]
   bool in_place = false;
+
+  auto operator<=>(const CellIdentity&) const = default;
+};
+
+/// One size and placement, measured: by a benchmark, by one of compare's variants or in a stage of accept. What a
+/// document does not tell stays as it is here.
+struct Cell : CellIdentity {
   int nranks = 0;
   int nhosts = 0;
-  int repetition = 0;  ///< of accept's repeat_for; the same cell again is one more of these
-
-  // What came out.
+  int repetition = 0;   ///< of accept's repeat_for; the same cell again is one more of these
   double median_s = 0;  ///< without --stat the time that the table shows
   std::optional<Interval> interval_s;
   double relative_half_width = 0;
   double span_s = 0;                    ///< of the epochs; 0: not told
-  double memory_s = 0;                  ///< of the drift, estimated (prediction.h); 0: not told
+  double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not told
   std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
   double calls_per_epoch = 1;
   double busbw = 0;  ///< [1e9 B/s], of the median
@@ -91,13 +83,12 @@ struct SkippedCell {
   int root = -1;  ///< -1: it has none
 };
 
-/// Which cell it is, whatever came out: equal for the same one of another run. It refers to the cell.
-inline auto identity(const Cell& c) {
-  return std::tie(c.stage, c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes, c.count, c.in_place);
-}
-using CellIdentity = decltype(identity(std::declval<const Cell&>()));
+inline const CellIdentity& identity(const Cell& cell) { return cell; }
 
 inline bool same_cell(const Cell& a, const Cell& b) { return identity(a) == identity(b); }
+
+/// What the statistics say of a cell; of its bandwidth they know nothing.
+void set_stats(Cell& cell, const CellStats& stats);
 
 /// The scope of these cells (the host, of those that were measured alone) that is slowest: whose times are longest
 /// beside the median of all scopes' in the same size, on average over the sizes. Empty where none has a time. Pure.

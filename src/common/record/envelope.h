@@ -8,9 +8,9 @@
 
 namespace busbar {
 
-/// Of every document of ours but a benchmark's -J, whose format is nccl-tests'. Later changes only add fields: a reader
-/// takes what it knows.
-inline constexpr int kDocumentSchema = 2;
+/// Of every document of ours, and of the object `busbar` in a benchmark's -J, whose format is nccl-tests'. Raised where
+/// a key changes or goes; readers refuse any other.
+inline constexpr int kDocumentSchema = 3;
 
 /// How every document of ours begins.
 struct Envelope {
@@ -26,18 +26,17 @@ Json envelope_json(const Envelope& envelope);
 /// This process's command line, as documents name it.
 std::vector<std::string> own_command();
 
-/// Which document of ours it is, of this schema or an older one; empty: none.
-std::string document_of(const Json& json);
+/// Throws Error(bad_config) that names the file, what wrote it and what to do, where the object is not of this schema.
+void require_schema(const Json& ours, const std::string& name);
+
+/// Which document of ours it is; empty: none. Throws as require_schema does.
+std::string document_of(const Json& json, const std::string& name);
 
 /// "; `busbar diagnose` reads it", for who gave a document of ours to another command; empty where none does.
 std::string who_reads(std::string_view document);
 
-/// The schema of a document of ours; 0: it has none that could be one.
-int schema_of(const Json& json);
-
-/// The document of this kind in `text`; older ones are turned into the form of this schema. Throws Error(bad_config)
-/// that names the file: not JSON, another document, or a schema that only a later version knows. `schema`: where not
-/// null, gets that of the file.
-Json read_document(std::string_view text, const std::string& name, std::string_view document, int* schema = nullptr);
+/// The document of this kind in `text`. Throws Error(bad_config) that names the file: not JSON, another document, or of
+/// another schema.
+Json read_document(std::string_view text, const std::string& name, std::string_view document);
 
 }  // namespace busbar

@@ -4,6 +4,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/record/accept_fields.h"
+#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "common/record/reported_environment.h"
 #include "common/statistics/series.h"
@@ -17,6 +18,11 @@
 #include <map>
 
 namespace busbar {
+namespace {
+
+constexpr std::string_view kDocument = "history-run";
+
+}  // namespace
 
 bool is_kept(double time_s) { return std::isnormal(time_s) && time_s > 0; }
 
@@ -48,33 +54,6 @@ std::vector<std::string> steady_environment(const std::vector<std::string>& envi
   }
   std::sort(steady.begin(), steady.end());
   return steady;
-}
-
-namespace {
-
-constexpr std::string_view kKind = "history-run";
-
-}  // namespace
-
-/// All but the id, which the history gives.
-void visit_fields(auto&& visit, HistoryRun& r) {
-  visit("uuid", r.uuid);
-  visit("time", r.time);
-  visit("kind", r.kind);
-  visit("title", r.title);
-  visit("command", r.command);
-  visit("version", r.version);
-  visit("backend", r.backend);
-  visit("library", r.library);
-  visit("platform", r.platform);
-  visit("estimand", r.estimand);
-  visit("hosts", r.hosts);
-  visit("nranks", r.nranks);
-  visit("environment", r.environment);
-  visit("outcome", r.outcome);
-  visit("exit_code", r.exit_code);
-  visit("cells", r.cells);
-  visit("criteria", r.criteria);
 }
 
 HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) {
@@ -111,19 +90,14 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) 
 }
 
 std::string history_run_json(const HistoryRun& run) {
-  Json json;
-  json["document"] = kKind;
-  json["schema"] = 2;  // 1 had fields of its own for cells
+  Json json = envelope_json({kDocument, run.time, run.hosts, {}});
   json["run"] = fields_json(run);
   return dump_json(json);
 }
 
 HistoryRun read_history_run_json(std::string_view text, const std::string& name) {
+  const Json document = read_document(text, name, kDocument);
   try {
-    const Json document = parse_json(text, name);
-    std::string kind;
-    read_field(member(document, "document"), "document", kind);
-    if (kind != kKind) fail_reading(fmt::format("'document' is not '{}'", kKind));
     HistoryRun run;
     read_field(member(document, "run"), "run", run);
     return run;

@@ -148,4 +148,16 @@ void read_field(const Json& json, const char* key, T& value) {
   visit_fields(read, value);
 }
 
+/// The record at a place of a document, which complaints name.
+template <class T>
+T record_at(const JsonPlace& place) {
+  T value;
+  try {
+    read_field(place.json(), "it", value);
+  } catch (const Error& error) {
+    place.fail(fmt::format("cannot be read: {}", error.what()));
+  }
+  return value;
+}
+
 }  // namespace busbar

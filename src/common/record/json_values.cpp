@@ -122,12 +122,6 @@ class WithinLimits : public nlohmann::json_sax<Json> {
   std::size_t values_ = 0;
 };
 
-/// What is too small for a normal number has no usable logarithm.
-double checked_time(const JsonPlace& place, double value_s) {
-  if (!std::isnormal(value_s) || value_s < 0) place.fail("is not a time above 0");
-  return value_s;
-}
-
 }  // namespace
 
 Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -140,11 +134,6 @@ Json json_microseconds(const std::vector<double>& times_s) {
   return list;
 }
 
-Json json_microseconds(const std::optional<Interval>& interval_s) {
-  if (!interval_s) return nullptr;
-  return json_microseconds(std::vector{interval_s->low, interval_s->high});
-}
-
 Json json_seconds(double time_s) { return json_number(std::round(time_s * 1e12) / 1e12); }
 
 Json json_seconds(const std::vector<double>& times_s) {
@@ -155,7 +144,7 @@ Json json_seconds(const std::vector<double>& times_s) {
 
 Json json_seconds(const std::optional<Interval>& interval_s) {
   if (!interval_s) return nullptr;
-  return json_seconds(std::vector{interval_s->low, interval_s->high});
+  return {{"low", json_seconds(interval_s->low)}, {"high", json_seconds(interval_s->high)}};
 }
 
 Json json_flag(bool value) { return value ? "true" : "false"; }
@@ -258,8 +247,17 @@ double JsonPlace::number() const {
 
 double JsonPlace::number_or(double otherwise) const { return is_null() ? otherwise : number(); }
 
-double JsonPlace::time_s() const { return checked_time(*this, json_->is_number() ? json_->get<double>() * 1e-6 : 0); }
+double JsonPlace::seconds() const {
+  const double value_s = json_->is_number() ? json_->get<double>() : 0;
+  // What is too small for a normal number has no usable logarithm.
+  if (!std::isnormal(value_s) || value_s < 0) fail("is not a time above 0");
+  return value_s;
+}
 
-double JsonPlace::seconds() const { return checked_time(*this, json_->is_number() ? json_->get<double>() : 0); }
+Interval JsonPlace::interval_s() const {
+  const Interval interval{at("low").seconds(), at("high").seconds()};
+  if (interval.low > interval.high) fail("does not rise");
+  return interval;
+}
 
 }  // namespace busbar

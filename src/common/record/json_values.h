@@ -23,12 +23,11 @@ Json json_number(double value);
 /// Seconds as microseconds, to the picosecond, as nccl-tests prints: the digits behind are noise of the conversion.
 Json json_microseconds(double time_s);
 Json json_microseconds(const std::vector<double>& times_s);
-Json json_microseconds(const std::optional<Interval>& interval_s);  // a list of two, or null
 
 /// The same to the picosecond in seconds, as documents of ours have times.
 Json json_seconds(double time_s);
 Json json_seconds(const std::vector<double>& times_s);
-Json json_seconds(const std::optional<Interval>& interval_s);
+Json json_seconds(const std::optional<Interval>& interval_s);  // {"low", "high"}, or null
 
 /// "true" or "false": nccl-tests writes its flags as strings.
 Json json_flag(bool value);
@@ -85,10 +84,11 @@ class JsonPlace {
   double number() const;
   /// The same, but null stands for what JSON cannot say, or what was not known.
   double number_or(double otherwise) const;
-  /// Microseconds in the file; above 0.
-  double time_s() const;
-  /// Seconds in the file; above 0.
+  /// Seconds; above 0.
   double seconds() const;
+  /// Two times, the lower one first.
+  Interval interval_s() const;
+  const Json& json() const { return *json_; }
 
  private:
   const Json* json_;

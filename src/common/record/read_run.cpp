@@ -1,8 +1,12 @@
 #include "common/record/read_run.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
+#include "common/record/history_run.h"
+#include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>
@@ -28,44 +32,31 @@ int root_of(const JsonPlace& value) {
   }
 }
 
-RankTime read_rank(const JsonPlace& json) {
-  RankTime rank;
-  rank.rank = static_cast<int>(json.at("rank").whole(0, kMostRanks));
-  rank.host = json.at("host").text();
-  rank.own_median_s = std::max(json.at("own_median_us").number(), 0.0) * 1e-6;
-  if (json.holds("late_median_us")) rank.late_median_s = std::max(json.at("late_median_us").number(), 0.0) * 1e-6;
-  if (json.holds("last_share")) rank.last_share = json.at("last_share").number();
-  return rank;
+/// Nothing is taken on trust: statistics take logarithms of times.
+void check(const JsonPlace& json, const CellStats& stats) {
+  if (!is_kept(stats.median_s)) json.at("median_s").fail("is not a time above 0");
+  if (stats.interval_s) json.at("interval_s").interval_s();
+  if (stats.epoch_medians_s.empty()) json.at("epoch_medians_s").fail("is empty");
+  if (!std::ranges::all_of(stats.epoch_medians_s, is_kept)) json.at("epoch_medians_s").fail("are not times above 0");
+  if (stats.samples_per_epoch < 1 || stats.calls_per_sample < 1) json.fail("tells of epochs without calls");
+  if (!(stats.span_s >= 0) || !(stats.correlation_time_s >= 0)) json.fail("tells of a time below 0");
+  for (const RankTime& r : stats.ranks) {
+    if (r.rank < 0 || !(r.own_median_s >= 0) || !(r.late_median_s.value_or(0) >= 0))
+      json.at("ranks").fail("tells of a rank or a time below 0");
+  }
 }
 
 /// What --stat says of a cell whose time and busbw are still those of the table.
 void read_stats(const JsonPlace& json, Cell& cell) {
+  const auto stats = record_at<CellStats>(json);
+  check(json, stats);
   const double bytes = cell.busbw * cell.median_s;  // [1e9 B] times the collective's factor
-  cell.median_s = json.at("median_us").time_s();
-  if (json.holds("interval_us")) {
-    std::vector<double> bounds;
-    json.at("interval_us").each([&](const JsonPlace& bound) { bounds.push_back(bound.time_s()); });
-    if (bounds.size() != 2 || bounds[0] > bounds[1]) json.at("interval_us").fail("is not a pair of rising times");
-    cell.interval_s = Interval{bounds[0], bounds[1]};
-  }
+  set_stats(cell, stats);
   if (bytes > 0) {  // the table's busbw is of the mean time
     cell.busbw = bytes / cell.median_s;
     if (cell.interval_s) cell.busbw_interval = Interval{bytes / cell.interval_s->high, bytes / cell.interval_s->low};
   }
-  json.at("epoch_medians_us").each([&](const JsonPlace& epoch) { cell.epoch_medians_s.push_back(epoch.time_s()); });
-  for (const char* factor : {"samples_per_epoch", "calls_per_sample"}) {
-    if (json.holds(factor)) cell.calls_per_epoch *= static_cast<double>(json.at(factor).whole(1, kMostRanks));
-  }
-  if (json.holds("stop")) {
-    const auto stop = from_word<StopReason>(kStopWords, json.at("stop").text());
-    if (!stop) json.at("stop").fail(fmt::format("is none of {}", fmt::join(kStopWords, ", ")));
-    cell.stop = *stop;
-  }
-  if (json.holds("span_s")) cell.span_s = std::max(json.at("span_s").number(), 0.0);
-  if (json.holds("memory_s")) cell.memory_s = std::max(json.at("memory_s").number(), 0.0);
   if (json.holds("straggler_rank")) cell.straggler = static_cast<int>(json.at("straggler_rank").whole(0, kMostRanks));
-  if (json.holds("ranks")) json.at("ranks").each([&](const JsonPlace& r) { cell.ranks.push_back(read_rank(r)); });
-  if (cell.epoch_medians_s.empty()) json.at("epoch_medians_us").fail("is empty");
 }
 
 /// Adds the placement of a row, if it was measured.
@@ -84,7 +75,7 @@ void read_cell(const JsonPlace& row, bool in_place, RunFile& run) {
   const JsonPlace half = extra.at(key);
   if (!half.at("measured").truth()) return;
   if (row.at(key).holds("nwrong")) cell.wrong = row.at(key).at("nwrong").whole(0);
-  if (half.holds("time_us")) cell.median_s = std::max(half.at("time_us").number(), 0.0) * 1e-6;
+  if (half.holds("time_s")) cell.median_s = std::max(half.at("time_s").number(), 0.0);
   if (row.at(key).holds("bus_bw")) cell.busbw = std::max(row.at(key).at("bus_bw").number(), 0.0);
   if (extra.holds("note")) cell.note = extra.at("note").text();
   if (run.stat) read_stats(half.at("stats"), cell);
@@ -104,15 +95,15 @@ void read_sampling(const JsonPlace& stat, RunFile& run) {
   if (!stat.holds("disturbance")) return;
   const JsonPlace disturbance = stat.at("disturbance");
   run.flags = disturbance.at("flags").texts();
-  if (disturbance.holds("spin_median_us")) run.spin_s = disturbance.at("spin_median_us").time_s();
-  if (disturbance.holds("copy_median_us")) run.copy_s = disturbance.at("copy_median_us").time_s();
+  if (disturbance.holds("spin_median_s")) run.spin_s = disturbance.at("spin_median_s").seconds();
+  if (disturbance.holds("copy_median_s")) run.copy_s = disturbance.at("copy_median_s").seconds();
 }
 
 /// Who held what, in a sentence.
 std::string wrong_words(const JsonPlace& wrong) {
   return fmt::format("rank {} on {}: {} bytes, {}: {} elements wrong, first {} got {} want {}: {}",
-                     wrong.at("rank").whole(0), wrong.at("host").text(), wrong.at("size").whole(0),
-                     wrong.at("buffer").text(), wrong.at("count").whole(0), wrong.at("first").whole(0),
+                     wrong.at("rank").whole(0), wrong.at("host").text(), wrong.at("nbytes").whole(0),
+                     wrong.at("buffer").text(), wrong.at("wrong").whole(0), wrong.at("first").whole(0),
                      wrong.at("got").text(), wrong.at("want").text(), wrong.at("explanation").text());
 }
 
@@ -160,10 +151,11 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
 RunFile read_run(std::string_view text, const std::string& name) { return run_of(parse_json(text, name), name); }
 
 RunFile run_of(const Json& document, const std::string& name) {
-  if (const std::string other = document_of(document); !other.empty()) {
+  if (const std::string other = document_of(document, name); !other.empty()) {
     throw_bad_config(
-        fmt::format("{}: this is `{}`, not what a benchmark's -J writes{}", name, other, who_reads(other)));
+        fmt::format("{}: this is `{}`, not what a benchmark's -J writes{}", name, printable(other), who_reads(other)));
   }
+  if (document.contains("busbar") && document["busbar"].is_object()) require_schema(document["busbar"], name);
   RunFile run;
   run.name = name;
   const JsonPlace file(document, "", run.name);
@@ -178,6 +170,29 @@ RunFile run_of(const Json& document, const std::string& name) {
     for (const bool in_place : {false, true}) read_cell(row, in_place, run);
   });
   return run;
+}
+
+std::string difference(const RunFile& one, const RunFile& other) {
+  std::string found;
+  const auto compare = [&](const char* what, const auto& of_one, const auto& of_other) {
+    if (found.empty() && of_one != of_other) found = fmt::format("{} {} and {}", what, of_one, of_other);
+  };
+  compare("collective", one.collective, other.collective);
+  compare("ranks", one.nranks, other.nranks);
+  compare("backend", one.backend, other.backend);
+  compare("cadence", one.cadence, other.cadence);
+  compare("estimand", one.estimand, other.estimand);
+  compare("buffers", one.buffers, other.buffers);
+  compare("calls", one.calls, other.calls);
+  compare("pattern", one.pattern, other.pattern);
+  compare("window", one.window, other.window);
+  compare("MPI threads", one.mpi_threads, other.mpi_threads);
+  return found;
+}
+
+const Cell* find_cell(const RunFile& run, const Cell& like) {
+  const auto found = std::ranges::find_if(run.cells, [&](const Cell& c) { return same_cell(c, like); });
+  return found == run.cells.end() || found->epoch_medians_s.empty() ? nullptr : &*found;
 }
 
 }  // namespace busbar

@@ -57,4 +57,10 @@ struct RunFile {
 RunFile read_run(std::string_view text, const std::string& name);
 RunFile run_of(const Json& document, const std::string& name);
 
+/// What keeps two launches from being compared, as "ranks 4 and 8": what they measured, or how. Empty: nothing.
+std::string difference(const RunFile& one, const RunFile& other);
+
+/// The run's cell of the same identity; null where it has none, or none with the medians of epochs.
+const Cell* find_cell(const RunFile& run, const Cell& like);
+
 }  // namespace busbar

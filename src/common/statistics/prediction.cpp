@@ -18,8 +18,8 @@ constexpr double kAlpha = 0.05;          // outside of the interval
 constexpr std::size_t kLeastEpochs = 6;  // as the sign test needs them
 constexpr std::size_t kMostBlocks = 48;
 
-// The grid. Longer memories than half the span look like none of them does: they would widen all intervals.
-constexpr int kMemories = 12;
+// The grid. Longer correlation times than half the span look like none of them does: they would widen all intervals.
+constexpr int kCorrelationTimes = 12;
 // For the stop alone also longer ones, to some eight spans, where a drift is a level that the next minute leaves.
 constexpr int kLonger = 8;
 constexpr double kShownMemories = 6;  // that a span must hold for its drift to be known
@@ -127,18 +127,18 @@ double log_time_at(const Blocks& blocks, double score) {
   return blocks.sorted[above - 1] + share * (blocks.sorted[above] - blocks.sorted[above - 1]);
 }
 
-/// What one memory and noise say of the next minute's average score: Student's t.
+/// What one correlation time and noise say of the next minute's average score: Student's t.
 struct Component {
   double weight = 0;  ///< its logarithm, until all are known
   double mean = 0;
   double deviation = 0;
-  double memory_s = 0;
+  double correlation_time_s = 0;
   bool strong = false;  ///< what it moves within the span stands out of the noise
 };
 
 /// Kalman's filter over the scores and, beside it, over ones: by both the unknown mean is integrated out (flat), by the
 /// sum of squares the scale (its logarithm flat).
-Component component_of(const Blocks& blocks, double span_s, double memory_s, double noise_ratio) {
+Component component_of(const Blocks& blocks, double span_s, double correlation_time_s, double noise_ratio) {
   const double drift = 1 / (1 + noise_ratio);
   const double noise = 1 - drift;
   const auto degrees = static_cast<double>(blocks.size() - 1);
@@ -151,7 +151,7 @@ Component component_of(const Blocks& blocks, double span_s, double memory_s, dou
   double ss = 0;
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     if (k > 0) {
-      const double kept = exp_of((blocks.at_s[k - 1] - blocks.at_s[k]) / memory_s);
+      const double kept = exp_of((blocks.at_s[k - 1] - blocks.at_s[k]) / correlation_time_s);
       scores *= kept;
       ones *= kept;
       variance = kept * kept * variance + drift * (1 - kept * kept);
@@ -171,25 +171,26 @@ Component component_of(const Blocks& blocks, double span_s, double memory_s, dou
   const double mean = so / oo;
   const double squares = std::max(ss - so * so / oo, 1e-12);
   // The minute's average keeps this much of where the drift stands at the end.
-  const double kept = memory_s / kMinute * (1 - exp_of(-kMinute / memory_s));
+  const double kept = correlation_time_s / kMinute * (1 - exp_of(-kMinute / correlation_time_s));
   const double of_mean = 1 - kept * ones;
-  const double ahead = drift * (2 * memory_s / kMinute * (1 - kept) - kept * kept);
+  const double ahead = drift * (2 * correlation_time_s / kMinute * (1 - kept) - kept * kept);
   // What is white from block to block may be drift that is faster than they are.
   const double white = noise * span_s / static_cast<double>(blocks.size()) / kMinute;
   Component c;
   c.weight = -0.5 * (log_of(determinant) + log_of(oo) + degrees * log_of(squares));
   c.mean = mean + kept * (scores - mean * ones);
   c.deviation = std::sqrt((of_mean * of_mean / oo + kept * kept * variance + ahead + white) * squares / degrees);
-  c.memory_s = memory_s;
-  c.strong = 1 - exp_of(-span_s / memory_s) >= kStrong * noise_ratio;
+  c.correlation_time_s = correlation_time_s;
+  c.strong = 1 - exp_of(-span_s / correlation_time_s) >= kStrong * noise_ratio;
   return c;
 }
 
-/// `count` memories from `memory_s` on, each `ratio` times the one before.
-std::vector<Component> components_of(const Blocks& blocks, double span_s, double memory_s, double ratio, int count) {
+/// `count` correlation times from `correlation_time_s` on, each `ratio` times the one before.
+std::vector<Component> components_of(const Blocks& blocks, double span_s, double correlation_time_s, double ratio,
+                                     int count) {
   std::vector<Component> all;
-  for (int i = 0; i < count; ++i, memory_s *= ratio) {
-    for (double noise : kNoises) all.push_back(component_of(blocks, span_s, memory_s, noise));
+  for (int i = 0; i < count; ++i, correlation_time_s *= ratio) {
+    for (double noise : kNoises) all.push_back(component_of(blocks, span_s, correlation_time_s, noise));
   }
   return all;
 }
@@ -202,13 +203,13 @@ void normalise(std::vector<Component>& all) {
   for (Component& c : all) c.weight /= sum;
 }
 
-/// The widest that memories from `least_s` on give, of those that are not excluded. Of a drift that is weaker than the
-/// noise no span of reasonable length could say that it is not there.
+/// The widest that correlation times from `least_s` on give, of those that are not excluded. Of a drift that is weaker
+/// than the noise no span of reasonable length could say that it is not there.
 double slow_half_width(const Blocks& blocks, std::vector<Component> all, double least_s) {
   std::ranges::sort(all, std::ranges::greater{}, &Component::deviation);
   double chance = 0;
   for (const Component& c : all) {
-    if (c.memory_s >= least_s && c.strong) chance += c.weight;
+    if (c.correlation_time_s >= least_s && c.strong) chance += c.weight;
     if (chance > kExcluded) return 2 * c.deviation * blocks.scale;  // 95 %
   }
   return 0;
@@ -246,16 +247,16 @@ MedianPrediction predict_median(std::span<const double> medians_s, std::span<con
   }
   const double span_s = std::max(prediction.span_s, 1e-9);
   const auto count = static_cast<double>(blocks.size());
-  const double ratio = exp_of(log_of(count) / (kMemories - 1));
-  std::vector<Component> all = components_of(blocks, span_s, span_s / 2 / count, ratio, kMemories);
+  const double ratio = exp_of(log_of(count) / (kCorrelationTimes - 1));
+  std::vector<Component> all = components_of(blocks, span_s, span_s / 2 / count, ratio, kCorrelationTimes);
   std::vector<Component> longer = components_of(blocks, span_s, span_s / 2 * ratio, ratio, kLonger);
   longer.insert(longer.end(), all.begin(), all.end());
   normalise(all);
-  double log_memory = 0;
-  for (const Component& c : all) log_memory += c.weight * log_of(c.memory_s);
-  prediction.memory_s = exp_of(log_memory);
-  // Two less than a known memory and noise would leave: of ten epochs the grid is no fine judge, and 89 % were covered.
-  // Even, and no more than matters.
+  double log_correlation_time = 0;
+  for (const Component& c : all) log_correlation_time += c.weight * log_of(c.correlation_time_s);
+  prediction.correlation_time_s = exp_of(log_correlation_time);
+  // Two less than a known correlation time and noise would leave: of ten epochs the grid is no fine judge, and 89 %
+  // were covered. Even, and no more than matters.
   const int degrees = std::min(static_cast<int>(blocks.size() - 3) / 2 * 2, 30);
   const double low = exp_of(log_time_at(blocks, mixture_quantile(all, degrees, kAlpha / 2)));
   const double high = exp_of(log_time_at(blocks, mixture_quantile(all, degrees, 1 - kAlpha / 2)));

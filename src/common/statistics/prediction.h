@@ -12,27 +12,28 @@ struct MedianPrediction {
   double value = 0;                  ///< the median of the epochs' medians
   std::optional<Interval> interval;  ///< 95 %, of the next minute's median; nothing below 6 epochs
   double span_s = 0;                 ///< that the epochs cover
-  double memory_s = 0;               ///< of the drift (to 1/e), estimated; 0 below 6 epochs and for constants
-  /// Half width over the value that a memory of a sixth of the span or more gives, the widest of those that the epochs
-  /// do not exclude; 0 where they exclude them all.
+  double correlation_time_s = 0;     ///< of the drift (to 1/e), estimated; 0 below 6 epochs and for constants
+  /// Half width over the value that a correlation time of a sixth of the span or more gives, the widest of those that
+  /// the epochs do not exclude; 0 where they exclude them all.
   double slow_half_width = 0;
 
   /// (high - low) / (2 value): what --rel-ci bounds; infinity without an interval.
   double relative_half_width() const;
 
-  /// Whether the span seems to show what the drift does: six memories, with the estimate taken twice, because it is
-  /// from few memories itself, and quiet moments make it short.
-  bool spans_memory() const { return interval && span_s >= 12 * memory_s; }
+  /// Whether the span seems to show what the drift does: six correlation times, with the estimate taken twice, because
+  /// it is from few correlation times itself, and quiet moments make it short.
+  bool spans_correlation_time() const { return interval && span_s >= 12 * correlation_time_s; }
 
-  /// Whether a half width of `rel` may be claimed: a drift of which the span is less than six memories is excluded, or
-  /// it is so weak that the interval would be as narrow with it.
-  bool allows(double rel) const { return spans_memory() && slow_half_width <= rel; }
+  /// Whether a half width of `rel` may be claimed: a drift of which the span is less than six correlation times is
+  /// excluded, or it is so weak that the interval would be as narrow with it.
+  bool allows(double rel) const { return spans_correlation_time() && slow_half_width <= rel; }
 };
 
 /// `medians_s` of the epochs and when each ended, in rising order. Model: the normal scores of the medians wander (an
-/// Ornstein-Uhlenbeck process: one memory) under white noise; memory, shares and scale are integrated out on a grid, so
-/// that an unknown memory widens the interval. Ranks, because a spike of any height counts once. Sums, products and
-/// roots only: the same bits on every CPU, whatever its libm; what is decided by them is decided alike.
+/// Ornstein-Uhlenbeck process: one correlation time) under white noise; correlation time, shares and scale are
+/// integrated out on a grid, so that an unknown correlation time widens the interval. Ranks, because a spike of any
+/// height counts once. Sums, products and roots only: the same bits on every CPU, whatever its libm; what is decided by
+/// them is decided alike.
 MedianPrediction predict_median(std::span<const double> medians_s, std::span<const double> times_s);
 
 }  // namespace busbar

@@ -71,13 +71,16 @@ std::vector<double> without_spikes(std::span<const double> series) {
 /// what a change explains of it.
 class Whitened {
  public:
-  Whitened(std::span<const double> series, double memory)
-      : memory_(memory), first_(std::sqrt(1 - memory * memory)), step_(1 - memory), values_(series.size()) {
+  Whitened(std::span<const double> series, double correlation)
+      : correlation_(correlation),
+        first_(std::sqrt(1 - correlation * correlation)),
+        step_(1 - correlation),
+        values_(series.size()) {
     const std::size_t n = series.size();
     ones_ = first_ * first_ + static_cast<double>(n - 1) * step_ * step_;
     double sum = 0;
     for (std::size_t t = 0; t < n; ++t) {
-      values_[t] = t == 0 ? first_ * series[0] : series[t] - memory * series[t - 1];
+      values_[t] = t == 0 ? first_ * series[0] : series[t] - correlation * series[t - 1];
       sum += one(t) * values_[t];
     }
     for (std::size_t t = 0; t < n; ++t) values_[t] -= one(t) * sum / ones_;
@@ -100,7 +103,7 @@ class Whitened {
     double zw = 0;
     for (std::size_t t = 0; t < values_.size(); ++t) {
       const double x = static_cast<double>(t) - middle;
-      const double z = t == 0 ? first_ * x : x - memory_ * (x - 1);
+      const double z = t == 0 ? first_ * x : x - correlation_ * (x - 1);
       zz += z * z;
       zo += z * one(t);
       zw += z * values_[t];
@@ -119,7 +122,7 @@ class Whitened {
  private:
   double one(std::size_t t) const { return t == 0 ? first_ : step_; }
 
-  double memory_;
+  double correlation_;
   double first_;
   double step_;
   double ones_ = 0;  // squares of a level of 1

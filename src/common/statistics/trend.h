@@ -8,8 +8,8 @@
 namespace busbar {
 
 // Hints about runs over weeks, of which neighbours resemble each other: their noise is taken for an AR(1) process whose
-// memory is not known, at most a correlation of 0.95. Each statistic is the logarithm of the likelihood with a change
-// over that without one, both at the memory that suits it best; its p is calibrated where that memory hurts most
+// correlation is not known, at most 0.95. Each statistic is the logarithm of the likelihood with a change
+// over that without one, both at the correlation that suits it best; its p is calibrated where that hurts most
 // (`make experiments ARGS=statistics`), so that independent runs are found unlike less often than p says. Values
 // further than 4 robust deviations from the line through all are drawn to there. Series are of logarithms.
 

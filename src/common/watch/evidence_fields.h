@@ -16,8 +16,8 @@ namespace busbar {
 inline constexpr std::array<std::string_view, 4> kOccasionWords{"limit", "slow_limit", "terminated", "files"};
 inline constexpr std::array<std::string_view, 3> kLifeWords{"unknown", "alive", "gone"};
 inline constexpr std::array<std::string_view, 4> kTroubleWords{"hardware", "resource", "launcher", "notice"};
-inline constexpr std::array<std::string_view, 6> kSilenceWords{"none",     "mute",      "refused",
-                                                               "no_route", "no_answer", "unreadable"};
+inline constexpr std::array<std::string_view, 6> kSilenceWords{"none",     "unresponsive", "refused",
+                                                               "no_route", "no_answer",    "unreadable"};
 inline constexpr std::array<std::string_view, 5> kProbeWords{"ok", "refused", "no_route", "timed_out", "large_lost"};
 inline constexpr std::array<std::string_view, 3> kLinkWords{"standing", "stalled", "closed"};
 inline constexpr std::array<std::string_view, 5> kEndingWords{"none", "good", "failed", "hung", "signalled"};
@@ -79,10 +79,10 @@ void visit_fields(auto&& visit, RankEvidence& evidence) {
   visit("pid_namespace", pid_namespace);
   visit("command", command);
   visit("started_unix_s", started_unix_s);
-  visit("life", life);
+  visit("process", life);
   visit("state", state);
   visit("wchan", wchan);
-  visit("tracer", tracer);
+  visit("tracer_pid", tracer);
   visit("heartbeat_age_s", heartbeat_age_s);
   visit("ending", ending);
   visit("phase", phase);
@@ -129,7 +129,7 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
   visit("troubles", troubles);
   visit("probes", probes);
   visit("mtu", mtu);
-  visit("met", met);
+  visit("ever_reached", met);
   visit("links", links);
   visit("ranks", ranks);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/base/lane_counter.h"
+#include "common/backends/lane_counter.h"
 #include "common/watch/flight_state.h"
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 #pragma once
 
-#include "common/base/enum_words.h"
+#include "common/backends/observer.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,44 +9,6 @@
 #include <vector>
 
 namespace busbar {
-
-/// What a process is at, coarsely; `step` says it in words.
-enum class Phase : std::uint8_t {
-  starting,
-  mpi_init,
-  initialization,  ///< communicators, agreement on the plan
-  allocating,
-  preparing,   ///< data are written
-  timed_loop,  ///< warm-up included
-  checking,    ///< an untimed operation and the comparison of its data
-  agreeing,    ///< control traffic between the processes
-  output,
-  finishing,
-  mpi_finalize,
-  resting,  ///< nothing that could hang
-  ended,
-};
-
-/// "timed loop".
-inline constexpr std::array<std::string_view, 13> kPhaseNames{
-    "starting",     "MPI_Init", "initialization", "allocation", "preparation of data",
-    "timed loop",   "check",    "agreement",      "output",     "end of the run",
-    "MPI_Finalize", "rest",     "ended"};
-constexpr std::string_view name(Phase phase) { return word(kPhaseNames, phase); }
-
-/// The arguments with which this process calls the operations of its step.
-struct CalledOperation {
-  int communicator = 0;  ///< 0, or the number of compare's variant, of accept's cell in turn
-  std::string collective;
-  std::uint64_t count = 0;  ///< elements, as the API counts them
-  std::string dtype;
-  std::string op;  ///< "none" where there is none
-  int root = -1;   ///< -1: none
-  std::uint64_t nbytes = 0;
-  bool in_place = false;
-
-  bool operator==(const CalledOperation&) const = default;
-};
 
 /// A step that is over. Ages count back from the moment of reading [s].
 struct FinishedStep {

@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -36,26 +35,6 @@ Json observed_json(const HangEvidence& evidence) {
   return observed;
 }
 
-// Reports of version 0.1.0 tell what follows in their sentences only. Nothing else reads those.
-
-Silence silence_of_sentence(std::string_view why_not) {
-  if (why_not.starts_with("connected, but no answer")) return Silence::mute;
-  if (why_not.starts_with("connection refused")) return Silence::refused;
-  if (why_not.starts_with("no route")) return Silence::no_route;
-  if (why_not.starts_with("an answer that cannot be read")) return Silence::unreadable;
-  return why_not.empty() ? Silence::none : Silence::no_answer;
-}
-
-/// Of "rank 0 on node0".
-std::string host_of_sentence(const std::string& reporter) {
-  const std::size_t on = reporter.rfind(" on ");
-  return on == std::string::npos ? "" : reporter.substr(on + 4);
-}
-
-/// Which fields earlier reports lack.
-constexpr std::array<std::string_view, 9> kLaterFields{
-    "reporter_host", "silence", "slows", "on_gpu", "met", "tracer", "pid_namespace", "lagging_pids", "links"};
-
 /// The numbers that a field can have.
 struct WholeRange {
   int least;
@@ -75,7 +54,6 @@ class EvidenceReader {
 
   template <class T>
   void operator()(const char* key, T& field) const {
-    if (contains(kLaterFields, key) && !object_.holds(key)) return;
     if constexpr (std::is_same_v<T, int> || std::is_same_v<T, std::vector<int>>) {
       read(object_.at(key), field, range_of(key));
     } else {
@@ -121,16 +99,6 @@ class EvidenceReader {
   template <class T>
   requires std::is_class_v<T>
   static void read(const JsonPlace& json, T& record) { visit_fields(EvidenceReader(json), record); }
-  static void read(const JsonPlace& json, Trouble& trouble) {
-    visit_fields(EvidenceReader(json), trouble);
-    const auto says = [&](const char* part) { return trouble.text.find(part) != std::string::npos; };
-    if (!json.holds("slows")) trouble.slows = says("CPU") || says("throttled");
-    if (!json.holds("on_gpu")) trouble.on_gpu = says("GPU");
-  }
-  static void read(const JsonPlace& json, HostEvidence& host) {
-    visit_fields(EvidenceReader(json), host);
-    if (!json.holds("silence")) host.silence = silence_of_sentence(host.why_not);
-  }
 
   const JsonPlace& object_;
 };
@@ -156,13 +124,11 @@ std::string hang_json(const HangEvidence& evidence, const HangFinding& finding) 
   return dump_json(hang_value(evidence, finding)) + "\n";
 }
 
-HangEvidence read_hang_json(std::string_view text) {
-  const std::string name = "is not a hang report that this suite wrote";  // callers put the file's name in front
+HangEvidence read_hang_json(std::string_view text, const std::string& name) {
   const Json json = read_document(text, name, "hang");
   const JsonPlace document(json, "", name, "this suite's watchdog");
   HangEvidence evidence;
   visit_occasion(EvidenceReader(document), evidence);
-  if (!document.holds("reporter_host")) evidence.reporter_host = host_of_sentence(evidence.reporter);
   const JsonPlace observed = document.at("observed");
   visit_observed(EvidenceReader(observed), evidence);
   return evidence;

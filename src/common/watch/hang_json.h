@@ -13,7 +13,7 @@ std::string hang_json(const HangEvidence& evidence, const HangFinding& finding);
 /// The same for what embeds it.
 Json hang_value(const HangEvidence& evidence, const HangFinding& finding);
 
-/// The evidence of such a file again. Throws Error on anything else.
-HangEvidence read_hang_json(std::string_view text);
+/// The evidence of such a file again; `name` is for messages. Throws Error(bad_config) on anything else.
+HangEvidence read_hang_json(std::string_view text, const std::string& name);
 
 }  // namespace busbar

@@ -19,16 +19,6 @@ double slow_limit_s(double limit_s, double step_age_s, double done, double total
   return std::max(10 * limit_s, 2 * projected_s);
 }
 
-double ExpectedTime::operation_s(double nbytes) const { return std::max(floor_s_, nbytes * seconds_per_byte_); }
-
-void ExpectedTime::measured(double nbytes, double time_s) {
-  if (time_s <= 0) return;
-  floor_s_ = time_s;
-  // What a small message takes says nothing about bytes: scaled from there, a large one would get a day.
-  constexpr double kTells = 1 << 20;
-  if (nbytes >= kTells) seconds_per_byte_ = time_s / nbytes;
-}
-
 namespace {
 
 /// A watcher beats every half second; a starved host may leave out some.

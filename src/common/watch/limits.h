@@ -32,21 +32,6 @@ const RankEvidence* writer(const HangEvidence& evidence);
 /// step would take at its pace so far. `done` of `total` operations are done; total 0: not known.
 double slow_limit_s(double limit_s, double step_age_s, double done, double total);
 
-/// Expected times of operations, scaled from the last size that was measured, or assumed where none was.
-class ExpectedTime {
- public:
-  /// `assumed_busbw`: [B/s], for the first one.
-  explicit ExpectedTime(double assumed_busbw) : seconds_per_byte_(1 / assumed_busbw) {}
-
-  /// Of one operation of so many bytes [s].
-  double operation_s(double nbytes) const;
-  void measured(double nbytes, double time_s);
-
- private:
-  double seconds_per_byte_;
-  double floor_s_ = 1e-3;
-};
-
 // Whether a job moves.
 
 /// Whether a process can speak: it exists, is not stopped, and its watcher beats.

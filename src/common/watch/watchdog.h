@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/backends/observer.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/limits.h"
@@ -20,7 +21,7 @@ namespace busbar {
 /// it as JSON and ends all processes with exit code 4. A job that still moves is reported as slow once, and ended only
 /// at slow_limit_s. On SIGTERM, SIGINT or SIGHUP the report comes at once if a rank is dead or stopped, and one line
 /// says what of the work is kept.
-class Watchdog {
+class Watchdog : public Observer {
  public:
   /// A finding as JSON text (common/watch/hang_json.h, which the watchdog does not know).
   using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
@@ -36,7 +37,7 @@ class Watchdog {
   Watchdog(double timeout_s, const Owner& owner, Json json);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  ~Watchdog();
+  ~Watchdog() override;
 
   void set_timeout(double timeout_s);
   /// NCCL of this version (as ncclGetVersion) runs: its RAS service may know more, and is asked where that is safe.
@@ -68,13 +69,11 @@ class Watchdog {
   class Attached;
   [[nodiscard]] std::unique_ptr<Attached> attach(Backend& backend);
 
-  /// The step now under way, until the next call; each has the whole time.
-  void begin(Phase phase, std::string_view step);
-  /// One that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
-  void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls, double expected_s);
-  /// Nothing is under way but what process 0 writes: the others, who are at their next step by then, wait for it for
-  /// minutes, as in Phase::output.
-  void rest();
+  // Observer. ----------------------------------------------------------------------------------------------------
+  void begin(Phase phase, std::string_view step) override;
+  void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
+             double expected_s) override;
+  void rest() override;
 
   /// What of the work is on disk and how to go on, for who interrupts the job; empty: the result is told, which every
   /// process must know: one that rests in the midst of the work waits for those who have something to say.

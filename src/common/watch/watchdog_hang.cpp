@@ -1,5 +1,5 @@
 #include "common/machine/answer_within.h"
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/hang_file.h"

@@ -115,16 +115,14 @@ std::vector<std::string> shipped_plans() {
 AcceptArguments read_accept_arguments(int argc, const char* const* argv) {
   AcceptArguments result;
   AcceptOptions& options = result.options;
-  const SplitArguments split = split_arguments(argc, argv, own_options(options));
-  options.line = scan_rest(split.rest);
-  if (split.help || options.line.action == CommandLine::Action::help) result.action = CommandLine::Action::help;
-  if (options.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
+  options.line = scan_arguments(argc, argv, own_options(options));
+  result.action = options.line.action;
   if (result.action != CommandLine::Action::run) return result;
-  if (split.words.size() != 1) {
+  if (options.line.words.size() != 1) {
     throw_bad_config(fmt::format("which plan? busbar accept PLAN.yaml, or one of the shipped ones: {}",
                                  fmt::join(shipped_plans(), " ")));
   }
-  options.plan_file = split.words.front();
+  options.plan_file = options.line.words.front();
   check_line(options);
   return result;
 }

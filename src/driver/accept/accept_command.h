@@ -2,7 +2,7 @@
 
 #include "common/base/options.h"
 #include "common/record/accept_plan.h"
-#include "driver/verdict/output_options.h"
+#include "driver/formats/output_options.h"
 
 #include <cstdint>
 #include <optional>

@@ -7,12 +7,11 @@
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
-#include "common/mpi/child.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/child.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
-#include "common/record/envelope.h"
 #include "driver/accept/accept_command.h"
 #include "driver/accept/accept_steps.h"
 #include "driver/accept/accept_text.h"
@@ -135,12 +134,6 @@ class AcceptStore {
       return std::nullopt;
     }
     AcceptResult result = read_accept_json(text, path_);
-    if (result.schema != kDocumentSchema) {
-      throw_bad_config(
-          fmt::format("--resume: {} was written by an older version of busbar (schema {}, now {}): `report`, "
-                      "`history` and --baseline read it, but its steps cannot be gone on with; start anew",
-                      path_, result.schema, kDocumentSchema));
-    }
     if (result.plan.digest != plan.digest) {
       throw_bad_config(
           fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
@@ -153,7 +146,7 @@ class AcceptStore {
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result) {
     if (!is_kept()) return;
-    const int error = replace_file_durably(path_, accept_json(result));
+    const int error = replace_file(path_, accept_json(result), Replacing::durably);
     saved_ = error == 0;
     if (saved_ || warned_) return;
     warned_ = true;

@@ -146,7 +146,7 @@ bool is_of_launch(const HangEvidence& evidence, const std::vector<std::string>& 
 std::optional<StageFailure> from_hang_report(const fs::path& path, const std::string& err,
                                              const std::vector<std::string>& hosts) {
   try {
-    const HangEvidence evidence = read_hang_json(read_file(path.string(), "the hang report"));
+    const HangEvidence evidence = read_hang_json(read_file(path.string(), "the hang report"), path.string());
     const bool named = err.find(path.filename().string()) != std::string::npos;
     if (!named && !is_of_launch(evidence, hosts)) return std::nullopt;
     const HangFinding finding = judge(evidence);

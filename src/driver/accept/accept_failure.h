@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 #include "common/record/accept_result.h"
 
 #include <filesystem>

@@ -5,15 +5,15 @@
 #include "common/base/say.h"
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/core_time.h"
 #include "common/measure/small_operation.h"
 #include "common/measure/stat_runner.h"
-#include "common/measure/workload.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/session.h"
 #include "common/output/format.h"
 #include "common/output/wrong_text.h"
+#include "common/processes/collectively.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/session.h"
 #include "common/record/accept_fields.h"
 #include "common/record/accept_result.h"
 #include "common/statistics/interval.h"
@@ -106,12 +106,7 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   m.in_place = in_place;
   m.nranks = c.problem.nranks;
   m.nhosts = group.nhosts;
-  m.median_s = stats.median_s;
-  m.interval_s = stats.interval_s;
-  m.relative_half_width = stats.relative_half_width;
-  m.span_s = stats.span_s;
-  m.memory_s = stats.memory_s;
-  m.epoch_medians_s = stats.epoch_medians_s;
+  set_stats(m, stats);
   HalfResult at;
   const auto busbw = [&](double time_s) {
     set_bandwidths(*cell.collective, c.problem, time_s, at);
@@ -122,11 +117,6 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   if (stats.interval_s) m.busbw_interval = Interval{busbw(stats.interval_s->high), busbw(stats.interval_s->low)};
   m.wrong = half.wrong;
   m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
-  m.stop = stats.stop;
-  m.samples = stats.samples;
-  for (const RankTimes& rank : stats.ranks) {
-    m.ranks.push_back({rank.rank, rank.host, rank.own_median_s, rank.late_median_s, rank.last_share});
-  }
   return m;
 }
 

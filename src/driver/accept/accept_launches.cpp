@@ -4,8 +4,8 @@
 #include "common/base/read_file.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
-#include "common/mpi/child.h"
 #include "common/output/report_file.h"
+#include "common/processes/child.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
 #include "driver/accept/accept_command.h"
@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -39,7 +38,6 @@ struct LaunchedPart {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kKeptOutput = 1 << 20;
 // [s] A healthy start takes seconds; ssh to a host that is silent takes minutes, and would take them once per halving.
 double start_timeout_s(std::size_t hosts) { return 20 + 0.1 * static_cast<double>(hosts); }
 
@@ -52,12 +50,6 @@ std::size_t count_word(const std::vector<std::string>& words) {
   }
 
   return words.size();
-}
-
-int whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
 /// A plan's file is found from any directory, a shipped plan by its name.
@@ -83,7 +75,7 @@ class AcceptLauncher {
     if (options.nranks) {
       nranks_ = *options.nranks;
     } else if (count < words_.size() && words_[count] != "{ranks}") {
-      nranks_ = whole_number(words_[count]);
+      nranks_ = positive_or(words_[count], 0);
     } else {
       for (const LaunchHost& host : hosts_) nranks_ += host.slots;
     }
@@ -114,9 +106,7 @@ class AcceptLauncher {
     std::error_code ignored;
     fs::remove(part_file_, ignored);
     const auto started = fs::file_time_type::clock::now();
-    const ChildResult child =
-        run_child(command(work, excluded_),
-                  {.environment = launch_environment(), .timeout_s = work.timeout_s, .output_limit = kKeptOutput});
+    const ChildResult child = launch_child(command(work, excluded_), work.timeout_s);
     LaunchedPart part;
     std::string unreadable;
     if (fs::exists(part_file_, ignored)) {
@@ -133,13 +123,7 @@ class AcceptLauncher {
     for (const AcceptResult::Host& host : seen_) known.push_back(host.name);
     part.failure = explain_failure(child, {.timeout_s = work.timeout_s, .started = started, .hosts = known});
     part.failure->stage = work.stage;
-    if (child.good()) {
-      part.failure->text =
-          unreadable.empty()
-              ? "it ended well but left no results here: does its rank 0 run on another host? Start in a "
-                "directory that all hosts share"
-              : unreadable;
-    }
+    if (child.good()) part.failure->text = unreadable.empty() ? kNoResultsHere : unreadable;
     return part;
   }
 
@@ -149,9 +133,7 @@ class AcceptLauncher {
     const bool is_named = !hosts_.empty();
     bool changed = false;
     for (const std::string& host : hosts) {
-      const bool known = std::ranges::any_of(hosts_, [&](const LaunchHost& h) {
-        return h.name.substr(0, h.name.find('.')) == host.substr(0, host.find('.'));
-      });
+      const bool known = std::ranges::any_of(hosts_, [&](const LaunchHost& h) { return names_same(h.name, host); });
       if (!is_named || known) changed = excluded_.insert(host).second || changed;
     }
     // Somebody must be left.
@@ -195,7 +177,7 @@ class AcceptLauncher {
     ReducedLaunch reduced = without_hosts(words_, excluded, host_file_);
     if (!reduced.hostfile_text.empty()) replace_file(host_file_, reduced.hostfile_text);
     const std::size_t count = count_word(reduced.words);
-    const bool is_written = count < reduced.words.size() && whole_number(reduced.words[count]) > 0;
+    const bool is_written = count < reduced.words.size() && positive_or(reduced.words[count], 0) > 0;
     if (!excluded.empty() && is_written && nranks > 0) reduced.words[count] = std::to_string(nranks);
     return launch_command(join_for_shell(reduced.words), nranks > 0 ? std::optional(nranks) : std::nullopt, program);
   }
@@ -218,10 +200,7 @@ class AcceptLauncher {
     }
     Work work;
     work.ids = {std::string(kStartOnly)};
-    return run_child(command(work, others), {.environment = launch_environment(),
-                                             .timeout_s = start_timeout_s(hosts.size()),
-                                             .output_limit = kKeptOutput})
-        .good();
+    return launch_child(command(work, others), start_timeout_s(hosts.size())).good();
   }
 
   void find_dead(const std::vector<std::string>& hosts, std::vector<std::string>& dead) {

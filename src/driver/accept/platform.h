@@ -2,7 +2,7 @@
 
 #include "common/machine/gpus.h"
 #include "common/machine/probe.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 #include "common/record/accept_result.h"
 
 #include <cstdint>

@@ -3,12 +3,11 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/program_beside.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
-#include "common/mpi/child.h"
-#include "common/mpi/launcher.h"
+#include "common/processes/child.h"
+#include "common/processes/launcher.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,89 +20,6 @@
 #include <vector>
 
 namespace busbar {
-namespace {
-
-/// Whether a benchmark option written like this takes the next word as its value. Unknown ones do not: scan_arguments
-/// will say what is wrong with them.
-bool takes_next_word(std::string_view word) {
-  const auto options = all_options();
-  if (word.starts_with("--")) {
-    const std::string_view name = word.substr(2);
-    if (name.find('=') != std::string_view::npos) return false;
-    // getopt takes any prefix that is not ambiguous.
-    const auto found = std::ranges::find_if(options, [&](const Option& o) { return o.long_name.starts_with(name); });
-    return found != options.end() && !found->argument.empty();
-  }
-  if (word.size() != 2) return false;
-  const auto found = std::ranges::find_if(options, [&](const Option& o) { return o.short_name == word[1]; });
-  return found != options.end() && !found->argument.empty();
-}
-
-const OwnOption* find_own(std::span<const OwnOption> own, std::string_view name) {
-  const auto found = std::ranges::find_if(own, [&](const OwnOption& o) { return o.long_name == name; });
-  return found == own.end() ? nullptr : &*found;
-}
-
-void apply(const OwnOption& option, std::string_view text) {
-  try {
-    option.set(text);
-  } catch (const Error& e) {
-    throw Error(e.code(), fmt::format("--{}: {}", option.long_name, e.what()));
-  }
-}
-
-/// A word that looks like one of the subcommand's own options but is none of anybody's.
-void refuse_near_miss(std::string_view name, std::span<const OwnOption> own) {
-  const auto options = all_options();
-  if (std::ranges::any_of(options, [&](const Option& o) { return o.long_name.starts_with(name); })) return;
-  std::vector<std::string> names;
-  for (const OwnOption& o : own) names.emplace_back(o.long_name);
-  for (const Option& o : options) names.emplace_back(o.long_name);
-  const std::string nearest = nearest_choice(name, names);
-  throw Error(ExitCode::bad_config, fmt::format("unknown option --{}{}", name,
-                                                nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
-}
-
-}  // namespace
-
-SplitArguments split_arguments(int argc, const char* const* argv, std::span<const OwnOption> own) {
-  SplitArguments result;
-  result.rest.emplace_back(argv[0]);
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (!word.starts_with('-') || word == "-") {
-      result.words.emplace_back(word);
-      continue;
-    }
-    if (word == "--help" || word == "-h") {
-      result.help = true;
-      continue;
-    }
-    const std::size_t equals = word.find('=');
-    const std::string_view name = word.starts_with("--") ? word.substr(2, equals - 2) : std::string_view{};
-    if (const OwnOption* option = find_own(own, name)) {
-      if (option->argument.empty()) {
-        if (equals != std::string_view::npos) {
-          throw Error(ExitCode::bad_config, fmt::format("--{} takes no value", name));
-        }
-        apply(*option, "1");
-      } else if (option->argument.starts_with('[')) {
-        apply(*option, equals == std::string_view::npos ? std::string_view{} : word.substr(equals + 1));
-      } else if (equals != std::string_view::npos) {
-        apply(*option, word.substr(equals + 1));
-      } else {
-        if (i + 1 == argc) throw Error(ExitCode::bad_config, fmt::format("--{} needs an argument", name));
-        apply(*option, argv[++i]);
-      }
-      continue;
-    }
-    if (!name.empty()) refuse_near_miss(name, own);
-    result.rest.emplace_back(word);
-    if (takes_next_word(word) && i + 1 < argc) result.rest.emplace_back(argv[++i]);
-  }
-  return result;
-}
-
 std::vector<FileKey> own_file_keys(std::span<const OwnOption> own) {
   std::vector<FileKey> keys;
   for (const OwnOption& option : own) {
@@ -124,9 +40,9 @@ std::string own_options_help(std::span<const OwnOption> own) {
   constexpr std::size_t kHelpColumn = 38;
   std::string text;
   for (const OwnOption& option : own) {
-    std::string left =
-        fmt::format("      --{}{}{}", option.long_name,
-                    option.argument.empty() || option.argument.starts_with('[') ? "" : " ", option.argument);
+    std::string left = fmt::format(
+        "  {} --{}{}{}", option.short_name != 0 ? fmt::format("-{},", option.short_name) : "   ", option.long_name,
+        option.argument.empty() || option.argument.starts_with('[') ? "" : " ", option.argument);
     if (left.size() + 2 > kHelpColumn) {
       text += left + "\n";
       left.clear();
@@ -136,21 +52,23 @@ std::string own_options_help(std::span<const OwnOption> own) {
   return text;
 }
 
-CommandLine scan_rest(const std::vector<std::string>& rest) {
-  std::vector<const char*> words;
-  for (const std::string& word : rest) words.push_back(word.c_str());
-  return scan_arguments(static_cast<int>(words.size()), words.data());
+void refuse_shared_options(const CommandLine& line, std::string_view subcommand, std::string_view but) {
+  for (const Setting& setting : line.settings) {
+    if (setting.option->long_name == but) continue;
+    throw Error(ExitCode::bad_config,
+                fmt::format("{} has no meaning in {}, which measures nothing; `busbar {} --help` lists what has",
+                            label(*setting.option), subcommand, subcommand));
+  }
+  if (!line.config_file.empty()) {
+    throw Error(ExitCode::bad_config, fmt::format("--config has no meaning in {}, which measures nothing", subcommand));
+  }
 }
 
-std::string only_output_file(const std::vector<std::string>& rest, std::string_view subcommand) {
+std::string only_output_file(const CommandLine& line, std::string_view subcommand) {
+  constexpr std::string_view kOutputFile = "output_file";
+  refuse_shared_options(line, subcommand, kOutputFile);
   std::string file;
-  for (const Setting& setting : scan_rest(rest).settings) {
-    if (setting.option->long_name != "output_file") {
-      throw Error(ExitCode::bad_config, fmt::format("--{} has no meaning in {}, which measures nothing",
-                                                    setting.option->long_name, subcommand));
-    }
-    file = setting.text;
-  }
+  for (const Setting& setting : line.settings) file = setting.text;
   return file;
 }
 

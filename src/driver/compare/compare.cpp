@@ -8,7 +8,7 @@
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 #include "driver/compare/verify_emitted.h"
 
 #include <fmt/format.h>
@@ -120,14 +120,11 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
                                         const ReadEnvironment& environment) {
   // Everything is applied twice: once to learn what the command line sets, and again over the file.
   CompareOptions line_only;
-  const SplitArguments split = split_arguments(argc, argv, own_options(line_only));
-  for (const std::string& word : split.words) add_collectives(line_only, word);
-
   CompareArguments result;
-  result.line = scan_rest(split.rest);
+  result.line = scan_arguments(argc, argv, own_options(line_only));
+  for (const std::string& word : result.line.words) add_collectives(line_only, word);
   result.config_file = result.line.config_file;
-  if (split.help) result.action = CommandLine::Action::help;
-  if (result.line.action == CommandLine::Action::version) result.action = CommandLine::Action::version;
+  result.action = result.line.action;
   if (result.action != CommandLine::Action::run) return result;
 
   const std::vector<OwnOption> own = own_options(result.options);
@@ -135,8 +132,8 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   result.configured = configure(result.line, file, environment, compare_defaults(), keys);
   if (!line_only.vary.empty()) result.options.vary.clear();
   if (!line_only.collectives.empty()) result.options.collectives.clear();
-  split_arguments(argc, argv, own);
-  for (const std::string& word : split.words) add_collectives(result.options, word);
+  (void)scan_arguments(argc, argv, own);
+  for (const std::string& word : result.line.words) add_collectives(result.options, word);
 
   refuse_meaningless(result.configured);
   if (result.options.launch.empty()) check_vary_in_one_job(result.options.vary);

@@ -7,9 +7,8 @@
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
-#include "common/mpi/child.h"
 #include "common/output/table.h"
-#include "common/output/terminal_line.h"
+#include "common/processes/child.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
@@ -192,17 +191,15 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   const LaunchFolder folder;
   std::optional<RunInfo> info;
   std::optional<CompareReporter> reporter;
-  TerminalLine line;
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
     SeriesResult result;
     try {
-      result = run_series(series, folder, [&](const std::string& text) { line.show(text); });
+      result = run_series(series, folder);
     } catch (const Interrupted& e) {
       if (!reporter) throw;
       throw Interrupted(e.signal(), reporter->kept());
     }
-    line.erase();
     std::vector<Comparison> tables =
         compare_runs(*series.collective, result.variants, options.delta, config.placement == Placements::in);
     if (!reporter) {

@@ -94,7 +94,7 @@ Json case_json(const Comparison& comparison, const ComparedCase& compared) {
   for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {
     leading.push_back(comparison.variants[v].label);
   }
-  return {{"size_bytes", compared.row_case.nbytes},
+  return {{"nbytes", compared.row_case.nbytes},
           {"count", compared.row_case.problem.count},
           {"rounds", compared.rounds},
           {"out_of_time", compared.out_of_time},
@@ -114,7 +114,7 @@ Json variants_json(const Comparison& comparison) {
     Json json{{"variant", comparison.variants[v].label}, {"settings", std::move(settings)}, {"hockney", nullptr}};
     if (fits[v]) {
       json["hockney"] = {{"latency_s", json_seconds(fits[v]->latency_s)},
-                         {"bandwidth_gbps", json_number(fits[v]->bandwidth / 1e9)},
+                         {"bandwidth", json_number(fits[v]->bandwidth)},
                          {"worst_relative_error", json_number(fits[v]->worst_relative_error)}};
     }
     list.push_back(std::move(json));
@@ -144,7 +144,7 @@ Json comparison_json(const Comparison& comparison) {
     json.update({{"dtype", name(first.row_case.dtype)},
                  {"op", redop_text(first.row_case.op)},
                  {"root", shown_root(*comparison.collective, first.row_case.root)},
-                 {"placement", first.in_place ? "in" : "out"}});
+                 {"in_place", first.in_place}});
   }
   Json sizes = Json::array();
   for (const ComparedCase& compared : comparison.cases) sizes.push_back(case_json(comparison, compared));
@@ -170,7 +170,6 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
                {"estimand", json_text_or_null(info.estimand)},
                {"seed", info.seed},
                {"delta", delta},
-               {"same_settings_s", 0},  // of schema 2; the rounds' own communicators tell now
                {"looks", kLooks},
                {"look_z", json_number(normal_quantile(1 - kLookLevel / 2))},
                {"look_level", kLookLevel}});

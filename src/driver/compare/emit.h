@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/ompi_rules.h"
-#include "common/base/tuner_table.h"
+#include "common/backends/tuner_table.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/comparison.h"
 

@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
 #include "common/measure/plan.h"
+#include "common/output/terminal_line.h"
 #include "common/statistics/distributions.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
@@ -25,31 +26,6 @@ namespace {
 constexpr int kLeastLaunches = 6;
 constexpr double kError = 0.05;  // of all cells together
 
-void require_alike(const RunFile& first, const RunFile& other) {
-  const auto differ = [&](std::string_view what, const auto& a, const auto& b) {
-    throw Error(
-        ExitCode::not_possible,
-        fmt::format("the launches did not measure the same: {} {} and {} {}; see that the launch command starts "
-                    "all alike",
-                    what, a, what, b));
-  };
-  if (first.nranks != other.nranks) differ("ranks", first.nranks, other.nranks);
-  if (first.backend != other.backend) differ("backend", first.backend, other.backend);
-  if (first.collective != other.collective) differ("collective", first.collective, other.collective);
-  if (first.cadence != other.cadence) differ("cadence", first.cadence, other.cadence);
-  if (first.estimand != other.estimand) differ("estimand", first.estimand, other.estimand);
-  if (first.buffers != other.buffers) differ("buffers", first.buffers, other.buffers);
-  if (first.calls != other.calls) differ("calls", first.calls, other.calls);
-  if (first.pattern != other.pattern) differ("pattern", first.pattern, other.pattern);
-  if (first.window != other.window) differ("window", first.window, other.window);
-  if (first.mpi_threads != other.mpi_threads) differ("MPI threads", first.mpi_threads, other.mpi_threads);
-}
-
-const Cell* find_cell(const RunFile& run, const Cell& like) {
-  const auto found = std::ranges::find_if(run.cells, [&](const Cell& c) { return same_cell(c, like); });
-  return found == run.cells.end() ? nullptr : &*found;
-}
-
 std::string why_missing(const RunFile& run, const Cell& like) {
   for (const SkippedCell& skip : run.skipped) {
     if (skip.dtype == like.dtype && skip.op == like.op && skip.root == like.root) return skip.reason;
@@ -63,7 +39,7 @@ VariantCell gather(const VariantRuns& of, const Cell& like) {
   if (!cell.why_not.empty()) return cell;
   for (const RunFile& run : of.runs) {
     const Cell* found = find_cell(run, like);
-    if (found == nullptr || found->epoch_medians_s.empty()) {
+    if (found == nullptr) {
       cell.why_not = why_missing(run, like);
       return cell;
     }
@@ -128,7 +104,13 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
   empty.between_launches = true;
   for (const VariantRuns& of : variants) {
     empty.variants.push_back(of.variant);
-    for (const RunFile& run : of.runs) require_alike(first, run);
+    for (const RunFile& run : of.runs) {
+      const std::string what = difference(first, run);
+      if (what.empty()) continue;
+      throw Error(ExitCode::not_possible, fmt::format("the launches did not measure the same: {}; see that the launch "
+                                                      "command starts all alike",
+                                                      what));
+    }
   }
 
   std::vector<Comparison> comparisons;
@@ -162,17 +144,10 @@ namespace {
 
 constexpr int kMostSeed = 1'000'000'000;
 
-LaunchedRun launch_once(const LaunchSeries& series, const LaunchedVariant& variant, const LaunchFolder& folder,
-                        int number) {
-  const std::string results = folder.file(fmt::format("launch{}.json", number));
-  return launch_run(launch_words(series, variant, results, number), results, fmt::format("launch {}", number),
-                    series.timeout_s);
-}
-
 }  // namespace
 
-SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
-                        const std::function<void(const std::string&)>& tell) {
+SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder) {
+  TerminalLine line;
   SeriesResult result;
   for (const LaunchedVariant& v : series.variants) {
     result.variants.push_back({.variant = v.variant, .runs = {}, .why_not = {}});
@@ -189,8 +164,11 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
     for (const std::size_t v : turn_order(series.seed, 0, round, active)) {
       VariantRuns& of = result.variants[v];
       ++number;
-      tell(fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
-      LaunchedRun outcome = launch_once(series, series.variants[v], folder, number);
+      line.show(
+          fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
+      const std::string results = folder.file(fmt::format("launch{}.json", number));
+      LaunchedRun outcome = launch_run(launch_words(series, series.variants[v], results, number), results,
+                                       fmt::format("launch {}", number), series.timeout_s);
       if (outcome.run) {
         of.runs.push_back(std::move(*outcome.run));
         continue;

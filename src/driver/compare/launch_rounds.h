@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,10 +60,9 @@ struct SeriesResult {
 
 /// Runs them: in each round every variant once, in random order, each second round the mirror image of the one before,
 /// so that drift hits all alike. A launch that fails takes its variant out, with the reason. Where it is the first
-/// variant's, there is nothing to compare with: throws Error with the launch's own exit code. `tell` hears what is
-/// under way. Throws Interrupted.
-SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder,
-                        const std::function<void(const std::string&)>& tell);
+/// variant's, there is nothing to compare with: throws Error with the launch's own exit code. Shows progress on a
+/// terminal. Throws Interrupted.
+SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder);
 
 /// The whole command of a launch that writes `results`; `number` enters its seed.
 std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,

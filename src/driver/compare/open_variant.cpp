@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpich_request.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 #include "driver/compare/nccl_choices.h"
 #include "driver/compare/rounds.h"
 

@@ -4,7 +4,7 @@
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/runner.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 #include "common/statistics/random.h"
@@ -54,12 +54,12 @@ double visit_budget_s(double now_s, double max_time_s, double most_s, std::size_
 }
 
 Rounds::Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
-               std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell)
+               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell)
     : world_(world),
       config_(config),
       settings_(settings),
       local_ranks_(std::move(local_ranks)),
-      steps_(watchdog, like),
+      steps_(observer, like),
       fail_(fail),
       tell_(std::move(tell)),
       clock_(world),
@@ -102,13 +102,15 @@ double Rounds::agree_on_now() {
 
 /// The first call of a forced setting is where a library refuses it. Only launched, never waited for: a rank that was
 /// refused launches nothing, and its peers would wait for ever. False: the communicator is gone.
-bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& cell) {
+bool Rounds::try_out(Backend& backend, const BufferPlan& buffer_plan, VariantCell& cell) {
   if (!backend.asynchronous()) return true;
   try {
     collectively(world_, "trying the setting", [&] {
       std::exception_ptr failure;
       std::mutex mutex;
-      const auto launch = [&](int lane) { backend.launch(lane, workload.operation(), workload.lane_buffers(0, lane)); };
+      const auto launch = [&](int lane) {
+        backend.launch(lane, buffer_plan.operation(), buffer_plan.lane_buffers(0, lane));
+      };
       run_on_lanes(backend, launch, [&](std::exception_ptr e) {
         const std::lock_guard lock(mutex);
         failure = e;
@@ -126,20 +128,20 @@ bool Rounds::try_out(Backend& backend, const Workload& workload, VariantCell& ce
 }
 
 /// In full: a fast variant that computes something else is not a winner.
-void Rounds::check(Backend& backend, RoundSet& set, const Workload& workload, VariantCell& cell) {
+void Rounds::check(Backend& backend, RoundSet& set, const BufferPlan& buffer_plan, VariantCell& cell) {
   const std::shared_ptr<void> in_force = backend.settings_in_force();
-  if (config_.check > 0 && backend.defines_result(workload.operation())) {
+  if (config_.check > 0 && backend.defines_result(buffer_plan.operation())) {
     Verifier own(backend, local_ranks_);
     Verifier& verifier = &backend == &set.baseline() ? *set.verifier : own;
-    const std::vector<WrongRank> wrong = verifier.verify_once(workload, false, fail_);
+    const std::vector<WrongRank> wrong = verifier.verify_once(buffer_plan, false, fail_);
     cell.wrong = static_cast<std::uint64_t>(world_.sum(static_cast<std::int64_t>(count_wrong(wrong))));
   }
-  if (cell.wrong == 0) cell.ran = observe_operation(backend, world_, local_ranks_, workload, fail_);
+  if (cell.wrong == 0) cell.ran = observe_operation(backend, world_, local_ranks_, buffer_plan, fail_);
 }
 
 /// A size's first round: who can run it, and rightly.
-void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const Workload& workload) {
-  const Operation& op = workload.operation();
+void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const BufferPlan& buffer_plan) {
+  const Operation& op = buffer_plan.operation();
   for (std::size_t v = 0; v < variants.size(); ++v) {
     VariantCell& cell = race.compared.variants[v];
     Backend* const backend = set.opened[v].backend.get();
@@ -148,7 +150,7 @@ void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& se
                  {.phase = Phase::checking,
                   .what = what,
                   .calls = 3,
-                  .bytes = 4.0 * static_cast<double>(workload.message_bytes()),
+                  .bytes = 4.0 * static_cast<double>(buffer_plan.message_bytes()),
                   .communicator = static_cast<int>(v),
                   .backend = backend});
     tell_(steps_.current());
@@ -159,11 +161,11 @@ void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& se
     // Tried out, checked, and asked what runs.
     const int calls = (backend->asynchronous() ? 1 : 0) + (config_.check > 0 ? 1 : 0) + 1;
     compare_calls(world_, config_, *backend, op, static_cast<std::uint64_t>(calls));
-    if (!try_out(*backend, workload, cell)) {
+    if (!try_out(*backend, buffer_plan, cell)) {
       set.opened[v].why_not = cell.why_not;
       continue;
     }
-    check(*backend, set, workload, cell);
+    check(*backend, set, buffer_plan, cell);
     if (cell.wrong == 0) race.active.push_back(v);
   }
 }
@@ -174,8 +176,9 @@ void Rounds::visit(Race& race, const Collective& collective, std::span<const Var
   const double deadline_s = now_s_ + budget_s;
   const Case& row_case = race.compared.row_case;
   const std::size_t slots = messages_in_turn(config_, set.arena->capacity(), row_case.nbytes);
-  const Workload workload(set.baseline(), *set.arena, collective, row_case, settings_.in_place, config_.unalign, slots);
-  if (race.compared.rounds == 0) prepare(race, variants, set, workload);
+  const BufferPlan buffer_plan(set.baseline(), *set.arena, collective, row_case, settings_.in_place, config_.unalign,
+                               slots);
+  if (race.compared.rounds == 0) prepare(race, variants, set, buffer_plan);
   std::erase_if(race.active, [&](std::size_t v) {
     if (set.opened[v].why_not.empty()) return false;
     race.compared.variants[v].why_not = set.opened[v].why_not;
@@ -191,12 +194,12 @@ void Rounds::visit(Race& race, const Collective& collective, std::span<const Var
   steps_.begin(collective, row_case, settings_.in_place,
                {.phase = Phase::preparing,
                 .what = "preparing data",
-                .bytes = 2.0 * static_cast<double>(workload.message_bytes() * workload.slots())});
-  set.verifier->prepare_timed(workload);
+                .bytes = 2.0 * static_cast<double>(buffer_plan.message_bytes() * buffer_plan.slots())});
+  set.verifier->prepare_timed(buffer_plan);
   const StepWork work{.phase = Phase::timed_loop, .what = "rounds", .calls = 0, .seconds = budget_s};
   steps_.begin(collective, row_case, settings_.in_place, work);
-  shape_batches(racers, race.active, workload, budget_s);
-  take_turns(race, racers, workload, deadline_s);
+  shape_batches(racers, race.active, buffer_plan, budget_s);
+  take_turns(race, racers, buffer_plan, deadline_s);
   steps_.rest();
 }
 
@@ -238,19 +241,19 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
   }
 }
 
-void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
-                           double budget_s) {
+void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active,
+                           const BufferPlan& buffer_plan, double budget_s) {
   constexpr int kMostSamples = 200;
   const double batch_s = batch_time_s(*racers.front().backend);
   const double warm_up_s = std::clamp(budget_s / (10.0 * static_cast<double>(active.size())), 5e-3, 0.1);
   std::vector<BatchShape> shapes;
   std::vector<double> sample_s;
   for (std::size_t v : active) {
-    const double call_s = warm_up(sampler_, *racers[v].backend, workload, settings_.cadence, warm_up_s).call_s;
+    const double call_s = warm_up(sampler_, *racers[v].backend, buffer_plan, settings_.cadence, warm_up_s).call_s;
     BatchShape shape = shape_for(call_s, clock_read_s_, batch_s, 3, kMostSamples, settings_.cadence);
     const int samples = shape.samples;
     shape.samples = std::min(samples, 10);
-    const Batch probe = sampler_.measure(*racers[v].backend, workload, shape);
+    const Batch probe = sampler_.measure(*racers[v].backend, buffer_plan, shape);
     sample_s.push_back(positive(probe.elapsed_s / (shape.samples + shape.settle)));
     shape.samples = samples;
     shapes.push_back(shape);
@@ -259,7 +262,7 @@ void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size
   for (std::size_t i = 0; i < active.size(); ++i) racers[active[i]].shape = shapes[i];
 }
 
-void Rounds::take_turns(Race& race, std::vector<Racer>& racers, const Workload& workload, double deadline_s) {
+void Rounds::take_turns(Race& race, std::vector<Racer>& racers, const BufferPlan& buffer_plan, double deadline_s) {
   ComparedCase& compared = race.compared;
   const double left_s = std::max(0.0, deadline_s - now_s_);
   tell_(fmt::format("{}: round {} of at most {}", steps_.current(), compared.rounds + 1, kLooks.back()));
@@ -267,9 +270,9 @@ void Rounds::take_turns(Race& race, std::vector<Racer>& racers, const Workload& 
   for (int turn = 0; turn < kTurns; ++turn) {
     for (std::size_t v : turn_order(settings_.seed, race.number, compared.rounds * kTurns + turn, race.active)) {
       steps_.begin(
-          *workload.operation().collective, compared.row_case, settings_.in_place,
+          *buffer_plan.operation().collective, compared.row_case, settings_.in_place,
           {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
-      const Batch batch = sampler_.measure(*racers[v].backend, workload, racers[v].shape);
+      const Batch batch = sampler_.measure(*racers[v].backend, buffer_plan, racers[v].shape);
       turns_s[v].push_back(positive(median(batch.time_s)));
       now_s_ = batch.now_s;
     }

@@ -1,10 +1,11 @@
 #pragma once
 
 #include "common/base/config.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/sampler.h"
 #include "common/measure/verify.h"
-#include "common/measure/watched_steps.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
+#include "common/watch/watchdog.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/variants.h"
 
@@ -84,7 +85,7 @@ class Rounds {
 
   /// `like`: a backend as those of the variants. Collective.
   Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
-         std::vector<RankInfo> local_ranks, Watchdog& watchdog, FailJob fail, Tell tell);
+         std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell);
 
   Race start(const Case& row_case, std::size_t nvariants);
 
@@ -114,18 +115,18 @@ class Rounds {
     BatchShape shape;
   };
 
-  void prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const Workload& workload);
-  bool try_out(Backend& backend, const Workload& workload, VariantCell& cell);
-  void check(Backend& backend, RoundSet& set, const Workload& workload, VariantCell& cell);
-  void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const Workload& workload,
+  void prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const BufferPlan& buffer_plan);
+  bool try_out(Backend& backend, const BufferPlan& buffer_plan, VariantCell& cell);
+  void check(Backend& backend, RoundSet& set, const BufferPlan& buffer_plan, VariantCell& cell);
+  void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const BufferPlan& buffer_plan,
                      double budget_s);
-  void take_turns(Race& race, std::vector<Racer>& racers, const Workload& workload, double deadline_s);
+  void take_turns(Race& race, std::vector<Racer>& racers, const BufferPlan& buffer_plan, double deadline_s);
 
   const Comm& world_;
   const Config& config_;
   Settings settings_;
   std::vector<RankInfo> local_ranks_;
-  WatchedSteps steps_;
+  ObservedSteps steps_;
   FailJob fail_;
   Tell tell_;
   GlobalClock clock_;

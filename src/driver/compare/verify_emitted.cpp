@@ -3,10 +3,9 @@
 #include "common/backends/backend.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
-#include "common/mpi/child.h"
-#include "common/mpi/launcher.h"
 #include "common/output/table.h"
-#include "common/output/terminal_line.h"
+#include "common/processes/child.h"
+#include "common/processes/launcher.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/fingerprint/fingerprint_run.h"
@@ -254,9 +253,7 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(static_cast<int>(60 + 3 * total_s));
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
-    TerminalLine line;
-    const SeriesResult result = run_series(series, folder, [&](const std::string& text) { line.show(text); });
-    line.erase();
+    const SeriesResult result = run_series(series, folder);
     for (const Comparison& c :
          compare_runs(*series.collective, result.variants, settings.delta, series.config.placement == Placements::in)) {
       for (const ComparedCase& at : c.cases) print(row_text(c, at, settings.delta, seen));

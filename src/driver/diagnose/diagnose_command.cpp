@@ -3,8 +3,8 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/job/before_session.h"
-#include "common/mpi/launcher.h"
 #include "common/output/table.h"
+#include "common/processes/launcher.h"
 #include "common/watch/flight_record.h"
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/diagnose_inputs.h"
@@ -127,16 +127,10 @@ Then:  busbar diagnose /shared/logs
 
 DiagnoseOptions read_options(int argc, char** argv) {
   DiagnoseOptions options;
-  const SplitArguments split = split_arguments(argc, argv, own_options(options));
-  for (const std::string& word : split.words) options.paths.emplace_back(word);
-  options.help = split.help;
-  if (split.rest.size() > 1) {
-    throw Error(
-        ExitCode::bad_config,
-        fmt::format("{} has no meaning in diagnose; `busbar diagnose --help` lists what has (a file of that name: "
-                    "./{})",
-                    split.rest[1], split.rest[1]));
-  }
+  const CommandLine line = scan_arguments(argc, argv, own_options(options));
+  for (const std::string& word : line.words) options.paths.emplace_back(word);
+  options.help = line.asks_help();
+  refuse_shared_options(line, "diagnose");
   if (options.help || options.help_capture) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {
     throw Error(ExitCode::bad_config,
@@ -189,11 +183,11 @@ int diagnose(int argc, char** argv, bool is_root) {
     return static_cast<int>(ExitCode::good);
   }
   DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));
-  const auto is_result = [](const DiagnoseInputs::OtherFile& file) { return file.what == kResultFile; };
-  const bool is_wrong_file = !inputs.others.empty() && std::ranges::all_of(inputs.others, is_result);
-  if (is_wrong_file && inputs.logs.empty() && options.flight_folder.empty()) {
+  const bool has_evidence = std::ranges::any_of(inputs.others, &DiagnoseInputs::OtherFile::is_evidence);
+  if (!inputs.others.empty() && !has_evidence && inputs.logs.empty() && options.flight_folder.empty()) {
+    const DiagnoseInputs::OtherFile& wrong = inputs.others.front();
     throw_bad_config(fmt::format("{} holds {}; give diagnose logs, hang-*.json or flight records",
-                                 in_quotes(inputs.others.front().path.string()), kResultFile));
+                                 in_quotes(wrong.path.string()), wrong.what));
   }
   DiagnoseResult result;
   result.hangs = judge_hangs(options, inputs);

@@ -77,7 +77,7 @@ std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
 
 bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
 
-/// A hang report of this schema, or of the first.
+/// A hang report, also of schema 1.
 bool looks_like_hang(const std::string& head) {
   return has(head, "\"document\":\"hang\"") || has(head, "\"kind\":\"hang\"");
 }
@@ -125,13 +125,14 @@ void read_answers(std::span<const std::string> answers, std::string& before, std
   }
 }
 
-bool read_hang(const fs::path& path, DiagnoseInputs& inputs) {
+/// Returns what is wrong with the report; empty: it was read.
+std::string read_hang(const fs::path& path, DiagnoseInputs& inputs) {
   const auto whole = read_piece(path, kMostFileBytes);
   try {
-    inputs.hangs.push_back(read_hang_json(whole ? whole->text : ""));
-    return true;
-  } catch (const Error&) {
-    return false;
+    inputs.hangs.push_back(read_hang_json(whole ? whole->text : "", "a hang report that is not read"));
+    return {};
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -142,13 +143,16 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
   std::string ras_before;
   for (const fs::path& path : files) {
     const auto head = path == "-" ? std::nullopt : read_piece(path, kHead);
-    const auto other = [&](const char* what) { inputs.others.push_back({path, what, head->size}); };
+    const auto other = [&](const std::string& what, bool is_evidence = true) {
+      inputs.others.push_back({path, what, head->size, is_evidence});
+    };
     if (!head || looks_like_torch_dump(head->text)) {
       inputs.logs.push_back(path);
-    } else if (looks_like_hang(head->text) && head->size <= kMostFileBytes && read_hang(path, inputs)) {
-      other("hang report");
-    } else if (!looks_like_hang(head->text) && looks_like_result(head->text)) {
-      other(kResultFile);
+    } else if (looks_like_hang(head->text) && head->size <= kMostFileBytes) {
+      const std::string wrong = read_hang(path, inputs);
+      other(wrong.empty() ? "hang report" : wrong, wrong.empty());
+    } else if (looks_like_result(head->text)) {
+      other("results, which `busbar report` reads", false);
     } else if (std::vector<std::string> answers;
                head->size <= kMostFileBytes && looks_like_ras(head->text) && !(answers = only_ras(path)).empty()) {
       const std::size_t before = inputs.ras.size();

@@ -13,15 +13,13 @@
 
 namespace busbar {
 
-/// What a benchmark, accept, compare and the like wrote, in which nothing is to diagnose.
-inline constexpr const char* kResultFile = "results, which `busbar report` reads";
-
 /// What the paths of `busbar diagnose` hold, judged by content.
 struct DiagnoseInputs {
   struct OtherFile {
     std::filesystem::path path;
-    std::string what;  ///< "hang report", "answer of NCCL's RAS service", "flight record", kResultFile
+    std::string what;  ///< "hang report", "answer of NCCL's RAS service", "flight record", ...
     std::uint64_t bytes = 0;
+    bool is_evidence = true;  ///< false: results of other commands, hang reports that cannot be read
   };
   std::vector<std::filesystem::path> logs;  ///< all files that are nothing else
   std::vector<RasEvidence> ras;
@@ -30,8 +28,7 @@ struct DiagnoseInputs {
   std::vector<OtherFile> others;  ///< the files that are not logs
 };
 
-/// Looks at the beginning of each file. Never blocks on a pipe and never throws for what is in a file: a damaged one of
-/// ours is a log without lines of NCCL.
+/// Looks at the beginning of each file. Never blocks on a pipe and never throws for what is in a file.
 DiagnoseInputs sort_inputs(std::span<const std::filesystem::path> files);
 
 /// The records of job `jobid`, or, where that is empty, of the job that was started last. Throws Error(bad_config) with

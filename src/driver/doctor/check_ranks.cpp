@@ -2,7 +2,7 @@
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/machine_facts.h"
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>

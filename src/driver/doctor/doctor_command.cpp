@@ -7,16 +7,16 @@
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/job/before_session.h"
-#include "common/mpi/launcher.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/launcher.h"
 #include "common/record/doctor_json.h"
 #include "driver/command/subcommand.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/doctor_gather.h"
 #include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/verdict/tool_result.h"
+#include "driver/formats/tool_result.h"
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ std::vector<OwnOption> own_options(DoctorOptions& o) {
       {"merge", "", "join the reports of nodes, FILE.json ..., instead of looking", [&](Text) { o.merge = true; }},
       {"diff", "OLD.json", "also say what changed since that report, with the counters that moved",
        [&](Text t) { o.diff = t; }},
-      {"verbose", "", "print every row, not only what is not OK", [&](Text) { o.verbose = true; }},
+      {"verbose", "", "print every row, not only what is not OK", [&](Text) { o.verbose = true; }, 'v'},
       {"strict", "", "a warning fails too", [&](Text) { o.strict = true; }},
   };
   for (OwnOption& option : output_own_options(o.outputs)) own.push_back(std::move(option));
@@ -61,15 +61,10 @@ void check_options(const DoctorOptions& o) {
 
 DoctorOptions read_doctor_options(int argc, char** argv) {
   DoctorOptions options;
-  std::vector<const char*> words;
-  for (int i = 0; i < argc; ++i) {
-    // The only letter of its own; the benchmarks have no -v.
-    words.push_back(std::string_view(argv[i]) == "-v" ? "--verbose" : argv[i]);
-  }
-  SplitArguments split = split_arguments(argc, words.data(), own_options(options));
-  options.files = std::move(split.words);
-  options.help = split.help;
-  options.output_file = only_output_file(split.rest, "doctor");
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  options.output_file = only_output_file(line, "doctor");
   if (!options.help) check_options(options);
   return options;
 }

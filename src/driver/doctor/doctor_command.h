@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/record/node_report.h"
-#include "driver/verdict/output_options.h"
+#include "driver/formats/output_options.h"
 
 #include <string>
 #include <vector>

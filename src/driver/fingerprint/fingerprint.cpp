@@ -10,10 +10,10 @@
 #include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/measure/plan.h"
-#include "common/mpi/launcher.h"
-#include "common/mpi/session.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/launcher.h"
+#include "common/processes/session.h"
 #include "common/record/envelope.h"
 #include "common/record/json_values.h"
 #include "driver/command/subcommand.h"
@@ -74,7 +74,7 @@ Json case_json(const FingerprintResult& r) {
     algorithms.push_back(one);
   }
   Json result{{"collective", c.collective->name},
-              {"bytes", c.nbytes},
+              {"nbytes", c.nbytes},
               {"dtype", name(c.dtype)},
               {"nranks", r.nranks},
               {"library", r.library},
@@ -197,11 +197,11 @@ void refuse_meaningless(const Arguments& a, const std::vector<std::string>& give
 
 Arguments read_arguments(int argc, char** argv) {
   Arguments a;
-  const SplitArguments split = split_arguments(argc, argv, own_options(a));
-  a.help = split.help;
+  const CommandLine line = scan_arguments(argc, argv, own_options(a));
+  a.help = line.asks_help();
   if (a.help) return a;
-  a.collective = collective_of(split.words);
-  const Configured configured = configure(scan_rest(split.rest), std::nullopt, ::getenv);
+  a.collective = collective_of(line.words);
+  const Configured configured = configure(line, std::nullopt, ::getenv);
   a.config = configured.config;
   const auto given = [&](std::string_view name) { return contains(configured.set_by_user, name); };
   if (!given("minbytes") && !given("maxbytes") && !given("sizes")) a.config.sizes = {65536};

@@ -2,14 +2,18 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/ompi_tuned.h"
+#include "common/base/compress_list.h"
 #include "common/base/error.h"
+#include "common/base/program_beside.h"
+#include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/session_job.h"
-#include "common/measure/workload.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/session.h"
+#include "common/measure/buffer_plan.h"
+#include "common/processes/collectively.h"
+#include "common/processes/session.h"
 #include "driver/launch/launch_template.h"
+#include "driver/launch/launched_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +21,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -30,18 +33,6 @@ namespace {
 [[noreturn]] void refuse(std::string_view line) {
   throw Error(ExitCode::backend,
               fmt::format("Open MPI's monitoring wrote a line that is not known: {}", in_quotes(line)));
-}
-
-/// "r0", "r1-3", "r0,2".
-std::string ranks_text(const std::vector<std::size_t>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    parts.push_back(last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  return fmt::format("r{}", fmt::join(parts, ","));
 }
 
 std::string amount(const Sent& sent) {
@@ -97,14 +88,14 @@ Sent total(const std::vector<Sent>& row) {
 }
 
 std::string describe(const SentMatrix& sent) {
-  std::map<Sent, std::vector<std::size_t>> alike;
-  for (std::size_t r = 0; r < sent.size(); ++r) alike[total(sent[r])].push_back(r);
+  std::map<Sent, std::vector<int>> alike;
+  for (std::size_t r = 0; r < sent.size(); ++r) alike[total(sent[r])].push_back(static_cast<int>(r));
   if (alike.empty()) return "nothing";
   if (alike.size() == 1) {
     const Sent& all = alike.begin()->first;
     return fmt::format("{}, {} per rank", counted(all.messages, "message"), format_bytes(all.nbytes));
   }
-  std::vector<std::pair<std::vector<std::size_t>, Sent>> groups;
+  std::vector<std::pair<std::vector<int>, Sent>> groups;
   for (const auto& [amount_sent, ranks] : alike) groups.emplace_back(ranks, amount_sent);
   std::ranges::sort(groups);
   const auto most =
@@ -112,7 +103,8 @@ std::string describe(const SentMatrix& sent) {
   std::vector<std::string> parts;
   const bool others = most->first.size() > 1;
   for (const auto& group : groups) {
-    if (!others || &group != &*most) parts.push_back(ranks_text(group.first) + " " + amount(group.second));
+    if (!others || &group != &*most)
+      parts.push_back(fmt::format("r{} {}", compress_ranks(group.first), amount(group.second)));
   }
   if (others) parts.push_back("others " + amount(most->second));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -124,24 +116,6 @@ namespace fs = std::filesystem;
 
 /// Ten: a call that differs from the others leaves a remainder.
 constexpr int kCalls = 10;
-
-fs::path make_folder(const std::string& parent) {
-  std::error_code unknown;
-  const fs::path base = parent.empty() ? fs::temp_directory_path(unknown) : fs::absolute(parent, unknown);
-  std::string name = (base / "busbar_fingerprint_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("cannot make a folder in {}; give another with --tmp", in_quotes(base.string())));
-  }
-  return name;
-}
-
-std::string own_program() {
-  std::error_code unknown;
-  const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
-  if (unknown) throw Error(ExitCode::internal, "cannot tell this executable's own name");
-  return self;
-}
 
 /// Set on the ranks' side by env(1), so that any launcher will do.
 std::vector<std::string> probe_environment(const fs::path& files, const FingerprintSetting& setting) {
@@ -174,20 +148,6 @@ std::vector<std::string> probe_command(const std::string& program, const Fingerp
   return words;
 }
 
-/// The last lines of a failed launch, in which launchers and ranks say why.
-std::string last_words(const ChildResult& result) {
-  std::vector<std::string> ours, all;
-  const std::string text = result.err + result.out;
-  for (const std::string_view line : split_text(text, '\n')) {
-    if (line.empty() || line.starts_with("---")) continue;
-    all.emplace_back(line);
-    if (line.starts_with("busbar: error: ")) ours.emplace_back(line.substr(15));
-  }
-  if (!ours.empty()) return ours.front();
-  const std::size_t from = all.size() > 4 ? all.size() - 4 : 0;
-  return fmt::format("{}", fmt::join(all.begin() + static_cast<std::ptrdiff_t>(from), all.end(), " / "));
-}
-
 /// A call that Open MPI refuses would end the probe; one that it replaces by another may be looked at.
 void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
   const OmpiCollective* collective = ompi_collective(c.collective->id);
@@ -197,32 +157,17 @@ void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int n
   throw Error(ExitCode::not_possible, why_not(*collective, choice, problem).value_or(""));
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
-Fingerprinter::Fingerprinter(FingerprintOptions options)
-    : options_(std::move(options)), folder_(make_folder(options_.tmp)) {
-  if (options_.program.empty()) options_.program = own_program();
-}
-
-Fingerprinter::~Fingerprinter() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+Fingerprinter::Fingerprinter(FingerprintOptions options) : options_(std::move(options)), folder_(options_.tmp) {
+  if (options_.program.empty()) options_.program = program_beside("busbar").string();
 }
 
 void Fingerprinter::read_greeting(const ChildResult& result, const std::string& command) {
   if (!result.good()) {
-    // Exit codes of our own keep their meaning; a launcher's are its own.
-    const bool ours = result.exit_code == 255 || (result.exit_code > 1 && result.exit_code < 9);
-    throw Error(ours ? static_cast<ExitCode>(result.exit_code) : ExitCode::backend,
+    throw Error(as_exit_code(result.exit_code),
                 fmt::format("the launch `{}` failed ({}): {}", command, describe_end(result, options_.launch_timeout_s),
-                            last_words(result)));
+                            last_words(result.err + result.out)));
   }
   constexpr std::string_view kSign = "busbar-probe ";
   const auto at = result.out.find(kSign);
@@ -249,21 +194,18 @@ void Fingerprinter::refuse_missing(const fs::path& file, int rank) const {
 }
 
 SentMatrix Fingerprinter::launch(const FingerprintCase& c, const FingerprintSetting& setting, int calls) {
-  const fs::path files = folder_ / fmt::format("launch{}", launches_++);
+  const fs::path files = folder_.file(fmt::format("launch{}", launches_++));
   std::vector<std::string> command = probe_environment(files, setting);
   for (std::string& word : probe_command(options_.program, c, setting, calls)) command.push_back(std::move(word));
   const std::vector<std::string> argv = launch_command(options_.launch, std::nullopt, command);
-  ChildOptions child;
-  child.environment = launch_environment();
-  child.timeout_s = options_.launch_timeout_s;
-  read_greeting(run_child(argv, child), fmt::format("{}", fmt::join(argv, " ")));
+  read_greeting(launch_child(argv, options_.launch_timeout_s), joined_words(argv));
 
   SentMatrix sent;
   for (int rank = 0; rank < nranks_; ++rank) {
     const fs::path file = fmt::format("{}.{}.prof", files.string(), rank);
     std::error_code ignored;
     if (!fs::exists(file, ignored)) refuse_missing(file, rank);
-    sent.push_back(parse_monitoring(read_text(file), rank, nranks_));
+    sent.push_back(parse_monitoring(read_file(file, "a rank's counts"), rank, nranks_));
     fs::remove(file, ignored);
   }
   return sent;
@@ -343,15 +285,15 @@ ExitCode probe(Job& job, const FingerprintCase& c, const OmpiChoice& forced, int
   Case row{c.dtype, c.op, c.root, c.nbytes, problem_of(c, world.size()), 0};
   row.nbytes = message_bytes(*c.collective, row.problem);
   const Arena arena(*backend, row.nbytes, 0);
-  const Workload workload(*backend, arena, *c.collective, row, false, 0, 1);
+  const BufferPlan buffer_plan(*backend, arena, *c.collective, row, false, 0, 1);
   job.set_step("calling");
   for (int i = 0; i < calls; ++i) {
-    backend->enqueue(0, workload.operation(), workload.lane_buffers(0, 0));
+    backend->enqueue(0, buffer_plan.operation(), buffer_plan.lane_buffers(0, 0));
     backend->synchronize(0);
   }
   if (world.rank() == 0) {
     fmt::print("busbar-probe {} {} {} {}\n", world.size(), hostname(),
-               backend->observe_end(workload.operation()).algorithm, mpi_library_version());
+               backend->observe_end(buffer_plan.operation()).algorithm, mpi_library_version());
     std::fflush(stdout);
   }
   return ExitCode::good;

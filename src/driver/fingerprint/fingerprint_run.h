@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/ompi_algorithms.h"
-#include "common/mpi/child.h"
+#include "driver/launch/launched_run.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -61,7 +61,7 @@ struct FingerprintOptions {
   std::string launch = "mpirun -n 4";  ///< as launch_command takes it, without {ranks}
   std::string tmp;                     ///< folder for the ranks' files, which all hosts see; empty: the system's
   double launch_timeout_s = 60;        ///< of one launch
-  std::string program;                 ///< the `busbar` to launch; empty: this executable
+  std::string program;                 ///< the `busbar` to launch; empty: the one beside this executable
 };
 
 /// Runs probes. Throws Error(not_possible) where this Open MPI has no monitoring, is none, or wrote its files
@@ -70,9 +70,6 @@ struct FingerprintOptions {
 class Fingerprinter {
  public:
   explicit Fingerprinter(FingerprintOptions options);
-  Fingerprinter(const Fingerprinter&) = delete;
-  Fingerprinter& operator=(const Fingerprinter&) = delete;
-  ~Fingerprinter();
 
   /// What each rank sends to each in one call: one launch, and one without a call where the setting is new.
   SentMatrix measure(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting);
@@ -87,9 +84,8 @@ class Fingerprinter {
   void read_greeting(const ChildResult& result, const std::string& command);
   [[noreturn]] void refuse_missing(const std::filesystem::path& file, int rank) const;
 
-  InterruptsHeld held_;  // first, so that it ends last: the folder is gone when an interrupt that waits takes effect
   FingerprintOptions options_;
-  std::filesystem::path folder_;
+  LaunchFolder folder_;
   std::map<std::string, SentMatrix> idle_;  ///< by the ranks' environment: start and end without a call
   int nranks_ = 0;
   std::string library_;

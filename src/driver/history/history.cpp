@@ -71,9 +71,8 @@ Outcome outcome_of(const std::string& text) {
 
 Stage stage_of(const std::string& text) { return from_word<Stage>(kStageWords, text).value_or(Stage::whole); }
 
-/// Runs of locate up to version 0.1.0 call the counters "counter".
 Criterion criterion_of(const std::string& text) {
-  const auto criterion = from_word<Criterion>(kCriterionWords, text == "counter" ? "counters" : text);
+  const auto criterion = from_word<Criterion>(kCriterionWords, text);
   if (!criterion)
     throw Error(ExitCode::bad_config, fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
   return *criterion;

@@ -86,14 +86,12 @@ std::string history_help() {
 
 HistoryOptions read_options(int argc, char** argv) {
   HistoryOptions options;
-  SplitArguments split = split_arguments(argc, argv, own_options(options));
-  options.words = std::move(split.words);
-  options.help = split.help;
-  std::vector<const char*> rest;
-  for (const std::string& word : split.rest) rest.push_back(word.c_str());
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.words = std::move(line.words);
+  options.help = line.asks_help();
   static constexpr std::array<std::string_view, 6> kOfCells{"minbytes", "maxbytes", "sizes",
                                                             "datatype", "op",       "placement"};
-  for (const Setting& setting : scan_arguments(static_cast<int>(rest.size()), rest.data()).settings) {
+  for (const Setting& setting : line.settings) {
     const std::string_view name = setting.option->long_name;
     if (name == "output_file") {
       options.output_file = setting.text;

@@ -1,9 +1,12 @@
 #include "driver/history/history_output.h"
 
 #include "common/base/text.h"
+#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
-#include "common/record/json_values.h"
+#include "common/record/accept_fields.h"
+#include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "driver/history/history_setup.h"
 
 #include <fmt/format.h>
@@ -118,59 +121,22 @@ std::string verdict_text(const HistoryComparison& comparison, double delta) {
   }
 }
 
+/// What a history keeps of a cell.
 Json cell_json(const Cell& c) {
-  return {{"stage", c.stage ? name(*c.stage) : ""},
-          {"cell", c.cell},
-          {"scope", c.scope},
-          {"collective", c.collective},
-          {"type", c.dtype},
-          {"redop", c.op},
-          {"root", c.root},
-          {"size", c.nbytes},
-          {"placement", place(c.in_place)},
-          {"algorithm", c.algorithm},
-          {"median_us", json_microseconds(c.median_s)},
-          {"interval_us", json_microseconds(c.interval_s)},
-          {"bus_bw", json_number(c.busbw)},
-          {"nwrong", c.wrong ? Json(*c.wrong) : Json(nullptr)}};
-}
-
-Json criterion_json(const CriterionResult& c) {
-  return {{"stage", name(c.stage)},
-          {"cell", c.cell},
-          {"scope", c.scope},
-          {"size", c.nbytes},
-          {"placement", place(c.in_place)},
-          {"criterion", name(c.criterion)},
-          {"outcome", name(c.outcome)},
-          {"found", c.found},
-          {"wanted", c.wanted},
-          {"source", c.source},
-          {"reason", c.reason},
-          {"hosts", c.hosts}};
+  Json json = fields_json(identity(c));
+  json.update({{"algorithm", c.algorithm},
+               {"median_s", json_seconds(c.median_s)},
+               {"interval_s", json_seconds(c.interval_s)},
+               {"busbw", json_number(c.busbw)},
+               {"wrong", fields_json(c.wrong)}});
+  return json;
 }
 
 Json run_json(const HistoryRun& run) {
-  Json json{{"run", run.id},
-            {"time", run.time},
-            {"kind", run.kind},
-            {"title", run.title},
-            {"command", run.command},
-            {"version", run.version},
-            {"backend", run.backend},
-            {"library", run.library},
-            {"platform", run.platform},
-            {"estimand", run.estimand},
-            {"launch_uuid", run.uuid},
-            {"nranks", run.nranks},
-            {"hosts", run.hosts},
-            {"env", run.environment},
-            {"outcome", name(run.outcome)},
-            {"exit_code", run.exit_code}};
-  if (!run.cells.empty()) json["cells"] = Json::array();
+  Json json{{"run", run.id}};
+  json.update(fields_json(run));
+  json["cells"] = Json::array();
   for (const Cell& cell : run.cells) json["cells"].push_back(cell_json(cell));
-  if (!run.criteria.empty()) json["criteria"] = Json::array();
-  for (const CriterionResult& c : run.criteria) json["criteria"].push_back(criterion_json(c));
   return json;
 }
 
@@ -290,10 +256,18 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
   return text + verdict_text(comparison, delta);
 }
 
+namespace {
+
+Json document_of(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
+
+}  // namespace
+
 std::string runs_json(std::span<const HistoryRun> runs) {
   Json list = Json::array();
   for (const HistoryRun& run : runs) list.push_back(run_json(run));
-  return dump_document({{"runs", std::move(list)}});
+  Json document = document_of("history-runs");
+  document["runs"] = std::move(list);
+  return dump_document(document);
 }
 
 std::string trends_json(std::span<const CellTrend> trends) {
@@ -301,7 +275,7 @@ std::string trends_json(std::span<const CellTrend> trends) {
   for (const CellTrend& t : trends) {
     Json json = cell_json(t.cell);
     json["setup"] = t.setup;
-    json["earlier_median_us"] = t.earlier_median_s > 0 ? json_microseconds(t.earlier_median_s) : Json(nullptr);
+    json["earlier_median_s"] = t.earlier_median_s > 0 ? json_seconds(t.earlier_median_s) : Json(nullptr);
     json["robust_distance"] = t.distance ? json_number(*t.distance) : Json(nullptr);
     json["month_slope"] = t.month_slope ? json_number(*t.month_slope) : Json(nullptr);
     json["trend_p"] = t.p;
@@ -310,21 +284,23 @@ std::string trends_json(std::span<const CellTrend> trends) {
     json["level_change"] = nullptr;
     if (t.change) {
       json["level_change"] = {{"run", t.points[t.change->first_after].run},
-                              {"before_us", json_microseconds(t.change->before)},
-                              {"after_us", json_microseconds(t.change->after)},
+                              {"before_s", json_seconds(t.change->before)},
+                              {"after_s", json_seconds(t.change->after)},
                               {"p", t.change->p}};
     }
     Json points = Json::array();
     for (const CellTrend::Point& point : t.points) {
       points.push_back({{"run", point.run},
                         {"time", point.time},
-                        {"median_us", json_microseconds(point.median_s)},
-                        {"bus_bw", json_number(point.busbw)}});
+                        {"median_s", json_seconds(point.median_s)},
+                        {"busbw", json_number(point.busbw)}});
     }
     json["points"] = std::move(points);
     list.push_back(std::move(json));
   }
-  return dump_document({{"trends", std::move(list)}});
+  Json document = document_of("history-trends");
+  document["trends"] = std::move(list);
+  return dump_document(document);
 }
 
 std::string history_comparison_json(const HistoryComparison& comparison, const HistoryRun& after,
@@ -334,23 +310,25 @@ std::string history_comparison_json(const HistoryComparison& comparison, const H
   Json cells = Json::array();
   for (const CellAgainstHistory& c : comparison.cells) {
     Json json = cell_json(c.cell);
-    json["before_us"] = json_microseconds(c.before_s);
+    json["before_s"] = json_seconds(c.before_s);
     json["ratio"] = json_number(c.ratio.value);
-    json["ratio_interval"] = {json_number(c.ratio.interval.low), json_number(c.ratio.interval.high)};
+    json["ratio_interval"] = fields_json(c.ratio.interval);
     json["launch_deviation"] = json_number(c.deviation);
     json["launch_deviation_assumed"] = c.assumed;
     json["adjusted_p"] = c.adjusted_p;
     json["verdict"] = name(c.verdict);
     cells.push_back(std::move(json));
   }
-  return dump_document({{"run", after.id},
-                        {"against", std::move(earlier)},
-                        {"delta", delta},
-                        {"outcome", name(comparison.outcome)},
-                        {"differences", differences(before.back(), after)},
-                        {"only_before", comparison.only_before},
-                        {"only_after", comparison.only_after},
-                        {"cells", std::move(cells)}});
+  Json document = document_of("history-comparison");
+  document.update({{"run", after.id},
+                   {"against", std::move(earlier)},
+                   {"delta", delta},
+                   {"outcome", name(comparison.outcome)},
+                   {"differences", differences(before.back(), after)},
+                   {"only_before", comparison.only_before},
+                   {"only_after", comparison.only_after},
+                   {"cells", std::move(cells)}});
+  return dump_document(document);
 }
 
 }  // namespace busbar

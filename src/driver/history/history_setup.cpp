@@ -51,7 +51,7 @@ std::string measured_alike(const HistoryRun& run) {
 }
 
 std::vector<std::size_t> burst_numbers(std::span<const std::optional<std::int64_t>> times) {
-  constexpr double kHour = 3600;  // a machine's state with a memory of ten minutes is forgotten
+  constexpr double kHour = 3600;  // a machine's state with a correlation time of ten minutes is forgotten
   std::vector<double> times_s;
   for (const auto& time : times) {
     if (time) times_s.push_back(static_cast<double>(*time));

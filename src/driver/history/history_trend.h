@@ -28,10 +28,10 @@ struct CellTrend {
   std::size_t latest_burst = 0;    ///< index of the first point of the latest
   double earlier_median_s = 0;     ///< of all but the latest burst, or where it is alone of its other runs; 0: one run
   std::optional<double> distance;  ///< of the latest's ln(time) from the earlier, in robust deviations (5 of them)
-  double latest_p = 1;             ///< of "the latest is like the earlier", whatever memory the runs have
+  double latest_p = 1;             ///< of "the latest is like the earlier", however the runs are correlated
   std::optional<double>
       month_slope;  ///< growth of the time in 30 days as a share, Theil and Sen; from 3 days and 8 bursts
-  double p = 1;     ///< of "no trend", whatever memory the runs have
+  double p = 1;     ///< of "no trend", however the runs are correlated
   std::optional<LevelChange> change;  ///< of the time [s], at p <= 0.01; `first_after` is an index of `points`
 
   /// Beyond 3.5 robust deviations of the earlier runs, which happens by chance in 1 of 100 at most.

@@ -172,12 +172,6 @@ std::string value_at(const std::vector<std::string>& words, const Place& place) 
   return words[place.word].substr(place.offset);
 }
 
-int number_or(std::string_view text, int otherwise) {
-  int value = otherwise;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : otherwise;
-}
-
 /// "node3 slots=2", "node3:2": the host of a line of a host file; nothing for a comment.
 std::optional<LaunchHost> host_of_line(std::string_view line) {
   std::istringstream fields{std::string(line.substr(0, line.find('#')))};
@@ -186,9 +180,9 @@ std::optional<LaunchHost> host_of_line(std::string_view line) {
   LaunchHost host;
   const std::size_t colon = word.find(':');
   host.name = word.substr(0, colon);
-  if (colon != std::string::npos) host.slots = number_or(std::string_view(word).substr(colon + 1), 1);
+  if (colon != std::string::npos) host.slots = positive_or(std::string_view(word).substr(colon + 1), 1);
   while (fields >> word) {
-    if (word.starts_with("slots=")) host.slots = number_or(std::string_view(word).substr(6), 1);
+    if (word.starts_with("slots=")) host.slots = positive_or(std::string_view(word).substr(6), 1);
   }
   return host;
 }
@@ -197,14 +191,19 @@ bool is_srun(const std::vector<std::string>& words) {
   return !words.empty() && std::filesystem::path(words.front()).filename() == "srun";
 }
 
-/// Names are told as people write them: node3 and node3.cluster.org are one host.
-bool names_same(std::string_view a, std::string_view b) { return a.substr(0, a.find('.')) == b.substr(0, b.find('.')); }
-
 bool is_excluded(const std::string& host, const std::set<std::string>& excluded) {
   return std::ranges::any_of(excluded, [&](const std::string& e) { return names_same(host, e); });
 }
 
 }  // namespace
+
+int positive_or(std::string_view text, int otherwise) {
+  int value = otherwise;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : otherwise;
+}
+
+bool names_same(std::string_view a, std::string_view b) { return a.substr(0, a.find('.')) == b.substr(0, b.find('.')); }
 
 std::vector<LaunchHost> launch_hosts(const std::vector<std::string>& words) {
   std::vector<LaunchHost> hosts;

@@ -33,6 +33,12 @@ std::vector<std::string> environment_words(const std::vector<std::pair<std::stri
 /// what the user has set stays.
 std::vector<std::pair<std::string, std::string>> launch_environment();
 
+/// The whole of the text as a number above 0; `otherwise` where it is none.
+int positive_or(std::string_view text, int otherwise);
+
+/// Names are told as people write them: node3 and node3.cluster.org are one host.
+bool names_same(std::string_view a, std::string_view b);
+
 /// A host that a launch command names, and its slots.
 struct LaunchHost {
   std::string name;

@@ -8,22 +8,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <system_error>
 
 namespace busbar {
 namespace {
 
 namespace fs = std::filesystem;
-
-ExitCode as_exit_code(int code) {
-  constexpr std::array kKnown{ExitCode::cuda,        ExitCode::backend,    ExitCode::timeout,   ExitCode::not_possible,
-                              ExitCode::invalid_use, ExitCode::wrong_data, ExitCode::bad_config};
-  const auto* found = std::ranges::find_if(kKnown, [&](ExitCode known) { return static_cast<int>(known) == code; });
-  return found == kKnown.end() ? ExitCode::backend : *found;
-}
 
 /// Foreign text on one line.
 std::string one_line(std::string_view text) {
@@ -33,19 +26,26 @@ std::string one_line(std::string_view text) {
 
 }  // namespace
 
+bool LaunchFolder::make_in(const fs::path& parent) {
+  std::string name = (parent / "busbar_launches_XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return false;
+  path_ = name;
+  return true;
+}
+
 LaunchFolder::LaunchFolder() {
   std::error_code unknown;
-  std::string why;
-  for (const fs::path& parent : {fs::current_path(unknown), fs::temp_directory_path(unknown)}) {
-    std::string name = (parent / "busbar_launches_XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) {
-      path_ = name;
-      return;
-    }
-    why = std::error_code(errno, std::generic_category()).message();
-  }
+  if (make_in(fs::current_path(unknown)) || make_in(fs::temp_directory_path(unknown))) return;
   throw Error(ExitCode::not_possible,
-              fmt::format("no folder for the launches' results can be made here or in /tmp: {}", why));
+              fmt::format("no folder for the launches' results can be made here or in /tmp: {}", std::strerror(errno)));
+}
+
+LaunchFolder::LaunchFolder(const std::string& parent) {
+  std::error_code unknown;
+  const fs::path base = parent.empty() ? fs::temp_directory_path(unknown) : fs::absolute(parent, unknown);
+  if (make_in(base)) return;
+  throw Error(ExitCode::not_possible,
+              fmt::format("cannot make a folder in {}; give another with --tmp", in_quotes(base.string())));
 }
 
 LaunchFolder::~LaunchFolder() {
@@ -69,11 +69,20 @@ std::string last_words(std::string_view text) {
   return fmt::format("{}", fmt::join(lines, " / "));
 }
 
+ChildResult launch_child(const std::vector<std::string>& command, double timeout_s) {
+  constexpr std::size_t kKeptOutput = 1 << 20;
+  return run_child(command, {.environment = launch_environment(), .timeout_s = timeout_s, .output_limit = kKeptOutput});
+}
+
+ExitCode as_exit_code(int code) {
+  const bool is_ours = (code >= code_of(ExitCode::cuda) && code <= code_of(ExitCode::inconclusive)) ||
+                       code == code_of(ExitCode::bad_config);
+  return is_ours ? static_cast<ExitCode>(code) : ExitCode::backend;
+}
+
 LaunchedRun launch_run(const std::vector<std::string>& command, const std::string& results, const std::string& name,
                        double timeout_s) {
-  constexpr std::size_t kKeptOutput = 1 << 20;
-  const ChildResult child =
-      run_child(command, {.environment = launch_environment(), .timeout_s = timeout_s, .output_limit = kKeptOutput});
+  const ChildResult child = launch_child(command, timeout_s);
   // Wrong data is a result, and in the file.
   const bool ended = child.exit_code == 0 || child.exit_code == static_cast<int>(ExitCode::wrong_data);
   if (child.timed_out || !ended) {
@@ -83,12 +92,7 @@ LaunchedRun launch_run(const std::vector<std::string>& command, const std::strin
             child.timed_out ? ExitCode::timeout : as_exit_code(child.exit_code)};
   }
   std::error_code unknown;
-  if (!fs::exists(results, unknown)) {
-    return {{},
-            "it ended well but left no results here: does its rank 0 run on another host? Start in a directory that "
-            "all hosts share",
-            ExitCode::not_possible};
-  }
+  if (!fs::exists(results, unknown)) return {{}, kNoResultsHere, ExitCode::not_possible};
   try {
     RunFile run = read_run(read_file(results, "a launch's results"), name);
     if (!run.exit_code) return {{}, "its results are unfinished", ExitCode::backend};

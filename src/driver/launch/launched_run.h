@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/mpi/child.h"
+#include "common/processes/child.h"
 #include "common/record/read_run.h"
 
 #include <filesystem>
@@ -17,6 +17,8 @@ namespace busbar {
 class LaunchFolder {
  public:
   LaunchFolder();
+  /// In a folder that --tmp names; empty: the system's.
+  explicit LaunchFolder(const std::string& parent);
   LaunchFolder(const LaunchFolder&) = delete;
   LaunchFolder& operator=(const LaunchFolder&) = delete;
   ~LaunchFolder();
@@ -24,9 +26,15 @@ class LaunchFolder {
   std::string file(std::string_view name) const { return (path_ / name).string(); }
 
  private:
+  bool make_in(const std::filesystem::path& parent);
+
   InterruptsHeld held_;  // an interrupt between two launches must not leave the folder behind
   std::filesystem::path path_;
 };
+
+inline constexpr const char* kNoResultsHere =
+    "it ended well but left no results here: does its rank 0 run on another host? Start in a directory that all hosts "
+    "share";
 
 /// What a launch of a benchmark measured, or why it measured nothing.
 struct LaunchedRun {
@@ -34,6 +42,12 @@ struct LaunchedRun {
   std::string why_not;
   ExitCode code = ExitCode::good;  ///< where there is no run
 };
+
+/// Runs a launch command to its end, as run_child does.
+ChildResult launch_child(const std::vector<std::string>& command, double timeout_s);
+
+/// One of our own exit codes keeps its meaning, a launcher's is a failure of the backend.
+ExitCode as_exit_code(int code);
 
 /// Runs the command, which writes `results` (-J), and reads that as `name`. Wrong data is a result. Throws Interrupted.
 LaunchedRun launch_run(const std::vector<std::string>& command, const std::string& results, const std::string& name,

@@ -2,8 +2,8 @@
 
 #include "common/backends/backend.h"
 #include "common/base/config.h"
-#include "common/measure/workload.h"
-#include "common/mpi/comm.h"
+#include "common/measure/buffer_plan.h"
+#include "common/processes/comm.h"
 #include "common/record/culprit.h"
 #include "common/watch/watchdog.h"
 #include "driver/locate/pairing.h"

@@ -13,17 +13,17 @@
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/measure/stat_runner.h"
-#include "common/mpi/collectively.h"
 #include "common/output/progress.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/output/terminal_line.h"
+#include "common/processes/collectively.h"
 #include "driver/command/subcommand.h"
+#include "driver/formats/output_options.h"
+#include "driver/formats/tool_result.h"
 #include "driver/locate/locate_result.h"
 #include "driver/locate/locate_run.h"
 #include "driver/locate/locate_text.h"
-#include "driver/verdict/output_options.h"
-#include "driver/verdict/tool_result.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,18 +124,13 @@ void refuse_meaningless(const Configured& configured) {
 LocateArguments read_locate_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
                                       const ReadEnvironment& environment) {
   LocateArguments line_only;
-  const SplitArguments split = split_arguments(argc, argv, own_options(line_only));
   LocateArguments a;
-  if (split.help) {
-    a.action = CommandLine::Action::help;
-    return a;
-  }
-  if (!split.words.empty())
-    throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(split.words.front())));
-  a.line = scan_rest(split.rest);
+  a.line = scan_arguments(argc, argv, own_options(line_only));
   a.config_file = a.line.config_file;
-  if (a.line.action == CommandLine::Action::version) a.action = CommandLine::Action::version;
+  a.action = a.line.action;
   if (a.action != CommandLine::Action::run) return a;
+  if (!a.line.words.empty())
+    throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(a.line.words.front())));
 
   // The file first, then the command line again over it.
   const std::vector<OwnOption> own = own_options(a);
@@ -144,7 +139,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   defaults.stat = true;           // --seed goes with it
   defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and -b must not be held against it
   a.configured = configure(a.line, file, environment, defaults, keys);
-  split_arguments(argc, argv, own);
+  (void)scan_arguments(argc, argv, own);
   refuse_meaningless(a.configured);
   if (contains(a.configured.set_by_user, "minbytes")) {
     a.options.nbytes = a.configured.config.minbytes;

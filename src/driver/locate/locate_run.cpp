@@ -9,15 +9,14 @@
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
+#include "common/measure/buffer_plan.h"
 #include "common/measure/canary.h"
-#include "common/measure/watched_steps.h"
-#include "common/measure/workload.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/comm.h"
-#include "common/mpi/dissemination_barrier.h"
-#include "common/mpi/gather_records.h"
-#include "common/mpi/global_clock.h"
-#include "common/mpi/session.h"
+#include "common/measure/observed_steps.h"
+#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
+#include "common/processes/gather_records.h"
+#include "common/processes/global_clock.h"
+#include "common/processes/session.h"
 #include "common/record/culprit.h"
 #include "common/statistics/interval.h"
 #include "common/watch/watchdog.h"
@@ -165,10 +164,10 @@ struct Arrivals {
 };
 
 Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const GlobalClock& clock) {
-  DisseminationBarrier barrier(group);
+  const auto barrier = group.small_barrier();
   Arrivals a;
   for (int i = -kWarmupCalls; i < kIterations; ++i) {
-    barrier.wait();
+    barrier->wait();
     const Clock::time_point start = Clock::now();
     const double cpu = thread_cpu_s();
     work.run(SoloProbe::fill);

@@ -5,9 +5,9 @@
 #include "common/base/read_file.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
-#include "common/mpi/launcher.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
 #include "driver/merge/merged_runs.h"
 
@@ -44,10 +44,10 @@ std::string merge_help() {
 
 MergeOptions read_options(int argc, char** argv) {
   MergeOptions options;
-  SplitArguments split = split_arguments(argc, argv, own_options(options));
-  options.files = std::move(split.words);
-  options.help = split.help;
-  options.output_file = only_output_file(split.rest, "merge");
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  options.output_file = only_output_file(line, "merge");
   return options;
 }
 

@@ -6,7 +6,9 @@
 #include "common/base/timestamp.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
+#include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/trend.h"
 
@@ -27,17 +29,11 @@ namespace {
 constexpr std::uint64_t kSeed = 1;
 /// A machine whose canary differs by more than this from the other launches' was another machine, or a busier one.
 constexpr double kCanaryBand = 0.10;
-/// [s] Three times a minute, which a busy machine's memory may be: so far apart launches are worth nearly what
-/// independent ones are (docs/statistics.md).
+/// [s] Three times a minute, which a busy machine's correlation time may be: so far apart launches are worth nearly
+/// what independent ones are (docs/statistics.md).
 constexpr double kApart = 180;
 
 [[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
-
-template <class Value>
-void require_same(const RunFile& a, const RunFile& b, std::string_view what, const Value& of_a, const Value& of_b) {
-  if (of_a == of_b) return;
-  fail(fmt::format("{} and {} did not measure the same thing: {} {} and {}", a.name, b.name, what, of_a, of_b));
-}
 
 void check(const std::vector<RunFile>& runs) {
   if (runs.size() < 2)
@@ -53,16 +49,8 @@ void check(const std::vector<RunFile>& runs) {
       }
     }
     const RunFile& first = runs.front();
-    require_same(first, run, "collective", first.collective, run.collective);
-    require_same(first, run, "ranks", first.nranks, run.nranks);
-    require_same(first, run, "backend", first.backend, run.backend);
-    require_same(first, run, "cadence", first.cadence, run.cadence);
-    require_same(first, run, "estimand", first.estimand, run.estimand);
-    require_same(first, run, "buffers", first.buffers, run.buffers);
-    require_same(first, run, "calls", first.calls, run.calls);
-    require_same(first, run, "pattern", first.pattern, run.pattern);
-    require_same(first, run, "window", first.window, run.window);
-    require_same(first, run, "MPI threads", first.mpi_threads, run.mpi_threads);
+    const std::string what = difference(first, run);
+    if (!what.empty()) fail(fmt::format("{} and {} did not measure the same thing: {}", first.name, run.name, what));
   }
 }
 
@@ -251,11 +239,9 @@ Json cell_json(const MergedCell& m) {
 }  // namespace
 
 Json launches_json(const MergedCell& m) {
-  const Cell& c = m.cell;
-  return {{"size", c.nbytes},  {"count", c.count},
-          {"type", c.dtype},   {"redop", c.op},
-          {"root", c.root},    {"placement", c.in_place ? "in" : "out"},
-          {"nwrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}};
+  Json json = fields_json(identity(m.cell));
+  json.update({{"wrong", m.wrong}, {"launch_medians_s", json_seconds(m.launch_medians_s)}});
+  return json;
 }
 
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {

@@ -8,10 +8,10 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
-#include "common/mpi/child.h"
-#include "common/mpi/launcher.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/child.h"
+#include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
 #include "driver/launch/launch_template.h"
 #include "driver/launch/launched_run.h"
@@ -49,7 +49,7 @@ struct RepeatOptions {
 std::vector<OwnOption> own_options(RepeatOptions& o) {
   using Text = std::string_view;
   return {
-      {"launches", "N", "-n N: launches at most; 10 as a rule", [&](Text t) { o.launches = parse_int(t, 2, 1000); }},
+      {"launches", "N", "launches at most; 10 as a rule", [&](Text t) { o.launches = parse_int(t, 2, 1000); }, 'n'},
       {"spaced", "TIME", "from one start to the next at least so long, as 60s: launches in a row share what drifts",
        [&](Text t) { o.spaced_s = parse_duration(t); }},
       {"rel-ci", "X%", "stop after 6, 8 or 10 launches where every row's interval is +-X % or narrower",
@@ -77,19 +77,12 @@ std::string repeat_help() {
 RepeatOptions read_options(int argc, char** argv) {
   RepeatOptions options;
   const auto dashes = std::find_if(argv, argv + argc, [](const char* word) { return std::strcmp(word, "--") == 0; });
-  std::vector<std::string> words(argv, dashes);
   if (dashes != argv + argc) options.command.assign(dashes + 1, argv + argc);
-  for (std::string& word : words) {
-    if (word.starts_with("-n") && !word.starts_with("-n-"))
-      word.replace(0, 2, word.size() > 2 ? "--launches=" : "--launches");
-  }
-  std::vector<const char*> raw;
-  for (const std::string& word : words) raw.push_back(word.c_str());
-  SplitArguments split = split_arguments(static_cast<int>(raw.size()), raw.data(), own_options(options));
-  options.help = split.help;
+  const CommandLine line = scan_arguments(static_cast<int>(dashes - argv), argv, own_options(options));
+  options.help = line.asks_help();
   if (options.help) return options;
-  options.output_file = only_output_file(split.rest, "repeat");
-  if (!split.words.empty() || options.command.empty()) {
+  options.output_file = only_output_file(line, "repeat");
+  if (!line.words.empty() || options.command.empty()) {
     throw_bad_config(
         "what to repeat stands behind --: busbar repeat -n 10 -- mpirun -n 16 all_reduce_perf -b 1M -e 8G");
   }

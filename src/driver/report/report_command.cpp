@@ -4,9 +4,9 @@
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/job/before_session.h"
-#include "common/mpi/launcher.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
 #include "driver/report/report_files.h"
 #include "driver/report/report_html.h"
@@ -24,8 +24,8 @@ struct ReportOptions {
 };
 
 std::vector<OwnOption> own_options(ReportOptions& options) {
-  return {{"output", "OUT.html", "-o too: the file to write, - for stdout; report.html as a rule. An existing file is",
-           [&](std::string_view text) { options.output = text; }},
+  return {{"output", "OUT.html", "the file to write, - for stdout; report.html as a rule. An existing file is",
+           [&](std::string_view text) { options.output = text; }, 'o'},
           {"title", "TEXT", "the report's heading", [&](std::string_view text) { options.title = text; }}};
 }
 
@@ -42,27 +42,12 @@ std::string report_help() {
          "\nThe exit code does not judge: 0 when the report was written, 255 for files that are none of these.\n";
 }
 
-/// -o is a letter of the benchmarks too, so it is left among what is not ours.
-void read_rest(const std::vector<std::string>& rest, ReportOptions& options) {
-  for (std::size_t i = 1; i < rest.size(); ++i) {
-    if (rest[i] == "-o" && i + 1 < rest.size()) {
-      options.output = rest[++i];
-      continue;
-    }
-    throw Error(ExitCode::bad_config,
-                rest[i] == "-o" ? "-o needs an argument"
-                                : fmt::format("{} has no meaning in report, which measures nothing; `busbar report "
-                                              "--help` lists what has (a file of that name: ./{})",
-                                              in_quotes(rest[i]), printable(rest[i])));
-  }
-}
-
 ReportOptions read_options(int argc, char** argv) {
   ReportOptions options;
-  SplitArguments split = split_arguments(argc, argv, own_options(options));
-  options.files = std::move(split.words);
-  options.help = split.help;
-  read_rest(split.rest, options);
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  refuse_shared_options(line, "report");
   if (options.output.empty()) throw Error(ExitCode::bad_config, "--output: an empty name");
   if (!options.help && options.files.empty()) {
     throw Error(ExitCode::bad_config, "report: of which result files? `busbar report --help` tells more");

@@ -47,7 +47,7 @@ Json parse_result(const ResultFile& file) {
 Kind kind_of(const Json& document, const ResultFile& file) {
   const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
   if (!document.is_object()) fail_unknown(it("is not a JSON object"));
-  const std::string what = document_of(document);
+  const std::string what = document_of(document, file.name);
   if (what == "accept") return Kind::accept;
   if (what == "merge") return Kind::merge;
   if (what == "compare") return Kind::compare;

@@ -2,8 +2,10 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
+#include "common/record/accept_fields.h"
 #include "common/record/culprit.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/statistics/paired.h"
 #include "driver/report/report_parts.h"
@@ -23,13 +25,6 @@ namespace {
 constexpr int kMostRanks = std::numeric_limits<int>::max();
 
 int nranks_of(const JsonPlace& file) { return static_cast<int>(file.at("nranks").whole(1, kMostRanks)); }
-
-std::optional<Interval> interval_of(const JsonPlace& list) {
-  std::vector<double> bounds;
-  list.each([&](const JsonPlace& bound) { bounds.push_back(bound.seconds()); });
-  if (bounds.size() != 2 || bounds[0] > bounds[1]) list.fail("is not a pair of rising times");
-  return Interval{bounds[0], bounds[1]};
-}
 
 /// Lines in the order of their first points.
 struct LineBook {
@@ -84,7 +79,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   common.source = source;
   common.collective = c.at("collective").text();
   common.type = type_words(c.at("dtype").text(), c.at("op").text());
-  common.placement = placement_words(c.at("placement").text() == "in");
+  common.placement = placement_words(c.at("in_place").truth());
   common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
   ReportTable table;
   table.title = titled(source, "Fastest settings of " + common.collective);
@@ -92,7 +87,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   table.columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"};
   LineBook book;
   c.at("sizes").each([&](const JsonPlace& size) {
-    const auto nbytes = static_cast<std::uint64_t>(size.at("size_bytes").whole(0));
+    const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
     size.at("variants").each([&](const JsonPlace& cell) {
       const std::string label = cell.at("variant").text();
       ReportSeries series = common;
@@ -277,21 +272,21 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
   });
   LineBook book;
   std::int64_t wrong = 0;
-  file.at("cells").each([&](const JsonPlace& cell) {
+  file.at("cells").each([&](const JsonPlace& json) {
+    const auto cell = record_at<CellIdentity>(json);
     ReportSeries series;
     series.source = source;
     series.collective = collective;
-    series.type = type_words(cell.at("type").text(), cell.at("redop").text());
-    series.placement = placement_words(cell.at("placement").text() == "in");
+    series.type = type_words(cell.dtype, cell.op);
+    series.placement = placement_words(cell.in_place);
     series.scope = fmt::format("{} ranks, {} launches", nranks_of(file), launches.size());
-    if (const auto root = cell.at("root").whole(-1, kMostRanks); root >= 0)
-      series.variant = fmt::format("root {}", root);
+    if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
     ReportPoint p;
-    p.nbytes = static_cast<std::uint64_t>(cell.at("size").whole(0));
-    p.wrong = cell.at("nwrong").whole(0);
+    p.nbytes = cell.nbytes;
+    p.wrong = json.at("wrong").whole(0);
     wrong += *p.wrong;
-    if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
-    if (cell.holds("interval_s")) p.time_interval_s = interval_of(cell.at("interval_s"));
+    if (json.holds("median_s")) p.time_s = json.at("median_s").seconds();
+    if (json.holds("interval_s")) p.time_interval_s = json.at("interval_s").interval_s();
     book.like(series).points.push_back(p);
   });
   if (data.title.empty()) data.title = fmt::format("{}, {} launches", collective, launches.size());

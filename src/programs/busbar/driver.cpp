@@ -5,7 +5,7 @@
 #include "common/base/say.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
-#include "common/mpi/launcher.h"
+#include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
 
 #include <fmt/format.h>

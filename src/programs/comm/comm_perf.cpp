@@ -9,10 +9,10 @@
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
-#include "common/mpi/collectively.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/output/wrong_text.h"
+#include "common/processes/collectively.h"
 #include "programs/comm/lives.h"
 #include "programs/comm/lives_report.h"
 

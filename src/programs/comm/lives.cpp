@@ -1,6 +1,6 @@
 #include "programs/comm/lives.h"
 
-#include "common/mpi/gather_records.h"
+#include "common/processes/gather_records.h"
 
 #include <fmt/format.h>
 

@@ -89,8 +89,8 @@ Json step_json(const Config& config, const StepResult& r) {
   json.update({{"first_s", json_seconds(r.first_s)},
                {"median_s", json_seconds(stats.median_s)},
                {"interval_s", json_seconds(stats.interval_s)},
-               {"least_s", json_seconds(r.least_s)},
-               {"most_s", json_seconds(r.most_s)},
+               {"min_s", json_seconds(r.least_s)},
+               {"max_s", json_seconds(r.most_s)},
                {"stop", config.stat ? Json(name(stats.stop)) : Json(nullptr)},
                {"epoch_medians_s", json_seconds(stats.epoch_medians_s)}});
   if (r.first_phases) json["first_phases"] = phases_json(*r.first_phases);

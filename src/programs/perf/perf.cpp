@@ -10,10 +10,10 @@
 #include "common/machine/caches.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/session.h"
 #include "common/output/reporter.h"
 #include "common/output/table.h"
+#include "common/processes/collectively.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 

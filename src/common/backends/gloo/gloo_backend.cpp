@@ -2,14 +2,12 @@
 
 #include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/gloo/gloo_reduction.h"
-#include "common/backends/mpi/mpi_backend.h"
-#include "common/backends/mpi/mpi_collectives.h"
-#include "common/backends/wrapped_backend.h"
+#include "common/backends/host_memory_backend.h"
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"
 #include "common/machine/memory.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +73,7 @@ struct GlooOpener {
   const GlooModule& gloo;
   GlooPlace place;  ///< but for the address
   std::string ip;
-  MPI_Comm comm = MPI_COMM_NULL;  ///< tells ranks of each other
+  Comm comm;  ///< its own: tells ranks of each other
 
   std::unique_ptr<GlooContext> open() const {
     try {
@@ -91,10 +89,7 @@ struct GlooOpener {
 
   /// Each rank tells each other where it listens for it. Collective.
   void connect_all(GlooContext& context) const {
-    const std::vector<std::byte> own = context.addresses();
-    std::vector<std::byte> for_me(own.size());
-    constexpr int kLength = kGlooAddressBytes;
-    check_mpi(MPI_Alltoall(own.data(), kLength, MPI_BYTE, for_me.data(), kLength, MPI_BYTE, comm), "MPI_Alltoall");
+    const std::vector<std::byte> for_me = comm.all_to_all(context.addresses());
     try {
       context.connect(for_me);
     } catch (const std::exception& e) {
@@ -103,27 +98,21 @@ struct GlooOpener {
   }
 };
 
-/// Memory, data and marks are those of the MPI backend, on host memory as this one.
-class GlooBackend final : public WrappedBackend {
+class GlooBackend final : public HostMemoryBackend {
  public:
-  GlooBackend(std::unique_ptr<Backend> on_host, GlooOpener opener, std::unique_ptr<GlooContext> context,
-              double creation_s, int ranks_on_host)
-      : WrappedBackend(std::move(on_host)),
-        opener_(std::move(opener)),
-        context_(std::move(context)),
-        creation_s_(creation_s),
-        ranks_on_host_(ranks_on_host) {}
+  GlooBackend(int ranks_on_host, GlooOpener opener, std::unique_ptr<GlooContext> context, Clock::duration took,
+              std::int64_t resident_before)
+      : HostMemoryBackend(opener.comm, ranks_on_host), opener_(std::move(opener)), context_(std::move(context)) {
+    created(took, resident_before);
+  }
   GlooBackend(const GlooBackend&) = delete;
   GlooBackend& operator=(const GlooBackend&) = delete;
   ~GlooBackend() override {
     // A peer that is inside a call fails with "Connection closed by peer" when this rank closes. Where ranks do not
     // come here together, the process's end closes.
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized == 0 && std::uncaught_exceptions() == 0) {
-      MPI_Barrier(opener_.comm);
+    if (std::uncaught_exceptions() == 0) {
+      opener_.comm.barrier();
       context_.reset();
-      MPI_Comm_free(&opener_.comm);
     }
     static_cast<void>(context_.release());
   }
@@ -158,38 +147,25 @@ class GlooBackend final : public WrappedBackend {
     return "out of place with a copy of the message in the time: Gloo's overwrites its input";
   }
 
-  std::vector<Block> expected(const Operation& op, int rank) const override {
-    return op.collective->expected(op.problem, rank);
-  }
-
-  double creation_s() const override { return creation_s_; }
   std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) override { return std::make_unique<Life>(*this); }
 
   MemoryLimit memory_limit(const Collective& c) const override {
-    const HostMemory memory = free_host_memory();
-    const double copies = copies_of(c.id);
-    // 0.8: other processes and the page cache need room too.
-    const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
-    if (c.id == CollectiveId::reduce_scatter && message > static_cast<double>(kMostToReduceScatter)) {
+    MemoryLimit limit = limit_with(copies_of(c.id), "Gloo's");
+    if (c.id == CollectiveId::reduce_scatter && limit.bytes_per_rank > 2 * kMostToReduceScatter) {
       return {2 * kMostToReduceScatter, "Gloo's reduce_scatter counts bytes in an int"};
     }
-    return {static_cast<std::size_t>(2 * message),
-            fmt::format("{:.1f} GiB free ({}) x 0.8 / {} ranks on this host / (2 buffers + {} of Gloo's own)",
-                        static_cast<double>(memory.free_bytes) / (1 << 30), memory.source, ranks_on_host_, copies)};
+    return limit;
   }
 
   void release(int local, void* memory) noexcept override {
     forget_buffers();
-    WrappedBackend::release(local, memory);
+    HostMemoryBackend::release(local, memory);
   }
-  void give_back(int local, void* memory) noexcept override {
-    forget_buffers();
-    WrappedBackend::give_back(local, memory);
-  }
+  void give_back(int /*local*/, void* /*memory*/) noexcept override { forget_buffers(); }
 
   /// All buffers of a row in one piece, before they are timed in place.
   void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) override {
-    WrappedBackend::fill_neutral(local, pattern, count, dst);
+    HostMemoryBackend::fill_neutral(local, pattern, count, dst);
     filled_ = {dst, count};
     if (filled_ != bound_) called_ = {};
   }
@@ -211,7 +187,6 @@ class GlooBackend final : public WrappedBackend {
       throw Error(ExitCode::backend, fmt::format("Gloo's {} failed: {}", op.collective->name, e.what()));
     }
   }
-  void synchronize(int) override {}
 
   ShownAlgorithm observe_end(const Operation& op) override {
     ShownAlgorithm shown;
@@ -278,16 +253,15 @@ class GlooBackend final : public WrappedBackend {
     if (call.collective == CollectiveId::pingpong) {
       call.pattern = p.traffic->pattern;
       call.window = p.traffic->window;
-      call.peer = pingpong_peer(p, local_ranks()[0]);
+      call.peer = pingpong_peer(p, rank());
     }
     for (int peer = 0; uses_traffic(*op.collective) && peer < p.nranks; ++peer) {
-      const int rank = local_ranks()[0];
       if (op.collective->block != nullptr) {
         call.block_nbytes.push_back(op.collective->block(p, peer) * p.elem_size);
         continue;
       }
-      call.send_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, rank, peer) * p.elem_size));
-      call.recv_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, peer, rank) * p.elem_size));
+      call.send_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, rank(), peer) * p.elem_size));
+      call.recv_nbytes.push_back(static_cast<std::int64_t>(alltoallv_count(p, peer, rank()) * p.elem_size));
     }
     context_->prepare(call, buffers_to_bind(op));
   }
@@ -306,8 +280,6 @@ class GlooBackend final : public WrappedBackend {
 
   GlooOpener opener_;
   std::unique_ptr<GlooContext> context_;
-  double creation_s_;
-  int ranks_on_host_;
   Operation called_;
   bool empty_ = false;
   Filled filled_;  ///< last
@@ -319,23 +291,22 @@ class GlooBackend final : public WrappedBackend {
 std::unique_ptr<Backend> make_gloo_backend(const GlooModule& gloo, const Comm& world, const Comm& group,
                                            int ranks_on_host, GlooAlgorithm all_reduce) {
   const bool one_host = on_one_host(world);
-  GlooOpener opener{gloo, {group.rank(), group.size(), "", all_reduce}, "", MPI_COMM_NULL};
-  double open_s = 0;
+  const std::int64_t before = resident_bytes();
+  GlooOpener opener{gloo, {group.rank(), group.size(), "", all_reduce}, "", group.split(0)};
+  Clock::duration took{};
   auto context = collectively_get(world, "opening Gloo's sockets", [&] {
     opener.ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
     const Clock::time_point begin = Clock::now();
     auto opened = opener.open();
-    open_s = seconds(Clock::now() - begin);
+    took = Clock::now() - begin;
     return opened;
   });
   // Gloo writes to sockets whose other end may be gone: that rank is to be blamed, not the one that writes to it.
   std::signal(SIGPIPE, SIG_IGN);
-  check_mpi(MPI_Comm_dup(handle(group), &opener.comm), "MPI_Comm_dup");
   const Clock::time_point begin = Clock::now();
   opener.connect_all(*context);
-  const double creation_s = open_s + seconds(Clock::now() - begin);
-  return std::make_unique<GlooBackend>(make_mpi_backend(group, ranks_on_host), std::move(opener), std::move(context),
-                                       creation_s, ranks_on_host);
+  took += Clock::now() - begin;
+  return std::make_unique<GlooBackend>(ranks_on_host, std::move(opener), std::move(context), took, before);
 }
 
 }  // namespace busbar

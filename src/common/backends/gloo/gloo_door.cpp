@@ -3,7 +3,7 @@
 #include "common/backends/gloo/gloo_backend.h"
 #include "common/backends/gloo/gloo_loader.h"
 #include "common/base/error.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 
 #include <fmt/format.h>
 

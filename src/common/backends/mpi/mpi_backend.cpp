@@ -1,27 +1,22 @@
 #include "common/backends/mpi/mpi_backend.h"
 
+#include "common/backends/host_memory_backend.h"
 #include "common/backends/mpi/mpi_collectives.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/machine/memory.h"
-#include "common/mpi/session.h"
-#include "common/mpi/topology.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <utility>
 
 namespace busbar {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 /// Copies of a message that Open MPI 4.1 itself, or this backend, allocates on some rank: the most of any rank count,
 /// placement and -m, because each takes another algorithm (measured: docs/performance.md).
@@ -53,22 +48,17 @@ double library_copies(const Collective& c) {
   return 0;
 }
 
-class MpiBackend final : public Backend {
+class MpiBackend final : public HostMemoryBackend {
  public:
   MpiBackend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request, bool nonblocking)
-      : ranks_on_host_(ranks_on_host),
-        nonblocking_(nonblocking),
-        rank_(group.rank()),
-        nranks_(group.size()),
-        locals_{rank_},
-        request_(std::move(request)) {
+      : HostMemoryBackend(group, ranks_on_host), nonblocking_(nonblocking), request_(std::move(request)) {
     const std::int64_t before = resident_bytes();
     const Clock::time_point begin = Clock::now();
     MPI_Comm_dup(handle(group), &comm_);
-    creation_s_ = seconds(Clock::now() - begin);
+    const Clock::duration took = Clock::now() - begin;
     // Errors come back as codes so that the message can name rank, host and step before the job is ended.
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    library_bytes_ = resident_bytes() - before;
+    created(took, before);
     // Open MPI's variables count when a communicator is made. Only MPI_T changes them: before it is started they can as
     // well be read when somebody asks, and a plain run does not pay for it.
     if (mpi_tool_started()) tuned_ = read_tuned_state();
@@ -83,10 +73,6 @@ class MpiBackend final : public Backend {
 
   const BackendTraits& traits() const override { return kMpiTraits; }
   std::string library_version() const override { return mpi_library_version(); }
-  int library_version_code() const override { return 0; }
-  int nranks() const override { return nranks_; }
-  std::span<const int> local_ranks() const override { return locals_; }
-  DeviceInfo device(int) const override { return {0, binding_text(), std::string(kHostMemory)}; }
 
   std::optional<std::string> why_unsupported(const Operation& op) const override {
     if (op.op && predefined_op(*op.op) == MPI_OP_NULL) {
@@ -105,57 +91,15 @@ class MpiBackend final : public Backend {
     return std::nullopt;
   }
 
-  InPlaceOffsets in_place_offsets(const Operation& op, int rank) const override {
-    // MPI leaves what it reduces at the start of the buffer, NCCL a reduce_scatter's at rank * count.
-    if (op.op) return {};
-    return op.collective->in_place(op.problem, rank);
-  }
-
   std::vector<Block> expected(const Operation& op, int rank) const override {
     // MPI_Bcast has one buffer: out of place the root sends from its send buffer and its receive buffer takes no part.
     if (op.collective->id == CollectiveId::broadcast && !op.in_place && rank == op.problem.root) return {};
     return op.collective->expected(op.problem, rank);
   }
 
-  double creation_s() const override { return creation_s_; }
   std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) override { return std::make_unique<Life>(*this); }
 
-  MemoryLimit memory_limit(const Collective& c) const override {
-    const HostMemory memory = free_host_memory();
-    const double copies = library_copies(c);
-    // 0.8: other processes and the page cache need room too.
-    const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
-    return {static_cast<std::size_t>(2 * message),
-            fmt::format("{:.1f} GiB free ({}) x 0.8 / {} ranks on this host / (2 buffers + {} of MPI's own)",
-                        static_cast<double>(memory.free_bytes) / (1 << 30), memory.source, ranks_on_host_, copies)};
-  }
-
-  void* allocate(int, std::size_t nbytes) override {
-    const std::size_t rounded = (nbytes + kPage - 1) / kPage * kPage;
-    void* memory = std::aligned_alloc(kPage, rounded);
-    if (memory == nullptr) {
-      throw Error(ExitCode::not_possible, fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
-    }
-    std::memset(memory, 0, rounded);
-    buffer_bytes_ += static_cast<std::int64_t>(rounded);
-    return memory;
-  }
-  void release(int, void* memory) noexcept override { std::free(memory); }
-
-  void fill(int, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override {
-    busbar::fill(pattern, rank, first, count, dst);
-  }
-  void fill_neutral(int, const Pattern& pattern, std::size_t count, void* dst) override {
-    busbar::fill_neutral(pattern, count, dst);
-  }
-  void set_bytes(int, void* dst, unsigned char byte, std::size_t nbytes) override { std::memset(dst, byte, nbytes); }
-  CheckResult check(int, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override {
-    CheckResult result;
-    for (const Block& block : blocks) result.merge(busbar::check(pattern, block, recv));
-    return result;
-  }
-  void copy_to_host(int, void* dst, const void* src, std::size_t nbytes) override { std::memcpy(dst, src, nbytes); }
-  void copy_from_host(int, void* dst, const void* src, std::size_t nbytes) override { std::memcpy(dst, src, nbytes); }
+  MemoryLimit memory_limit(const Collective& c) const override { return limit_with(library_copies(c), "MPI's"); }
 
   void group_begin(int) override { grouped_ = true; }
   void group_end(int) override {
@@ -178,37 +122,17 @@ class MpiBackend final : public Backend {
     return seconds(std::exchange(starting_, {}));
   }
 
-  void synchronize(int) override {}
-
   ShownAlgorithm observe_end(const Operation& op) override {
     if (!tuned_) tuned_ = read_tuned_state();
     ShownAlgorithm shown;
     // An aggregated launch (-m) makes nonblocking calls, too, which coll_tuned does not decide.
     if (was_grouped_ || nonblocking_) return shown;
-    const bool many_hosts = ranks_on_host_ > 1 && ranks_on_host_ < nranks_;
+    const bool many_hosts = ranks_on_host() > 1 && ranks_on_host() < nranks();
     shown.algorithm = tuned_->known ? shown_algorithm(*tuned_, op) : requested_mpich_algorithm(op, many_hosts);
     return shown;
   }
 
   std::shared_ptr<void> settings_in_force() override { return request_ ? request_->put_in_force() : nullptr; }
-
-  void reserve_marks(int, int last) override {
-    marks_.resize(std::max(marks_.size(), static_cast<std::size_t>(last) + 1));
-  }
-  void mark(int, int index) override { marks_.at(index) = Clock::now(); }
-  double between(int, int from, int to) override {
-    return std::chrono::duration<double>(marks_[to] - marks_[from]).count();
-  }
-
-  std::vector<MemoryUse> memory_use() const override {
-    const std::int64_t library = std::max<std::int64_t>(library_bytes_, 0);
-    const std::int64_t rest = peak_resident_bytes() - start_bytes_ - buffer_bytes_ - library;
-    return {{"Initialization", library},
-            {"User-Allocated", buffer_bytes_},
-            {"Collective", std::max<std::int64_t>(rest, 0)}};
-  }
-
-  void abort() noexcept override {}  // MPI_Abort, which follows, ends everything
 
  private:
   class Life final : public CommunicatorLife {
@@ -229,10 +153,10 @@ class MpiBackend final : public Backend {
     }
 
     void take(LifeStep step) override {
-      const int half = (backend_.nranks_ + 1) / 2;
+      const int half = (backend_.nranks() + 1) / 2;
       if (step == LifeStep::create) create();
       if (step == LifeStep::split)
-        check_mpi(MPI_Comm_split(backend_.comm_, backend_.rank_ < half ? 0 : 1, backend_.rank_, &child_),
+        check_mpi(MPI_Comm_split(backend_.comm_, backend_.rank() < half ? 0 : 1, backend_.rank(), &child_),
                   "MPI_Comm_split");
       if (step == LifeStep::dup) check_mpi(MPI_Comm_dup(backend_.comm_, &child_), "MPI_Comm_dup");
       if (step == LifeStep::free) {
@@ -299,7 +223,7 @@ class MpiBackend final : public Backend {
   /// of line, as start_call is: what they need of registers and stack every call would save and restore.
   [[gnu::noinline]] void prepare(const Operation& op) {
     called_ = op;
-    call_.emplace(MpiCall{.op = called_, .buffers = {}, .rank = rank_, .comm = comm_, .type = mpi_type(op.dtype)});
+    call_.emplace(MpiCall{.op = called_, .buffers = {}, .rank = rank(), .comm = comm_, .type = mpi_type(op.dtype)});
     if (nonblocking_) call_->pending = &pending_;
     run_ = how_to_run(op.collective->id);
     if (op.op && needs_user_op(op.dtype)) {
@@ -308,23 +232,19 @@ class MpiBackend final : public Backend {
       call_->reduction = predefined_op(*op.op);
     }
     if (op.collective->id == CollectiveId::pingpong) {
-      pair_ = PairMessages(op.problem, rank_);
+      pair_ = PairMessages(op.problem, rank());
       call_->pair = &pair_;
     }
     if (!uses_traffic(*op.collective)) return;
-    arrays_ = make_count_arrays(*op.collective, op.problem, rank_);
+    arrays_ = make_count_arrays(*op.collective, op.problem, rank());
     call_->arrays = &arrays_;
     if (!op.in_place || !sends_a_copy_in_place(*op.collective, op.problem)) return;
-    const std::size_t nbytes = extents_of(*op.collective, op.problem, rank_).send * op.problem.elem_size;
+    const std::size_t nbytes = extents_of(*op.collective, op.problem, rank()).send * op.problem.elem_size;
     copy_.resize(std::max(copy_.size(), nbytes));
     call_->copy = std::span(copy_).first(nbytes);
   }
 
-  int ranks_on_host_;
   bool nonblocking_;
-  int rank_;
-  int nranks_;
-  std::array<int, 1> locals_;
   std::optional<MpichRequest> request_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   bool grouped_ = false;
@@ -340,11 +260,6 @@ class MpiBackend final : public Backend {
   PairMessages pair_;
   std::vector<std::byte> copy_;      ///< of the message, where a call sends one
   std::optional<TunedState> tuned_;  ///< as the communicator was made
-  std::vector<Clock::time_point> marks_;
-  double creation_s_ = 0;
-  std::int64_t start_bytes_ = resident_bytes();
-  std::int64_t library_bytes_ = 0;
-  std::int64_t buffer_bytes_ = 0;
 };
 
 }  // namespace

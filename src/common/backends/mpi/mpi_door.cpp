@@ -1,7 +1,7 @@
 #include "common/backends/backend_door.h"
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 
 #include <fmt/format.h>
 

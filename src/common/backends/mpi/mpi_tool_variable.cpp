@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/mpi/mpi_handle.h"
+#include "common/processes/mpi_group.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/mpi/session.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 

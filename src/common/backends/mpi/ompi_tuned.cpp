@@ -5,8 +5,8 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/mpi/mpi_handle.h"
-#include "common/mpi/session.h"
+#include "common/processes/mpi_group.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 

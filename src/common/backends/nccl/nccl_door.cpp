@@ -8,8 +8,8 @@
 #include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/observation_setup.h"
-#include "common/mpi/collectively.h"
-#include "common/mpi/gather_records.h"
+#include "common/processes/collectively.h"
+#include "common/processes/gather_records.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "common/backends/nccl/nccl_observation.h"
 
 #include "common/backends/transfers.h"
-#include "common/base/tuner_table.h"
+#include "common/backends/tuner_table.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include "common/backends/nccl/observation_setup.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
-#include "common/mpi/collectively.h"
+#include "common/processes/collectively.h"
 #include "kernels/device.h"
 
 #include <cuda_runtime_api.h>

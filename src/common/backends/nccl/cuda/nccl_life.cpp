@@ -1,7 +1,7 @@
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_group.h"
 #include "common/base/error.h"
-#include "common/mpi/comm.h"
+#include "common/processes/comm.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -1,0 +1,96 @@
+#include "common/backends/host_memory_backend.h"
+
+#include "common/base/error.h"
+#include "common/machine/memory.h"
+#include "common/processes/topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace busbar {
+
+HostMemoryBackend::HostMemoryBackend(const Comm& group, int ranks_on_host)
+    : ranks_on_host_(ranks_on_host), nranks_(group.size()), locals_{group.rank()}, start_bytes_(resident_bytes()) {}
+
+void HostMemoryBackend::created(Clock::duration took, std::int64_t resident_before) {
+  creation_s_ = seconds(took);
+  start_bytes_ = resident_before;
+  library_bytes_ = std::max<std::int64_t>(resident_bytes() - resident_before, 0);
+}
+
+DeviceInfo HostMemoryBackend::device(int /*local*/) const { return {0, binding_text(), std::string(kHostMemory)}; }
+
+InPlaceOffsets HostMemoryBackend::in_place_offsets(const Operation& op, int rank) const {
+  if (op.op) return {};
+  return op.collective->in_place(op.problem, rank);
+}
+
+Backend::MemoryLimit HostMemoryBackend::limit_with(double copies, std::string_view library) const {
+  const HostMemory memory = free_host_memory();
+  // 0.8: other processes and the page cache need room too.
+  const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
+  return {
+      static_cast<std::size_t>(2 * message),
+      fmt::format("{:.1f} GiB free ({}) x 0.8 / {} ranks on this host / (2 buffers + {} of {} own)",
+                  static_cast<double>(memory.free_bytes) / (1 << 30), memory.source, ranks_on_host_, copies, library)};
+}
+
+void* HostMemoryBackend::allocate(int /*local*/, std::size_t nbytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t rounded = (nbytes + kPage - 1) / kPage * kPage;
+  void* memory = std::aligned_alloc(kPage, rounded);
+  if (memory == nullptr) {
+    throw Error(ExitCode::not_possible, fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
+  }
+  std::memset(memory, 0, rounded);
+  buffer_bytes_ += static_cast<std::int64_t>(rounded);
+  return memory;
+}
+
+void HostMemoryBackend::release(int /*local*/, void* memory) noexcept { std::free(memory); }
+
+void HostMemoryBackend::fill(int /*local*/, const Pattern& pattern, int rank, std::size_t first, std::size_t count,
+                             void* dst) {
+  busbar::fill(pattern, rank, first, count, dst);
+}
+
+void HostMemoryBackend::fill_neutral(int /*local*/, const Pattern& pattern, std::size_t count, void* dst) {
+  busbar::fill_neutral(pattern, count, dst);
+}
+
+void HostMemoryBackend::set_bytes(int /*local*/, void* dst, unsigned char byte, std::size_t nbytes) {
+  std::memset(dst, byte, nbytes);
+}
+
+CheckResult HostMemoryBackend::check(int /*local*/, const Pattern& pattern, std::span<const Block> blocks,
+                                     const void* recv) {
+  CheckResult result;
+  for (const Block& block : blocks) result.merge(busbar::check(pattern, block, recv));
+  return result;
+}
+
+void HostMemoryBackend::copy_to_host(int /*local*/, void* dst, const void* src, std::size_t nbytes) {
+  std::memcpy(dst, src, nbytes);
+}
+
+void HostMemoryBackend::copy_from_host(int /*local*/, void* dst, const void* src, std::size_t nbytes) {
+  std::memcpy(dst, src, nbytes);
+}
+
+void HostMemoryBackend::reserve_marks(int /*lane*/, int last) {
+  marks_.resize(std::max(marks_.size(), static_cast<std::size_t>(last) + 1));
+}
+
+double HostMemoryBackend::between(int /*lane*/, int from, int to) { return seconds(marks_[to] - marks_[from]); }
+
+std::vector<Backend::MemoryUse> HostMemoryBackend::memory_use() const {
+  const std::int64_t rest = peak_resident_bytes() - start_bytes_ - buffer_bytes_ - library_bytes_;
+  return {{"Initialization", library_bytes_},
+          {"User-Allocated", buffer_bytes_},
+          {"Collective", std::max<std::int64_t>(rest, 0)}};
+}
+
+}  // namespace busbar

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "common/base/enum_words.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// What a process is at, coarsely; `step` says it in words.
+enum class Phase : std::uint8_t {
+  starting,
+  mpi_init,
+  initialization,  ///< communicators, agreement on the plan
+  allocating,
+  preparing,   ///< data are written
+  timed_loop,  ///< warm-up included
+  checking,    ///< an untimed operation and the comparison of its data
+  agreeing,    ///< control traffic between the processes
+  output,
+  finishing,
+  mpi_finalize,
+  resting,  ///< nothing that could hang
+  ended,
+};
+
+/// "timed loop".
+inline constexpr std::array<std::string_view, 13> kPhaseNames{
+    "starting",     "MPI_Init", "initialization", "allocation", "preparation of data",
+    "timed loop",   "check",    "agreement",      "output",     "end of the run",
+    "MPI_Finalize", "rest",     "ended"};
+constexpr std::string_view name(Phase phase) { return word(kPhaseNames, phase); }
+
+/// The arguments with which this process calls the operations of its step.
+struct CalledOperation {
+  int communicator = 0;  ///< 0, or the number of compare's variant, of accept's cell in turn
+  std::string collective;
+  std::uint64_t count = 0;  ///< elements, as the API counts them
+  std::string dtype;
+  std::string op;  ///< "none" where there is none
+  int root = -1;   ///< -1: none
+  std::uint64_t nbytes = 0;
+  bool in_place = false;
+
+  bool operator==(const CalledOperation&) const = default;
+};
+
+/// Who is told which step is under way, so that measuring knows nothing of the watchdog. Progress inside a step is
+/// counted by the backend (Backend::count_operations).
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  /// The step now under way, until the next call; each has the whole time.
+  virtual void begin(Phase phase, std::string_view step) = 0;
+  /// One that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
+  virtual void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
+                     double expected_s) = 0;
+  /// Nothing is under way but what process 0 writes: the others, who are at their next step by then, wait for it for
+  /// minutes, as in Phase::output.
+  virtual void rest() = 0;
+};
+
+}  // namespace busbar

@@ -1,0 +1,173 @@
+#include "common/backends/tuner_table.h"
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+
+#include <cctype>
+#include <charconv>
+#include <cstddef>
+
+namespace busbar {
+namespace {
+
+// In the order of the enumerations.
+constexpr std::array<const char*, kTunerCollectives> kCollectives{"broadcast", "reduce", "allgather", "reducescatter",
+                                                                  "allreduce"};
+constexpr std::array<const char*, 7> kAlgorithms{"tree",      "ring", "collnet_direct", "collnet_chain", "nvls",
+                                                 "nvls_tree", "pat"};
+constexpr std::array<const char*, 3> kProtocols{"ll", "ll128", "simple"};
+
+constexpr std::size_t kRequiredFields = 8;
+constexpr std::size_t kMaxFields = 10;
+
+/// Lower case without underscores, in which all spellings are one.
+std::string plain(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != '_') result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return result;
+}
+
+template <std::size_t n>
+std::optional<std::size_t> find_name(const std::array<const char*, n>& names, std::string_view text) {
+  const std::string wanted = plain(text);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (wanted == plain(names[i])) return i;
+  }
+  return std::nullopt;
+}
+
+template <std::size_t n>
+std::string list(const std::array<const char*, n>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < n; ++i) text += (i == 0 ? "" : i + 1 == n ? " or " : ", ") + std::string(names[i]);
+  return text;
+}
+
+/// Reads one line; its complaints say where.
+class LineReader {
+ public:
+  LineReader(std::string_view file, int line) : where_(std::string(file) + ":" + std::to_string(line) + ": ") {}
+
+  [[noreturn]] void fail(const std::string& what) const { throw Error(ExitCode::bad_config, where_ + what); }
+
+  /// Cut short: the text may be a whole file of another kind.
+  static std::string quote(std::string_view text) {
+    constexpr std::size_t kLongest = 40;
+    return "'" + std::string(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
+  }
+
+  template <class Integer>
+  Integer number(std::string_view text, const char* what) const {
+    Integer value{};
+    const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure != std::errc{} || stop != text.data() + text.size()) {
+      fail(std::string(what) + " must be a decimal number, not " + quote(text));
+    }
+    return value;
+  }
+
+  int number_in(std::string_view text, const char* what, int least, int most) const {
+    const int value = number<int>(text, what);
+    if (value < least || value > most) {
+      fail(std::string(what) + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", not " +
+           quote(text));
+    }
+    return value;
+  }
+
+  template <class Value, std::size_t n>
+  Value choice(std::string_view text, const char* what, const std::array<const char*, n>& names) const {
+    const auto found = find_name(names, text);
+    if (!found) fail(std::string(what) + " must be " + list(names) + ", not " + quote(text));
+    return static_cast<Value>(*found);
+  }
+
+ private:
+  std::string where_;
+};
+
+TunerRule parse_line(std::string_view text, const LineReader& reader) {
+  std::array<std::string_view, kMaxFields> fields;
+  std::size_t count = 0;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    if (count == kMaxFields) reader.fail("more than " + std::to_string(kMaxFields) + " fields");
+    fields[count++] = trimmed(rest.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  if (count < kRequiredFields) {
+    reader.fail(
+        "expected collective,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]"
+        ", found " +
+        std::to_string(count) + " field" + (count == 1 ? "" : "s"));
+  }
+  constexpr int kMany = 1 << 30;
+  TunerRule rule;
+  rule.collective = reader.choice<TunerCollective>(fields[0], "the collective", kCollectives);
+  rule.min_bytes = reader.number<std::uint64_t>(fields[1], "minBytes");
+  rule.max_bytes = reader.number<std::uint64_t>(fields[2], "maxBytes");
+  if (rule.min_bytes > rule.max_bytes) reader.fail("minBytes is above maxBytes: the rule can never apply");
+  rule.algorithm = reader.choice<TunerAlgorithm>(fields[3], "the algorithm", kAlgorithms);
+  rule.protocol = reader.choice<TunerProtocol>(fields[4], "the protocol", kProtocols);
+  rule.channels = reader.number_in(fields[5], "channels", -1, kMaxTunerChannels);
+  if (rule.channels == 0) rule.channels = -1;  // NCCL takes 0 for its own choice
+  rule.nnodes = reader.number_in(fields[6], "nNodes", -1, kMany);
+  rule.nranks = reader.number_in(fields[7], "nRanks", -1, kMany);
+  if (count > 8) rule.pipe_ops = reader.number_in(fields[8], "numPipeOps", -1, kMany);
+  if (count > 9) rule.registered = reader.number_in(fields[9], "regBuff", -1, 1);
+  return rule;
+}
+
+}  // namespace
+
+std::optional<TunerCollective> tuner_collective(std::string_view name) {
+  const auto found = find_name(kCollectives, name);
+  return found ? std::optional(static_cast<TunerCollective>(*found)) : std::nullopt;
+}
+
+std::optional<TunerAlgorithm> tuner_algorithm(std::string_view name) {
+  const auto found = find_name(kAlgorithms, name);
+  return found ? std::optional(static_cast<TunerAlgorithm>(*found)) : std::nullopt;
+}
+
+std::optional<TunerProtocol> tuner_protocol(std::string_view name) {
+  const auto found = find_name(kProtocols, name);
+  return found ? std::optional(static_cast<TunerProtocol>(*found)) : std::nullopt;
+}
+
+const char* name(TunerCollective collective) { return kCollectives[static_cast<std::size_t>(collective)]; }
+const char* name(TunerAlgorithm algorithm) { return kAlgorithms[static_cast<std::size_t>(algorithm)]; }
+const char* name(TunerProtocol protocol) { return kProtocols[static_cast<std::size_t>(protocol)]; }
+
+std::string tuner_csv(std::span<const TunerRule> rules) {
+  // The example plugin reads lines of at most 255 bytes, and a comment only from column 0.
+  std::string text =
+      "# collective,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]\n";
+  for (const TunerRule& r : rules) {
+    text += std::string(name(r.collective)) + ',' + std::to_string(r.min_bytes) + ',' + std::to_string(r.max_bytes) +
+            ',' + name(r.algorithm) + ',' + name(r.protocol) + ',' + std::to_string(r.channels) + ',' +
+            std::to_string(r.nnodes) + ',' + std::to_string(r.nranks);
+    if (r.pipe_ops != -1 || r.registered != -1) text += ',' + std::to_string(r.pipe_ops);
+    if (r.registered != -1) text += ',' + std::to_string(r.registered);
+    text += '\n';
+  }
+  return text;
+}
+
+std::vector<TunerRule> parse_tuner_csv(std::string_view text, std::string_view file) {
+  std::vector<TunerRule> rules;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (trimmed(line).empty() || line.front() == '#') continue;
+    rules.push_back(parse_line(line, LineReader(file, number)));
+    rules.back().line = number;
+  }
+  return rules;
+}
+
+}  // namespace busbar

@@ -1,0 +1,50 @@
+#include "common/measure/observed_steps.h"
+
+#include "common/measure/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace busbar {
+
+double ExpectedTime::operation_s(double nbytes) const { return std::max(floor_s_, nbytes * seconds_per_byte_); }
+
+void ExpectedTime::measured(double nbytes, double time_s) {
+  if (time_s <= 0) return;
+  floor_s_ = time_s;
+  // What a small message takes says nothing about bytes: scaled from there, a large one would get a day.
+  constexpr double kTells = 1 << 20;
+  if (nbytes >= kTells) seconds_per_byte_ = time_s / nbytes;
+}
+
+ObservedSteps::ObservedSteps(Observer& observer, const Backend& backend)
+    : observer_(observer), backend_(backend), expected_(backend.traits().assumed_busbw) {}
+
+void ObservedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
+  // A slow core compares its slowest type a little faster than this.
+  constexpr double kDataRate = 0.2e9;  // [B/s]
+  step_ = fmt::format("{}, {}, {}", describe(collective, row_case), in_place ? "in place" : "out of place", work.what);
+  const Backend& backend = work.backend != nullptr ? *work.backend : backend_;
+  const Operation op =
+      backend.as_called({&collective, row_case.problem, row_case.dtype, row_case.op, in_place}, work.calls);
+  const double messages = static_cast<double>(work.calls) * legs_of(collective, row_case.problem);
+  const double calls_s = messages * expected_.operation_s(static_cast<double>(row_case.nbytes));
+  observer_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
+                  calls_s + work.bytes / kDataRate + work.seconds);
+}
+
+CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int communicator) {
+  CalledOperation called;
+  called.communicator = communicator;
+  called.collective = op.collective->name;
+  called.count = op.problem.count;
+  called.dtype = name(op.dtype);
+  called.op = op.op ? name(*op.op) : "none";
+  called.root = shown_root(*op.collective, op.problem.root);
+  called.nbytes = nbytes;
+  called.in_place = op.in_place;
+  return called;
+}
+
+}  // namespace busbar

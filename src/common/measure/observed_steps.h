@@ -1,0 +1,63 @@
+#pragma once
+
+#include "common/backends/observer.h"
+#include "common/measure/plan.h"
+
+#include <string>
+#include <string_view>
+
+namespace busbar {
+
+/// What a step of a row takes, for its time limit.
+struct StepWork {
+  Phase phase = Phase::preparing;
+  std::string_view what;             ///< "timed loop"
+  std::uint64_t calls = 0;           ///< operations
+  double bytes = 0;                  ///< filled or compared
+  double seconds = 0;                ///< beside those
+  int communicator = 0;              ///< its number, where several take turns
+  const Backend* backend = nullptr;  ///< the variant's; null: the run's own
+};
+
+/// Expected times of operations, scaled from the last size that was measured, or assumed where none was.
+class ExpectedTime {
+ public:
+  /// `assumed_busbw`: [B/s], for the first one.
+  explicit ExpectedTime(double assumed_busbw) : seconds_per_byte_(1 / assumed_busbw) {}
+
+  /// Of one operation of so many bytes [s].
+  double operation_s(double nbytes) const;
+  void measured(double nbytes, double time_s);
+
+ private:
+  double seconds_per_byte_;
+  double floor_s_ = 1e-3;
+};
+
+/// Names the steps of a run, for messages, and tells the observer of each what it calls and how long that should take.
+class ObservedSteps {
+ public:
+  ObservedSteps(Observer& observer, const Backend& backend);
+
+  void begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work);
+  /// One operation of the case, or one message where it has legs, takes so long: what the next one's limit is scaled
+  /// from.
+  void measured(const Case& row_case, double time_s) {
+    expected_.measured(static_cast<double>(row_case.nbytes), time_s);
+  }
+  void rest() { observer_.rest(); }
+
+  /// "all_reduce of 64 MiB float sum, in place, timed loop".
+  const std::string& current() const { return step_; }
+
+ private:
+  Observer& observer_;
+  const Backend& backend_;
+  ExpectedTime expected_;
+  std::string step_;
+};
+
+/// How this process calls a row's operations.
+CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int communicator);
+
+}  // namespace busbar

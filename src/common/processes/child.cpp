@@ -1,0 +1,306 @@
+#include "common/processes/child.h"
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/processes/launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+namespace busbar {
+namespace {
+
+using Time = std::chrono::steady_clock::time_point;
+
+class Fd {
+ public:
+  explicit Fd(int fd = -1) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { close(); }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct Pipe {
+  Fd read, write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw Error(ExitCode::not_possible, fmt::format("no pipe to a child: {}", std::strerror(errno)));
+  }
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+/// Turns the signals that would end us into readable events while it lives; no handler, so no global.
+class ReadableInterrupts {
+ public:
+  ReadableInterrupts() {
+    const sigset_t set = interrupts();
+    fd_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+
+  int fd() const { return fd_.get(); }
+  /// The signal that came, or 0.
+  int taken() const {
+    signalfd_siginfo info{};
+    return read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  InterruptsHeld held_;
+  Fd fd_;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> raw;
+  for (std::string& word : words) raw.push_back(word.data());
+  raw.push_back(nullptr);
+  return raw;
+}
+
+/// A started child. Whatever happens, its group is gone when this is.
+class Child {
+ public:
+  Child(std::vector<std::string> argv, std::vector<std::string> environment) {
+    Pipe out = make_pipe(), err = make_pipe(), failed = make_pipe();
+    const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const std::vector<char*> raw_argv = pointers(argv), raw_environment = pointers(environment);
+    const pid_t parent = getpid();
+    const sigset_t unheld = interrupts();
+    pid_ = fork();
+    if (pid_ < 0) throw Error(ExitCode::not_possible, fmt::format("cannot fork: {}", std::strerror(errno)));
+    if (pid_ == 0) {
+      // Between fork and exec of a process with threads only async-signal-safe calls may stand.
+      setpgid(0, 0);
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (getppid() != parent) _exit(127);
+      dup2(nothing.get(), STDIN_FILENO);
+      dup2(out.write.get(), STDOUT_FILENO);
+      dup2(err.write.get(), STDERR_FILENO);
+      pthread_sigmask(SIG_UNBLOCK, &unheld, nullptr);
+      execvpe(raw_argv[0], raw_argv.data(), raw_environment.data());
+      const int why = errno;
+      [[maybe_unused]] const ssize_t told = write(failed.write.get(), &why, sizeof why);
+      _exit(127);
+    }
+    setpgid(pid_, pid_);  // also here: a kill right after the start must find the group
+    failed.write.close();
+    int why = 0;
+    if (read(failed.read.get(), &why, sizeof why) == sizeof why) {
+      waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+      throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", in_quotes(argv[0]), std::strerror(why)));
+    }
+    out_ = std::move(out.read);
+    err_ = std::move(err.read);
+    for (const Fd* fd : {&out_, &err_}) fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ < 0) return;
+    signal_group(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  int out() const { return out_.get(); }
+  int err() const { return err_.get(); }
+  void signal_group(int signal) const { kill(-pid_, signal); }
+
+  /// The wait status once it has ended; then the rest of its group is killed too, before the id can be used again.
+  std::optional<int> ended() {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return {};
+    signal_group(SIGKILL);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  Fd out_, err_;
+};
+
+/// Reads what there is; true at the end of the stream.
+bool drain(int fd, std::string& kept, const ChildOptions& options, bool forward, bool& cut) {
+  std::array<char, 16384> chunk{};
+  while (true) {
+    const ssize_t n = read(fd, chunk.data(), chunk.size());
+    if (n == 0) return true;
+    if (n < 0) return errno != EAGAIN && errno != EINTR;
+    const std::size_t room = options.output_limit - std::min(options.output_limit, kept.size());
+    const std::size_t take = std::min(room, static_cast<std::size_t>(n));
+    kept.append(chunk.data(), take);
+    cut = cut || take < static_cast<std::size_t>(n);
+    if (forward) {
+      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, chunk.data(), static_cast<std::size_t>(n));
+    }
+  }
+}
+
+Time after(double seconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+std::string interrupted_line(int signal, const std::string& kept) {
+  return fmt::format("busbar: interrupted (SIG{}): {}\n", sigabbrev_np(signal), kept);
+}
+
+// A blocked signal comes although it is ignored: whoever waits for it must leave it out.
+sigset_t interrupts() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction how {};
+    if (sigaction(s, nullptr, &how) != 0 || how.sa_handler != SIG_IGN) sigaddset(&set, s);
+  }
+  return set;
+}
+
+InterruptsHeld::InterruptsHeld() {
+  const sigset_t set = interrupts();
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+InterruptsHeld::~InterruptsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+void end_by_signal(int signal) {
+  ::signal(signal, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  raise(signal);
+  _exit(128 + signal);
+}
+
+std::string describe_end(const ChildResult& result, double timeout_s) {
+  if (result.timed_out) return fmt::format("no end after {:.3g} s", timeout_s);
+  if (result.signal != 0) return fmt::format("signal {} ({})", result.signal, strsignal(result.signal));
+  return fmt::format("exit code {}", result.exit_code);
+}
+
+ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& options) {
+  if (argv.empty()) throw Error(ExitCode::bad_config, "an empty command cannot be run");
+  std::vector<const char*> current;
+  for (char** e = environ; *e != nullptr; ++e) current.push_back(*e);
+  const ReadableInterrupts signals;
+  Child child(argv, child_environment(current, detect_launch().launched(), options.environment));
+
+  ChildResult result;
+  int interrupted = 0;
+  bool out_open = true, err_open = true, killed = false;
+  Time deadline = after(options.timeout_s);
+  std::optional<int> status;
+  while (!status) {
+    // The end itself wakes nobody where a grandchild keeps the pipes open, so look now and then.
+    std::array<pollfd, 3> events{{{signals.fd(), POLLIN, 0},
+                                  {out_open ? child.out() : -1, POLLIN, 0},
+                                  {err_open ? child.err() : -1, POLLIN, 0}}};
+    poll(events.data(), events.size(), 10);
+    if (out_open) out_open = !drain(child.out(), result.out, options, false, result.cut);
+    if (err_open) err_open = !drain(child.err(), result.err, options, options.forward_stderr, result.cut);
+    const int signal = signals.taken();
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (killed) {
+      if (late) child.signal_group(SIGKILL);
+    } else if (signal != 0 || late) {
+      interrupted = signal;
+      result.timed_out = signal == 0;
+      killed = true;
+      child.signal_group(SIGTERM);
+      deadline = after(options.grace_s);
+    }
+    status = child.ended();
+  }
+  drain(child.out(), result.out, options, false, result.cut);
+  drain(child.err(), result.err, options, options.forward_stderr, result.cut);
+  if (interrupted != 0) throw Interrupted(interrupted);
+  if (WIFEXITED(*status)) result.exit_code = WEXITSTATUS(*status);
+  if (WIFSIGNALED(*status)) result.signal = WTERMSIG(*status);
+  return result;
+}
+
+namespace {
+
+bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return name.starts_with(p); });
+}
+
+/// What Open MPI's mpirun, PRRTE and Hydra tell their ranks; the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
+bool told_by_launcher(std::string_view name) {
+  return starts_with_any(name, {"OMPI_COMM_WORLD_",
+                                "OMPI_APP_CTX_",
+                                "OMPI_COMMAND",
+                                "OMPI_ARGV",
+                                "OMPI_FILE_LOCATION",
+                                "OMPI_FIRST_RANKS",
+                                "OMPI_NUM_APP_CTX",
+                                "OMPI_UNIVERSE_SIZE",
+                                "OMPI_MCA_ess",
+                                "OMPI_MCA_orte_",
+                                "OMPI_MCA_pmix",
+                                "OMPI_MCA_initial_wdir",
+                                "OMPI_MCA_mpi_oversubscribe",
+                                "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
+                                "PMIX_",
+                                "PMI_",
+                                "HYDI_",
+                                "MPI_LOCALNRANKS",
+                                "MPI_LOCALRANKID",
+                                "PRTE_LAUNCHED",
+                                "PRTE_MCA_prte_ess"});
+}
+
+}  // namespace
+
+std::vector<std::string> child_environment(std::span<const char* const> current, bool launched,
+                                           const EnvironmentSettings& settings) {
+  std::vector<std::string> result;
+  for (const std::string_view entry : current) {
+    const std::string_view name = entry.substr(0, entry.find('='));
+    const bool replaced = std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.first == name; });
+    if (replaced || (launched && told_by_launcher(name))) continue;
+    result.emplace_back(entry);
+  }
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const bool later = std::any_of(settings.begin() + static_cast<std::ptrdiff_t>(i) + 1, settings.end(),
+                                   [&](const auto& s) { return s.first == settings[i].first; });
+    if (!later) result.push_back(settings[i].first + "=" + settings[i].second);
+  }
+  return result;
+}
+
+}  // namespace busbar

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "common/processes/process_group.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// A group of processes and the few ways in which they agree. Every member function but rank() and size() is
+/// collective: all processes of the group must call it, in the same order. Failures of what carries it end the job: it
+/// is for control, and nothing of it is measured.
+class Comm {
+ public:
+  explicit Comm(std::unique_ptr<ProcessGroup> group) : group_(std::move(group)) {}
+
+  int rank() const { return group_->rank(); }
+  int size() const { return group_->size(); }
+
+  void barrier() const { group_->barrier(); }
+
+  /// `data` of process `root` on every process. nbytes must agree.
+  void broadcast(void* data, std::size_t nbytes, int root) const { group_->broadcast(data, nbytes, root); }
+
+  /// `text` of process `root` on every process; the lengths may differ beforehand.
+  std::string broadcast(std::string text, int root) const;
+
+  /// Element-wise over the processes, the result in place on every process.
+  void sum(std::span<double> values) const { group_->reduce(values, Reduction::sum); }
+  void min(std::span<double> values) const { group_->reduce(values, Reduction::min); }
+  void max(std::span<double> values) const { group_->reduce(values, Reduction::max); }
+  void sum(std::span<std::int64_t> values) const { group_->reduce(values, Reduction::sum); }
+  void min(std::span<std::int64_t> values) const { group_->reduce(values, Reduction::min); }
+  void max(std::span<std::int64_t> values) const { group_->reduce(values, Reduction::max); }
+  double sum(double value) const { return one(value, Reduction::sum); }
+  double min(double value) const { return one(value, Reduction::min); }
+  double max(double value) const { return one(value, Reduction::max); }
+  std::int64_t sum(std::int64_t value) const { return one(value, Reduction::sum); }
+  std::int64_t min(std::int64_t value) const { return one(value, Reduction::min); }
+  std::int64_t max(std::int64_t value) const { return one(value, Reduction::max); }
+
+  /// Every process's text, in rank order, on process 0; empty elsewhere.
+  std::vector<std::string> gather(const std::string& text) const { return group_->gather(text); }
+
+  /// Every process's values (equal lengths), in rank order, on process 0; empty elsewhere.
+  std::vector<double> gather(std::span<const double> values) const;
+
+  /// `blocks`: one of the same length for each process, in rank order; what each has for this one.
+  std::vector<std::byte> all_to_all(std::span<const std::byte> blocks) const { return group_->all_to_all(blocks); }
+
+  /// A number from one process to another, which waits for it.
+  void send(int to, double value) const { group_->send(to, value); }
+  double receive(int from) const { return group_->receive(from); }
+
+  /// The processes of the same color, ordered as here.
+  Comm split(int color) const { return Comm(group_->split(color)); }
+
+  /// The processes of this host.
+  Comm split_by_host() const { return Comm(group_->split_by_host()); }
+
+  /// A barrier of our own, whose messages meet no others. This must outlive it.
+  std::unique_ptr<SmallBarrier> small_barrier() const { return group_->small_barrier(); }
+
+  /// For what needs more of the carrier than this (mpi_group.h).
+  const ProcessGroup& group() const { return *group_; }
+
+ private:
+  template <class T>
+  T one(T value, Reduction reduction) const {
+    group_->reduce(std::span<T>(&value, 1), reduction);
+    return value;
+  }
+
+  std::unique_ptr<ProcessGroup> group_;
+};
+
+/// Whether all processes are on one host; the same answer on all. Collective.
+bool on_one_host(const Comm& world);
+
+}  // namespace busbar

@@ -1,0 +1,88 @@
+#pragma once
+
+#include "common/processes/comm.h"
+
+#include <chrono>
+#include <functional>
+#include <span>
+
+namespace busbar {
+
+/// Clocks as this file takes them: seconds since a moment of their own.
+using ReadSeconds = std::function<double()>;
+
+/// How far this process's clock is ahead of another's.
+struct PairOffset {
+  double at_s = 0;      ///< this process's clock when it was measured
+  double ahead_s = 0;   ///< own less the other's
+  double within_s = 0;  ///< the truth is not farther away than this
+};
+
+/// One offset by the SKaMPI envelope: a reply's time stamp lies between our two clock readings around it, so each of up
+/// to 100 round trips bounds the offset from both sides (Worsch, Reussner & Augustin, EuroPVM/MPI 2002). The process
+/// `reference` must be in serve_offsets at the time.
+PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& own);
+
+/// Ends `reference`'s serve_offsets.
+void end_offsets(const Comm& comm, int reference);
+
+/// Replies to `client`'s measure_offset with this process's clock, until its end_offsets.
+void serve_offsets(const Comm& comm, int client, const ReadSeconds& own);
+
+/// ahead(t) = offset_s + drift * t.
+struct ClockModel {
+  double offset_s = 0;
+  double drift = 0;
+};
+
+/// Least squares over the offsets, each weighed by its own bound, so that round trips that met a busy core count for
+/// little; the drift is drawn to 0 as far as the offsets scatter too much to tell it. Pure.
+ClockModel fit_clock(std::span<const PairOffset> offsets);
+
+/// A clock that all processes share: process 0's. On one host that is the clock itself; over several each host learns
+/// its offset and drift against process 0's (HCA3: Hunold & Carpen-Amarie, CLUSTER 2018; offsets of pairs by the SKaMPI
+/// envelope).
+class GlobalClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Collective over `world`, which must outlive the clock. Over several hosts takes about half a second per doubling
+  /// of the hosts.
+  explicit GlobalClock(const Comm& world);
+
+  /// For tests: the processes of `host` count as one host, whose clock is `read`, and at() takes what `read` returns.
+  GlobalClock(const Comm& world, Comm host, std::function<Clock::time_point()> read);
+
+  /// Seconds since this clock was made, on process 0's clock.
+  double at(Clock::time_point local) const {
+    const double t = std::chrono::duration<double>(local - base_).count();
+    return t - (offset_ + drift_ * t);
+  }
+
+  bool one_host() const { return one_host_; }
+
+  /// Largest error over the processes [s], measured against process 0 when the model was last fitted or checked; 0 on
+  /// one host. The same on all processes. Between checks it grows by what the drift was misjudged.
+  double error_s() const { return error_s_; }
+
+  /// Measures the error anew, and learns the model again where clocks have moved apart by more than `tolerable_s` and
+  /// by more than the network lets us see. Collective; nothing on one host.
+  void check(double tolerable_s);
+
+ private:
+  void learn();
+  double measure_error();
+  void tell_host();
+
+  const Comm& world_;
+  Comm host_;     ///< processes that share one clock
+  Comm leaders_;  ///< process 0 of each host; for the others of no use
+  std::function<Clock::time_point()> read_;
+  Clock::time_point base_;
+  bool one_host_ = true;
+  double offset_ = 0;
+  double drift_ = 0;
+  double error_s_ = 0;
+};
+
+}  // namespace busbar

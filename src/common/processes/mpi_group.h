@@ -1,0 +1,50 @@
+#pragma once
+
+// The one door to MPI's own handles; only files that call MPI include it.
+
+#define OMPI_SKIP_MPICXX 1
+#include "common/processes/comm.h"
+
+#include <mpi.h>
+
+namespace busbar {
+
+/// Processes that an MPI communicator joins. Errors are fatal on it.
+class MpiGroup final : public ProcessGroup {
+ public:
+  enum class Owned : bool { no, yes };
+
+  /// `owned`: freed when this goes, unless MPI has ended by then or an exception unwinds.
+  MpiGroup(MPI_Comm comm, Owned owned) : comm_(comm), owned_(owned) {}
+  MpiGroup(const MpiGroup&) = delete;
+  MpiGroup& operator=(const MpiGroup&) = delete;
+  ~MpiGroup() override;
+
+  int rank() const override;
+  int size() const override;
+  void barrier() override;
+  void broadcast(void* data, std::size_t nbytes, int root) override;
+  void reduce(std::span<double> values, Reduction reduction) override;
+  void reduce(std::span<std::int64_t> values, Reduction reduction) override;
+  std::vector<std::string> gather(const std::string& text) override;
+  std::vector<std::byte> all_to_all(std::span<const std::byte> blocks) override;
+  void send(int to, double value) override;
+  double receive(int from) override;
+  std::unique_ptr<ProcessGroup> split(int color) override;
+  std::unique_ptr<ProcessGroup> split_by_host() override;
+  /// In each of ceil(log2 p) rounds, with steps of 1, 2, 4, ..., process r sends an empty message to r + step and waits
+  /// for the one from r - step, modulo p (Hensgen, Finkel & Manber: Two Algorithms for Barrier Synchronization, 1988).
+  /// So the library under test does not choose it. Waits inside MPI, and gives up the core where MPI does.
+  std::unique_ptr<SmallBarrier> small_barrier() override;
+
+  MPI_Comm comm() const { return comm_; }
+
+ private:
+  MPI_Comm comm_;
+  Owned owned_;
+};
+
+/// The communicator of a Comm that MPI carries.
+MPI_Comm handle(const Comm& comm);
+
+}  // namespace busbar

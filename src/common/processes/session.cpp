@@ -1,0 +1,88 @@
+#include "common/processes/session.h"
+
+#include "common/base/text.h"
+#include "common/processes/mpi_group.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <exception>
+#include <sstream>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+constexpr std::array<int, kMpiThreadsWords.size()> kLevels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
+                                                           MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+
+Comm start(int* argc, char*** argv, MpiThreads threads) {
+  int provided = 0;
+  MPI_Init_thread(argc, argv, kLevels.at(static_cast<std::size_t>(threads)), &provided);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  return Comm(std::make_unique<MpiGroup>(own, MpiGroup::Owned::yes));
+}
+
+}  // namespace
+
+Session::Session(int* argc, char*** argv, MpiThreads threads) : world_(start(argc, argv, threads)) {}
+
+Session::~Session() {
+  if (std::uncaught_exceptions() > 0) abort_job(ExitCode::internal);
+  { const Comm freed = std::move(world_); }
+  // Where MPI_T was started (Open MPI's settings) it must end first: Open MPI 4.1.4 crashes in the other order, and
+  // without an end keeps its components from writing what they counted.
+  int variables = 0;
+  if (MPI_T_cvar_get_num(&variables) == MPI_SUCCESS) MPI_T_finalize();
+  MPI_Finalize();
+}
+
+MpiThreads granted_mpi_threads() {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  // The levels are ordered numbers, not always 0 to 3.
+  const auto above = std::upper_bound(kLevels.begin(), kLevels.end(), level);
+  return static_cast<MpiThreads>(std::max<std::ptrdiff_t>(above - kLevels.begin() - 1, 0));
+}
+
+std::string mpi_library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  return short_library_version({text.data(), static_cast<std::size_t>(length)});
+}
+
+std::string short_library_version(std::string_view text) {
+  // "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\nMPICH Release date: ...", "Intel(R) MPI Library 2021.13
+  // for Linux* OS\n".
+  std::istringstream words{std::string(text.substr(0, text.find_first_of(",\n")))};
+  std::vector<std::string> kept;
+  for (std::string word; words >> word;) {
+    if (word == "Version:" || word == "Version" || word == ":") continue;
+    const bool is_number = word.size() > 1 && word[0] == 'v' && std::isdigit(static_cast<unsigned char>(word[1])) != 0;
+    kept.push_back(is_number ? word.substr(1) : word);
+  }
+  return joined_words(kept);
+}
+
+std::string hostname() {
+  std::array<char, 256> text{};
+  gethostname(text.data(), text.size() - 1);
+  const std::string name(text.data());
+  return name.substr(0, name.find('.'));
+}
+
+void abort_job(ExitCode code) {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  // Only the main thread calls MPI, whatever its level; the launcher ends the job when a process leaves by itself.
+  if (initialized != 0 && finalized == 0 && gettid() == getpid()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  _exit(static_cast<int>(code));
+}
+
+}  // namespace busbar

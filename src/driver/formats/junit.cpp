@@ -1,0 +1,184 @@
+#include "common/base/text.h"
+#include "driver/formats/result_formats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace busbar {
+namespace {
+
+struct Test {
+  std::string classname;
+  std::string name;
+  Outcome outcome = Outcome::pass;
+  std::string type;
+  std::string words;
+};
+
+struct Suite {
+  std::string name;
+  std::vector<Test> tests;
+  bool is_verdict = false;  ///< of the whole run
+
+  std::size_t count(Outcome outcome) const {
+    return static_cast<std::size_t>(
+        std::count_if(tests.begin(), tests.end(), [&](const Test& t) { return t.outcome == outcome; }));
+  }
+};
+
+/// Servers take dots in a class name for packages.
+std::string class_part(std::string text) {
+  std::replace(text.begin(), text.end(), '.', '_');
+  return text;
+}
+
+std::string class_name(std::string_view tool, const CriterionResult& c) {
+  std::string text = fmt::format("busbar.{}.{}", tool, name(c.stage));
+  if (!c.scope.empty() && c.scope != "all") text += '.' + class_part(c.scope);
+  return text;
+}
+
+Suite suite_of(const AcceptResult& result, Stage stage, std::string_view tool) {
+  Suite suite{.name = name(stage), .tests = {}};
+  std::map<std::pair<std::string, std::string>, int> seen;
+  for (const CriterionResult& c : result.criteria) {
+    if (c.stage != stage) continue;
+    Test test{class_name(tool, c), criterion_name(c), c.outcome, std::string(name(c.criterion)), criterion_words(c)};
+    // A server keeps one of two tests of one name, and nobody knows which.
+    const int times = ++seen[{test.classname, test.name}];
+    if (times > 1) test.name += fmt::format(" ({})", times);
+    suite.tests.push_back(std::move(test));
+  }
+  if (suite.tests.empty()) {
+    suite.tests.push_back({fmt::format("busbar.{}.{}", tool, suite.name), "completed", Outcome::inconclusive,
+                           "completed", "nothing was judged in this stage"});
+  }
+  return suite;
+}
+
+std::vector<Suite> suites_of(const AcceptResult& result, std::string_view tool) {
+  std::vector<Suite> suites;
+  for (const Stage stage : {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole}) {
+    const auto& planned = result.plan.stages;
+    const bool known = std::find(planned.begin(), planned.end(), stage) != planned.end() ||
+                       std::any_of(result.criteria.begin(), result.criteria.end(),
+                                   [&](const CriterionResult& c) { return c.stage == stage; });
+    if (known) suites.push_back(suite_of(result, stage, tool));
+  }
+  const bool ended = !result.end_time.empty();
+  // What a crash leaves behind must not pass.
+  const Outcome outcome = ended ? result.outcome : worse(result.outcome, Outcome::inconclusive);
+  const std::string words = ended ? outcome_counts(result.criteria) : "the run goes on, or ended before its verdict";
+  suites.push_back({.name = "verdict",
+                    .tests = {{fmt::format("busbar.{}", tool), "verdict", outcome, "verdict", words}},
+                    .is_verdict = true});
+  return suites;
+}
+
+std::string test_text(const Test& test) {
+  const std::string start = fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"",
+                                        xml_text(test.classname), xml_text(test.name));
+  const auto with = [&](const char* element) {
+    return fmt::format("{}>\n      <{} type=\"{}\" message=\"{}\"/>\n    </testcase>\n", start, element,
+                       xml_text(test.type), xml_text(test.words));
+  };
+  switch (test.outcome) {
+    case Outcome::fail:
+      return with("failure");
+    case Outcome::inconclusive:
+      return with("error");
+    case Outcome::skip:
+      return fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", start, xml_text(test.words));
+    case Outcome::warn:
+      return fmt::format("{}>\n      <system-out>WARN: {}</system-out>\n    </testcase>\n", start,
+                         xml_text(test.words));
+    case Outcome::pass:
+      break;
+  }
+  return start + "/>\n";
+}
+
+std::string suite_text(const Suite& suite, const AcceptResult& result, double time_s) {
+  std::string timestamp = result.start_time;
+  std::replace(timestamp.begin(), timestamp.end(), ' ', 'T');  // ISO 8601
+  const std::string host = result.hosts.empty() ? "localhost" : result.hosts.front().name;
+  std::string text = fmt::format(
+      "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{}\" timestamp=\"{}\" "
+      "hostname=\"{}\">\n",
+      xml_text(suite.name), suite.tests.size(), suite.count(Outcome::fail), suite.count(Outcome::inconclusive),
+      suite.count(Outcome::skip), time_s, xml_text(timestamp), xml_text(host));
+  for (const Test& test : suite.tests) text += test_text(test);
+  return text + "  </testsuite>\n";
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : valid_utf8(text)) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      // As characters they would become blanks in an attribute.
+      case '\n':
+        escaped += "&#10;";
+        break;
+      case '\t':
+        escaped += "&#9;";
+        break;
+      case '\r':
+        escaped += "&#13;";
+        break;
+      default:
+        // XML 1.0 has no way to write the others.
+        if (static_cast<unsigned char>(c) < 0x20) {
+          escaped += "\xEF\xBF\xBD";
+        } else {
+          escaped += c;
+        }
+    }
+  }
+  // U+FFFE and U+FFFF are UTF-8 but no characters of XML.
+  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
+    for (std::size_t at = 0; (at = escaped.find(none, at)) != std::string::npos;)
+      escaped.replace(at, 3, "\xEF\xBF\xBD");
+  }
+  return escaped;
+}
+
+std::string junit_xml(const AcceptResult& result, std::string_view tool) {
+  const std::vector<Suite> suites = suites_of(result, tool);
+  std::size_t tests = 0;
+  std::size_t failures = 0;
+  std::size_t errors = 0;
+  std::size_t skipped = 0;
+  std::string body;
+  for (const Suite& suite : suites) {
+    tests += suite.tests.size();
+    failures += suite.count(Outcome::fail);
+    errors += suite.count(Outcome::inconclusive);
+    skipped += suite.count(Outcome::skip);
+    // How long a criterion took means nothing; the run's time stands with its verdict.
+    body += suite_text(suite, result, suite.is_verdict ? run_time_s(result) : 0);
+  }
+  const std::string& title = result.plan.title_or_file();
+  const std::string name = fmt::format("busbar {}{}{}", tool, title.empty() ? "" : ": ", title);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" "
+      "errors=\"{}\" skipped=\"{}\" time=\"{}\">\n{}</testsuites>\n",
+      xml_text(name), tests, failures, errors, skipped, run_time_s(result), body);
+}
+
+}  // namespace busbar

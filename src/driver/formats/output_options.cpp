@@ -1,0 +1,138 @@
+#include "driver/formats/output_options.h"
+
+#include "common/base/error.h"
+#include "common/base/say.h"
+#include "common/base/timestamp.h"
+#include "common/output/report_file.h"
+#include "driver/formats/result_formats.h"
+#include "driver/history/history.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
+
+namespace busbar {
+
+using Writer = std::function<std::string(const AcceptResult&)>;
+
+/// A file of one run.
+struct OutputFile {
+  std::string path;
+  std::string option;
+  Writer text;
+};
+
+namespace {
+
+// More than the files of a large run take, so that a disk with room for a header alone is found out.
+constexpr std::size_t kRoom = 256 * 1024;
+
+/// Creates the file or throws; says where it is, if not where it was asked for.
+OutputFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {
+  OutputFile file{create_new_file(asked, option).path, option, std::move(text)};
+  if (file.path != asked) say("{} exists; writing {}", asked, file.path);
+  int error = replace_file(file.path, std::string(kRoom, ' '));
+  if (error == 0) error = replace_file(file.path, file.text(begun));
+  if (error == 0) return file;
+  std::error_code ignored;
+  std::filesystem::remove(file.path, ignored);
+  throw Error(ExitCode::bad_config,
+              fmt::format("{} {}: cannot write '{}': {}", option, asked, file.path, std::strerror(error)));
+}
+
+/// The last run's metrics stay until this one has some.
+void check_prometheus(const std::string& path) {
+  std::error_code unknown;  // then the trial below has the reason
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+    throw Error(ExitCode::bad_config,
+                fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
+  }
+  const int error = try_writing_beside(path, std::string(kRoom, ' '));
+  if (error == 0) return;
+  throw Error(ExitCode::bad_config,
+              fmt::format("--prometheus {}: cannot write into its directory: {}; name a file in a "
+                          "directory that exists and that rank 0 may write",
+                          path, std::strerror(error)));
+}
+
+std::function<void(std::string_view)> file_name(std::string& field) {
+  return [&field](std::string_view text) {
+    if (text.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file name");
+    field = text;
+  };
+}
+
+}  // namespace
+
+struct OutputFiles::Open {
+  std::string tool;
+  std::vector<OutputFile> files;
+  std::string prometheus;
+  std::string history;
+  bool warned = false;
+};
+
+OutputFiles::OutputFiles() = default;
+OutputFiles::~OutputFiles() = default;
+
+std::vector<OwnOption> output_own_options(OutputOptions& options) {
+  return {{"junit", "FILE", "write JUnit XML, a test per criterion", file_name(options.junit)},
+          {"csv", "FILE", "write cells and criteria as CSV", file_name(options.csv)},
+          {"markdown", "FILE", "write verdict and tables as Markdown, for a ticket", file_name(options.markdown)},
+          {"prometheus", "FILE", "write metrics for node-exporter's textfile collector; replaces the file",
+           file_name(options.prometheus)},
+          {"history", "FILE", "add the run to this SQLite file, for `busbar history`", file_name(options.history)}};
+}
+
+void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool) {
+  auto opened = std::make_unique<Open>();
+  opened->tool = tool;
+  const std::string name(tool);
+  // What cannot be created comes before what can, so that a bad name leaves no files behind.
+  if (!options.prometheus.empty()) check_prometheus(options.prometheus);
+  if (!options.history.empty()) check_history(options.history);
+  opened->prometheus = options.prometheus;
+  opened->history = options.history;
+  const auto add = [&](const std::string& asked, const char* option, Writer text) {
+    if (!asked.empty()) opened->files.push_back(create(asked, option, std::move(text), begun));
+  };
+  add(options.junit, "--junit", [name](const AcceptResult& r) { return junit_xml(r, name); });
+  add(options.csv, "--csv", accept_csv);
+  add(options.markdown, "--markdown", [name](const AcceptResult& r) { return markdown_text(r, name); });
+  open_ = std::move(opened);
+}
+
+void OutputFiles::write_so_far(const AcceptResult& result) {
+  if (!open_) return;
+  for (const OutputFile& file : open_->files) {
+    const int error = replace_file(file.path, file.text(result));
+    if (error != 0 && !std::exchange(open_->warned, true)) write_stderr(write_warning(file.path, error));
+  }
+}
+
+bool OutputFiles::write(const AcceptResult& result) {
+  if (!open_) return true;
+  bool good = true;
+  const auto complain = [&](const std::string& option, const std::string& path, const std::string& why) {
+    good = false;
+    say("warning: {} {}: {}; the verdict stands", option, path, why);
+  };
+  for (const OutputFile& file : open_->files) {
+    const int error = replace_file(file.path, file.text(result));
+    if (error != 0) complain(file.option, file.path, std::strerror(error));
+  }
+  if (!open_->prometheus.empty()) {
+    const std::int64_t end_s = parse_local_timestamp(result.end_time).value_or(std::time(nullptr));
+    const int error = replace_file(open_->prometheus, prometheus_text(result, open_->tool, end_s), Replacing::shared);
+    if (error != 0) complain("--prometheus", open_->prometheus, std::strerror(error));
+  }
+  if (!open_->history.empty()) good = add_to_history(open_->history, history_of_accept(result, open_->tool)) && good;
+  return good;
+}
+
+}  // namespace busbar

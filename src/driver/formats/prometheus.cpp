@@ -1,0 +1,155 @@
+#include "common/base/text.h"
+#include "driver/formats/result_formats.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace busbar {
+namespace {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : valid_utf8(text)) {
+    if (c == '\n') {
+      result += "\\n";
+      continue;
+    }
+    if (c == '\\' || c == '"') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+/// One metric with all its series: the format wants them together.
+class Gauge {
+ public:
+  Gauge(std::string name, std::string_view help) : name_(std::move(name)), help_(help) {}
+
+  /// A later value of the same labels takes the place of the earlier: a burn-in measures its cells again and again.
+  void set(const Labels& labels, double value) {
+    if (!std::isfinite(value)) return;
+    const std::string text = prometheus_labels(labels);
+    if (values_.find(text) == values_.end()) order_.push_back(text);
+    values_[text] = value;
+  }
+
+  std::string text() const {
+    if (order_.empty()) return "";
+    std::string text = fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name_, help_, name_);
+    for (const std::string& labels : order_) text += fmt::format("{}{} {}\n", name_, labels, values_.at(labels));
+    return text;
+  }
+
+ private:
+  std::string name_;
+  std::string_view help_;
+  std::vector<std::string> order_;
+  std::map<std::string, double> values_;
+};
+
+Labels cell_labels(const Cell& cell, const std::string& plan) {
+  return {{"plan", plan},
+          {"stage", name(*cell.stage)},
+          {"scope", cell.scope},
+          {"cell", cell.cell},
+          {"collective", cell.collective},
+          {"dtype", cell.dtype},
+          {"op", cell.op},
+          {"nbytes", std::to_string(cell.nbytes)},
+          {"placement", place(cell.in_place)}};
+}
+
+std::string cells_text(const AcceptResult& result, const std::string& plan) {
+  Gauge busbw("busbar_busbw_bytes_per_second", "Bus bandwidth of the median time, as nccl-tests defines it.");
+  Gauge latency("busbar_latency_seconds", "Median time of one operation.");
+  Gauge width("busbar_latency_relative_half_width",
+              "Half of the median's 95 % interval over the median, within this run.");
+  Gauge wrong("busbar_wrong_elements", "Wrong elements over all ranks; no series where nothing was checked.");
+  for (const Cell& cell : result.cells) {
+    const Labels labels = cell_labels(cell, plan);
+    busbw.set(labels, cell.busbw * 1e9);
+    latency.set(labels, cell.median_s);
+    if (cell.interval_s) width.set(labels, cell.relative_half_width);
+    if (cell.wrong) wrong.set(labels, static_cast<double>(*cell.wrong));
+  }
+  return busbw.text() + latency.text() + width.text() + wrong.text();
+}
+
+std::string criteria_text(const AcceptResult& result, const std::string& plan) {
+  // One series per criterion: of two that say the same, the worse.
+  std::map<Labels, Outcome> outcomes;
+  std::vector<Labels> order;
+  for (const CriterionResult& c : result.criteria) {
+    const Labels labels{{"plan", plan},
+                        {"stage", name(c.stage)},
+                        {"scope", c.scope},
+                        {"cell", c.cell},
+                        {"nbytes", c.nbytes > 0 ? std::to_string(c.nbytes) : ""},
+                        {"placement", c.nbytes > 0 ? place(c.in_place) : ""},
+                        {"criterion", std::string(name(c.criterion))}};
+    const auto [at, fresh] = outcomes.try_emplace(labels, c.outcome);
+    if (fresh) order.push_back(labels);
+    at->second = worse(at->second, c.outcome);
+  }
+  Gauge criterion("busbar_criterion", "1 for the outcome with which the criterion ended.");
+  for (Labels labels : order) {
+    const Outcome outcome = outcomes.at(labels);
+    labels.emplace_back("outcome", name(outcome));
+    criterion.set(labels, 1);
+  }
+  return criterion.text();
+}
+
+std::string run_text(const AcceptResult& result, std::string_view tool, const std::string& plan, double end_s) {
+  constexpr std::array kOutcomes{Outcome::pass, Outcome::warn, Outcome::inconclusive, Outcome::fail, Outcome::skip};
+  Gauge outcome(fmt::format("busbar_{}_outcome", tool), "1 for the outcome of the last run, 0 for the others.");
+  for (const Outcome o : kOutcomes) outcome.set({{"plan", plan}, {"outcome", name(o)}}, o == result.outcome ? 1 : 0);
+  Gauge criteria("busbar_criteria", "How many criteria ended so.");
+  const auto counts = count_outcomes(result.criteria);
+  for (const Outcome o : kOutcomes) {
+    criteria.set({{"tool", std::string(tool)}, {"plan", plan}, {"outcome", name(o)}},
+                 static_cast<double>(counts[static_cast<std::size_t>(o)]));
+  }
+  Gauge blamed("busbar_blamed_host", "1 for each host that is to blame.");
+  for (const std::string& host : blamed_hosts(result)) {
+    blamed.set({{"tool", std::string(tool)}, {"plan", plan}, {"host", host}}, 1);
+  }
+  Gauge hosts("busbar_hosts", "Hosts that took part.");
+  hosts.set({{"tool", std::string(tool)}, {"plan", plan}}, static_cast<double>(result.hosts.size()));
+  Gauge info("busbar_run_info", "What ran, in its labels.");
+  info.set({{"tool", std::string(tool)},
+            {"plan", plan},
+            {"version", result.version},
+            {"backend", result.backend},
+            {"library", result.library},
+            {"platform", result.platform}},
+           1);
+  Gauge duration("busbar_run_duration_seconds", "How long the last run took.");
+  duration.set({{"tool", std::string(tool)}, {"plan", plan}}, run_time_s(result));
+  Gauge last("busbar_last_run_timestamp_seconds", "When the last run ended, in seconds since 1970.");
+  last.set({{"tool", std::string(tool)}, {"plan", plan}}, end_s);
+  return outcome.text() + criteria.text() + blamed.text() + hosts.text() + info.text() + duration.text() + last.text();
+}
+
+}  // namespace
+
+std::string prometheus_labels(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) {
+    text += fmt::format("{}{}=\"{}\"", text.empty() ? "{" : ",", name, escaped(value));
+  }
+  return text.empty() ? text : text + '}';
+}
+
+std::string prometheus_text(const AcceptResult& result, std::string_view tool, std::int64_t end_s) {
+  const std::string& plan = result.plan.title_or_file();
+  return run_text(result, tool, plan, static_cast<double>(end_s)) + cells_text(result, plan) +
+         criteria_text(result, plan);
+}
+
+}  // namespace busbar
