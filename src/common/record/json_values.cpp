@@ -14,56 +14,6 @@
 namespace busbar {
 namespace {
 
-/// Counts while the parser goes on, so that no value beyond a limit is built.
-class WithinLimits {
- public:
-  explicit WithinLimits(const std::string& name) : name_(&name) {}
-
-  void see(std::size_t depth, Json::parse_event_t event, const Json& value) {
-    using Event = Json::parse_event_t;
-    if (depth > kDeepestInput) fail("is nested too deep");
-    switch (event) {
-      case Event::object_start:
-        members_.push_back(0);
-        count_value();
-        break;
-      case Event::object_end:
-        members_.pop_back();
-        break;
-      case Event::key:
-        if (++members_.back() > kMostJsonMembers) fail("has an object of too many members");
-        check_length(value);
-        break;
-      case Event::array_start:
-        count_value();
-        break;
-      case Event::array_end:
-        break;
-      case Event::value:
-        count_value();
-        check_length(value);
-        break;
-    }
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(ExitCode::bad_config, fmt::format("{}: {}", *name_, what));
-  }
-
-  void count_value() {
-    if (++values_ > kMostJsonValues) fail("has too many values");
-  }
-
-  void check_length(const Json& value) const {
-    if (value.is_string() && value.get_ref<const std::string&>().size() > kMostJsonText) fail("has too long a text");
-  }
-
-  const std::string* name_;
-  std::size_t values_ = 0;
-  std::vector<std::size_t> members_;  // of each object that is open
-};
-
 /// The parser quotes what it read last, however long that is, and begins with the name of its exception.
 std::string reason(const Json::exception& error) {
   constexpr std::size_t kLongest = 200;
@@ -71,6 +21,106 @@ std::string reason(const Json::exception& error) {
   if (what.starts_with('[')) what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
   return printable(what.substr(0, kLongest)) + (what.size() > kLongest ? "..." : "");
 }
+
+/// Builds the document and counts while the parser goes on, so that no value beyond a limit is built. The library's own
+/// builder with a callback looks through all that a list has at the end of each of its objects, and copies all that an
+/// object has, whatever is in it, when it grows.
+class WithinLimits : public nlohmann::json_sax<Json> {
+ public:
+  explicit WithinLimits(const std::string& name) : name_(&name) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() override { return count(nullptr); }
+  bool boolean(bool value) override { return count(value); }
+  bool number_integer(number_integer_t value) override { return count(value); }
+  bool number_unsigned(number_unsigned_t value) override { return count(value); }
+  bool number_float(number_float_t value, const string_t&) override { return count(value); }
+  bool string(string_t& value) override {
+    check_length(value);
+    return count(std::move(value));
+  }
+  bool binary(binary_t&) override { return false; }  // not in JSON
+
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+
+  bool key(string_t& name) override {
+    check_length(name);
+    std::vector<Member>& members = open_.back().members;
+    open_.back().next = static_cast<std::size_t>(std::ranges::find(members, name, &Member::first) - members.begin());
+    if (open_.back().next == members.size()) members.emplace_back(std::move(name), nullptr);
+    if (members.size() > kMostJsonMembers) fail("has an object of too many members");
+    return true;
+  }
+
+  bool end_object() override {
+    Json::object_t object;
+    object.reserve(open_.back().members.size());
+    for (auto& [name, value] : open_.back().members) object.emplace_back(std::move(name), std::move(value));
+    return close(std::move(object));
+  }
+
+  bool end_array() override { return close(std::move(open_.back().items)); }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    fail("is not JSON: " + reason(error));
+  }
+
+ private:
+  using Member = std::pair<std::string, Json>;
+  /// A list or an object that has not ended.
+  struct Open {
+    Json::array_t items;
+    std::vector<Member> members;
+    std::size_t next = 0;  // of the members, whose value comes; of an object only
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ExitCode::bad_config, fmt::format("{}: {}", *name_, what));
+  }
+
+  void check_length(const std::string& text) const {
+    if (text.size() > kMostJsonText) fail("has too long a text");
+  }
+
+  void check_room() {
+    if (open_.size() > kDeepestInput) fail("is nested too deep");
+    if (++values_ > kMostJsonValues) fail("has too many values");
+  }
+
+  bool count(Json value) {
+    check_room();
+    return place(std::move(value));
+  }
+
+  bool open() {
+    check_room();
+    open_.emplace_back();
+    return true;
+  }
+
+  bool close(Json value) {
+    open_.pop_back();
+    return place(std::move(value));
+  }
+
+  bool place(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (Open& in = open_.back(); in.members.empty()) {
+      in.items.push_back(std::move(value));
+    } else {
+      in.members[in.next].second = std::move(value);
+    }
+    return true;
+  }
+
+  const std::string* name_;
+  Json root_;
+  std::vector<Open> open_;  // each within the one before
+  std::size_t values_ = 0;
+};
 
 }  // namespace
 
@@ -120,17 +170,9 @@ Json parse_json(std::string_view text, const std::string& name) {
   if (text.size() > kMostFileBytes) fail("is too large");
   // The parser takes it for the end, and what stands behind would go unread; a power failure leaves such files.
   if (text.find('\0') != std::string_view::npos) fail("is not JSON: it holds a zero byte");
-  WithinLimits limits(name);
-  const auto see = [&](int depth, Json::parse_event_t event, Json& value) {
-    limits.see(static_cast<std::size_t>(depth), event, value);
-    return true;
-  };
-  try {
-    return Json::parse(text, see);
-  } catch (const Json::exception& e) {
-    fail(fmt::format("is not JSON: {}", reason(e)));
-  }
-  return {};
+  WithinLimits document(name);
+  Json::sax_parse(text, &document);
+  return document.take();
 }
 
 void JsonPlace::fail(std::string_view what) const {

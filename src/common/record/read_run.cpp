@@ -148,8 +148,9 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
 
 }  // namespace
 
-RunFile read_run(std::string_view text, const std::string& name) {
-  const Json document = parse_json(text, name);
+RunFile read_run(std::string_view text, const std::string& name) { return run_of(parse_json(text, name), name); }
+
+RunFile run_of(const Json& document, const std::string& name) {
   if (const std::string other = document_of(document, name); !other.empty()) {
     throw_bad_config(
         fmt::format("{}: this is `{}`, not what a benchmark's -J writes{}", name, printable(other), who_reads(other)));

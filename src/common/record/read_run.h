@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/record/cell.h"
+#include "common/record/json_values.h"
 
 #include <optional>
 #include <string>
@@ -51,9 +52,10 @@ struct RunFile {
   std::vector<SkippedCell> skipped;
 };
 
-/// Reads the text of such a file. Throws Error(bad_config) that names the file and what is missing or of another type
-/// in it: nothing is taken on trust.
+/// Reads the text of such a file, or the document in it. Throws Error(bad_config) that names the file and what is
+/// missing or of another type in it: nothing is taken on trust.
 RunFile read_run(std::string_view text, const std::string& name);
+RunFile run_of(const Json& document, const std::string& name);
 
 /// What keeps two launches from being compared, as "ranks 4 and 8": what they measured, or how. Empty: nothing.
 std::string difference(const RunFile& one, const RunFile& other);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace busbar {
@@ -188,23 +190,22 @@ namespace {
 constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged order is recognised
 constexpr std::int64_t kMaxShift = 8;
 
-struct Vote {
-  std::uint64_t hash = 0;  ///< of a checkpoint
-  Call call;
-  std::vector<std::uint32_t> voters;
-};
+/// Streams by what they called, in rising order.
+template <class Ballot, class Less = std::less<Ballot>>
+using Votes = std::map<Ballot, std::vector<std::uint32_t>, Less>;
 
-/// Votes by size, the largest first.
-void sort_votes(std::vector<Vote>& votes) {
-  std::ranges::stable_sort(votes, [](const Vote& a, const Vote& b) { return a.voters.size() > b.voters.size(); });
-}
-
-Divergence divergence_of(const std::vector<Vote>& votes, std::int64_t key) {
+/// The majority is the largest, of equals the one with the first stream.
+Divergence divergence_of(const auto& votes, std::int64_t key) {
   Divergence divergence;
   divergence.key = key;
-  divergence.majority = votes[0].voters;
-  for (std::size_t i = 1; i < votes.size(); ++i) {
-    divergence.deviating.insert(divergence.deviating.end(), votes[i].voters.begin(), votes[i].voters.end());
+  std::vector<std::vector<std::uint32_t>> voters;
+  for (const auto& [ballot, alike] : votes) voters.push_back(alike);
+  std::ranges::sort(voters, [](const auto& a, const auto& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+  });
+  divergence.majority = voters[0];
+  for (std::size_t i = 1; i < voters.size(); ++i) {
+    divergence.deviating.insert(divergence.deviating.end(), voters[i].begin(), voters[i].end());
   }
   divergence.tie = divergence.majority.size() <= divergence.deviating.size();
   return divergence;
@@ -225,18 +226,14 @@ std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
   }
   if (step == 0) return std::nullopt;
   for (std::uint64_t ordinal = step; ordinal <= most; ordinal += step) {
-    std::vector<Vote> votes;
+    Votes<std::uint64_t> votes;
     for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
       const CallStream& calls = *alignment.streams[i].calls;
       const std::uint64_t index = ordinal / calls.checkpoint_step();
       if (index == 0 || index > calls.checkpoints().size()) continue;
-      const std::uint64_t hash = calls.checkpoints()[index - 1];
-      auto vote = std::ranges::find_if(votes, [&](const Vote& one) { return one.hash == hash; });
-      if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{hash, {}, {}});
-      vote->voters.push_back(i);
+      votes[calls.checkpoints()[index - 1]].push_back(i);
     }
     if (votes.size() < 2) continue;
-    sort_votes(votes);
     const std::int64_t offset = alignment.streams.front().offset;
     Divergence divergence = divergence_of(votes, offset + static_cast<std::int64_t>(ordinal) - 1);
     divergence.not_before = offset + static_cast<std::int64_t>(ordinal - step);
@@ -245,7 +242,13 @@ std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
   return std::nullopt;
 }
 
-std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector<Vote>& votes) {
+struct LessCall {
+  bool operator()(const Call& a, const Call& b) const {
+    return std::tie(a.count, a.root, a.op, a.dtype, a.redop) < std::tie(b.count, b.root, b.op, b.dtype, b.redop);
+  }
+};
+
+std::optional<Divergence> by_windows(const CallAlignment& alignment) {
   std::int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const PlacedCalls& placed : alignment.streams) {
     if (placed.calls->size() == 0) continue;
@@ -254,28 +257,17 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment, std::vector
   }
   // Where the windows of ranks are far apart, no calls lie between them.
   for (std::int64_t key = begin; key < end;) {
-    votes.clear();
+    Votes<Call, LessCall> votes;
     std::int64_t next = end;
     for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
       const PlacedCalls& placed = alignment.streams[i];
       if (placed.begin() > key) next = std::min(next, placed.begin());
-      const Call* const call = placed.find(key);
-      if (call == nullptr) continue;
-      auto vote = std::ranges::find_if(votes, [&](const Vote& one) { return one.call.agrees(*call); });
-      if (vote == votes.end()) vote = votes.insert(votes.end(), Vote{0, *call, {}});
-      vote->voters.push_back(i);
+      if (const Call* const call = placed.find(key)) votes[*call].push_back(i);
     }
-    if (votes.size() > 1) {
-      sort_votes(votes);
-      return divergence_of(votes, key);
-    }
+    if (votes.size() > 1) return divergence_of(votes, key);
     key = votes.empty() ? next : key + 1;
   }
   return std::nullopt;
-}
-
-bool less_call(const Call& a, const Call& b) {
-  return std::tie(a.count, a.root, a.op, a.dtype, a.redop) < std::tie(b.count, b.root, b.op, b.dtype, b.redop);
 }
 
 /// From `key` on, some number of calls are the same in both, in another order.
@@ -284,7 +276,7 @@ bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   std::vector<Call> calls_a, calls_b;
   for (std::int64_t n = 0; n < most; ++n) {
     const auto insert = [](std::vector<Call>& calls, const Call& call) {
-      calls.insert(std::upper_bound(calls.begin(), calls.end(), call, less_call), call);
+      calls.insert(std::upper_bound(calls.begin(), calls.end(), call, LessCall{}), call);
     };
     insert(calls_a, a.at(key + n));
     insert(calls_b, b.at(key + n));
@@ -330,9 +322,8 @@ std::string difference(const Call& one, const Call& usual, const Words& words) {
 
 std::optional<Divergence> first_divergence(const CallAlignment& alignment, const Words& words) {
   if (alignment.how == CallAlignment::How::none) return std::nullopt;
-  std::vector<Vote> votes;
   std::optional<Divergence> early = by_checkpoints(alignment);
-  std::optional<Divergence> exact = by_windows(alignment, votes);
+  std::optional<Divergence> exact = by_windows(alignment);
   if (early && exact && exact->key >= *early->not_before && exact->key <= early->key) {
     // Exact only where all that differ still have the whole stretch.
     const auto has_stretch = [&](std::uint32_t i) { return alignment.streams[i].begin() <= *early->not_before; };

@@ -156,15 +156,14 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
     // order -> who has it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
-    const PlacedCalls* example = nullptr;
-    for (const auto& [actor, by_comm] : streams) {
-      const auto a = by_comm.find(comm_a), b = by_comm.find(comm_b);
-      if (a == by_comm.end() || b == by_comm.end() || a->second->calls->size() == 0 || b->second->calls->size() == 0)
-        continue;
-      orders[interleaved(*a->second, comm_a, *b->second, comm_b)].push_back(actor);
-      example = a->second;
+    for (const PlacedCalls& a : alignments[comm_a].streams) {
+      const std::uint32_t actor = a.member->actor;
+      const auto b = streams.at(actor).find(comm_b);
+      if (streams.at(actor).at(comm_a) != &a || b == streams.at(actor).end()) continue;
+      if (a.calls->size() == 0 || b->second->calls->size() == 0) continue;
+      orders[interleaved(a, comm_a, *b->second, comm_b)].push_back(actor);
     }
-    if (orders.size() < 2 || example == nullptr || cycles.size() >= kMaxCycles) continue;
+    if (orders.size() < 2 || cycles.size() >= kMaxCycles) continue;
     const auto usual = std::ranges::max_element(
         orders, [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
     for (const auto& [order, actors] : orders) {

@@ -67,6 +67,10 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
 void fill_lags(const LogView& view, Diagnosis& diagnosis) {
   std::vector<std::pair<std::int64_t, Diagnosis::Lag>> lags;
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
+    std::map<const CallStream*, std::int64_t> behind;
+    for (const PlacedCalls& placed : view.alignments[i].streams) {
+      if (view.lags[i]) behind[placed.calls] = view.lags[i]->front - placed.end();
+    }
     for (const CommMember& member : view.comms[i].members) {
       const CommInstance& instance = view.book.instances[member.instance];
       if (instance.calls.size() == 0) continue;
@@ -79,15 +83,12 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
       lag.op_count = last.op_count;
       lag.recorded = !instance.recorded_as.empty();
       lag.last = describe_call(last, view.book.words);
-      std::int64_t behind = 0;
-      for (const PlacedCalls& placed : view.alignments[i].streams) {
-        if (view.lags[i] && placed.calls == &instance.calls) behind = view.lags[i]->front - placed.end();
-      }
-      lags.emplace_back(-behind, std::move(lag));
+      const auto known = behind.find(&instance.calls);
+      lags.emplace_back(known == behind.end() ? 0 : -known->second, std::move(lag));
     }
   }
   std::ranges::stable_sort(lags, [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [behind, lag] : lags) diagnosis.lags.push_back(std::move(lag));
+  for (auto& [place, lag] : lags) diagnosis.lags.push_back(std::move(lag));
 }
 
 void fill_transports(const LogView& view, Diagnosis& diagnosis) {

@@ -14,16 +14,21 @@
 namespace busbar {
 
 void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
+  std::set<int> ranks(finding.ranks.begin(), finding.ranks.end());
   for (const std::uint32_t actor : actors) {
     const int rank = view.rank_map.rank_of[actor];
-    if (rank >= 0 && !view.rank_map.guessed && !contains(finding.ranks, rank)) finding.ranks.push_back(rank);
+    if (rank >= 0 && !view.rank_map.guessed) ranks.insert(rank);
   }
-  std::ranges::sort(finding.ranks);
+  finding.ranks.assign(ranks.begin(), ranks.end());
   blame_hosts(view, actors, finding);
 }
 
 void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
-  for (const std::uint32_t actor : actors) add_once(finding.hosts, host_of(view.book, actor));
+  std::set<std::string> known(finding.hosts.begin(), finding.hosts.end());
+  for (const std::uint32_t actor : actors) {
+    const std::string& host = host_of(view.book, actor);
+    if (!host.empty() && known.insert(host).second) finding.hosts.push_back(host);
+  }
 }
 
 std::string voice_of(const LogView& view, const WarningRecord& record) {
@@ -498,8 +503,10 @@ std::vector<std::uint32_t> victims_of(const LogView& view) {
   return victims;
 }
 
-bool same_host(const std::string& host, const std::string& named) {
-  return !host.empty() && (named == host || named.starts_with(host + "."));
+/// Whether `names` have the host, or its name with a domain.
+bool has_host(const std::set<std::string>& names, const std::string& host) {
+  const auto longer = names.lower_bound(host + ".");
+  return !host.empty() && (names.contains(host) || (longer != names.end() && longer->starts_with(host + ".")));
 }
 
 /// Those of `actors` on a host that complaints about lost peers name; these peers are added to `named`.
@@ -513,21 +520,17 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
     const auto known = view.rank_map.host_of_address.find(address);
     hosts.insert(known != view.rank_map.host_of_address.end() ? known->second : address);
   }
-  std::erase_if(actors, [&](std::uint32_t actor) {
-    return std::ranges::none_of(hosts,
-                                [&](const std::string& host) { return same_host(host_of(view.book, actor), host); });
-  });
+  std::erase_if(actors, [&](std::uint32_t actor) { return !has_host(hosts, host_of(view.book, actor)); });
   return actors;
 }
 
 /// Those that stopped first, where calls show it; else all of `actors`.
 std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
+  const std::set<std::uint32_t> asked(actors.begin(), actors.end());
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (!view.lags[i]) continue;
-    std::vector<std::uint32_t> behind;
-    for (const std::uint32_t actor : actors_of(view.alignments[i], view.lags[i]->behind)) {
-      if (std::ranges::count(actors, actor) > 0) behind.push_back(actor);
-    }
+    std::vector<std::uint32_t> behind = actors_of(view.alignments[i], view.lags[i]->behind);
+    std::erase_if(behind, [&](std::uint32_t actor) { return !asked.contains(actor); });
     if (!behind.empty()) return behind;
   }
   return actors;

@@ -97,21 +97,29 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
   return finding;
 }
 
-/// Whoever waits in a call of another communicator is late here because of that: not the one to ask, where somebody
-/// else is behind too.
-void leave_out_victims(const LogView& view, std::size_t comm, CallLag& lag) {
-  std::set<std::uint32_t> waiting;
-  for (std::size_t other = 0; other < view.comms.size(); ++other) {
-    if (other == comm || !view.lags[other] || !view.lags[other]->waited_for) continue;
-    const CallLag& there = *view.lags[other];
-    for (const std::uint32_t stream : there.at_front) {
-      const PlacedCalls& placed = view.alignments[other].streams[stream];
-      if (is_open(view.book, placed, there.front - 1)) waiting.insert(placed.member->actor);
+/// By actor, the communicators in whose calls it waits for others.
+using WaitsIn = std::map<std::uint32_t, std::vector<std::size_t>>;
+
+WaitsIn who_waits(const LogView& view) {
+  WaitsIn waiting;
+  for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
+    if (!view.lags[comm] || !view.lags[comm]->waited_for) continue;
+    const CallLag& lag = *view.lags[comm];
+    for (const std::uint32_t stream : lag.at_front) {
+      const PlacedCalls& placed = view.alignments[comm].streams[stream];
+      if (is_open(view.book, placed, lag.front - 1)) waiting[placed.member->actor].push_back(comm);
     }
   }
+  return waiting;
+}
+
+/// Whoever waits in a call of another communicator is late here because of that: not the one to ask, where somebody
+/// else is behind too.
+void leave_out_victims(const LogView& view, const WaitsIn& waiting, std::size_t comm, CallLag& lag) {
   std::vector<std::uint32_t> others = lag.behind;
   std::erase_if(others, [&](std::uint32_t stream) {
-    return waiting.contains(view.alignments[comm].streams[stream].member->actor);
+    const auto known = waiting.find(view.alignments[comm].streams[stream].member->actor);
+    return known != waiting.end() && (known->second.front() != comm || known->second.back() != comm);
   });
   if (others.empty() || others.size() == lag.behind.size()) return;
   lag.behind = std::move(others);
@@ -121,10 +129,10 @@ void leave_out_victims(const LogView& view, std::size_t comm, CallLag& lag) {
   }
 }
 
-Finding lag_finding(const LogView& view, std::size_t comm) {
+Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t comm) {
   CallLag lag = *view.lags[comm];
   const CallAlignment& alignment = view.alignments[comm];
-  leave_out_victims(view, comm, lag);
+  leave_out_victims(view, waiting, comm, lag);
   std::vector<std::uint32_t> last;
   for (const std::uint32_t stream : lag.behind) {
     if (alignment.streams[stream].end() == lag.least) last.push_back(stream);
@@ -248,11 +256,12 @@ void find_in_calls(const LogView& view, Findings& findings) {
     finding.next.emplace_back("call collectives of different communicators in the same order on all ranks");
     findings.push_back(std::move(finding));
   }
+  const WaitsIn waiting = who_waits(view);
   for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
     if (view.divergences[comm]) findings.push_back(divergence_finding(view, comm));
     // Calls after a divergence cannot be compared any more.
     if (!view.divergences[comm] && view.lags[comm] && view.lags[comm]->waited_for) {
-      findings.push_back(lag_finding(view, comm));
+      findings.push_back(lag_finding(view, waiting, comm));
     } else if (!view.divergences[comm] && view.lags[comm] && is_cut_off(view, *view.lags[comm], comm)) {
       findings.push_back(cut_off_finding(view, comm));
     }

@@ -68,15 +68,39 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   return progress;
 }
 
-/// Ranks that logged something, but nothing about this communicator.
-std::vector<std::uint32_t> rank_actors_outside(const LogView& view, const JoinedComm& comm) {
+/// Who logged what, whatever the communicator: gathered once, because there are many.
+struct Speakers {
+  std::vector<bool> is_rank;           ///< by actor: logged something as a rank
+  std::size_t files_without_nccl = 0;  ///< of ranks that did not come that far
+  std::string their_names;
+
+  explicit Speakers(const LogView& view) : is_rank(view.book.actors.size(), false) {
+    for (const std::uint32_t actor : view.rank_map.rank_actors) is_rank[actor] = true;
+    for (const LogFile& file : view.files) {
+      if (file.nccl_lines > 0 || ++files_without_nccl > 4) continue;
+      their_names += (their_names.empty() ? "" : ", ") + file.path.filename().string();
+    }
+  }
+};
+
+std::set<std::uint32_t> actors_in(const JoinedComm& comm) {
   std::set<std::uint32_t> members;
   for (const CommMember& member : comm.members) members.insert(member.actor);
-  std::vector<std::uint32_t> outside;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    if (members.count(actor) == 0) outside.push_back(actor);
-  }
-  return outside;
+  return members;
+}
+
+/// Ranks that logged something, but nothing about this communicator.
+std::size_t count_outside(const LogView& view, const JoinedComm& comm, const Speakers& speakers) {
+  const std::set<std::uint32_t> members = actors_in(comm);
+  const auto is_rank = [&](std::uint32_t actor) { return speakers.is_rank[actor]; };
+  return view.rank_map.rank_actors.size() - static_cast<std::size_t>(std::ranges::count_if(members, is_rank));
+}
+
+std::string list_outside(const LogView& view, const JoinedComm& comm) {
+  const std::set<std::uint32_t> members = actors_in(comm);
+  std::vector<std::uint32_t> outside = view.rank_map.rank_actors;
+  std::erase_if(outside, [&](std::uint32_t actor) { return members.contains(actor); });
+  return list_actors(view.rank_map, outside);
 }
 
 InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<std::uint32_t>& there) {
@@ -121,21 +145,11 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
   return finding;
 }
 
-/// Files without a line of NCCL: of ranks that did not come that far.
-std::string files_without_nccl(const LogView& view, std::size_t& count) {
-  std::string names;
-  for (const LogFile& file : view.files) {
-    if (file.nccl_lines > 0) continue;
-    if (++count <= 4) names += (names.empty() ? "" : ", ") + file.path.filename().string();
-  }
-  return names;
-}
-
-Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
+Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress,
+                   const Speakers& speakers) {
   const auto nranks = static_cast<std::size_t>(comm.nranks);
-  const std::vector<std::uint32_t> outside = rank_actors_outside(view, comm);
-  std::size_t wordless = 0;
-  const std::string names = files_without_nccl(view, wordless);
+  const std::size_t outside = count_outside(view, comm, speakers);
+  const std::size_t wordless = speakers.files_without_nccl;
   const std::size_t absent = nranks - progress.started.size();
   // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
   // given.
@@ -153,18 +167,16 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
                                          name_files(view.files), list_actors(view.rank_map, progress.started)));
   // Where most did not begin, the log ends too early to tell who never would.
-  const bool all_given = (outside.size() + progress.started.size() >= nranks ||
-                          wordless + outside.size() + progress.started.size() >= nranks) &&
-                         progress.started.size() * 2 > nranks;
+  const bool all_given = wordless + outside + progress.started.size() >= nranks && progress.started.size() * 2 > nranks;
   if (all_given || shared) {
     finding.verdict = Verdict::init_not_joined;
     finding.ranks = absent_ranks.each();  // fewer than began
     finding.sentence =
         fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name);
-    if (!outside.empty() && outside.size() <= absent) {
-      finding.sentence += fmt::format(": {} spoke, but not of it", list_actors(view.rank_map, outside));
+    if (outside > 0 && outside <= absent) {  // so that listing them takes no longer than reading the others did
+      finding.sentence += fmt::format(": {} spoke, but not of it", list_outside(view, comm));
     } else if (wordless > 0) {
-      finding.sentence += ": without a word of NCCL are " + names;
+      finding.sentence += ": without a word of NCCL are " + speakers.their_names;
     } else {
       finding.sentence +=
           fmt::format(" in {}, which holds the other {}", name_files(view.files), progress.started.size());
@@ -185,7 +197,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   return finding;
 }
 
-void judge_init(const LogView& view, const JoinedComm& comm, Findings& findings) {
+void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& speakers, Findings& findings) {
   const InitProgress progress = progress_of(view, comm);
   if (progress.pending.empty() || comm.nranks < 1) return;
   const auto nranks = static_cast<std::size_t>(comm.nranks);
@@ -206,14 +218,15 @@ void judge_init(const LogView& view, const JoinedComm& comm, Findings& findings)
   if (progress.started.size() >= nranks || !progress.completed.empty()) {
     findings.push_back(stuck(view, comm, progress));
   } else {
-    findings.push_back(not_joined(view, comm, progress));
+    findings.push_back(not_joined(view, comm, progress, speakers));
   }
 }
 
 }  // namespace
 
 void find_in_init(const LogView& view, Findings& findings) {
-  for (const JoinedComm& comm : view.comms) judge_init(view, comm, findings);
+  const Speakers speakers(view);
+  for (const JoinedComm& comm : view.comms) judge_init(view, comm, speakers, findings);
 }
 
 }  // namespace busbar

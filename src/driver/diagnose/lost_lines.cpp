@@ -121,8 +121,9 @@ class StackedFiles {
     for (auto& [file, stack] : by_file) {
       std::ranges::sort(stack, {}, &Process::first_line);
       if (!is_stacked(stack)) continue;
+      const bool some_begin = std::ranges::any_of(stack, begins);
       for (std::size_t i = 0; i < stack.size(); ++i) {
-        if (!breaks_off(stack, i)) continue;
+        if (!breaks_off(stack, i, some_begin)) continue;
         for (const std::uint32_t actor : stack[i]->actors) ends_early[actor] = true;
       }
     }
@@ -135,11 +136,12 @@ class StackedFiles {
     return stack.size() > 2 && std::ranges::adjacent_find(stack, overlap) == stack.end();
   }
 
+  static bool begins(const Process* process) { return tells_beginning(*process); }
+
   /// Who comes next begins in the middle, where others do not; or a rank that should come next is nowhere.
-  bool breaks_off(const std::vector<const Process*>& stack, std::size_t i) const {
+  bool breaks_off(const std::vector<const Process*>& stack, std::size_t i, bool some_begin) const {
     const bool last = i + 1 == stack.size();
-    const auto begins = [](const Process* process) { return tells_beginning(*process); };
-    if (!last && !begins(stack[i + 1]) && std::ranges::any_of(stack, begins)) return true;
+    if (!last && some_begin && !begins(stack[i + 1])) return true;
     const int own = highest_rank(*stack[i]);
     const auto absent = own < 0 ? first_absent_.end() : first_absent_.upper_bound(own);
     if (absent == first_absent_.end()) return false;

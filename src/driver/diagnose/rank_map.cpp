@@ -332,17 +332,15 @@ std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
 
 /// Logs that begin in the middle lack the commId that others have: one of the same size without these ranks is theirs.
 void adopt_nameless(std::vector<JoinedComm>& comms) {
-  for (std::size_t i = 0; i < comms.size(); ++i) {
-    JoinedComm& stray = comms[i];
+  std::map<int, std::vector<JoinedComm*>> homes;  // by size
+  for (JoinedComm& comm : comms) {
+    if (!comm.id.empty() && !comm.child) homes[comm.nranks].push_back(&comm);
+  }
+  for (JoinedComm& stray : comms) {
     if (!stray.heuristic || stray.child || stray.ambiguous || stray.nranks < 0) continue;
-    JoinedComm* home = nullptr;
-    std::size_t homes = 0;
-    for (JoinedComm& other : comms) {
-      if (other.id.empty() || other.nranks != stray.nranks || other.child) continue;
-      ++homes;
-      home = &other;
-    }
-    if (homes != 1) continue;
+    const auto known = homes.find(stray.nranks);
+    if (known == homes.end() || known->second.size() != 1) continue;
+    JoinedComm* const home = known->second.front();
     std::set<std::uint32_t> there;
     for (const CommMember& member : home->members) there.insert(member.actor);
     const bool apart =
@@ -360,11 +358,11 @@ void find_strays(std::vector<JoinedComm>& comms) {
   const auto lacks_ranks = [](const JoinedComm& comm) {
     return comm.recorded_as.empty() && comm.members.size() < static_cast<std::size_t>(std::max(comm.nranks, 0));
   };
+  std::map<int, std::size_t> lacking;  // by size
+  for (const JoinedComm& comm : comms) lacking[comm.nranks] += lacks_ranks(comm) ? 1 : 0;
   for (JoinedComm& stray : comms) {
     if (!stray.heuristic || stray.child || !stray.id.empty() || !lacks_ranks(stray)) continue;
-    stray.ambiguous = stray.ambiguous || std::ranges::any_of(comms, [&](const JoinedComm& other) {
-                        return &other != &stray && other.nranks == stray.nranks && lacks_ranks(other);
-                      });
+    stray.ambiguous = stray.ambiguous || lacking[stray.nranks] > 1;
   }
 }
 

@@ -47,10 +47,12 @@ class Database {
 };
 
 /// Changes that become part of the file together or not at all. The file is taken at the start, so that two writers
-/// wait for each other instead of failing at their ends.
+/// wait for each other instead of failing at their ends. Who only reads says `begin` "BEGIN", and sees one state.
 class Transaction {
  public:
-  explicit Transaction(Database& database) : database_(database) { database_.run("BEGIN IMMEDIATE"); }
+  explicit Transaction(Database& database, const char* begin = "BEGIN IMMEDIATE") : database_(database) {
+    database_.run(begin);
+  }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   ~Transaction();

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <ranges>
 
 namespace busbar {
 namespace {
@@ -65,17 +65,6 @@ std::string numbers(const std::vector<double>& values) {
   return text;
 }
 
-/// What is not a time above 0 is left out: the file may come from anybody, and statistics take logarithms.
-std::vector<double> split_numbers(const std::string& text) {
-  std::vector<double> values;
-  const char* at = text.c_str();
-  for (char* end = nullptr;; at = end) {
-    const double value = std::strtod(at, &end);
-    if (end == at) return values;
-    if (std::isnormal(value) && value > 0) values.push_back(value);
-  }
-}
-
 Outcome outcome_of(const std::string& text) {
   return from_word<Outcome>(kOutcomeWords, text).value_or(Outcome::inconclusive);
 }
@@ -116,6 +105,29 @@ void add_criteria(Database& database, std::int64_t id, const std::vector<Criteri
     insert.bind(c.in_place).bind(name(c.criterion)).bind(name(c.outcome)).bind(c.found).bind(c.wanted).bind(c.source);
     insert.bind(c.reason).bind(lines(c.hosts)).step();
   }
+}
+
+/// Of the run for which the statement is bound.
+std::vector<Cell> next_cells(Statement& select) {
+  std::vector<Cell> cells;
+  while (select.step()) {
+    Cell c;
+    c.stage = from_word<Stage>(kStageWords, select.text());
+    for (std::string* text : {&c.cell, &c.scope, &c.collective, &c.dtype, &c.op}) *text = select.text();
+    c.root = static_cast<int>(select.whole());
+    c.nbytes = static_cast<std::uint64_t>(select.whole());
+    c.in_place = select.whole() != 0;
+    c.algorithm = select.text();
+    c.median_s = select.real();
+    const std::optional<double> low = select.real_or_none();
+    const std::optional<double> high = select.real_or_none();
+    if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
+    c.busbw = select.real();
+    c.wrong = select.whole_or_none();
+    // Nothing can be said of a time that is none, and statistics refuse it.
+    if (std::isnormal(c.median_s) && c.median_s > 0) cells.push_back(std::move(c));
+  }
+  return cells;
 }
 
 /// Whether nobody has put anything into it yet.
@@ -210,32 +222,19 @@ std::vector<HistoryRun> History::runs() {
   return runs;
 }
 
-void History::read_cells(HistoryRun& run, std::string_view collective) {
+void History::read_cells(std::span<HistoryRun> runs, std::string_view collective,
+                         const std::function<void(HistoryRun&)>& visit) {
   const std::string one = collective.empty() ? "" : " AND collective=?";
+  const Transaction reading(database_, "BEGIN");  // else each run asks for the file's locks
   Statement select(database_,
                    "SELECT stage,cell,scope,collective,dtype,op,root,nbytes,in_place,algorithm,median_s,low_s,high_s,"
-                   "busbw,wrong,epochs_s FROM cells WHERE run=?" +
+                   "busbw,wrong FROM cells WHERE run=?" +
                        one + " ORDER BY rowid");
-  select.bind(run.id);
-  if (!collective.empty()) select.bind(collective);
-  run.cells.clear();
-  while (select.step()) {
-    Cell c;
-    c.stage = from_word<Stage>(kStageWords, select.text());
-    for (std::string* text : {&c.cell, &c.scope, &c.collective, &c.dtype, &c.op}) *text = select.text();
-    c.root = static_cast<int>(select.whole());
-    c.nbytes = static_cast<std::uint64_t>(select.whole());
-    c.in_place = select.whole() != 0;
-    c.algorithm = select.text();
-    c.median_s = select.real();
-    const std::optional<double> low = select.real_or_none();
-    const std::optional<double> high = select.real_or_none();
-    if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
-    c.busbw = select.real();
-    c.wrong = select.whole_or_none();
-    c.epoch_medians_s = split_numbers(select.text());
-    // Nothing can be said of a time that is none, and statistics refuse it.
-    if (std::isnormal(c.median_s) && c.median_s > 0) run.cells.push_back(std::move(c));
+  for (HistoryRun& run : runs | std::views::reverse) {
+    select.bind(run.id);
+    if (!collective.empty()) select.bind(collective);
+    run.cells = next_cells(select);
+    if (visit) visit(run);
   }
 }
 

@@ -4,6 +4,8 @@
 #include "driver/history/database.h"
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +33,10 @@ class History {
   /// Every run, oldest first, without cells and criteria.
   std::vector<HistoryRun> runs();
 
-  /// Reads these of a run; cells of one collective only where one is named.
-  void read_cells(HistoryRun& run, std::string_view collective = {});
+  /// Reads the cells of these runs, without their epochs, the last run first; of one collective only where one is
+  /// named. Shows each run to `visit`, which may drop what it needs no more. Meanwhile writers wait.
+  void read_cells(std::span<HistoryRun> runs, std::string_view collective = {},
+                  const std::function<void(HistoryRun&)>& visit = {});
   void read_criteria(HistoryRun& run);
 
  private:

@@ -26,6 +26,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 
 namespace busbar {
 namespace {
@@ -119,9 +120,12 @@ bool wanted(const HistoryOptions& options, const Cell& cell) {
   return cell.in_place == (c.placement == Placements::in);
 }
 
-void read_wanted_cells(History& history, HistoryRun& run, const HistoryOptions& options, std::string_view collective) {
-  history.read_cells(run, collective);
-  std::erase_if(run.cells, [&](const Cell& cell) { return !wanted(options, cell); });
+void read_wanted_cells(History& history, std::span<HistoryRun> runs, const HistoryOptions& options,
+                       std::string_view collective = {}, const std::function<void(HistoryRun&)>& visit = {}) {
+  history.read_cells(runs, collective, [&](HistoryRun& run) {
+    std::erase_if(run.cells, [&](const Cell& cell) { return !wanted(options, cell); });
+    if (visit) visit(run);
+  });
 }
 
 std::vector<HistoryRun> chosen_runs(History& history, const HistoryOptions& options) {
@@ -158,7 +162,7 @@ int show(History& history, const HistoryOptions& options) {
   if (options.words.size() != 2) throw Error(ExitCode::bad_config, "history show needs one RUN");
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun run = find_run(runs, options.words[1]);
-  read_wanted_cells(history, run, options, {});
+  read_wanted_cells(history, {&run, 1}, options);
   history.read_criteria(run);
   write_out(options, show_text(run), [&] { return runs_json({&run, 1}); });
   return 0;
@@ -167,13 +171,13 @@ int show(History& history, const HistoryOptions& options) {
 /// "all_reduce 1 KiB to 4 KiB, broadcast 8 B to 1 MiB": of all runs, whatever was asked for.
 std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> sizes;
-  for (HistoryRun& run : runs) {
-    history.read_cells(run, {});
+  history.read_cells(runs, {}, [&](HistoryRun& run) {
     for (const Cell& cell : run.cells) {
       const auto [at, is_new] = sizes.try_emplace(cell.collective, cell.nbytes, cell.nbytes);
       at->second = {std::min(at->second.first, cell.nbytes), std::max(at->second.second, cell.nbytes)};
     }
-  }
+    run.cells = {};
+  });
   std::vector<std::string> words;
   for (const auto& [collective, range] : sizes) {
     const std::string first = format_bytes(range.first), last = format_bytes(range.second);
@@ -185,9 +189,14 @@ std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
 int trend(History& history, const HistoryOptions& options) {
   if (options.words.size() > 2) throw Error(ExitCode::bad_config, "history trend takes one COLLECTIVE");
   const std::string collective = options.words.size() == 2 ? options.words[1] : "";
+  TrendBook book;
   std::vector<HistoryRun> runs = chosen_runs(history, options);
-  for (HistoryRun& run : runs) read_wanted_cells(history, run, options, collective);
-  const std::vector<CellTrend> all = trends(runs);
+  read_wanted_cells(history, runs, options, collective, [&](HistoryRun& run) {
+    book.add(run);
+    run.cells.resize(std::min<std::size_t>(run.cells.size(), 1));  // all of all runs are too many to keep
+    run.cells.shrink_to_fit();
+  });
+  const std::vector<CellTrend> all = book.judge();
   if (all.empty()) {
     throw Error(ExitCode::bad_config,
                 fmt::format("{}: no run has such cells{}; there are: {}", printable(options.file),
@@ -233,15 +242,14 @@ int compare(History& history, const HistoryOptions& options) {
   if (named == 2 && before.front().id == after.id) throw Error(ExitCode::bad_config, "that is one run, named twice");
   constexpr std::size_t kMostOthers = 100;
   std::vector<HistoryRun> others;
+  std::set<std::int64_t> taken{after.id};
+  for (const HistoryRun& run : before) taken.insert(run.id);
   for (auto run = runs.rbegin(); run != runs.rend() && others.size() < kMostOthers; ++run) {
-    const auto is_it = [&](const HistoryRun& b) { return b.id == run->id; };
-    if (run->id == after.id || std::any_of(before.begin(), before.end(), is_it)) continue;
+    if (taken.contains(run->id)) continue;
     if (measured_alike(*run) == measured_alike(after)) others.push_back(*run);
   }
-  read_wanted_cells(history, after, options, {});
-  for (auto* list : {&before, &others}) {
-    for (HistoryRun& run : *list) read_wanted_cells(history, run, options, {});
-  }
+  for (const std::span<HistoryRun> list : {std::span(&after, 1), std::span(before), std::span(others)})
+    read_wanted_cells(history, list, options);
   const HistoryComparison comparison = compare_with_history(after, before, others, options.delta);
   if (comparison.cells.empty()) {
     throw Error(ExitCode::not_possible, fmt::format("{} has no cell that the earlier run has too", run_words(after)));

@@ -1,5 +1,6 @@
 #include "driver/history/history_compare.h"
 
+#include "common/base/timestamp.h"
 #include "common/statistics/distributions.h"
 #include "driver/history/history_setup.h"
 
@@ -24,11 +25,11 @@ constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of
 
 /// A run's cells by what they are: a run of accept on hundreds of hosts has ten thousand.
 struct IndexedRun {
-  std::string time;
+  std::optional<std::int64_t> time;
   std::string alike;  // equal for runs that nothing known of tells apart
   std::map<CellIdentity, const Cell*> cells;
 
-  explicit IndexedRun(const HistoryRun& of) : time(of.time), alike(setup(of)) {
+  explicit IndexedRun(const HistoryRun& of) : time(parse_local_timestamp(of.time)), alike(setup(of)) {
     for (const std::string& host : of.hosts) alike += '\n' + host;
     for (const std::string& variable : of.environment) alike += '\n' + variable;
     for (const Cell& cell : of.cells) cells.emplace(identity(cell), &cell);
@@ -48,7 +49,7 @@ struct Variation {
 
 /// ln(time) of one cell in runs that are alike, oldest first.
 struct Series {
-  std::vector<std::string> times;
+  std::vector<std::optional<std::int64_t>> times;
   std::vector<double> logs;
 
   void add(const IndexedRun& run, const Cell& cell) {
@@ -172,8 +173,8 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (before.size() > 1) {
     for (const HistoryRun& run : before) telling.push_back(&run);
   }
-  std::vector<std::string> times;
-  for (const HistoryRun& run : before) times.push_back(run.time);
+  std::vector<std::optional<std::int64_t>> times;
+  for (const IndexedRun& run : earlier) times.push_back(run.time);
   // Runs of other times say less of how launches differ now.
   if (times.empty() || burst_numbers(times).back() + 1 < kEnoughRuns) {
     for (const HistoryRun& run : others) telling.push_back(&run);

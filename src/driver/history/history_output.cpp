@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace busbar {
 namespace {
@@ -145,12 +146,13 @@ std::string list_text(std::span<const HistoryRun> runs) {
   std::string text = fmt::format("#{:>5} {:>19} {:>8} {:>12} {:>5} {:>6}  {}\n", "run", "time", "kind", "outcome",
                                  "exit", "setup", "what");
   std::vector<std::string> setups;  // each once, below the table: they are long, and many runs have the same
+  std::map<std::string, std::size_t> numbers;
   for (const HistoryRun& run : runs) {
     std::string number = "-";  // doctor looks at nodes without a library
     if (!run.backend.empty()) {
-      const auto known = std::find(setups.begin(), setups.end(), setup(run));
-      number = std::to_string(known - setups.begin() + 1);
-      if (known == setups.end()) setups.push_back(setup(run));
+      const auto [known, is_new] = numbers.try_emplace(setup(run), setups.size() + 1);
+      number = std::to_string(known->second);
+      if (is_new) setups.push_back(known->first);
     }
     text += fmt::format("{:>6} {:>19} {:>8} {:>12} {:>5} {:>6}  {}\n", run.id, printable(run.time), printable(run.kind),
                         name(run.outcome), run.exit_code, number,
@@ -191,8 +193,15 @@ std::string show_text(const HistoryRun& run) {
 
 std::string trend_text(std::span<const CellTrend> trends, std::span<const HistoryRun> runs, bool ascii) {
   std::vector<std::string> setups;
+  std::map<std::string, std::vector<const CellTrend*>> trends_of;
   for (const CellTrend& t : trends) {
-    if (std::find(setups.begin(), setups.end(), t.setup) == setups.end()) setups.push_back(t.setup);
+    std::vector<const CellTrend*>& its = trends_of[t.setup];
+    if (its.empty()) setups.push_back(t.setup);
+    its.push_back(&t);
+  }
+  std::map<std::string, std::vector<const HistoryRun*>> runs_of;
+  for (const HistoryRun& run : runs) {
+    if (!run.cells.empty()) runs_of[setup(run)].push_back(&run);
   }
   std::string text;
   if (setups.size() > 1) {
@@ -201,17 +210,14 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
   }
   std::string remarks;
   for (const std::string& of : setups) {
-    const auto in_setup = [&](const HistoryRun& run) { return setup(run) == of && !run.cells.empty(); };
-    const auto first = std::find_if(runs.begin(), runs.end(), in_setup);
-    const auto last = std::find_if(runs.rbegin(), runs.rend(), in_setup);
-    text += fmt::format("# {}: {}", of, counted(std::count_if(runs.begin(), runs.end(), in_setup), "run"));
-    if (first != runs.end()) text += fmt::format(", {} to {}", run_words(*first), run_words(*last));
+    const std::vector<const HistoryRun*>& its_runs = runs_of[of];
+    text += fmt::format("# {}: {}", of, counted(its_runs.size(), "run"));
+    if (!its_runs.empty()) text += fmt::format(", {} to {}", run_words(*its_runs.front()), run_words(*its_runs.back()));
     text += fmt::format("\n{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}\n", cell_titles(), "runs", "latest us",
                         "earlier us", "%", "busbw", "%/month", "p", "busbw, oldest first");
-    for (const CellTrend& t : trends) {
-      if (t.setup != of) continue;
-      text += trend_line(t, ascii);
-      remarks += trend_remarks(t);
+    for (const CellTrend* t : trends_of[of]) {
+      text += trend_line(*t, ascii);
+      remarks += trend_remarks(*t);
     }
     text += "#\n";
   }

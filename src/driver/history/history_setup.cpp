@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
 #include "common/statistics/trend.h"
 
 #include <fmt/format.h>
@@ -51,11 +50,10 @@ std::string measured_alike(const HistoryRun& run) {
              : text;
 }
 
-std::vector<std::size_t> burst_numbers(std::span<const std::string> times) {
+std::vector<std::size_t> burst_numbers(std::span<const std::optional<std::int64_t>> times) {
   constexpr double kHour = 3600;  // a machine's state with a correlation time of ten minutes is forgotten
   std::vector<double> times_s;
-  for (const std::string& text : times) {
-    const auto time = parse_local_timestamp(text);
+  for (const auto& time : times) {
     if (time) times_s.push_back(static_cast<double>(*time));
   }
   if (times_s.size() == times.size()) return bursts(times_s, kHour);

@@ -2,6 +2,8 @@
 
 #include "common/record/history_run.h"
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +22,9 @@ std::string setup(const HistoryRun& run);
 std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b);
 
 /// Per run, oldest first, the number of its burst, 0, 1, ...: runs that began within an hour of a burst's first saw one
-/// state of the machine, and are one observation. Where a time cannot be read each run is a burst.
-std::vector<std::size_t> burst_numbers(std::span<const std::string> times);
+/// state of the machine, and are one observation. Where a time (parse_local_timestamp) cannot be read each run is a
+/// burst.
+std::vector<std::size_t> burst_numbers(std::span<const std::optional<std::int64_t>> times);
 
 /// The run that a user names, in `runs` (oldest first): its number, "last", "last-1" for the one before, or the start
 /// of its date ("2026-07-04", then the latest of those). Throws Error(bad_config) saying what there is.

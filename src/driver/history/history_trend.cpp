@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <utility>
+#include <iterator>
 
 namespace busbar {
 namespace {
@@ -28,8 +27,8 @@ struct Burst {
 };
 
 std::vector<Burst> bursts_of(const std::vector<CellTrend::Point>& points) {
-  std::vector<std::string> times;
-  for (const CellTrend::Point& point : points) times.push_back(point.time);
+  std::vector<std::optional<std::int64_t>> times;
+  for (const CellTrend::Point& point : points) times.push_back(parse_local_timestamp(point.time));
   std::vector<Burst> found;
   const std::vector<std::size_t> numbers = burst_numbers(times);
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -57,9 +56,6 @@ void judge_slope(CellTrend& trend, const std::vector<Burst>& bursts, const std::
 }
 
 void judge_trend(CellTrend& trend) {
-  if (trend.points.size() > kMostRuns) {
-    trend.points.erase(trend.points.begin(), trend.points.end() - static_cast<std::ptrdiff_t>(kMostRuns));
-  }
   const std::vector<Burst> bursts = bursts_of(trend.points);
   trend.bursts = bursts.size();
   trend.latest_burst = bursts.back().first;
@@ -84,27 +80,28 @@ void judge_trend(CellTrend& trend) {
 
 }  // namespace
 
-std::vector<CellTrend> trends(std::span<const HistoryRun> runs) {
-  std::vector<CellTrend> all;
-  std::map<std::pair<std::string, CellIdentity>, std::size_t> index;
-  // From the latest back, so that its cells come first and in its order.
-  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-    const std::string of = setup(*run);
-    for (const Cell& cell : run->cells) {
-      const auto [at, fresh] = index.try_emplace(std::pair(of, identity(cell)), all.size());
-      if (fresh) {
-        CellTrend& trend = all.emplace_back();
-        trend.cell = cell;
-        trend.setup = of;
-      }
-      all[at->second].points.push_back({run->id, run->time, cell.median_s, cell.busbw});
+void TrendBook::add(const HistoryRun& run) {
+  const std::string of = setup(run);
+  for (const Cell& cell : run.cells) {
+    auto known = index_.find({of, identity(cell)});
+    if (known == index_.end()) {
+      CellTrend& trend = trends_.emplace_back();
+      trend.cell = cell;
+      trend.setup = of;
+      known = index_.emplace(std::pair(of, identity(trend.cell)), &trend).first;
     }
+    std::vector<CellTrend::Point>& points = known->second->points;
+    if (points.size() < kMostRuns) points.push_back({run.id, run.time, cell.median_s, cell.busbw});
   }
-  for (CellTrend& trend : all) {
+}
+
+std::vector<CellTrend> TrendBook::judge() {
+  index_.clear();
+  for (CellTrend& trend : trends_) {
     std::reverse(trend.points.begin(), trend.points.end());
     judge_trend(trend);
   }
-  return all;
+  return {std::make_move_iterator(trends_.begin()), std::make_move_iterator(trends_.end())};
 }
 
 std::string sparkline(std::span<const double> values, std::size_t width, bool ascii) {

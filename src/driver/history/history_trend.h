@@ -3,9 +3,12 @@
 #include "common/record/history_run.h"
 #include "common/statistics/trend.h"
 
+#include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -36,9 +39,20 @@ struct CellTrend {
   bool latest_is_fast() const { return latest_p <= 0.01 && distance && *distance < -3.5; }
 };
 
-/// Every cell of these runs (oldest first, with their cells) over time, each setup by itself: times of different setups
-/// say nothing of one another. In the order of the latest runs' cells. Pure.
-std::vector<CellTrend> trends(std::span<const HistoryRun> runs);
+/// Gathers every cell of runs over time, each setup by itself: times of different setups say nothing of one another. It
+/// keeps of a run what it needs, and no more of it than the latest thousand runs of a cell. Pure.
+class TrendBook {
+ public:
+  /// A run with its cells, from the latest run back.
+  void add(const HistoryRun& run);
+
+  /// What they tell, in the order of the latest runs' cells. Ends the book.
+  std::vector<CellTrend> judge();
+
+ private:
+  std::deque<CellTrend> trends_;
+  std::map<std::pair<std::string, CellIdentity>, CellTrend*> index_;  ///< by the cell of the trend itself
+};
 
 /// Values as a line of at most `width` signs, the last ones, from the least to the largest: blocks, or where `ascii`
 /// digits 0 to 7. Equal values are all in the middle.

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 namespace busbar {
@@ -158,6 +159,18 @@ void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string
   }
 }
 
+/// A launch's cells, the first of those that are the same.
+using CellsOfRun = std::map<CellIdentity, const Cell*>;
+
+std::vector<CellsOfRun> cells_of(const std::vector<RunFile>& runs) {
+  std::vector<CellsOfRun> all;
+  for (const RunFile& run : runs) {
+    CellsOfRun& cells = all.emplace_back();
+    for (const Cell& cell : run.cells) cells.try_emplace(identity(cell), &cell);
+  }
+  return all;
+}
+
 std::string describe(const Cell& c) {
   return fmt::format("{} {} {} {}", c.nbytes, c.dtype, c.op, c.in_place ? "in place" : "out of place");
 }
@@ -245,15 +258,15 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   compare_canaries(
       runs, "copy", [](const RunFile& r) { return r.copy_s; }, merged.warnings);
   tell_disturbances(runs, merged.warnings);
-  std::vector<Cell> seen;
+  const std::vector<CellsOfRun> cells_of_runs = cells_of(runs);
+  std::set<CellIdentity> seen;
   for (const RunFile& of : runs) {
     for (const Cell& cell : of.cells) {
-      const auto same = [&](const Cell& other) { return same_cell(other, cell); };
-      if (cell.epoch_medians_s.empty() || std::any_of(seen.begin(), seen.end(), same)) continue;
-      seen.push_back(cell);
+      if (cell.epoch_medians_s.empty() || !seen.insert(identity(cell)).second) continue;
       std::vector<const Cell*> cells;
-      for (const RunFile& run : runs) {
-        if (const Cell* found = find_cell(run, cell)) cells.push_back(found);
+      for (const CellsOfRun& known : cells_of_runs) {
+        const auto found = known.find(identity(cell));
+        if (found != known.end() && !found->second->epoch_medians_s.empty()) cells.push_back(found->second);
       }
       if (cells.size() < runs.size()) {
         merged.warnings.push_back(

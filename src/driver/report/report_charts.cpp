@@ -9,7 +9,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
 
 namespace busbar {
 namespace {
@@ -30,8 +34,9 @@ constexpr std::array<ChartPart, 6> kLabel{&ReportSeries::source,    &ReportSerie
 /// The different texts of a part, as they first appear.
 std::vector<std::string> texts_of(const Lines& lines, ChartPart part) {
   std::vector<std::string> texts;
+  std::set<std::string_view> known;
   for (const ReportSeries* line : lines) {
-    if (std::find(texts.begin(), texts.end(), line->*part) == texts.end()) texts.push_back(line->*part);
+    if (known.insert(line->*part).second) texts.push_back(line->*part);
   }
   return texts;
 }
@@ -44,12 +49,9 @@ void divide(const Lines& lines, std::vector<Lines>& charts) {
     if (static_cast<std::size_t>(measured) <= kMostLines && !apart) continue;
     const auto texts = texts_of(lines, part);
     if (texts.size() < 2) continue;
-    for (const std::string& text : texts) {
-      Lines some;
-      std::copy_if(lines.begin(), lines.end(), std::back_inserter(some),
-                   [&](const ReportSeries* s) { return s->*part == text; });
-      divide(some, charts);
-    }
+    std::map<std::string_view, Lines> with_text;
+    for (const ReportSeries* line : lines) with_text[line->*part].push_back(line);
+    for (const std::string& text : texts) divide(with_text[text], charts);
     return;
   }
   charts.push_back(lines);
@@ -89,7 +91,11 @@ std::string interval_words(const std::optional<Interval>& interval, double scale
 /// To six significant digits: the rest would only be bytes.
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  return std::stod(fmt::format("{:.6g}", value));
+  std::array<char, 32> digits{};
+  const char* const end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, 6).ptr;
+  std::from_chars(digits.data(), end, value);
+  return value;
 }
 
 Json number(const std::optional<double>& value, double scale = 1) {

@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -35,13 +36,15 @@ enum class Kind { run, compare, merge, accept, locate, doctor };
                           what));
 }
 
-Kind kind_of(const ResultFile& file) {
-  Json document;
+Json parse_result(const ResultFile& file) {
   try {
-    document = parse_json(file.text, file.name);
+    return parse_json(file.text, file.name);
   } catch (const Error& error) {
     fail_unknown(error.what());
   }
+}
+
+Kind kind_of(const Json& document, const ResultFile& file) {
   const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
   if (!document.is_object()) fail_unknown(it("is not a JSON object"));
   const std::string what = document_of(document, file.name);
@@ -107,9 +110,10 @@ void add_doctor(ReportData& data, const ResultFile& file, const std::string& sou
 }
 
 void add_file(ReportData& data, const ResultFile& file, const std::string& source) {
-  switch (kind_of(file)) {
+  const Json document = parse_result(file);
+  switch (kind_of(document, file)) {
     case Kind::run:
-      return add_run(data, read_run(file.text, file.name), source);
+      return add_run(data, run_of(document, file.name), source);
     case Kind::compare:
       return add_comparisons(data, file.text, file.name, source);
     case Kind::merge:
@@ -154,10 +158,12 @@ void add_rows(ReportTable& table, const ReportSeries& first, const ReportSeries&
   for (const std::string* part : {&first.type, &first.placement, &first.variant}) {
     if (!part->empty()) cell += ", " + *part;
   }
+  std::map<std::uint64_t, const ReportPoint*> by_size;
+  for (const ReportPoint& p : first.points) by_size.try_emplace(p.nbytes, &p);
   for (const ReportPoint& b : other.points) {
-    const auto a = std::find_if(first.points.begin(), first.points.end(),
-                                [&](const ReportPoint& p) { return p.nbytes == b.nbytes; });
-    if (a == first.points.end() || !a->time_s || !b.time_s) continue;
+    const auto known = by_size.find(b.nbytes);
+    if (known == by_size.end() || !known->second->time_s || !b.time_s) continue;
+    const ReportPoint* const a = known->second;
     const auto busbw = [](const ReportPoint& p) { return p.busbw ? three_digits(*p.busbw) : ""; };
     const std::string verdict = verdict_of(*a, b, count);
     table.rows.push_back({{},

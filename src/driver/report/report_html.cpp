@@ -152,7 +152,8 @@ std::string verdict_section(const ReportData& data, std::size_t most_lines) {
 }
 
 /// A pair of charts for the script to fill, and the values as a table.
-std::string chart_section(const ReportChart& chart, std::size_t index, std::size_t most_rows) {
+std::string chart_section(const ReportChart& chart, const ReportTable& values, std::size_t index,
+                          std::size_t most_rows) {
   const std::string keys = " Arrow keys read the values out, one size after the other.";
   std::string text = fmt::format("<section data-chart=\"{}\">\n", index) + heading(chart.title, chart.caption);
   text += "<fieldset class=\"legend needs-script\" aria-label=\"Lines shown\"></fieldset>\n";
@@ -161,7 +162,7 @@ std::string chart_section(const ReportChart& chart, std::size_t index, std::size
   text += figure("latency", "Time of one operation", "Time over size of " + chart.title + "." + keys);
   text += "</div>\n";
   text += fmt::format("<div class=\"needs-script\">{}</div>\n", kReadout);
-  return text + "<details><summary>Values as a table</summary>\n" + html_table(values_of(chart), most_rows) +
+  return text + "<details><summary>Values as a table</summary>\n" + html_table(values, most_rows) +
          "</details>\n</section>\n";
 }
 
@@ -248,9 +249,18 @@ std::string runs_text(const std::vector<ReportRun>& runs, const Room& room) {
          fmt::format("<p class=\"caption\">And {} more files, which say it themselves.</p>\n", runs.size() - shown);
 }
 
+/// All that there is to draw, and its values: the same in all tries to make the page small enough.
+struct Charts {
+  std::vector<ReportChart> charts;
+  std::vector<ReportTable> values;
+
+  explicit Charts(const ReportData& data) : charts(group_charts(data.series)) {
+    for (const ReportChart& chart : charts) values.push_back(values_of(chart));
+  }
+};
+
 /// As many charts as there is room for.
-std::vector<ReportChart> charts_with_room(const ReportData& data, std::size_t points, std::string& left_out) {
-  std::vector<ReportChart> charts = group_charts(data.series);
+std::vector<ReportChart> charts_with_room(std::vector<ReportChart> charts, std::size_t points, std::string& left_out) {
   std::size_t used = 0, kept = 0;
   for (const ReportChart& chart : charts) {
     for (const ReportChart::Line& line : chart.lines) used += line.series->points.size();
@@ -278,18 +288,18 @@ std::vector<ReportSkew> skews_with_room(const ReportData& data, std::size_t rank
   return skews;
 }
 
-std::vector<Part> parts_of(const ReportData& data, const Room& room, std::string& json) {
+std::vector<Part> parts_of(const ReportData& data, const Charts& all, const Room& room, std::string& json) {
   std::vector<Part> parts;
   add_tables(parts, data.judged, room);
   std::string left_out;
-  const auto charts = charts_with_room(data, room.points, left_out);
+  const auto charts = charts_with_room(all.charts, room.points, left_out);
   if (!charts.empty()) {
     std::string text =
         "<p class=\"hint needs-script\">Point at a chart, or move the keyboard's focus to it and use the "
         "arrow keys, to read values; switch lines off and on above it. Shaded: the interval of each "
         "value. Both axes are logarithmic.</p>\n"
         "<p class=\"without-script\">The charts need JavaScript; the tables say the same.</p>\n";
-    for (std::size_t i = 0; i < charts.size(); ++i) text += chart_section(charts[i], i, room.rows);
+    for (std::size_t i = 0; i < charts.size(); ++i) text += chart_section(charts[i], all.values[i], i, room.rows);
     parts.push_back({"charts", "Bandwidth and latency", text + left_out});
   }
   if (!data.matrices.empty()) {
@@ -305,9 +315,9 @@ std::vector<Part> parts_of(const ReportData& data, const Room& room, std::string
   return parts;
 }
 
-std::string page(const ReportData& data, const Room& room) {
+std::string page(const ReportData& data, const Charts& charts, const Room& room) {
   std::string json;
-  const auto parts = parts_of(data, room, json);
+  const auto parts = parts_of(data, charts, room, json);
   const std::string title = html_text(data.title.empty() ? "busbar report" : data.title, 300);
   // The policy holds whatever a text may smuggle in: nothing is ever fetched.
   std::string text = fmt::format(
@@ -340,10 +350,11 @@ std::string page(const ReportData& data, const Room& room) {
 std::string report_html(const ReportData& data) {
   constexpr int kTries = 6;
   Room room;
-  std::string text = page(data, room);
+  const Charts charts(data);
+  std::string text = page(data, charts, room);
   for (int i = 0; i < kTries && text.size() > kMostBytes; ++i) {
     room = smaller(room);
-    text = page(data, room);
+    text = page(data, charts, room);
   }
   return text;
 }

@@ -14,8 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 
 namespace busbar {
 namespace {
@@ -24,13 +26,17 @@ constexpr int kMostRanks = std::numeric_limits<int>::max();
 
 int nranks_of(const JsonPlace& file) { return static_cast<int>(file.at("nranks").whole(1, kMostRanks)); }
 
-/// The line on which cells as this one stand; a new one where there is none.
-ReportSeries& line_like(std::vector<ReportSeries>& lines, const ReportSeries& like) {
-  const auto at = std::find_if(lines.begin(), lines.end(), [&](const ReportSeries& s) {
-    return s.type == like.type && s.placement == like.placement && s.variant == like.variant;
-  });
-  return at != lines.end() ? *at : lines.emplace_back(like);
-}
+/// Lines in the order of their first points.
+struct LineBook {
+  std::vector<ReportSeries> lines;
+  std::map<std::array<std::string, 3>, std::size_t> index;
+
+  /// The line on which cells as this one stand; a new one where there is none.
+  ReportSeries& like(const ReportSeries& series) {
+    const auto [known, is_new] = index.try_emplace({series.type, series.placement, series.variant}, lines.size());
+    return is_new ? lines.emplace_back(series) : lines[known->second];
+  }
+};
 
 /// What all tools of ours say of a run.
 ReportRun how(const JsonPlace& file, const std::string& name) {
@@ -79,7 +85,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   table.title = titled(source, "Fastest settings of " + common.collective);
   table.caption = "A winner is faster than the library's own choice beyond doubt, and none is faster than it.";
   table.columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"};
-  std::vector<ReportSeries> lines;
+  LineBook book;
   c.at("sizes").each([&](const JsonPlace& size) {
     const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
     size.at("variants").each([&](const JsonPlace& cell) {
@@ -91,7 +97,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
       p.wrong = cell.at("wrong").whole(0);
       if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
       if (cell.holds("difference")) p.note = difference_words(cell.at("difference"), label);
-      if (p.time_s || *p.wrong > 0) line_like(lines, series).points.push_back(p);
+      if (p.time_s || *p.wrong > 0) book.like(series).points.push_back(p);
     });
     std::string leading;
     size.at("not_slower_than_the_fastest").each([&](const JsonPlace& v) {
@@ -104,8 +110,8 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
          {format_bytes(nbytes), size.holds("winner") ? size.at("winner").text() : "none: a tie",
           size.at("fastest_by_estimate").text(), leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
   });
-  for (ReportSeries& line : lines) add_busbw(line, nranks_of(c));
-  data.series.insert(data.series.end(), lines.begin(), lines.end());
+  for (ReportSeries& line : book.lines) add_busbw(line, nranks_of(c));
+  data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
   data.judged.push_back(std::move(table));
   return beaten;
 }
@@ -126,15 +132,15 @@ std::string note_of(const Cell& cell) {
 }
 
 void add_lines(ReportData& data, const RunFile& run, const std::string& source) {
-  std::vector<ReportSeries> lines;
+  LineBook book;
   for (const Cell& cell : run.cells) {
     ReportSeries series = series_of(cell, source);
     series.scope = ranks_words(run.nranks, run.hosts.size());
     if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
-    line_like(lines, series).points.push_back(point_of(cell, note_of(cell)));
+    book.like(series).points.push_back(point_of(cell, note_of(cell)));
   }
-  for (ReportSeries& line : lines) join_repeated(line);
-  data.series.insert(data.series.end(), lines.begin(), lines.end());
+  for (ReportSeries& line : book.lines) join_repeated(line);
+  data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
 }
 
 /// "node1: 0 [core 3], 1-3 [unbound]": which rank sits where, a line per host; ranks that follow each other together.
@@ -264,7 +270,7 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
     launches.push_back(launch.at("file").text() +
                        (launch.holds("start_time") ? ", " + launch.at("start_time").text() : ""));
   });
-  std::vector<ReportSeries> lines;
+  LineBook book;
   std::int64_t wrong = 0;
   file.at("cells").each([&](const JsonPlace& json) {
     const auto cell = record_at<CellIdentity>(json);
@@ -281,18 +287,18 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
     wrong += *p.wrong;
     if (json.holds("median_s")) p.time_s = json.at("median_s").seconds();
     if (json.holds("interval_s")) p.time_interval_s = json.at("interval_s").interval_s();
-    line_like(lines, series).points.push_back(p);
+    book.like(series).points.push_back(p);
   });
   if (data.title.empty()) data.title = fmt::format("{}, {} launches", collective, launches.size());
   add_verdict(
       data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt,
       fmt::format("{} of {} launches: {}", collective, launches.size(), wrong > 0 ? "WRONG DATA" : "no wrong data"),
       file.at("warnings").texts(), source);
-  for (ReportSeries& line : lines) {
+  for (ReportSeries& line : book.lines) {
     join_repeated(line);
     add_busbw(line, nranks_of(file));
   }
-  data.series.insert(data.series.end(), lines.begin(), lines.end());
+  data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
   data.runs.push_back(how(file, name));
   add_fact(data.runs.back(), "launches", launches);
 }
