@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 namespace busbar {
 namespace {
@@ -230,12 +229,12 @@ void History::read_cells(std::span<HistoryRun> runs, std::string_view collective
                    "SELECT stage,cell,scope,collective,dtype,op,root,nbytes,in_place,algorithm,median_s,low_s,high_s,"
                    "busbw,wrong FROM cells WHERE run=?" +
                        one + " ORDER BY rowid");
-  for (HistoryRun& run : runs | std::views::reverse) {
+  std::for_each(runs.rbegin(), runs.rend(), [&](HistoryRun& run) {
     select.bind(run.id);
     if (!collective.empty()) select.bind(collective);
     run.cells = next_cells(select);
     if (visit) visit(run);
-  }
+  });
 }
 
 void History::read_criteria(HistoryRun& run) {
