@@ -51,6 +51,12 @@ else()
   set(YAML_CPP_LIBRARIES yaml-cpp)
 endif()
 
+# Its headers alone: Boost's own configuration would be that of all its libraries.
+find_path(BUSBAR_BOOST_INCLUDE_DIR boost/math/distributions/students_t.hpp)
+if(NOT BUSBAR_BOOST_INCLUDE_DIR)
+  list(APPEND missing "Boost.Math (headers)")
+endif()
+
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(hwloc QUIET IMPORTED_TARGET hwloc)

@@ -152,6 +152,15 @@ TEST_CASE("Depth, values, members and texts are taken up to the limit and no fur
   CHECK(parsing(members(kMostJsonMembers + 1)) == "a.json: has an object of too many members");
 }
 
+TEST_CASE("A document is the one that the library alone would read", "[parse_json][unit]") {
+  for (const char* text :
+       {R"({"b": {"d": 1, "c": [1, [], {}, [{"e": null}]]}, "a": [true, -1, 1e3, 18446744073709551615]})",
+        R"({"a": 1, "b": 2, "a": {"c": 3}})", R"([{}, {"a": []}, "\u00e4\n", {"a": {"a": {}}}])", "0", R"("x")", "[]",
+        "{}"}) {
+    CHECK(parse_json(text, "a.json").dump() == Json::parse(text).dump());
+  }
+}
+
 TEST_CASE("A complaint stays short, whatever the parser read last", "[parse_json][unit]") {
   CHECK(parsing('"' + std::string(1 << 20, 'x')).size() < 300);
   CHECK(parsing("\"\n" + std::string(1 << 20, '\x01')).size() < 1000);

@@ -109,6 +109,12 @@ CellStats StatCell::stats(StopReason why) const {
   return s;
 }
 
+std::optional<StopReason> agree_on_stop(const Comm& world, std::optional<StopReason> why) {
+  std::int8_t told = why ? static_cast<std::int8_t>(*why) : -1;
+  world.broadcast(&told, sizeof told, 0);
+  return told < 0 ? std::nullopt : std::optional(static_cast<StopReason>(told));
+}
+
 double StatCell::own_mean_s() const { return own_.count() > 0 ? own_.sum() / static_cast<double>(own_.count()) : 0; }
 
 double StatCell::own_start_s() const { return own_.count() > 0 ? starting_s_ / static_cast<double>(own_.count()) : 0; }

@@ -2,6 +2,7 @@
 
 #include "common/measure/result.h"
 #include "common/measure/sampler.h"
+#include "common/processes/comm.h"
 #include "common/statistics/prediction.h"
 #include "common/statistics/stop_rule.h"
 
@@ -64,8 +65,8 @@ struct StopLimits {
   double cell_time_s = 20;
 };
 
-/// One placement of one row while it is measured: what its batches have said so far. Everything but the process's own
-/// times is agreed, so that all processes decide alike.
+/// One placement of one row while it is measured: what its batches have said so far. What is added is agreed, but for
+/// the process's own times. What follows from it is not, because processes may compute with other last bits.
 class StatCell {
  public:
   /// `capacity`: samples to keep.
@@ -113,5 +114,8 @@ class StatCell {
   double spent_s_ = 0;
   StopState stop_state_;
 };
+
+/// What process 0 thinks of a cell, on all. Collective.
+std::optional<StopReason> agree_on_stop(const Comm& world, std::optional<StopReason> why);
 
 }  // namespace busbar

@@ -100,6 +100,7 @@ bool StatRunner::pass() {
     visit(entry);
     std::optional<StopReason> why = entry.cell.test(limits_);
     if (!why && out_of_time()) why = entry.cell.cut_off(limits_);
+    why = agree_on_stop(world_, why);
     if (why) {
       finish(entry, *why);
     } else {

@@ -32,8 +32,7 @@ struct MedianPrediction {
 /// `medians_s` of the epochs and when each ended, in rising order. Model: the normal scores of the medians wander (an
 /// Ornstein-Uhlenbeck process: one correlation time) under white noise; correlation time, shares and scale are
 /// integrated out on a grid, so that an unknown correlation time widens the interval. Ranks, because a spike of any
-/// height counts once. Sums, products and roots only: the same bits on every CPU, whatever its libm; what is decided by
-/// them is decided alike.
+/// height counts once. The last bits depend on the CPU's libm: what is decided by them must be agreed on.
 MedianPrediction predict_median(std::span<const double> medians_s, std::span<const double> times_s);
 
 }  // namespace busbar

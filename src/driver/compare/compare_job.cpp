@@ -185,10 +185,11 @@ class TargetRuns {
 
   void refine(Comparison& comparison, const Target& target) {
     while (rounds_.now_s() < config_.max_time_s) {
-      const std::optional<std::uint64_t> nbytes = next_size_between(comparison);
-      if (!nbytes) return;
+      std::uint64_t nbytes = next_size_between(comparison).value_or(0);
+      job_.world().broadcast(&nbytes, sizeof nbytes, 0);  // which may differ in last bits
+      if (nbytes == 0) return;
       Config one = config_;
-      one.sizes = {*nbytes};
+      one.sizes = {nbytes};
       const Case& like = comparison.cases.front().row_case;
       one.dtypes = {like.dtype};
       if (like.op) one.ops = {*like.op};

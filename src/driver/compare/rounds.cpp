@@ -206,11 +206,15 @@ void Rounds::visit(Race& race, const Collective& collective, std::span<const Var
 void Rounds::look(Race& race) const {
   if (race.compared.rounds == 0) return;
   judge_rounds(race.compared, settings_.delta);
-  for (std::size_t v : too_slow(race.compared, settings_.delta)) {
-    race.compared.variants[v].dropped = true;
-    std::erase(race.active, v);
-  }
-  race.over = race.over || settled(race.compared, settings_.delta);
+  std::vector<VariantCell>& variants = race.compared.variants;
+  for (std::size_t v : too_slow(race.compared, settings_.delta)) variants[v].dropped = true;
+  // Logarithms have not the same last bits everywhere: process 0 decides for all.
+  std::vector<char> told{race.over || settled(race.compared, settings_.delta)};
+  for (const VariantCell& variant : variants) told.push_back(variant.dropped);
+  world_.broadcast(told.data(), told.size(), 0);
+  race.over = told[0] != 0;
+  for (std::size_t v = 0; v < variants.size(); ++v) variants[v].dropped = told[v + 1] != 0;
+  std::erase_if(race.active, [&](std::size_t v) { return variants[v].dropped; });
 }
 
 void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s) {

@@ -150,7 +150,7 @@ void Lives::end_epoch() {
     constexpr double kNoCanary = 1;  // nobody looks whether the machine drifts beside its lives
     cells_[i].add(batch, 0, kNoCanary);
     // A cell that is done gets the samples of further lives too: they come of themselves, and narrow its interval.
-    if (config_.stat && !stops_[i]) stops_[i] = cells_[i].test(limits_);
+    if (config_.stat && !stops_[i]) stops_[i] = agree_on_stop(job_.world(), cells_[i].test(limits_));
   }
   ++epochs_;
 }
@@ -171,7 +171,7 @@ bool Lives::enough() {
   if (all) return true;
   if (now_s_ < config_.max_time_s) return false;
   for (std::size_t i = 0; i < stops_.size(); ++i) {
-    if (!is_done(i)) stops_[i] = cells_[i].cut_off(limits_);
+    if (!is_done(i)) stops_[i] = agree_on_stop(job_.world(), cells_[i].cut_off(limits_));
   }
   return true;
 }
