@@ -33,26 +33,31 @@ Room smaller(const Room& room) {
           half(room.tables), half(room.lines)};
 }
 
-/// Ours begin with "report"; the other is the charting library, whatever its file was called.
+std::string_view embedded(std::string_view name) {
+  const auto files = embedded_report();
+  const auto found = std::ranges::find(files, name, &EmbeddedFile::name);
+  return found == files.end() ? std::string_view() : found->text;
+}
+
+/// The template of that name in html/: {name} in it stands for `fmt::arg("name", text)`, which is HTML already.
+template <typename... Args>
+std::string fill(std::string_view name, const Args&... args) {
+  return fmt::vformat(embedded(name), fmt::make_format_args(args...));
+}
+
+/// The charting library, whatever its file was called, then our own scripts in the order of their names.
 std::string script_text() {
   std::map<std::string_view, std::string_view> ours;
   std::string text;
   for (const EmbeddedFile& file : embedded_report()) {
+    if (!file.name.ends_with(".js")) continue;
     if (file.name.starts_with("report"))
       ours[file.name] = file.text;
     else
       text += fmt::format("<script>{}</script>\n", file.text);
   }
-  for (const auto& [name, script] : ours) {
-    if (name.ends_with(".js")) text += fmt::format("<script>\n{}</script>\n", script);
-  }
+  for (const auto& [name, script] : ours) text += fmt::format("<script>\n{}</script>\n", script);
   return text;
-}
-
-std::string style_text() {
-  const auto files = embedded_report();
-  const auto found = std::find_if(files.begin(), files.end(), [](const auto& f) { return f.name == "report.css"; });
-  return found == files.end() ? "" : std::string(found->text);
 }
 
 // The parts of the page. Everything that they say is there without the script too.
@@ -61,21 +66,6 @@ constexpr std::size_t kWorstPairs = 20;
 constexpr std::size_t kWorstRanks = 12;
 /// A fact with more lines is folded.
 constexpr std::size_t kFoldedLines = 6;
-
-std::string heading(const std::string& title, const std::string& caption) {
-  std::string text = fmt::format("<h3>{}</h3>\n", html_text(title));
-  if (!caption.empty()) text += fmt::format("<p class=\"caption\">{}</p>\n", html_text(caption));
-  return text;
-}
-
-std::string figure(const char* kind, const char* caption, const std::string& spoken) {
-  return fmt::format(
-      "<figure data-kind=\"{}\"><figcaption>{}</figcaption><div class=\"plot\"><canvas tabindex=\"0\" "
-      "role=\"application\" aria-roledescription=\"chart\" aria-label=\"{}\"></canvas></div></figure>\n",
-      kind, caption, html_text(spoken));
-}
-
-constexpr const char* kReadout = "<p class=\"readout\" role=\"status\" aria-live=\"polite\"></p>\n";
 
 /// Pairs, slowest first.
 ReportTable slowest_pairs(const ReportMatrix& matrix) {
@@ -154,16 +144,10 @@ std::string verdict_section(const ReportData& data, std::size_t most_lines) {
 /// A pair of charts for the script to fill, and the values as a table.
 std::string chart_section(const ReportChart& chart, const ReportTable& values, std::size_t index,
                           std::size_t most_rows) {
-  const std::string keys = " Arrow keys read the values out, one size after the other.";
-  std::string text = fmt::format("<section data-chart=\"{}\">\n", index) + heading(chart.title, chart.caption);
-  text += "<fieldset class=\"legend needs-script\" aria-label=\"Lines shown\"></fieldset>\n";
-  text += "<div class=\"figures needs-script\">\n";
-  text += figure("bandwidth", "Bus bandwidth [GB/s]", "Bus bandwidth over size of " + chart.title + "." + keys);
-  text += figure("latency", "Time of one operation", "Time over size of " + chart.title + "." + keys);
-  text += "</div>\n";
-  text += fmt::format("<div class=\"needs-script\">{}</div>\n", kReadout);
-  return text + "<details><summary>Values as a table</summary>\n" + html_table(values, most_rows) +
-         "</details>\n</section>\n";
+  const std::string caption =
+      chart.caption.empty() ? "" : fmt::format("<p class=\"caption\">{}</p>\n", html_text(chart.caption));
+  return fill("chart.html", fmt::arg("index", index), fmt::arg("title", html_text(chart.title)),
+              fmt::arg("caption", caption), fmt::arg("values", html_table(values, most_rows)));
 }
 
 /// A heat map for the script to fill, and its slowest pairs as a table.
@@ -176,43 +160,29 @@ std::string matrix_section(const ReportMatrix& matrix, std::size_t index, int mo
     caption += fmt::format(" A square is {} {}s a side, and shows the slowest pair in it.", (units + most - 1) / most,
                            matrix.unit);
   }
-  std::string text = fmt::format("<section data-matrix=\"{}\">\n", index) + heading(matrix.title, caption);
-  text +=
-      "<div class=\"heat\"><div class=\"needs-script\"><figure><canvas tabindex=\"0\" role=\"application\" "
-      "aria-roledescription=\"heat map\" aria-label=\"Heat map of the pairs. Arrow keys go from pair to pair and read "
-      "the values out.\"></canvas></figure>\n"
-      "<p class=\"scale\"><span><canvas width=\"150\" height=\"12\" aria-hidden=\"true\"></canvas> 0 to 1.5 of the "
-      "median</span> <span>\u00d7 slow</span> <span>empty: not measured</span>";
-  if (!matrix.blamed.empty()) text += fmt::format(" <span><b>bold</b>: {} to blame</span>", html_text(matrix.unit));
-  text += fmt::format("</p>\n{}</div>\n<div class=\"beside\">\n", kReadout);
-  return text + html_table(slowest_pairs(matrix)) + "</div></div>\n</section>\n";
+  const std::string blamed =
+      matrix.blamed.empty() ? "" : fmt::format(" <span><b>bold</b>: {} to blame</span>", html_text(matrix.unit));
+  return fill("matrix.html", fmt::arg("index", index), fmt::arg("title", html_text(matrix.title)),
+              fmt::arg("caption", html_text(caption)), fmt::arg("blamed", blamed),
+              fmt::arg("slowest", html_table(slowest_pairs(matrix))));
 }
 
 /// Ranks for the script to draw, and of each cell the latest and slowest as a table; there is at least one cell.
 std::string skew_section(const std::vector<ReportSkew>& skews, std::size_t most_tables) {
-  std::string text = "<section data-skew>\n<div class=\"needs-script\">\n";
-  text += "<p><label>Cell <select></select></label></p>\n";
-  text += figure("skew",
-                 "Median per rank: bars and squares are lateness after the first to arrive, round marks the "
-                 "rank's own time in the operation",
-                 "Lateness and own time of every rank. Arrow keys go from rank to rank and read the values out.");
-  text += kReadout;
-  text += "</div>\n";
-  text += html_table(worst_ranks(skews[0]));
-  if (skews.size() > 1) {
-    const std::size_t shown = std::min(skews.size(), most_tables);
-    text += fmt::format("<details><summary>The other {} cells as tables</summary>\n", shown - 1);
-    for (std::size_t i = 1; i < shown; ++i) {
-      text += fmt::format("<h4>{}</h4>\n{}", html_text(skews[i].title), html_table(worst_ranks(skews[i])));
-    }
-    text += "</details>\n";
+  std::string others;
+  const std::size_t shown = std::min(skews.size(), most_tables);
+  for (std::size_t i = 1; i < shown; ++i) {
+    others += fmt::format("<h4>{}</h4>\n{}", html_text(skews[i].title), html_table(worst_ranks(skews[i])));
   }
-  return text + "</section>\n";
+  if (!others.empty()) {
+    others = fmt::format("<details><summary>The other {} cells as tables</summary>\n{}</details>\n", shown - 1, others);
+  }
+  return fill("skew.html", fmt::arg("worst", html_table(worst_ranks(skews[0]))), fmt::arg("others", others));
 }
 
 /// How a file came about; of a fact so many lines.
 std::string run_section(const ReportRun& run, std::size_t most_lines) {
-  std::string text = heading(run.title, "") + "<dl>\n";
+  std::string text = fmt::format("<h3>{}</h3>\n<dl>\n", html_text(run.title));
   for (const ReportRun::Fact& fact : run.facts) {
     if (fact.lines.empty()) continue;
     text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(fact.name), fact_lines(fact, most_lines));
@@ -318,31 +288,19 @@ std::vector<Part> parts_of(const ReportData& data, const Charts& all, const Room
 std::string page(const ReportData& data, const Charts& charts, const Room& room) {
   std::string json;
   const auto parts = parts_of(data, charts, room, json);
-  const std::string title = html_text(data.title.empty() ? "busbar report" : data.title, 300);
-  // The policy holds whatever a text may smuggle in: nothing is ever fetched.
-  std::string text = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; "
-      "style-src "
-      "'unsafe-inline'; img-src data:\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"generator\" content=\"busbar {}\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-      BUSBAR_VERSION, title, style_text());
-  text += fmt::format("<a class=\"skip-link\" href=\"#content\">To the content</a>\n<header>\n<h1>{}</h1>\n{}", title,
-                      verdict_section(data, room.lines));
-  text += "<nav aria-label=\"Sections\"><ul>\n";
-  for (const Part& part : parts)
-    text += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", part.id, html_text(part.title));
-  text += "</ul></nav>\n</header>\n<main id=\"content\">\n";
+  std::string links, sections;
   for (const Part& part : parts) {
-    text += fmt::format(
+    links += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", part.id, html_text(part.title));
+    sections += fmt::format(
         "<section id=\"{0}\" aria-labelledby=\"{0}-title\">\n<h2 id=\"{0}-title\">{1}</h2>\n{2}</section>\n", part.id,
         html_text(part.title), part.text);
   }
-  text += fmt::format("</main>\n<footer>Made by busbar {}. This file is complete: it needs no network.</footer>\n",
-                      BUSBAR_VERSION);
-  text += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", json);
-  return text + script_text() + "</body>\n</html>\n";
+  const std::string title = html_text(data.title.empty() ? "busbar report" : data.title, 300);
+  // The page's policy holds whatever a text may smuggle in: nothing is ever fetched.
+  return fill("page.html", fmt::arg("version", BUSBAR_VERSION), fmt::arg("title", title),
+              fmt::arg("style", embedded("report.css")), fmt::arg("verdict", verdict_section(data, room.lines)),
+              fmt::arg("links", links), fmt::arg("parts", sections), fmt::arg("data", json),
+              fmt::arg("scripts", script_text()));
 }
 
 }  // namespace
