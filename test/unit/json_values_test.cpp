@@ -20,6 +20,7 @@
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <functional>
@@ -159,6 +160,10 @@ TEST_CASE("A document is the one that the library alone would read", "[parse_jso
         "{}"}) {
     CHECK(parse_json(text, "a.json").dump() == Json::parse(text).dump());
   }
+  std::string many = "{";
+  for (int i = 0; i < 100; ++i) many += fmt::format(R"("{}": {}, )", i % 70, i);  // 30 names come twice
+  many += R"("last": {}})";
+  CHECK(parse_json(many, "a.json").dump() == Json::parse(many).dump());
 }
 
 TEST_CASE("A complaint stays short, whatever the parser read last", "[parse_json][unit]") {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace busbar {
 namespace {
@@ -47,10 +48,10 @@ class WithinLimits : public nlohmann::json_sax<Json> {
 
   bool key(string_t& name) override {
     check_length(name);
-    std::vector<Member>& members = open_.back().members;
-    open_.back().next = static_cast<std::size_t>(std::ranges::find(members, name, &Member::first) - members.begin());
-    if (open_.back().next == members.size()) members.emplace_back(std::move(name), nullptr);
-    if (members.size() > kMostJsonMembers) fail("has an object of too many members");
+    Open& in = open_.back();
+    in.next = in.place_of(name);
+    if (in.next == in.members.size()) in.members.emplace_back(std::move(name), nullptr);
+    if (in.members.size() > kMostJsonMembers) fail("has an object of too many members");
     return true;
   }
 
@@ -73,7 +74,19 @@ class WithinLimits : public nlohmann::json_sax<Json> {
   struct Open {
     Json::array_t items;
     std::vector<Member> members;
-    std::size_t next = 0;  // of the members, whose value comes; of an object only
+    std::size_t next = 0;                                 // of the members, whose value comes; of an object only
+    std::unordered_map<std::string, std::size_t> places;  // of the members, where there are many
+
+    /// Where the member of that name is, or will be.
+    std::size_t place_of(const std::string& name) {
+      constexpr std::size_t kFew = 32;
+      if (members.size() < kFew) {
+        return static_cast<std::size_t>(std::ranges::find(members, name, &Member::first) - members.begin());
+      }
+      for (std::size_t i = places.size(); i < members.size(); ++i) places.emplace(members[i].first, i);
+      const auto found = places.find(name);
+      return found == places.end() ? members.size() : found->second;
+    }
   };
 
   [[noreturn]] void fail(const std::string& what) const {
