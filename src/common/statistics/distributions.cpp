@@ -4,9 +4,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace busbar {
 namespace {
@@ -22,36 +20,12 @@ using StudentT = boost::math::students_t_distribution<double, Quiet>;
 
 }  // namespace
 
-double normal_two_sided_p(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
-
 double normal_quantile(double p) { return quantile(Normal(), p); }
 
 double binomial_cdf(std::size_t n, double q, std::ptrdiff_t k) {
   if (k < 0) return 0;
   if (static_cast<std::size_t>(k) >= n) return 1;
   return cdf(Binomial(static_cast<double>(n), q), static_cast<double>(k));
-}
-
-double lower_tail(const std::vector<double>& ways, double value) {
-  if (value < 0) return 0;
-  const auto count = static_cast<std::ptrdiff_t>(std::min(std::floor(value) + 1, static_cast<double>(ways.size())));
-  return std::accumulate(ways.begin(), ways.begin() + count, 0.0) / std::accumulate(ways.begin(), ways.end(), 0.0);
-}
-
-std::vector<double> mann_whitney_ways(std::size_t n, std::size_t m) {
-  // U of the first group is its rank sum less n(n+1)/2: choose n of the ranks 1 .. n+m. A row per number chosen.
-  std::vector<std::vector<double>> chosen(n + 1, std::vector<double>(n * (n + m) + 1));
-  chosen[0][0] = 1;
-  for (std::size_t rank = 1; rank <= n + m; ++rank) {
-    for (std::size_t count = std::min(rank, n); count >= 1; --count) {
-      for (std::size_t sum = rank; sum < chosen[count].size(); ++sum) {
-        chosen[count][sum] += chosen[count - 1][sum - rank];
-      }
-    }
-  }
-  const auto least = static_cast<std::ptrdiff_t>(n * (n + 1) / 2);
-  const auto most = least + static_cast<std::ptrdiff_t>(n * m);
-  return {chosen[n].begin() + least, chosen[n].begin() + most + 1};
 }
 
 double student_t_upper(double t, int degrees) { return cdf(complement(StudentT(degrees), t)); }

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <numeric>
 
-// The tests that paired.h declares. Mann & Whitney 1947; corrections as in R's wilcox.test.
-
 namespace busbar {
 
 std::vector<double> log_ratios(std::span<const double> a, std::span<const double> b) {
@@ -77,40 +75,6 @@ std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, s
 
 namespace {
 
-struct Ranking {
-  std::vector<double> ranks;  ///< in the order of the values; ties share their mean
-  double tie_term = 0;        ///< sum of t^3 - t over groups of ties
-};
-
-Ranking rank(std::span<const double> values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) { return values[x] < values[y]; });
-  Ranking ranking;
-  ranking.ranks.resize(values.size());
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t end = first + 1;
-    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
-    for (std::size_t i = first; i < end; ++i) {
-      ranking.ranks[order[i]] = (static_cast<double>(first + end) + 1) / 2;
-    }
-    const auto ties = static_cast<double>(end - first);
-    ranking.tie_term += ties * ties * ties - ties;
-    first = end;
-  }
-  return ranking;
-}
-
-/// Two-sided, with the half step by which a discrete statistic is nearer to its mean.
-double normal_p(double statistic, double mean, double variance) {
-  if (variance <= 0) return 1;
-  return normal_two_sided_p(std::max(0.0, std::fabs(statistic - mean) - 0.5) / std::sqrt(variance));
-}
-
-double exact_p(const std::vector<double>& ways, double smaller) { return std::min(1.0, 2 * lower_tail(ways, smaller)); }
-
-bool exact_groups(std::size_t n, std::size_t m) { return n <= 20 && m <= 20; }
-
 /// How far a middle is beyond the band, and the edge that it is beyond; nothing within it.
 struct Beyond {
   double edge = 0;
@@ -155,24 +119,6 @@ double round_p(std::span<const double> log_ratios, double delta) {
   if (!beyond) return 1;
   if (mean->error <= 0) return 0;
   return std::min(1.0, 2 * student_t_upper(beyond->by / mean->error, static_cast<int>(log_ratios.size()) - 1));
-}
-
-double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
-  require_finite(a, "Mann-Whitney test");
-  require_finite(b, "Mann-Whitney test");
-  if (a.empty() || b.empty()) return 1;
-  std::vector<double> all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  const Ranking ranking = rank(all);
-  const auto n = static_cast<double>(a.size());
-  const auto m = static_cast<double>(b.size());
-  const auto end_of_a = ranking.ranks.begin() + static_cast<std::ptrdiff_t>(a.size());
-  const double u = std::accumulate(ranking.ranks.begin(), end_of_a, 0.0) - n * (n + 1) / 2;
-  if (exact_groups(a.size(), b.size()) && ranking.tie_term == 0) {
-    return exact_p(mann_whitney_ways(a.size(), b.size()), std::min(u, n * m - u));
-  }
-  const double all_count = n + m;
-  return normal_p(u, n * m / 2, n * m / 12 * (all_count + 1 - ranking.tie_term / (all_count * (all_count - 1))));
 }
 
 double probability_faster(std::span<const double> a, std::span<const double> b) {

@@ -61,7 +61,4 @@ Difference judge(const Interval& ratio, double delta);
 std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, std::span<const std::size_t> active,
                                    double delta);
 
-/// Two independent groups: two-sided Mann-Whitney p (exact up to 20 + 20 without ties).
-double mann_whitney_p(std::span<const double> a, std::span<const double> b);
-
 }  // namespace busbar
