@@ -1,11 +1,9 @@
 #pragma once
 
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -30,35 +28,6 @@ inline std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-/// The position of `word` in a text, or npos. `rare`: index of the letter of the word that is rarest in logs; the word
-/// is compared only where that letter is found.
-inline std::size_t find_word(std::string_view text, std::string_view word, std::size_t rare) {
-  for (std::size_t from = rare; from < text.size(); ++from) {
-    const void* hit = std::memchr(text.data() + from, word[rare], text.size() - from);
-    if (hit == nullptr) break;
-    from = static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
-    if (text.substr(from - rare).starts_with(word)) return from - rare;
-  }
-  return std::string_view::npos;
-}
-
-/// The position of the first ' ', or text.size(). Eight letters at a time (Mycroft's test for a zero byte), because the
-/// words of calls are pointers of fourteen letters.
-inline std::size_t find_blank(std::string_view text) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
-  std::size_t at = 0;
-  for (; std::endian::native == std::endian::little && at + 8 <= text.size(); at += 8) {
-    std::uint64_t letters = 0;
-    std::memcpy(&letters, text.data() + at, 8);
-    letters ^= kOnes * ' ';
-    if (const std::uint64_t zero = (letters - kOnes) & ~letters & kTops; zero != 0) {
-      return at + static_cast<std::size_t>(std::countr_zero(zero)) / 8;
-    }
-  }
-  while (at < text.size() && text[at] != ' ') ++at;
-  return at;
-}
-
 /// Reads digits of base 10 or 16 from the front of a text and returns how many; 0 where there are none, or too many for
 /// 64 bits.
 template <unsigned kBase>
@@ -78,41 +47,14 @@ std::size_t read_digits(std::string_view text, std::uint64_t& value) {
   return at;
 }
 
-/// Compares in a few loads what a call of memcmp would compare: its length is known here.
-template <std::size_t kLength>
-[[gnu::always_inline]] inline bool same_letters(const char* one, const char* other) {
-  const auto differ = [&]<class Word>(std::size_t at, Word) {
-    Word a = 0, b = 0;
-    std::memcpy(&a, one + at, sizeof a);
-    std::memcpy(&b, other + at, sizeof b);
-    return a != b;
-  };
-  if constexpr (kLength >= 8) {
-    for (std::size_t at = 0; at + 8 < kLength; at += 8) {
-      if (differ(at, std::uint64_t{})) return false;
-    }
-    return !differ(kLength - 8, std::uint64_t{});
-  } else if constexpr (kLength >= 4) {
-    return !differ(0, std::uint32_t{}) && !differ(kLength - 4, std::uint32_t{});
-  } else {
-    for (std::size_t at = 0; at < kLength; ++at) {
-      if (one[at] != other[at]) return false;
-    }
-    return true;
-  }
-}
-
 /// What is left of a text. Each function takes what it is named after from the front, or returns false (an empty text)
 /// and leaves everything as it was.
 struct LogScan {
   std::string_view rest;
 
-  /// A literal: its length is known where it is compared, which makes it a few instructions.
-  template <std::size_t kSize>
-  [[gnu::always_inline]] bool take(const char (&words)[kSize]) {
-    constexpr std::size_t kLength = kSize - 1;
-    if (rest.size() < kLength || !same_letters<kLength>(rest.data(), words)) return false;
-    rest.remove_prefix(kLength);
+  bool take(std::string_view words) {
+    if (!rest.starts_with(words)) return false;
+    rest.remove_prefix(words.size());
     return true;
   }
 
@@ -122,7 +64,7 @@ struct LogScan {
 
   /// Up to the next ' ', which is taken too, with more of them.
   std::string_view word() {
-    const std::string_view found = rest.substr(0, find_blank(rest));
+    const std::string_view found = rest.substr(0, rest.find(' '));
     rest.remove_prefix(found.size());
     skip_blanks();
     return found;

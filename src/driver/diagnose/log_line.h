@@ -2,8 +2,6 @@
 
 #include "driver/diagnose/log_fact.h"
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,32 +18,11 @@ struct LogPrefix {
   std::string_view text;      ///< the message; the whole line where there is no prefix
 };
 
-/// Prefixes of a log's lines, by their text: there are as many as processes, and lines by the million. Those that hold
-/// a time are not kept.
-class KnownPrefixes {
- public:
-  /// Who wrote a line that begins so, in texts of this one; false: not known.
-  bool find(std::string_view begin, LogOrigin& origin) const;
-  void keep(std::string_view begin, const LogOrigin& origin);
-
- private:
-  static constexpr std::size_t kSlots = 64, kLongest = 96;
-  struct Slot {
-    std::array<char, kLongest> text{};
-    std::size_t length = 0;  ///< 0: empty
-    std::size_t host = 0, host_length = 0, decoration = 0, decoration_length = 0;
-    std::int64_t pid = -1, tid = -1;
-    int dev = -1;
-  };
-  static std::size_t slot_of(std::string_view begin);
-  std::array<Slot, kSlots> slots_;
-};
-
 /// Finds the last prefix of the line, wherever it stands: several processes that write to one pipe leave lines that
 /// begin with the prefix of one and go on with the line of another. Any part of host:pid:tid and [dev] may be missing.
 /// Without a prefix the level is none and the origin empty, or the level is version ("NCCL version 2.x" alone) and the
 /// origin at most a decoration.
-LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin, KnownPrefixes* known = nullptr);
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin);
 
 /// A timestamp as docker, Kubernetes and syslog put it in front of a line, "2026-05-05T06:16:47.123Z"; empty if there
 /// is none.
@@ -63,6 +40,6 @@ int file_name_rank(std::string_view name);
 
 /// What a line says, of NCCL 2.3 to 2.30, of PyTorch's watchdog or of a kernel, with any launcher's decoration in front
 /// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, never allocates.
-LogLine parse_log_line(std::string_view line, KnownPrefixes* known = nullptr);
+LogLine parse_log_line(std::string_view line);
 
 }  // namespace busbar
