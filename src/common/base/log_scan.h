@@ -1,18 +1,16 @@
 #pragma once
 
-#include <charconv>
+#include "common/base/text.h"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
+#include <optional>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 
 namespace busbar {
-
-inline constexpr std::size_t kNotFound = std::string_view::npos;
 
 // Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per
 // word of gigabytes of text.
@@ -22,11 +20,7 @@ inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 inline bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 inline bool is_name(char c) { return is_digit(c) || is_upper(c) || (c >= 'a' && c <= 'z') || c == '_'; }
 
-inline std::string_view without_blanks(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
+inline std::string_view without_blanks(std::string_view text) { return trimmed(text, " \t"); }
 
 /// Reads digits of base 10 or 16 from the front of a text and returns how many; 0 where there are none, or too many for
 /// 64 bits.
@@ -97,11 +91,11 @@ struct LogScan {
   }
 
   bool number(double& value) {
-    double found = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), found);
-    if (error != std::errc() || !std::isfinite(found)) return false;
-    value = found;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    std::string_view behind;
+    const std::optional<double> found = leading_number<double>(rest, 10, &behind);
+    if (!found || !std::isfinite(*found)) return false;
+    value = *found;
+    rest = behind;
     return true;
   }
 };

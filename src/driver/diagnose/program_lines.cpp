@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <initializer_list>
 #include <span>
@@ -31,7 +30,9 @@ bool number_behind(std::string_view text, std::string_view key, std::int64_t& va
   if (at == kNotFound) return false;
   text.remove_prefix(at + key.size());
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" =:")));
-  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
+  const std::optional<std::int64_t> number = leading_number<std::int64_t>(text);
+  value = number.value_or(value);
+  return number.has_value();
 }
 
 /// "1, 3-5 and 7", up to what is no list of numbers.
