@@ -60,11 +60,10 @@ class CompareReporter {
   TellKept tell_kept_;
   TerminalLine line_;
   std::vector<Comparison> comparisons_;
-  std::string json_path_;  // empty: none
+  RewrittenFile json_;
   std::optional<AppendedFile> csv_;
   std::optional<HistoryRun> history_;  // --history
   bool table_complete_ = true;
-  bool json_complete_ = true;
 };
 
 /// Adds a comparison's cells, a variant each: `scope` is its label.
