@@ -3,8 +3,8 @@
 #include "common/base/error.h"
 #include "common/measure/result.h"
 #include "common/output/appended_file.h"
+#include "common/output/progress.h"
 #include "common/output/report_file.h"
-#include "common/output/terminal_line.h"
 #include "common/record/history_run.h"
 #include "driver/compare/comparison.h"
 

@@ -3,7 +3,6 @@
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
-#include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/torch_watchdog.h"
 
 #include <algorithm>
