@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 83700, "src files": 632, "benchmark lines": 43500, "test lines": 96000}
+MOST = {"src lines": 82500, "src files": 560, "benchmark lines": 43000, "test lines": 96000}
 
 
 def lines_of(path):
