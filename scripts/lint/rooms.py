@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Arrows between rooms point one way, as src/rooms.txt has it, so that each room can be understood, built and tested
 without those above it; and each library's header appears only where that library is the subject. Parsers of foreign texts are called in one place,
-which keeps the limits of src/common/base/input_limits.h."""
+which keeps the limits of src/common/base/read_file.h."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ DOORS = {
     r"yaml-cpp/.*": r"src/(common/base|driver/[a-z]+)/.*\.cpp$|test/",
     r"boost/.*": r"src/common/statistics/distributions\.cpp$",  # it takes five seconds to compile
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
-    r"openssl/.*": r"src/common/watch/peer_proof\.cpp$",
+    r"openssl/.*": r"src/common/watch/peer_messages\.cpp$",
     r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",
     r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|watch)|driver/[a-z]+|programs/comm)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
     r"common/record/json_fields\.h": r".*\.cpp$",  # it brings all of the library

@@ -2,7 +2,7 @@
 
 #include "kernels/element.h"
 #include "kernels/number.h"
-#include "kernels/reduction.h"
+#include "kernels/pattern.h"
 
 #include <fmt/format.h>
 

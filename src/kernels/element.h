@@ -3,7 +3,7 @@
 // The one definition of every element, for the host and for CUDA alike. Everything is 32-bit arithmetic on a counter,
 // so that eight lanes of AVX2 or the lanes of a warp compute it without dependence on each other.
 
-#include "kernels/host_device.h"
+#include "kernels/number.h"
 #include "kernels/pattern.h"
 
 #include <cstddef>

@@ -1,10 +1,16 @@
 #pragma once
 
 #include "collectives/dtype.h"
-#include "kernels/host_device.h"
 
 #include <cmath>
 #include <cstdint>
+
+/// Marks what nvcc compiles for the host and for the GPU.
+#if defined(__CUDACC__)
+#define BUSBAR_HD __host__ __device__
+#else
+#define BUSBAR_HD
+#endif
 
 namespace busbar {
 

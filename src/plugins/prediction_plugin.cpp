@@ -2,7 +2,7 @@
 // --show-prediction only: it copies NCCL's predicted times while an operation is observed and chooses nothing.
 
 #include "common/backends/nccl/nccl_observation.h"
-#include "plugins/nccl_tuner_abi.h"
+#include "plugins/nccl_plugin_abi.h"
 
 namespace busbar {
 namespace {

@@ -3,7 +3,7 @@
 // symmetric kernels, whose phases name no rank and tell their end later.
 
 #include "common/backends/nccl/nccl_observation.h"
-#include "plugins/nccl_profiler_abi.h"
+#include "plugins/nccl_plugin_abi.h"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 // function succeeds, because NCCL fails the communicator or the collective otherwise.
 
 #include "common/backends/tuner_table.h"
-#include "plugins/nccl_tuner_abi.h"
+#include "plugins/nccl_plugin_abi.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,5 +1,4 @@
 #include "programs/busbar/driver.h"
-#include "programs/busbar/ranks_subcommands.h"
 
 #include <algorithm>
 #include <string_view>

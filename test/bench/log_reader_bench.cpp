@@ -1,5 +1,5 @@
-// Would show: a reader of logs that is slower than the disks that the logs lie on. Aim: 1 GB/s on one core for logs
-// full of collective calls.
+// Would show: a reader of logs that is slower than the disks that the logs lie on. Aim: 300 MB/s on one core for logs
+// full of collective calls, 150 MB/s for others.
 //
 // Each iteration reads a generated file twice, from memory: once for what its lines say, once only for where they end
 // (the same blocks and memchr). Counters: GB per second of processor time of both (1e9 B/s, of the fastest iteration),

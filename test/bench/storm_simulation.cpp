@@ -3,13 +3,13 @@
 //
 //     storm_simulation [HOSTS [RANKS_PER_HOST]]    512 and 8; needs some 3 descriptors per rank
 
+#include "common/base/random_source.h"
 #include "common/watch/collector.h"
 #include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/peer_server.h"
-#include "common/watch/peer_socket.h"
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ class Job {
  public:
   Job(int nhosts, int per_host) : nhosts_(nhosts), per_host_(per_host) {
     view_.jobid = "storm";
-    view_.token = make_token();
+    view_.token = random_id();
     view_.nprocs = nhosts * per_host;
     told_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(view_.nprocs));
     for (int rank = 0; rank < view_.nprocs; ++rank) {

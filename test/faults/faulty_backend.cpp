@@ -1,6 +1,5 @@
 #include "faults/faulty_backend.h"
 
-#include "common/backends/wrapped_backend.h"
 #include "common/base/error.h"
 #include "common/measure/injected_backend.h"
 

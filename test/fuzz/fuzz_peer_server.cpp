@@ -3,12 +3,11 @@
 //
 // fuzz_peer_server [seed [rounds]]: deterministic by seed in what is sent, not in how the threads meet.
 
+#include "common/base/random_source.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/peer_proof.h"
 #include "common/watch/peer_server.h"
-#include "common/watch/peer_socket.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -108,7 +107,7 @@ long resident() {
 int main(int argc, char** argv) {
   const std::uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   const std::uint64_t rounds = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 3000;
-  const std::string token = make_token();
+  const std::string token = random_id();
   std::atomic<std::uint64_t> handled = 0, ticks = 0;
   PeerServer server({.handle =
                          [&](std::string_view) {

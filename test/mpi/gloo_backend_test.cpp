@@ -5,7 +5,6 @@
 #include "common/backends/gloo/gloo_backend.h"
 
 #include "backend_fixture.h"
-#include "common/backends/gloo/gloo_loader.h"
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>

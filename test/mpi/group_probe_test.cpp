@@ -4,7 +4,7 @@
 #include "driver/locate/group_probe.h"
 
 #include "common/backends/open_backend.h"
-#include "common/backends/wrapped_backend.h"
+#include "common/measure/injected_backend.h"
 #include "mpi/backend_fixture.h"
 
 #include <catch2/catch.hpp>

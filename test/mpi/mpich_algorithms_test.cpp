@@ -1,9 +1,10 @@
 // Would catch: an algorithm asked of MPICH that does not reach the calls, stays behind for other communicators, gives
 // wrong data, or is shown where it is not asked for.
 
+#include "common/backends/mpi/mpich_algorithms.h"
+
 #include "backend_fixture.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
-#include "common/backends/mpi/mpich_request.h"
 #include "common/base/error.h"
 #include "common/processes/session.h"
 

@@ -3,8 +3,6 @@
 
 #include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/gloo/gloo_backend.h"
-#include "common/backends/gloo/gloo_loader.h"
-#include "common/backends/gloo/gloo_reduction.h"
 #include "common/base/error.h"
 #include "driver/compare/variants.h"
 

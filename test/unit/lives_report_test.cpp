@@ -1,10 +1,9 @@
 // Catches: a table of comm_perf whose columns move, a step that the library lacks and that looks like a fast one,
 // phases in the wrong row, and JSON or CSV that say otherwise than the table.
 
-#include "programs/comm/lives_report.h"
-
 #include "common/record/json_values.h"
 #include "golden.h"
+#include "programs/comm/comm_perf.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // see those that moved while busbar locate ran.
 
 #include "driver/formats/result_formats.h"
-#include "driver/locate/locate_command.h"
+#include "driver/locate/locate_run.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -53,40 +53,6 @@ const std::string kCall =
 
 }  // namespace
 
-TEST_CASE("whoever wrote many lines is read from each as from the first", "[diagnose][log_line]") {
-  // Some differ in what is far from the mark, some in what is behind it; some hold what must not be remembered.
-  const std::vector<std::string> begins = {"node7:4242:4300 [3] ",
-                                           "node8:4242:4300 [3] ",
-                                           "node7:4242:4300 [4] ",
-                                           "[1,3]<stdout>:node7:4242:4300 [3] ",
-                                           "[1,4]<stdout>:node7:4242:4300 [3] ",
-                                           "[2026-05-05 06:16:47] node7:4242:4300 [3] ",
-                                           "[2026-05-05 06:16:48] node7:4242:4300 [3] ",
-                                           "node1:1:1 [0] NCCL INFO node7:4242:4300 [3] ",
-                                           "[3] ",
-                                           "",
-                                           "somebody wrote ",
-                                           std::string(200, 'x') + ":1:2 [3] "};
-  KnownPrefixes known;
-  for (int round = 0; round < 3; ++round) {
-    for (const std::string& begin : begins) {
-      for (const char* rest : {"NCCL INFO Launch mode Parallel", "NCCL WARN that NCCL INFO", "NCCL INFO"}) {
-        const std::string line = begin + rest;
-        INFO(line);
-        const LogLine first = parse_log_line(line), again = parse_log_line(line, &known);
-        CHECK(again.fact.index() == first.fact.index());
-        CHECK(again.origin.host == first.origin.host);
-        CHECK(again.origin.pid == first.origin.pid);
-        CHECK(again.origin.tid == first.origin.tid);
-        CHECK(again.origin.dev == first.origin.dev);
-        CHECK(again.origin.timestamp == first.origin.timestamp);
-        CHECK(again.origin.decoration == first.origin.decoration);
-        CHECK(again.origin.torn == first.origin.torn);
-      }
-    }
-  }
-}
-
 TEST_CASE("a prefix tells host, process, thread and device", "[diagnose][log_line]") {
   const LogLine line = parse_log_line("node7.cluster:4242:4300 [3] NCCL INFO Launch mode Parallel");
   CHECK(line.origin.host == "node7.cluster");

@@ -1,7 +1,7 @@
 // The bug these catch: a cluster whose GPUs are dead, missing on one host, or too few, that is quietly measured on host
 // memory and passes.
 
-#include "common/backends/choose.h"
+#include "common/backends/open_backend.h"
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>

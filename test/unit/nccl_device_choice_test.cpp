@@ -1,6 +1,6 @@
 // The bug these catch: two ranks of a host on one GPU, or a rank on a GPU that is not there.
 
-#include "common/backends/nccl/device_choice.h"
+#include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>

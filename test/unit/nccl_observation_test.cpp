@@ -4,8 +4,6 @@
 
 #include "common/backends/nccl/nccl_observation.h"
 
-#include "common/backends/nccl/observation_setup.h"
-
 #include <catch2/catch.hpp>
 
 #include <map>

@@ -2,8 +2,7 @@
 // would not find, an event kept or misread, and a tuner that touches what it must not.
 
 #include "common/backends/nccl/nccl_observation.h"
-#include "plugins/nccl_profiler_abi.h"
-#include "plugins/nccl_tuner_abi.h"
+#include "plugins/nccl_plugin_abi.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 // The bug these catch: two ranks of one host id on one GPU ("Duplicate GPU detected"), a user's own setting lost, a
 // socket interface that cannot reach the other host, or another job's RAS asked.
 
-#include "common/backends/nccl/device_choice.h"
-#include "common/backends/nccl/mulsum_scalar.h"
+#include "common/backends/nccl/device_kernels.h"
+#include "common/backends/nccl/nccl_fields.h"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/formats/tool_result.h"
+#include "driver/formats/result_formats.h"
 #include "driver/history/history.h"
 #include "full_disk.h"
 #include "golden.h"

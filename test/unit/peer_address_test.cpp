@@ -5,6 +5,7 @@
 #include "common/watch/peer_address.h"
 
 #include "common/base/error.h"
+#include "common/base/random_source.h"
 
 #include <catch2/catch.hpp>
 
@@ -155,7 +156,7 @@ TEST_CASE("this host's own interfaces are found", "[peers]") {
 TEST_CASE("tokens are 32 hexadecimal characters that do not repeat", "[peers]") {
   std::set<std::string> seen;
   for (int i = 0; i < 100; ++i) {
-    const std::string token = make_token();
+    const std::string token = random_id();
     CHECK(token.size() == 32);
     CHECK(token.find_first_not_of("0123456789abcdef") == std::string::npos);
     seen.insert(token);

@@ -4,12 +4,11 @@
 // and signals that its thread takes away from the main thread.
 
 #include "common/base/error.h"
+#include "common/base/random_source.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/peer_proof.h"
 #include "common/watch/peer_server.h"
-#include "common/watch/peer_socket.h"
 
 #include <catch2/catch.hpp>
 #include <poll.h>
@@ -99,7 +98,7 @@ PeerReply ask_one(const PeerAddress& peer, std::string_view request, millisecond
 
 /// What a client sends that knows the token.
 std::string proven(const PeerAddress& to, std::string_view request, const std::string& token = kToken) {
-  return proven_request(token, asked_address(to.ip, to.port), make_token(), PeerKind::message, request);
+  return proven_request(token, asked_address(to.ip, to.port), random_id(), PeerKind::message, request);
 }
 
 /// What comes behind the server's proof.

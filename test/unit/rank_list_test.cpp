@@ -1,8 +1,6 @@
 // Would catch: a list that grows with the number of ranks that a log's line invents, ranks lost or told twice at the
 // ends of ranges, a document that lists two thousand million ranks one by one.
 
-#include "common/base/rank_list.h"
-
 #include "common/base/compress_list.h"
 #include "common/record/json_values.h"
 

@@ -9,7 +9,6 @@
 #include "driver/report/html_text.h"
 #include "driver/report/report_charts.h"
 #include "driver/report/report_files.h"
-#include "driver/report/report_of_accept.h"
 #include "driver/report/report_of_json.h"
 
 #include <catch2/catch.hpp>

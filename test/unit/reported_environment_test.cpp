@@ -1,6 +1,6 @@
 // The bug these would catch: a result file that is passed on carries a password.
 
-#include "common/record/reported_environment.h"
+#include "common/record/envelope.h"
 
 #include <catch2/catch.hpp>
 

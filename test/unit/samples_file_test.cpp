@@ -1,8 +1,7 @@
 // The bugs these would catch: samples that are lost at the end of a run, a file of last week that is overwritten, and a
 // run that dies of a full disk.
 
-#include "common/output/samples_file.h"
-
+#include "common/output/csv_report.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "report_fixture.h"

@@ -1,7 +1,7 @@
 // The bugs these would catch: a healthy rank is blamed because one of two ranks is always last more often than not, and
 // the late rank is missed, or its waiting peers are blamed instead.
 
-#include "common/output/straggler.h"
+#include "common/output/stat_notes.h"
 
 #include <catch2/catch.hpp>
 

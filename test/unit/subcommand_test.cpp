@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
-#include "programs/busbar/ranks_subcommands.h"
+#include "programs/busbar/driver.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,9 @@
+#include "common/base/random_source.h"
 #include "common/measure/observed_steps.h"
 #include "common/watch/collector.h"
 #include "common/watch/limits.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_server.h"
-#include "common/watch/peer_socket.h"
 
 #include <catch2/catch.hpp>
 
@@ -206,7 +207,7 @@ TEST_CASE("every host probes all others, and of thousands a few at all distances
 }
 
 TEST_CASE("a collector asks a host's next rank where the first does not answer", "[watch_limits]") {
-  const std::string token = make_token();
+  const std::string token = random_id();
   HostEvidence told;
   told.host = "b";
   told.reached = true;

@@ -1,7 +1,6 @@
 // The bug these would catch: a wrong row says that something is wrong, but not on which rank of which host.
 
-#include "common/output/wrong_text.h"
-
+#include "common/output/format.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>

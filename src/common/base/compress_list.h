@@ -1,12 +1,51 @@
 #pragma once
 
-#include "common/base/rank_list.h"
-
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace busbar {
+
+/// Ranks in the order in which they were added, those that count on as one range: the ranks that a log lacks may be
+/// two thousand million, where one line of it says so.
+class RankList {
+ public:
+  struct Range {
+    int first = 0, last = 0;
+    bool operator==(const Range&) const = default;
+  };
+
+  RankList() = default;
+  explicit RankList(std::span<const int> ranks) {
+    for (const int rank : ranks) add(rank);
+  }
+
+  void add(int rank) { add(Range{rank, rank}); }
+  void add(Range range) {
+    size_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(range.last) - range.first + 1);
+    if (!ranges_.empty() && static_cast<std::int64_t>(ranges_.back().last) + 1 == range.first) {
+      ranges_.back().last = range.last;
+    } else {
+      ranges_.push_back(range);
+    }
+  }
+
+  bool empty() const { return ranges_.empty(); }
+  std::uint64_t size() const { return size_; }
+  int front() const { return ranges_.front().first; }
+  const std::vector<Range>& ranges() const { return ranges_; }
+  /// One by one: where their number is bounded by what was read.
+  std::vector<int> each() const;
+  bool operator==(const RankList&) const = default;
+
+ private:
+  std::vector<Range> ranges_;
+  std::uint64_t size_ = 0;
+};
+
+/// Those of the ranks 0 to `nranks` - 1 that are not in `ascending`.
+RankList missing_ranks(std::span<const int> ascending, int nranks);
 
 /// Host names, compressed: "node[3,7-9],login". Names that do not count stay as they are. Pure.
 std::string compress_hosts(const std::vector<std::string>& hosts);

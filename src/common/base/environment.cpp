@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <climits>
 #include <cstdint>
 
@@ -28,18 +27,10 @@ bool consume(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-std::optional<std::uint32_t> parse_digits(std::string_view digits, int base) {
-  std::uint32_t value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, failure] = std::from_chars(digits.data(), end, value, base);
-  if (failure != std::errc{} || stop != end) return std::nullopt;
-  return value;
-}
-
 std::optional<std::uint32_t> parse_operand(std::string_view text) {
-  if (consume(text, "0x")) return parse_digits(text, 16);
-  if (consume(text, "0b")) return parse_digits(text, 2);
-  return parse_digits(text, 10);
+  if (consume(text, "0x")) return number_of<std::uint32_t>(text, 16);
+  if (consume(text, "0b")) return number_of<std::uint32_t>(text, 2);
+  return number_of<std::uint32_t>(text, 10);
 }
 
 Split parse_split(std::string_view text) {
@@ -70,7 +61,7 @@ void set_split(Config& config, std::string_view text) {
 void set_split_mask(Config& config, std::string_view text) {
   std::string_view digits = text;
   consume(digits, "0x");
-  const std::optional<std::uint32_t> mask = parse_digits(digits, 16);
+  const std::optional<std::uint32_t> mask = number_of<std::uint32_t>(digits, 16);
   if (!mask)
     throw Error(ExitCode::bad_config, fmt::format("{} is not a hexadecimal mask such as 7 or 0xf0", in_quotes(text)));
   config.split = fmt::format("AND 0x{:x}", *mask);

@@ -1,20 +1,14 @@
 #pragma once
 
-#include <bit>
-#include <charconv>
+#include "common/base/text.h"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
-#include <string>
+#include <optional>
 #include <string_view>
-#include <system_error>
-#include <type_traits>
 
 namespace busbar {
-
-inline constexpr std::size_t kNotFound = std::string_view::npos;
 
 // Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per
 // word of gigabytes of text.
@@ -24,95 +18,16 @@ inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 inline bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 inline bool is_name(char c) { return is_digit(c) || is_upper(c) || (c >= 'a' && c <= 'z') || c == '_'; }
 
-inline std::string_view without_blanks(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-/// The position of `word` in a text, or npos. `rare`: index of the letter of the word that is rarest in logs; the word
-/// is compared only where that letter is found.
-inline std::size_t find_word(std::string_view text, std::string_view word, std::size_t rare) {
-  for (std::size_t from = rare; from < text.size(); ++from) {
-    const void* hit = std::memchr(text.data() + from, word[rare], text.size() - from);
-    if (hit == nullptr) break;
-    from = static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
-    if (text.substr(from - rare).starts_with(word)) return from - rare;
-  }
-  return std::string_view::npos;
-}
-
-/// The position of the first ' ', or text.size(). Eight letters at a time (Mycroft's test for a zero byte), because the
-/// words of calls are pointers of fourteen letters.
-inline std::size_t find_blank(std::string_view text) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
-  std::size_t at = 0;
-  for (; std::endian::native == std::endian::little && at + 8 <= text.size(); at += 8) {
-    std::uint64_t letters = 0;
-    std::memcpy(&letters, text.data() + at, 8);
-    letters ^= kOnes * ' ';
-    if (const std::uint64_t zero = (letters - kOnes) & ~letters & kTops; zero != 0) {
-      return at + static_cast<std::size_t>(std::countr_zero(zero)) / 8;
-    }
-  }
-  while (at < text.size() && text[at] != ' ') ++at;
-  return at;
-}
-
-/// Reads digits of base 10 or 16 from the front of a text and returns how many; 0 where there are none, or too many for
-/// 64 bits.
-template <unsigned kBase>
-std::size_t read_digits(std::string_view text, std::uint64_t& value) {
-  constexpr std::size_t kMost = kBase == 10 ? 19 : 16;  // that fit, whatever they are
-  std::uint64_t found = 0;
-  std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    const auto c = static_cast<unsigned char>(text[at]);
-    unsigned digit = static_cast<unsigned>(c) - '0';
-    if (kBase == 16 && digit > 9) digit = (c | 0x20u) - 'a' < 6 ? (c | 0x20u) - 'a' + 10 : kBase;
-    if (digit >= kBase) break;
-    if (at == kMost) return 0;
-    found = found * kBase + digit;
-  }
-  if (at > 0) value = found;
-  return at;
-}
-
-/// Compares in a few loads what a call of memcmp would compare: its length is known here.
-template <std::size_t kLength>
-[[gnu::always_inline]] inline bool same_letters(const char* one, const char* other) {
-  const auto differ = [&]<class Word>(std::size_t at, Word) {
-    Word a = 0, b = 0;
-    std::memcpy(&a, one + at, sizeof a);
-    std::memcpy(&b, other + at, sizeof b);
-    return a != b;
-  };
-  if constexpr (kLength >= 8) {
-    for (std::size_t at = 0; at + 8 < kLength; at += 8) {
-      if (differ(at, std::uint64_t{})) return false;
-    }
-    return !differ(kLength - 8, std::uint64_t{});
-  } else if constexpr (kLength >= 4) {
-    return !differ(0, std::uint32_t{}) && !differ(kLength - 4, std::uint32_t{});
-  } else {
-    for (std::size_t at = 0; at < kLength; ++at) {
-      if (one[at] != other[at]) return false;
-    }
-    return true;
-  }
-}
+inline std::string_view without_blanks(std::string_view text) { return trimmed(text, " \t"); }
 
 /// What is left of a text. Each function takes what it is named after from the front, or returns false (an empty text)
 /// and leaves everything as it was.
 struct LogScan {
   std::string_view rest;
 
-  /// A literal: its length is known where it is compared, which makes it a few instructions.
-  template <std::size_t kSize>
-  [[gnu::always_inline]] bool take(const char (&words)[kSize]) {
-    constexpr std::size_t kLength = kSize - 1;
-    if (rest.size() < kLength || !same_letters<kLength>(rest.data(), words)) return false;
-    rest.remove_prefix(kLength);
+  bool take(std::string_view words) {
+    if (!rest.starts_with(words)) return false;
+    rest.remove_prefix(words.size());
     return true;
   }
 
@@ -122,7 +37,7 @@ struct LogScan {
 
   /// Up to the next ' ', which is taken too, with more of them.
   std::string_view word() {
-    const std::string_view found = rest.substr(0, find_blank(rest));
+    const std::string_view found = rest.substr(0, rest.find(' '));
     rest.remove_prefix(found.size());
     skip_blanks();
     return found;
@@ -137,41 +52,26 @@ struct LogScan {
     return found;
   }
 
-  template <class Integer>
-  bool number(Integer& value) {
-    std::uint64_t found = 0;
-    const bool negative = std::is_signed_v<Integer> && !rest.empty() && rest.front() == '-';
-    const std::size_t digits = read_digits<10>(rest.substr(negative ? 1 : 0), found);
-    if (digits == 0 || found > static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())) return false;
-    value = static_cast<Integer>(negative ? std::uint64_t{0} - found : found);
-    rest.remove_prefix(digits + (negative ? 1 : 0));
+  /// Not one that does not fit, nor inf and nan.
+  template <class Number>
+  bool number(Number& value, int base = 10) {
+    std::string_view behind;
+    const std::optional<Number> found = leading_number<Number>(rest, base, &behind);
+    if (!found || !std::isfinite(static_cast<double>(*found))) return false;
+    value = *found;
+    rest = behind;
     return true;
   }
 
-  bool hexadecimal(std::uint64_t& value) {
-    const std::size_t digits = read_digits<16>(rest, value);
-    rest.remove_prefix(digits);
-    return digits > 0;
-  }
-
-  bool number(double& value) {
-    double found = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), found);
-    if (error != std::errc() || !std::isfinite(found)) return false;
-    value = found;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    return true;
-  }
+  bool hexadecimal(std::uint64_t& value) { return number(value, 16); }
 };
 
 /// A number that is a whole word. False, and the value unchanged, where the word is not a number.
 template <class Integer>
-bool whole_number(std::string_view word, Integer& value) {
-  LogScan scan{word};
-  Integer found{};
-  if (!scan.number(found) || !scan.rest.empty()) return false;
-  value = found;
-  return true;
+bool whole_number(std::string_view word, Integer& value, int base = 10) {
+  const std::optional<Integer> found = number_of<Integer>(word, base);
+  value = found.value_or(value);
+  return found.has_value();
 }
 
 /// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False where the word is not a pointer.
@@ -182,10 +82,7 @@ inline bool pointer_of(std::string_view word, std::uint64_t& value) {
     value = 0;
     return true;
   }
-  std::uint64_t found = 0;
-  if (read_digits<16>(word.substr(2), found) != word.size() - 2) return false;
-  value = found;
-  return true;
+  return whole_number(word.substr(2), value, 16);
 }
 
 }  // namespace busbar

@@ -91,8 +91,6 @@ void validate(const Config& config);
 /// --sizes beside -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
 void check_size_conflict(const std::vector<std::string>& names);
 
-// option_help.cpp --------------------------------------------------------------------------------------------------
-
 /// What is different about the help of a program that takes some of the options.
 struct ProgramHelp {
   std::string_view example = "-b 8 -e 64M -f 2";

@@ -1,15 +1,19 @@
 #pragma once
 
-#include "common/base/text.h"
-
 #include <algorithm>
+#include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
 namespace busbar {
+
+inline constexpr std::size_t kNotFound = std::string_view::npos;
 
 /// What stands between separators, as views of `text`; nothing behind a last one ("a,,b," has the parts a, "" and b).
 inline std::vector<std::string_view> split_text(std::string_view text, char separator) {
@@ -44,6 +48,30 @@ constexpr std::string_view trimmed(std::string_view text, std::string_view blank
   const std::size_t first = text.find_first_not_of(blanks);
   return first == std::string_view::npos ? std::string_view()
                                          : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+/// The number that a text begins with; nothing where it begins with none, or with one that does not fit. `base`: of
+/// whole numbers; `end`, if any, gets what is behind it.
+template <class Number>
+std::optional<Number> leading_number(std::string_view text, int base = 10, std::string_view* end = nullptr) {
+  Number value{};
+  std::from_chars_result read{};
+  if constexpr (std::is_floating_point_v<Number>) {
+    read = std::from_chars(text.data(), text.data() + text.size(), value);
+  } else {
+    read = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  }
+  if (read.ec != std::errc{}) return std::nullopt;
+  if (end != nullptr) *end = text.substr(static_cast<std::size_t>(read.ptr - text.data()));
+  return value;
+}
+
+/// The number that a text is, from its first letter to its last.
+template <class Number>
+std::optional<Number> number_of(std::string_view text, int base = 10) {
+  std::string_view end;
+  const std::optional<Number> value = leading_number<Number>(text, base, &end);
+  return end.empty() ? value : std::nullopt;
 }
 
 /// "1 rank", "3 ranks".

@@ -91,14 +91,12 @@ int parse_int(std::string_view text, int least, int most) {
 }
 
 double parse_double(std::string_view text, double least, double most) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc{} || stop != end || !(value >= least && value <= most)) {
+  const std::optional<double> value = number_of<double>(text);
+  if (!value || !(*value >= least && *value <= most)) {
     const bool open_end = most == std::numeric_limits<double>::max();
     reject(text, "a number " + range_words(fmt::format("{}", least), fmt::format("{}", most), open_end));
   }
-  return value;
+  return *value;
 }
 
 double parse_duration(std::string_view text) {
@@ -116,23 +114,19 @@ double parse_duration(std::string_view text) {
     digits.remove_suffix(unit.name.size());
     break;
   }
-  double value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, failure] = std::from_chars(digits.data(), end, value);
-  if (failure != std::errc{} || stop != end || !(value >= 0 && value * scale <= kMost)) {
+  const std::optional<double> value = number_of<double>(digits);
+  if (!value || !(*value >= 0 && *value * scale <= kMost)) {
     reject(text, "a duration of at most 30 days: seconds, or a number with ms, s, min or h");
   }
-  return value * scale;
+  return *value * scale;
 }
 
 double parse_fraction(std::string_view text) {
   const bool percent = text.ends_with('%');
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
-  double value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, failure] = std::from_chars(digits.data(), end, value);
-  if (failure != std::errc{} || stop != end || !(value >= 0 && value <= 1e9)) reject(text, "a fraction: 1% or 0.01");
-  return percent ? value / 100 : value;
+  const std::optional<double> value = number_of<double>(digits);
+  if (!value || !(*value >= 0 && *value <= 1e9)) reject(text, "a fraction: 1% or 0.01");
+  return percent ? *value / 100 : *value;
 }
 
 bool parse_switch(std::string_view text) {

@@ -1,8 +1,8 @@
 #include "common/base/yaml_node.h"
 
 #include "common/base/error.h"
-#include "common/base/input_limits.h"
 #include "common/base/options.h"
+#include "common/base/read_file.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 

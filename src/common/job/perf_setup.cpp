@@ -1,6 +1,6 @@
 #include "common/job/perf_setup.h"
 
-#include "common/base/launch_uuid.h"
+#include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
 #include "common/measure/buffer_plan.h"
@@ -117,7 +117,7 @@ RunInfo describe_job(std::span<char*> args, std::string program, const Config& c
   info.args.assign(args.begin(), args.end());
   for (char** e = environ; *e != nullptr; ++e) info.environment.emplace_back(*e);
   info.start_time = local_timestamp();
-  info.launch_uuid = make_launch_uuid();
+  info.launch_uuid = random_id();
   info.config = config;
   info.mpi_threads = granted_mpi_threads();
   info.nranks = backend.nranks();

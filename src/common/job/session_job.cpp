@@ -2,7 +2,7 @@
 
 #include "common/backends/open_backend.h"
 #include "common/base/error.h"
-#include "common/base/launch_uuid.h"
+#include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
 #include "common/processes/collectively.h"
@@ -103,9 +103,9 @@ std::vector<std::string> common_interfaces(const Comm& world, const Watchdog& wa
 /// Agrees on the job's name and a token and lets every process's watcher know where the others listen. Collective.
 void connect_watchers(const Comm& world, Watchdog& watchdog) {
   constexpr std::size_t kTellsApart = 12;
-  const std::string own_name = watchdog.is_named() ? watchdog.jobid() : make_launch_uuid().substr(0, kTellsApart);
+  const std::string own_name = watchdog.is_named() ? watchdog.jobid() : random_id().substr(0, kTellsApart);
   const std::string jobid = unpadded(world.broadcast(padded(own_name), 0));
-  const std::string token = world.broadcast(world.rank() == 0 ? make_token() : "", 0);
+  const std::string token = world.broadcast(world.rank() == 0 ? random_id() : "", 0);
   const bool one_host = on_one_host(world);
   const PeerAddress own = watchdog.listen(world.rank(), one_host, token);
   std::size_t unmet = introduce(world, watchdog, jobid, own);

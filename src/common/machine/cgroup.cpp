@@ -2,7 +2,6 @@
 
 #include "common/base/text.h"
 
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -63,12 +62,6 @@ std::optional<Mount> find_mount(const fs::path& root, int version, std::string_v
   return std::nullopt;
 }
 
-std::optional<long long> parse_number(std::string_view text) {
-  long long value = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{}) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 CgroupDirs cgroup_dirs(std::string_view controller, const fs::path& root) {
@@ -111,14 +104,15 @@ std::optional<long long> read_value(const fs::path& file, std::string_view key) 
     const std::string_view text = line;
     if (!text.starts_with(key) || text.size() == key.size()) continue;
     const char next = text[key.size()];
-    if (next == ':' || next == ' ' || next == '\t') return parse_number(trimmed(text.substr(key.size()), " \t\r\n:"));
+    if (next == ':' || next == ' ' || next == '\t')
+      return leading_number<long long>(trimmed(text.substr(key.size()), " \t\r\n:"));
   }
   return std::nullopt;
 }
 
 std::optional<long long> read_number(const fs::path& file) {
   const std::optional<std::string> text = read_trimmed(file);
-  return text ? parse_number(*text) : std::nullopt;
+  return text ? leading_number<long long>(*text) : std::nullopt;
 }
 
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #include "common/machine/error_counters.h"
 
+#include "common/base/text.h"
 #include "common/machine/cgroup.h"
 #include "common/machine/cpu_usage.h"
 #include "common/machine/gpus.h"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -108,11 +108,8 @@ void read_into(Readings& readings, const Probe& probe, std::string_view family, 
                std::string_view counter, const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     const auto text = probe.read(fmt::format("{}/{}", folder, counter));
-    if (!text) continue;
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error != std::errc{} || end != text->data() + text->size()) continue;
-    readings.push_back({fmt::format("{}/{}/{}", family, device, counter), value});
+    if (const auto value = number_of<std::uint64_t>(text.value_or("")))
+      readings.push_back({fmt::format("{}/{}/{}", family, device, counter), *value});
   }
 }
 
@@ -141,11 +138,8 @@ std::optional<std::uint64_t> throttled(const Probe& probe, const std::string& fo
   constexpr std::string_view kKey = "nr_throttled ";
   if (!text) return std::nullopt;
   const std::size_t at = text->find(kKey);
-  std::uint64_t value = 0;
   if (at == std::string::npos) return std::nullopt;
-  const char* const begin = text->data() + at + kKey.size();
-  if (std::from_chars(begin, text->data() + text->size(), value).ec != std::errc{}) return std::nullopt;
-  return value;
+  return leading_number<std::uint64_t>(std::string_view(*text).substr(at + kKey.size()));
 }
 
 bool lists_cpu(const std::string& controllers) { return ("," + controllers + ",").find(",cpu,") != std::string::npos; }
@@ -187,9 +181,7 @@ void count_tcp(std::map<std::string, std::uint64_t>& counters, const fs::path& r
     std::string key, number;
     while (name >> key && value >> number) {
       if (!names.starts_with("Tcp:") || key != "RetransSegs") continue;
-      std::uint64_t parsed = 0;
-      std::from_chars(number.data(), number.data() + number.size(), parsed);
-      counters[std::string(kRetransmitted)] = parsed;
+      counters[std::string(kRetransmitted)] = leading_number<std::uint64_t>(number).value_or(0);
     }
   }
 }

@@ -17,18 +17,16 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
 /// Position of `words` (lower case) in `text`, whatever the case there.
 std::size_t find_any_case(std::string_view text, std::string_view words) {
   const auto found =
       std::search(text.begin(), text.end(), words.begin(), words.end(), [](char a, char b) { return lower(a) == b; });
-  return found == text.end() ? kNone : static_cast<std::size_t>(found - text.begin());
+  return found == text.end() ? kNotFound : static_cast<std::size_t>(found - text.begin());
 }
 
-bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNone; }
+bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNotFound; }
 
 /// "[12345.678901] " or, of dmesg -T, "[Mon Sep  1 12:00:00 2025] ": what is behind it, and its time.
 bool take_brackets(std::string_view& text, std::string_view& time) {
@@ -37,7 +35,8 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
   const std::size_t end = rest.find(']');
   if (end > 40) return false;  // nowhere is beyond that too
   const std::string_view inside = trimmed(rest.substr(1, end - 1));
-  const bool seconds = !inside.empty() && inside.find('.') != kNone && inside.find_first_not_of("0123456789.") == kNone;
+  const bool seconds =
+      !inside.empty() && inside.find('.') != kNotFound && inside.find_first_not_of("0123456789.") == kNotFound;
   const bool date = inside.size() >= 20 && std::count(inside.begin(), inside.end(), ':') == 2 &&
                     std::isalpha(static_cast<unsigned char>(inside.front())) &&
                     std::isdigit(static_cast<unsigned char>(inside.back()));
@@ -54,8 +53,8 @@ bool take_journal(std::string_view& text, KernelMessage& message) {
   if (at > 120) return false;  // nowhere is beyond that too
   const std::string_view before = trimmed(text.substr(0, at));
   const std::size_t space = before.rfind(' ');
-  message.host = space == kNone ? before : before.substr(space + 1);
-  if (space != kNone) message.timestamp = trimmed(before.substr(0, space));
+  message.host = space == kNotFound ? before : before.substr(space + 1);
+  if (space != kNotFound) message.timestamp = trimmed(before.substr(0, space));
   text = trimmed(text.substr(at + kKernel.size()));
   return true;
 }
@@ -84,14 +83,12 @@ bool take_prefix(std::string_view& text, KernelMessage& message) {
 /// "NVRM: Xid (PCI:0000:3b:00): 79, ...", old drivers without "PCI:".
 bool read_xid(std::string_view text, KernelEvent& event) {
   const std::size_t at = text.find("NVRM: Xid (");
-  if (at == kNone) return false;
+  if (at == kNotFound) return false;
   text = text.substr(at);
   const std::size_t open = text.find('('), close = text.find(')');
-  if (close == kNone || !text.substr(close).starts_with("): ")) return false;
-  const std::string_view digits = text.substr(close + 3);
-  int number = -1;
-  if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec != std::errc{} || number < 0)
-    return false;
+  if (close == kNotFound || !text.substr(close).starts_with("): ")) return false;
+  const int number = leading_number<int>(text.substr(close + 3)).value_or(-1);
+  if (number < 0) return false;
   event.what = KernelEvent::What::xid;
   event.device = text.substr(open + 1, close - open - 1);
   if (event.device.starts_with("PCI:")) event.device.remove_prefix(4);
@@ -104,12 +101,13 @@ bool read_xid(std::string_view text, KernelEvent& event) {
 /// counters.
 bool read_sxid(std::string_view text, KernelEvent& event) {
   const std::size_t at = text.find(": SXid (PCI:"), close = text.find("): ", at);
-  if (at == kNone || close == kNone || text.find(", Fatal", close) == kNone) return false;
-  const std::string_view digits = text.substr(close + 3);
-  if (std::from_chars(digits.data(), digits.data() + digits.size(), event.number).ec != std::errc{}) return false;
+  if (at == kNotFound || close == kNotFound || text.find(", Fatal", close) == kNotFound) return false;
+  const std::optional<int> number = leading_number<int>(text.substr(close + 3));
+  if (!number) return false;
+  event.number = *number;
   event.what = KernelEvent::What::nvswitch;
   const std::size_t blank = text.substr(0, at).rfind(' ');
-  event.device = text.substr(blank == kNone ? 0 : blank + 1, at - (blank == kNone ? 0 : blank + 1));
+  event.device = text.substr(blank == kNotFound ? 0 : blank + 1, at - (blank == kNotFound ? 0 : blank + 1));
   event.text = trimmed(text);
   return true;
 }
@@ -120,7 +118,7 @@ std::string_view pci_address(std::string_view text) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const std::string_view address = word.substr(0, word.find_first_not_of("0123456789abcdef:."));
-    if (address.size() >= 12 && std::count(address.begin(), address.end(), ':') >= 2 && address.find('.') != kNone)
+    if (address.size() >= 12 && std::count(address.begin(), address.end(), ':') >= 2 && address.find('.') != kNotFound)
       return address.substr(0, address.find_last_not_of(":.") + 1);
   }
   return {};
@@ -138,16 +136,16 @@ bool read_aer(std::string_view text, KernelEvent& event) {
 bool read_link_down(std::string_view text, KernelEvent& event) {
   constexpr std::array<std::string_view, 4> kDown{"link is down", "link down", "link status definitely down",
                                                   "lost carrier"};
-  std::size_t at = kNone;
+  std::size_t at = kNotFound;
   for (const std::string_view words : kDown) at = std::min(at, find_any_case(text, words));
-  if (at == kNone) return false;
+  if (at == kNotFound) return false;
   event.what = KernelEvent::What::link_down;
   // "mlx5_core 0000:5e:00.0 ens1f0np0: Link down": what stands before the colon names it.
   std::string_view before = text.substr(0, at);
   const std::size_t colon = before.find(": ");
-  if (colon != kNone) before = before.substr(0, colon);
+  if (colon != kNotFound) before = before.substr(0, colon);
   before = trimmed(before);
-  event.device = before.substr(before.rfind(' ') == kNone ? 0 : before.rfind(' ') + 1);
+  event.device = before.substr(before.rfind(' ') == kNotFound ? 0 : before.rfind(' ') + 1);
   event.text = text;
   return true;
 }
@@ -155,10 +153,7 @@ bool read_link_down(std::string_view text, KernelEvent& event) {
 /// The number behind the first `key`; -1 where there is none.
 std::int64_t number_behind(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
-  std::int64_t value = -1;
-  if (at == kNone) return -1;
-  text.remove_prefix(at + key.size());
-  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{} ? value : -1;
+  return at == kNotFound ? -1 : leading_number<std::int64_t>(text.substr(at + key.size())).value_or(-1);
 }
 
 /// "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),...,task_memcg=/job,task=python,pid=4242,uid=0", before the
@@ -166,10 +161,10 @@ std::int64_t number_behind(std::string_view text, std::string_view key) {
 void read_oom_kill(std::string_view text, KernelEvent& event) {
   constexpr std::string_view kTask = ",task=";
   const std::size_t task = text.find(kTask), pid = text.rfind(",pid=");
-  if (task == kNone) return;
+  if (task == kNotFound) return;
   const std::size_t begin = task + kTask.size();
-  event.device = text.substr(begin, pid == kNone || pid < begin ? kNone : pid - begin);
-  if (pid != kNone) event.pid = number_behind(text.substr(pid), ",pid=");
+  event.device = text.substr(begin, pid == kNotFound || pid < begin ? kNotFound : pid - begin);
+  if (pid != kNotFound) event.pid = number_behind(text.substr(pid), ",pid=");
 }
 
 /// "... Killed process 4242 (python) total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, ...": names may hold
@@ -177,13 +172,13 @@ void read_oom_kill(std::string_view text, KernelEvent& event) {
 void read_killed(std::string_view text, KernelEvent& event) {
   constexpr std::string_view kProcess = " process ";
   const std::size_t process = find_any_case(text, kProcess);
-  if (process == kNone) return;
+  if (process == kNotFound) return;
   event.pid = number_behind(text.substr(process), kProcess);
   const std::size_t open = text.find('(', process);
-  if (open == kNone) return;
+  if (open == kNotFound) return;
   std::size_t close = std::min(text.find(") total-vm", open), text.find(") score", open));
-  if (close == kNone) close = text.find(')', open);
-  if (close == kNone) return;
+  if (close == kNotFound) close = text.find(')', open);
+  if (close == kNotFound) return;
   event.device = text.substr(open + 1, close - open - 1);
   for (const std::string_view key : {"anon-rss:", "file-rss:", "shmem-rss:"}) {
     const std::int64_t kib = number_behind(text, key);

@@ -4,7 +4,6 @@
 #include "common/machine/cores.h"
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 namespace busbar {
@@ -53,12 +52,7 @@ bool has_gpus(const Probe& probe) { return !gpu_functions(probe).empty(); }
 bool has_rdma(const Probe& probe) { return !probe.list("/sys/class/infiniband").empty(); }
 
 std::optional<long long> read_count(const Probe& probe, const std::string& path) {
-  const std::optional<std::string> text = probe.read(path);
-  if (!text) return std::nullopt;
-  long long value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end == text->data()) return std::nullopt;
-  return value;
+  return leading_number<long long>(probe.read(path).value_or(""));
 }
 
 int numa_nodes(const Probe& probe) {
@@ -83,10 +77,7 @@ bool is_virtual(const Probe& probe) {
 
 bool has_capability(const Probe& probe, int bit) {
   const std::string status = probe.read("/proc/self/status").value_or("");
-  std::uint64_t bits = 0;
-  if (const auto field = field_of(status, "CapEff")) {
-    std::from_chars(field->data(), field->data() + field->size(), bits, 16);
-  }
+  const std::uint64_t bits = leading_number<std::uint64_t>(field_of(status, "CapEff").value_or(""), 16).value_or(0);
   return ((bits >> bit) & 1) != 0;
 }
 
@@ -118,12 +109,8 @@ std::optional<std::string_view> field_of(std::string_view text, std::string_view
 }
 
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key) {
-  const auto field = field_of(text, key);
-  if (!field) return std::nullopt;
-  std::uint64_t value = 0;
-  const auto parsed = std::from_chars(field->data(), field->data() + field->size(), value);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return value * 1024;
+  const auto value = leading_number<std::uint64_t>(field_of(text, key).value_or(""));
+  return value ? std::optional(*value * 1024) : std::nullopt;
 }
 
 namespace {

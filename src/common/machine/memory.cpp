@@ -1,7 +1,9 @@
 #include "common/machine/memory.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/machine/cgroup.h"
+#include "common/machine/cores.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -10,6 +12,9 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 
 namespace busbar {
 namespace {
@@ -80,6 +85,23 @@ std::int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * 1024;  // Linux counts KiB
+}
+
+std::vector<CpuCache> data_caches(const std::filesystem::path& root) {
+  std::vector<CpuCache> caches;
+  const std::filesystem::path all = root / "sys/devices/system/cpu/cpu0/cache";
+  for (int index = 0;; ++index) {
+    const std::filesystem::path folder = all / ("index" + std::to_string(index));
+    const std::optional<long long> level = read_number(folder / "level");
+    if (!level) return caches;
+    // "2048K"; the kernel has no other unit.
+    const std::string size = read_trimmed(folder / "size").value_or("");
+    std::string_view unit;
+    const auto kib = leading_number<std::size_t>(size, 10, &unit);
+    if (!kib || unit != "K" || read_trimmed(folder / "type") == "Instruction") continue;
+    const std::set<int> cpus = parse_cpu_list(read_trimmed(folder / "shared_cpu_list").value_or(""));
+    caches.push_back({static_cast<int>(*level), *kib << 10, std::max(1, static_cast<int>(cpus.size()))});
+  }
 }
 
 }  // namespace busbar

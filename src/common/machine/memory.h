@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace busbar {
 
@@ -24,5 +26,16 @@ std::int64_t resident_bytes();
 
 /// The most that it ever held [bytes].
 std::int64_t peak_resident_bytes();
+
+/// A cache for data, as the kernel tells of it.
+struct CpuCache {
+  int level = 0;
+  std::size_t nbytes = 0;
+  int cpus = 1;  ///< hardware threads that share it
+};
+
+/// Those of one hardware thread, which stands for all, from the nearest on; empty where the kernel does not tell.
+/// `root` is where /sys is looked for.
+std::vector<CpuCache> data_caches(const std::filesystem::path& root = "/");
 
 }  // namespace busbar

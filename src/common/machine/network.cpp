@@ -1,5 +1,6 @@
 #include "common/machine/network.h"
 
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/shared_library.h"
 
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <set>
 
@@ -83,11 +83,7 @@ bool same_namespace(const Probe& probe, const NetInterface& net) {
   return index && static_cast<unsigned>(*index) == if_nametoindex(net.name.c_str());
 }
 
-std::uint64_t count_in(std::string_view word) {
-  std::uint64_t count = 0;
-  std::from_chars(word.data(), word.data() + word.size(), count);
-  return count;
-}
+std::uint64_t count_in(std::string_view word) { return leading_number<std::uint64_t>(word).value_or(0); }
 
 bool is_of_no_use(const Probe& probe, const std::string& name) {
   // A pair of which the other end is in this namespace too is plumbing; a container's own eth0 is one as well.

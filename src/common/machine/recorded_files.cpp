@@ -76,12 +76,9 @@ std::string_view take_word(std::string_view& rest) {
 
 template <class Number>
 Number number(std::string_view word) {
-  Number value{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is not a number", in_quotes(word)));
-  }
-  return value;
+  const std::optional<Number> value = number_of<Number>(word);
+  if (!value) throw Error(ExitCode::bad_config, fmt::format("{} is not a number", in_quotes(word)));
+  return *value;
 }
 
 std::string unescaped(std::string_view text) {

@@ -1,6 +1,5 @@
 #include "common/measure/injected_backend.h"
 
-#include "common/backends/wrapped_backend.h"
 #include "common/base/error.h"
 #include "common/base/say.h"
 #include "common/measure/verify.h"

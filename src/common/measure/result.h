@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/measure/plan.h"
-#include "common/record/cell_stats.h"
+#include "common/record/cell.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,9 @@
 #include "common/measure/stat_runner.h"
 
+#include "common/base/random_source.h"
 #include "common/base/timestamp.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/paranoid.h"
-#include "common/measure/trace_range.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/record/accept_fields.h"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <random>
 
 namespace busbar {
 namespace {
@@ -55,8 +55,7 @@ Cadence resolve(Cadence cadence, const Backend& backend) {
 }
 
 std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
-  // Small enough to be typed again.
-  std::uint64_t seed = asked != 0 ? asked : std::random_device{}() % 1'000'000'000 + 1;
+  std::uint64_t seed = seed_or_drawn(asked);
   world.broadcast(&seed, sizeof seed, 0);
   return seed;
 }

@@ -1,7 +1,7 @@
 #include "common/measure/timed_loop.h"
 
 #include "common/measure/lanes.h"
-#include "common/measure/trace_range.h"
+#include "common/measure/observed_steps.h"
 
 #include <algorithm>
 #include <barrier>

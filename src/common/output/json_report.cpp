@@ -5,11 +5,11 @@
 #include "common/measure/result.h"
 #include "common/output/format.h"
 #include "common/output/iteration_stats.h"
-#include "common/output/straggler.h"
+#include "common/output/stat_notes.h"
 #include "common/record/accept_fields.h"
+#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
-#include "common/record/reported_environment.h"
 
 #include <nlohmann/json.hpp>
 

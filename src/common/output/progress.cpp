@@ -1,5 +1,6 @@
 #include "common/output/progress.h"
 
+#include "common/base/text.h"
 #include "common/output/format.h"
 
 #include <fmt/format.h>
@@ -7,8 +8,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace busbar {
+
+TerminalLine::TerminalLine() : enabled_(stderr_is_terminal()) {}
+
+void TerminalLine::show(const std::string& text) {
+  constexpr std::size_t kMaxLine = 119;
+  if (!enabled_) return;
+  const std::string line = without_controls(text.substr(0, kMaxLine));
+  erase();
+  fmt::print(stderr, "{}", line);
+  std::fflush(stderr);
+  shown_ = line.size();
+}
+
+// Blanks instead of an escape sequence: they work on every terminal.
+void TerminalLine::erase() {
+  if (shown_ == 0) return;
+  fmt::print(stderr, "\r{:{}}\r", "", shown_);
+  std::fflush(stderr);
+  shown_ = 0;
+}
+
 namespace {
 
 // What an 8-byte row costs, in bytes: 20 iterations of both placements, fills and checks take about as long as those of

@@ -8,6 +8,23 @@
 
 namespace busbar {
 
+/// One line on stderr that is rewritten in place, where a person watches; nothing elsewhere. Call erase() before
+/// anything else is printed, to stdout too: both mostly end on one terminal.
+class TerminalLine {
+ public:
+  TerminalLine();
+  TerminalLine(const TerminalLine&) = delete;
+  TerminalLine& operator=(const TerminalLine&) = delete;
+  ~TerminalLine() { erase(); }
+
+  void show(const std::string& text);
+  void erase();
+
+ private:
+  bool enabled_;
+  std::size_t shown_ = 0;  // characters on the terminal
+};
+
 /// How far a run is. Work is what rows are weighed by: see row_work().
 struct SweepState {
   std::size_t rows_done = 0;

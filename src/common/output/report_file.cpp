@@ -114,9 +114,21 @@ int replace_file(const std::string& path, std::string_view text, Replacing how) 
   return error;
 }
 
-std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
-  const std::string name = create_new_file(path, option).path;
+std::string create_result_file(const std::string& path, std::string_view option) {
+  std::string name = create_new_file(path, option).path;
   if (name != path) say("{} exists; writing {}", path, name);
+  return name;
+}
+
+void RewrittenFile::write(const std::function<std::string()>& text) {
+  if (!is_there()) return;
+  const int error = replace_file(path_, text());
+  if (error != 0 && complete_) write_stderr(write_warning(path_, error));
+  complete_ = error == 0;
+}
+
+std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
+  const std::string name = create_result_file(path, option);
   const int error = replace_file(name, text);
   if (error == 0) return name;
   ::unlink(name.c_str());

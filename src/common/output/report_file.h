@@ -25,8 +25,11 @@ struct NewFile {
 /// naming `option`.
 NewFile create_new_file(const std::string& path, std::string_view option);
 
-/// Writes `text` into a file that create_new_file creates, says on stderr where it is if not where it was asked for,
-/// and returns its name. Throws Error(bad_config) naming `option`; then no file is left.
+/// The same, which says on stderr where the file is if not where it was asked for. Returns its name; the file is empty.
+std::string create_result_file(const std::string& path, std::string_view option);
+
+/// Writes `text` into a file that create_result_file creates, and returns its name. Throws Error(bad_config) naming
+/// `option`; then no file is left.
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text);
 
 enum class Replacing : std::uint8_t {
@@ -38,6 +41,27 @@ enum class Replacing : std::uint8_t {
 /// Puts `text` in the place of the file at `path` in one step: a reader, or a crash, meets the old text or the new one
 /// whole. Returns 0 or errno; then the old text stands.
 int replace_file(const std::string& path, std::string_view text, Replacing how = Replacing::plainly);
+
+/// A file of one run that is written anew whenever more is known.
+class RewrittenFile {
+ public:
+  RewrittenFile() = default;  ///< none
+  /// As create_result_file; none where `asked` is empty.
+  RewrittenFile(const std::string& asked, std::string_view option)
+      : path_(asked.empty() ? "" : create_result_file(asked, option)) {}
+
+  bool is_there() const { return !path_.empty(); }
+  const std::string& path() const { return path_; }
+  /// False while the latest text is not in it.
+  bool complete() const { return complete_; }
+
+  /// Puts what `text` returns in it, if it is there. A disk that takes no more is told once on stderr.
+  void write(const std::function<std::string()>& text);
+
+ private:
+  std::string path_;
+  bool complete_ = true;
+};
 
 /// Writes all of `text` from byte `at` of the file on. Returns 0 or errno.
 int write_at(int fd, std::string_view text, std::size_t at);

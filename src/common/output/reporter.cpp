@@ -4,9 +4,9 @@
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
+#include "common/output/format.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
-#include "common/output/wrong_text.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include "common/output/csv_report.h"
 #include "common/output/json_file.h"
 #include "common/output/progress.h"
-#include "common/output/samples_file.h"
 #include "common/output/stat_notes.h"
 #include "common/record/history_run.h"
 

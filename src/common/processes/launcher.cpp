@@ -50,12 +50,8 @@ constexpr Names kLaunchers[] = {
 
 std::optional<long long> number(const Get& get, const char* variable) {
   const char* text = *variable != '\0' ? get(variable) : nullptr;
-  if (text == nullptr) return std::nullopt;
-  const std::string_view digits = text;
-  long long value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = number_of<long long>(text != nullptr ? text : "");
+  return value.value_or(-1) < 0 ? std::nullopt : value;
 }
 
 /// A step that is a shell: `srun --pty`, or one of the reserved step ids from 0xfffffff0 on (Slurm's slurm.h: batch

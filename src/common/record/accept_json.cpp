@@ -7,12 +7,10 @@
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/record/reported_environment.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <charconv>
 #include <utility>
 
 namespace busbar {
@@ -48,10 +46,9 @@ AcceptPlan read_plan(const Json& json) {
   read_field(member(json, "title"), "title", plan.title);
   std::string digits;
   read_field(member(json, "digest"), "digest", digits);
-  const char* const end = digits.data() + digits.size();
-  const auto parsed = std::from_chars(digits.data(), end, plan.digest, 16);
-  if (parsed.ec != std::errc{} || parsed.ptr != end)
-    fail_reading(fmt::format("'digest' is {}, not hexadecimal", in_quotes(digits)));
+  const auto digest = number_of<decltype(plan.digest)>(digits, 16);
+  if (!digest) fail_reading(fmt::format("'digest' is {}, not hexadecimal", in_quotes(digits)));
+  plan.digest = *digest;
   return plan;
 }
 

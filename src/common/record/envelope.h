@@ -2,6 +2,7 @@
 
 #include "common/record/json_values.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,5 +39,9 @@ std::string who_reads(std::string_view document);
 /// The document of this kind in `text`. Throws Error(bad_config) that names the file: not JSON, another document, or of
 /// another schema.
 Json read_document(std::string_view text, const std::string& name, std::string_view document);
+
+/// The variables that decide how the libraries behave, for reports: those with a prefix of NCCL, CUDA, Open MPI, UCX,
+/// SLURM or PMIx, in the order given, each "NAME=value". Values that may be secrets become `***`.
+std::vector<std::string> reported_environment(std::span<const std::string> variables);
 
 }  // namespace busbar

@@ -6,7 +6,6 @@
 #include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/record/reported_environment.h"
 #include "common/statistics/series.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
-#include "common/base/input_limits.h"
+#include "common/base/read_file.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/base/rank_list.h"
+#include "common/base/compress_list.h"
 #include "common/statistics/interval.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -48,7 +48,7 @@ std::string dump_document(const Json& document);
 
 /// The document in `text`, which others wrote: the only way to read JSON (scripts/lint/rooms.py sees to it), because
 /// what is nested too deep ends the process wherever it is copied or written later. Throws Error(bad_config) that
-/// begins with `name` and says why the text is not JSON, or which limit of base/input_limits.h it breaks.
+/// begins with `name` and says why the text is not JSON, or which limit of base/read_file.h it breaks.
 Json parse_json(std::string_view text, const std::string& name);
 
 /// A value of a document from outside that knows where it stands, so that every complaint, an Error(bad_config), names

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/lane_counter.h"
+#include "common/backends/observer.h"
 #include "common/watch/flight_state.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/base/rank_list.h"
+#include "common/base/compress_list.h"
 #include "common/record/finding.h"
 #include "common/watch/flight_state.h"
 

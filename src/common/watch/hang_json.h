@@ -3,6 +3,7 @@
 #include "common/record/json_values.h"
 #include "common/watch/hang_evidence.h"
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,9 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding);
 
 /// The evidence of such a file again; `name` is for messages. Throws Error(bad_config) on anything else.
 HangEvidence read_hang_json(std::string_view text, const std::string& name);
+
+/// Writes a file of this user's alone under a name that others can guess, in a folder that others may write: whole or
+/// not at all, and through no link that somebody has laid there. Where it was written; empty where it could not be.
+std::string write_private_file(const std::string& text, const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace busbar

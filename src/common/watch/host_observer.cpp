@@ -7,7 +7,6 @@
 #include "common/watch/meeting.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
-#include "common/watch/peer_socket.h"
 
 #include <fmt/format.h>
 

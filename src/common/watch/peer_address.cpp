@@ -4,28 +4,20 @@
 #include "common/watch/flight_layout.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
 
 namespace busbar {
-
-std::string make_token() {
-  std::array<unsigned char, 16> bytes{};
-  // At most 256 bytes come in one piece once the kernel's pool is ready (getrandom(2)).
-  while (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    if (errno != EINTR) throw Error(ExitCode::not_possible, fmt::format("no random bits: {}", std::strerror(errno)));
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
 
 int JobView::host_index() const {
   for (std::size_t h = 0; h < hosts.size(); ++h) {
@@ -85,6 +77,25 @@ std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peer
     hosts[at->second].push_back(peer.rank);
   }
   return hosts;
+}
+
+namespace {
+
+std::atomic<std::uint64_t> all_bytes{0};  // only ever added to, as the kernel's own counters
+
+}  // namespace
+
+std::uint64_t watcher_bytes() noexcept { return all_bytes.load(std::memory_order_relaxed); }
+
+void count_watcher_bytes(ssize_t n) noexcept {
+  if (n > 0) all_bytes.fetch_add(static_cast<std::uint64_t>(n), std::memory_order_relaxed);
+}
+
+Socket make_tcp_socket(int family) noexcept {
+  Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (socket.open()) setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket;
 }
 
 }  // namespace busbar

@@ -2,6 +2,8 @@
 
 #include "common/machine/job_interface.h"
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -54,7 +56,12 @@ struct JobView {
 /// Ranks by host name, hosts by their lowest rank.
 std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peers);
 
-/// 128 random bits in hexadecimal.
-std::string make_token();
+/// What this process's watcher has sent and received so far: not the job's own traffic. Any thread.
+std::uint64_t watcher_bytes() noexcept;
+/// Adds what send or recv returned.
+void count_watcher_bytes(ssize_t n) noexcept;
+
+/// TCP, non-blocking, closed by exec, without Nagle's delay. Not open where the system has no more; errno tells.
+Socket make_tcp_socket(int family) noexcept;
 
 }  // namespace busbar

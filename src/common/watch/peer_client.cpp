@@ -1,8 +1,8 @@
 #include "common/watch/peer_client.h"
 
+#include "common/base/random_source.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/peer_proof.h"
-#include "common/watch/peer_socket.h"
 
 #include <poll.h>
 
@@ -156,7 +156,7 @@ bool Asking::start(std::size_t peer) {
     replies_[peer] = failure(errno);
     return true;
   }
-  const std::string nonce = make_token(), asked = asked_address(to.ip, to.port);
+  const std::string nonce = random_id(), asked = asked_address(to.ip, to.port);
   under_way_.push_back({.peer = peer,
                         .socket = std::move(socket),
                         .begun = Clock::now(),

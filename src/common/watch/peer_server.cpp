@@ -2,8 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/watch/peer_address.h"
-#include "common/watch/peer_proof.h"
-#include "common/watch/peer_socket.h"
+#include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
 #include <poll.h>

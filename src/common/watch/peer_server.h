@@ -1,7 +1,7 @@
 #pragma once
 
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/peer_socket.h"
 
 #include <poll.h>
 

@@ -2,7 +2,6 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
-#include "common/base/rank_list.h"
 #include "common/base/text.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/watch/ras_answer.h"

@@ -1,10 +1,9 @@
 #include "common/watch/ras_answer.h"
 
-#include "common/base/input_limits.h"
+#include "common/base/read_file.h"
 #include "common/base/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -16,7 +15,6 @@ namespace {
 
 // The text.
 
-constexpr std::size_t kNone = std::string_view::npos;
 using Words = std::vector<std::string_view>;
 
 Words split_words(std::string_view line) {
@@ -29,7 +27,7 @@ Words split_words(std::string_view line) {
 }
 
 std::optional<std::int64_t> number(std::string_view text) {
-  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != kNone) return std::nullopt;
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != kNotFound) return std::nullopt;
   std::int64_t value = 0;
   for (const char c : text) value = value * 10 + (c - '0');
   return value;
@@ -40,7 +38,7 @@ std::optional<int> rank_number(std::string_view text) {
   return value && *value < (std::int64_t{1} << 30) ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
-bool has(std::string_view line, std::string_view words) { return line.find(words) != kNone; }
+bool has(std::string_view line, std::string_view words) { return line.find(words) != kNotFound; }
 
 /// "#0-0 (27a079b828ff1a75) MISMATCH": its parts; nothing where the line is no such heading.
 struct CommunicatorHeading {
@@ -51,7 +49,8 @@ struct CommunicatorHeading {
 std::optional<CommunicatorHeading> communicator_heading(std::string_view line) {
   const std::size_t open = line.find(" ("), close = line.find(')');
   const std::size_t dash = line.find('-');
-  if (!line.starts_with('#') || open == kNone || close == kNone || close < open || dash > open) return std::nullopt;
+  if (!line.starts_with('#') || open == kNotFound || close == kNotFound || close < open || dash > open)
+    return std::nullopt;
   const auto group = rank_number(line.substr(1, dash - 1));
   if (!group) return std::nullopt;
   return CommunicatorHeading{line.substr(open + 2, close - open - 2), trimmed(line.substr(close + 1)), *group};
@@ -86,8 +85,8 @@ bool is_number_line(std::string_view line) {
   if (words[1] == "ranks" || words[1] == "job") return true;
   if (!number(words[1])) return false;
   return std::all_of(words.begin(), words.end(), [](std::string_view word) {
-    return word.find_first_not_of("0123456789-") == kNone ||
-           word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ,") == kNone;
+    return word.find_first_not_of("0123456789-") == kNotFound ||
+           word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ,") == kNotFound;
   });
 }
 
@@ -103,7 +102,7 @@ RasPart ras_part(std::string_view line) {
   if (line == "Errors") return RasPart::errors;
   if (line == "Warnings") return RasPart::warnings;
   if (communicator_heading(line)) return RasPart::communicator;
-  if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNone ||
+  if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNotFound ||
       is_number_line(line) || !ras_event(line).empty())
     return RasPart::inside;
   const bool known = std::any_of(std::begin(kInside), std::end(kInside),
@@ -114,9 +113,9 @@ RasPart ras_part(std::string_view line) {
 std::string_view ras_event(std::string_view line) {
   line = trimmed(line);
   const std::size_t at = line.find("PEER_");
-  if (at == kNone || (at > 0 && !line.substr(0, at).ends_with("] "))) return {};
+  if (at == kNotFound || (at > 0 && !line.substr(0, at).ends_with("] "))) return {};
   const std::size_t colon = line.find(": ", at);
-  if (colon == kNone || line.substr(at, colon - at).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != kNone)
+  if (colon == kNotFound || line.substr(at, colon - at).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != kNotFound)
     return {};
   const std::string_view peer = line.substr(colon + 2);
   return peer.starts_with("Process ") || has(peer.substr(0, peer.find(' ')), "<") ? line.substr(at)
@@ -200,7 +199,7 @@ class TextReader {
     }
     if (words.size() == 1 && (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT")) {
       part_ = line == "DEAD" ? Part::dead : line == "INCOMPLETE" ? Part::silent : Part::other;
-      at_ = kNone;
+      at_ = kNotFound;
       return true;
     }
     if (line.starts_with("Encountered ") && has(line, " communication timeout")) {
@@ -264,9 +263,9 @@ class TextReader {
     const auto pid = number(words[1]);
     if (!pid || (part_ != Part::dead && part_ != Part::silent)) return true;
     const std::size_t gpu = line.find("managing GPU");
-    const std::size_t list = gpu == kNone ? kNone : line.find(' ', gpu + 12);
+    const std::size_t list = gpu == kNotFound ? kNotFound : line.find(' ', gpu + 12);
     (part_ == Part::dead ? answer_.dead : answer_.silent)
-        .push_back({*pid, std::string(words[4]), std::string(list == kNone ? "" : trimmed(line.substr(list)))});
+        .push_back({*pid, std::string(words[4]), std::string(list == kNotFound ? "" : trimmed(line.substr(list)))});
     return true;
   }
 
@@ -276,7 +275,7 @@ class TextReader {
       std::string_view list = line.substr(std::min(line.size(), line.find(':')));
       while (!list.empty()) {
         const std::size_t digit = list.find_first_of("0123456789");
-        if (digit == kNone) break;
+        if (digit == kNotFound) break;
         list.remove_prefix(digit);
         const std::string_view digits = list.substr(0, list.find_first_not_of("0123456789"));
         if (const auto rank = rank_number(digits)) c.missing.push_back(*rank);
@@ -307,14 +306,14 @@ class TextReader {
     const auto which = rank_number(one ? words[1] : words[0]);
     if (!which) return;
     constexpr std::string_view kBy = "managed by process ";
-    if (const std::size_t by = line.find(kBy); one && by != kNone) {
+    if (const std::size_t by = line.find(kBy); one && by != kNotFound) {
       const Words behind = split_words(line.substr(by + kBy.size()));
       if (const auto pid = behind.empty() ? std::nullopt : number(behind[0])) pids[*which] = *pid;
     }
     constexpr std::string_view kUpTo = "launched up to operation ";
     const std::size_t up_to = line.find(kUpTo);
     const bool none = has(line, "not launched any operations");
-    if (up_to == kNone && !none) {
+    if (up_to == kNotFound && !none) {
       if (one && words[2] == "--" && !counts.groups.empty()) counts.groups.back().ranks.push_back(*which);
       return;
     }
@@ -332,7 +331,7 @@ class TextReader {
 
   RasAnswer answer_;
   Part part_ = Part::other;
-  std::size_t at_ = kNone;
+  std::size_t at_ = kNotFound;
   bool in_table_ = false;
 };
 
@@ -386,13 +385,7 @@ std::string_view Node::word(std::string_view name) const {
   return found != nullptr ? std::string_view(found->text) : std::string_view{};
 }
 
-std::optional<std::int64_t> Node::number(std::string_view name) const {
-  const std::string_view digits = word(name);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool whole = !digits.empty() && error == std::errc{} && end == digits.data() + digits.size();
-  return whole ? std::optional(value) : std::nullopt;
-}
+std::optional<std::int64_t> Node::number(std::string_view name) const { return number_of<std::int64_t>(word(name)); }
 
 /// Commas are taken for blanks, and where the text is no JSON reading ends with what there is.
 class RasReader {

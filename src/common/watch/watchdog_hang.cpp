@@ -2,7 +2,7 @@
 #include "common/processes/child.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/hang_evidence.h"
-#include "common/watch/hang_file.h"
+#include "common/watch/hang_json.h"
 #include "common/watch/limits.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/meeting.h"

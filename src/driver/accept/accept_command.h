@@ -62,8 +62,4 @@ std::vector<std::string> passed_on(const AcceptOptions& options);
 /// The plan's text: of the file, or where there is none of the shipped plan of that name. Throws Error(bad_config).
 std::string read_plan_text(const std::string& file);
 
-/// `busbar accept`: whether a cluster is good, and if not, where it is bad. In a job, or with --launch by jobs of its
-/// own. Never throws.
-int run_accept(int argc, char** argv);
-
 }  // namespace busbar

@@ -1,7 +1,6 @@
 #include "driver/accept/accept_failure.h"
 
 #include "common/base/error.h"
-#include "common/base/input_limits.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"

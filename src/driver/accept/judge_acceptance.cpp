@@ -8,7 +8,7 @@
 #include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/formats/tool_result.h"
+#include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -23,6 +23,22 @@ struct Subcommand {
 /// Every subcommand, in the order of the help. Nothing that they run may reference MPI or hwloc.
 std::span<const Subcommand> all_subcommands();
 
+// What they run, each in the folder of its name: all of it, from the arguments to the exit code. None throws.
+int run_diagnose(int argc, char** argv);
+int run_history(int argc, char** argv);
+int run_merge(int argc, char** argv);
+int run_repeat(int argc, char** argv);
+int run_report(int argc, char** argv);
+/// This node, or what other nodes wrote. In a job it becomes busbar-ranks, unless --local or --merge asks for no ranks.
+int run_doctor(int argc, char** argv);
+/// The same for the ranks of a job: every node is looked at.
+int run_doctor_job(int argc, char** argv);
+/// In a job, or with --launch by jobs of its own.
+int run_accept(int argc, char** argv);
+/// Launches a probe under Open MPI's monitoring and tells which of its algorithms send what was sent.
+int run_fingerprint(int argc, char** argv);
+int run_locate(int argc, char** argv);
+
 /// A subcommand's own options as keys of a --config file. A switch is true or false there, and so may be an option
 /// whose argument can be left out ("rail: true" is --rail, "rail: 2" is --rail=2).
 std::vector<FileKey> own_file_keys(std::span<const OwnOption> own);

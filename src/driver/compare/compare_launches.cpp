@@ -1,7 +1,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/error.h"
-#include "common/base/launch_uuid.h"
 #include "common/base/lists.h"
+#include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
 #include "common/base/timestamp.h"
@@ -29,7 +29,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <random>
 
 namespace busbar {
 namespace {
@@ -64,8 +63,6 @@ double measure_time(const Configured& configured, int launches, std::size_t cell
                           format_duration(configured.config.max_time_s), launches,
                           format_duration(launches * (kLaunchOverhead + kLeast))));
 }
-
-std::uint64_t draw_seed(std::uint64_t asked) { return asked != 0 ? asked : 1 + std::random_device{}() % 1'000'000'000; }
 
 std::string header(const RunFile& run, const LaunchSeries& series, double delta) {
   std::vector<std::string> labels;
@@ -107,7 +104,7 @@ std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Confi
         "by does not pass the correction for their number; with --launches {} it does",
         options.launches, cells, launches_for(cells));
   }
-  const std::uint64_t seed = draw_seed(configured.config.seed);
+  const std::uint64_t seed = seed_or_drawn(configured.config.seed);
   for (LaunchSeries& series : all) {
     series.measure_s = measure_time(configured, planned, planned_cells(series.config, *series.collective));
     series.timeout_s = options.launch_timeout_s > 0 ? options.launch_timeout_s : 60 + 3 * series.measure_s;
@@ -125,7 +122,7 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
   info.args.assign(args.begin(), args.end());
   for (char** e = environ; *e != nullptr; ++e) info.environment.emplace_back(*e);
   info.start_time = local_timestamp();
-  info.launch_uuid = make_launch_uuid();
+  info.launch_uuid = random_id();
   info.config = config;
   info.mpi_threads = from_word<MpiThreads>(kMpiThreadsWords, run.mpi_threads);
   info.nranks = run.nranks;

@@ -210,23 +210,17 @@ CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta
 
 void CompareReporter::begin(const std::string& header) {
   if (!is_root_) return;
-  const auto tell_other_name = [](const std::string& asked, const std::string& got) {
-    if (got != asked) say("{} exists; writing {}", asked, got);
-  };
   const Config& config = info_.config;
   if (!config.history.empty()) {
     check_history(config.history);
     history_ = history_of_run(info_);
     history_->kind = "compare";
   }
-  if (!config.output_file.empty()) {
-    json_path_ = create_new_file(config.output_file, "-J").path;
-    tell_other_name(config.output_file, json_path_);
-    write_json(std::nullopt);
-  }
+  json_ = {config.output_file, "-J"};
+  write_json(std::nullopt);
   if (!config.csv.empty()) {
     csv_.emplace(config.csv, "--csv", compare_csv_header());
-    tell_other_name(config.csv, csv_->path());
+    if (csv_->path() != config.csv) say("{} exists; writing {}", config.csv, csv_->path());
   }
   to_stdout(header.empty() ? compare_header(info_, delta_) : header);
 }
@@ -247,7 +241,7 @@ void CompareReporter::add(const Comparison& comparison) {
 
 std::string CompareReporter::kept() const {
   std::vector<std::string> files;
-  if (!json_path_.empty() && json_complete_) files.push_back(json_path_);
+  if (json_.is_there() && json_.complete()) files.push_back(json_.path());
   if (csv_ && csv_->complete()) files.push_back(csv_->path());
   return kept_text(counted(comparisons_.size(), "table"), files).append(kStartAgain);
 }
@@ -270,10 +264,7 @@ void CompareReporter::to_stdout(const std::string& text) {
 }
 
 void CompareReporter::write_json(std::optional<ExitCode> code) {
-  if (json_path_.empty()) return;
-  const int error = replace_file(json_path_, comparisons_json(info_, delta_, comparisons_, code));
-  if (error != 0 && json_complete_) write_stderr(write_warning(json_path_, error));
-  json_complete_ = error == 0;
+  json_.write([&] { return comparisons_json(info_, delta_, comparisons_, code); });
 }
 
 }  // namespace busbar

@@ -3,8 +3,8 @@
 #include "common/base/error.h"
 #include "common/measure/result.h"
 #include "common/output/appended_file.h"
+#include "common/output/progress.h"
 #include "common/output/report_file.h"
-#include "common/output/terminal_line.h"
 #include "common/record/history_run.h"
 #include "driver/compare/comparison.h"
 
@@ -60,11 +60,10 @@ class CompareReporter {
   TellKept tell_kept_;
   TerminalLine line_;
   std::vector<Comparison> comparisons_;
-  std::string json_path_;  // empty: none
+  RewrittenFile json_;
   std::optional<AppendedFile> csv_;
   std::optional<HistoryRun> history_;  // --history
   bool table_complete_ = true;
-  bool json_complete_ = true;
 };
 
 /// Adds a comparison's cells, a variant each: `scope` is its label.

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -93,10 +92,8 @@ TunerLine tuner_line(const Comparison& comparison, const SizeChoice& at) {
   if (!algorithm || !protocol) {
     return {{}, fmt::format("what ran is not known well enough: {}/{}", ran.algorithm, ran.protocol)};
   }
-  int channels = 0;
-  const char* const end = ran.channels.data() + ran.channels.size();
-  const auto [stop, failure] = std::from_chars(ran.channels.data(), end, channels);
-  if (failure != std::errc{} || stop != end || channels < 1 || channels > kMaxTunerChannels) {
+  const int channels = number_of<int>(ran.channels).value_or(0);
+  if (channels < 1 || channels > kMaxTunerChannels) {
     return {{}, fmt::format("the number of channels is not known: {}", ran.channels)};
   }
   return {{.collective = *collective,
@@ -389,16 +386,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The name that it really got.
-std::string write_new_file(const std::string& path, std::string_view option, const std::string& text) {
-  NewFile file = create_new_file(path, option);
-  std::FILE* stream = file.stream.release();
-  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
-  if (std::fclose(stream) != 0 || !written)
-    throw_bad_config(fmt::format("{} {}: {}", option, file.path, std::strerror(errno)));
+/// The whole name that it really got.
+std::string write_emitted(const std::string& path, std::string_view option, const std::string& text) {
+  const std::string name = write_new_file(path, option, text);
   std::error_code unknown;
-  const fs::path absolute = fs::absolute(file.path, unknown);
-  return unknown ? file.path : absolute.string();
+  const fs::path absolute = fs::absolute(name, unknown);
+  return unknown ? name : absolute.string();
 }
 
 void announce(const std::string& text) {
@@ -451,7 +444,7 @@ void emit_ompi_rules(const std::string& path, std::span<const Comparison> compar
   constexpr std::string_view kOption = "--emit-ompi-rules";
   const std::vector<OmpiRule> rules = ompi_rules(comparisons);
   if (rules.empty()) return announce(nothing_gained(kOption, path));
-  const std::string written = write_new_file(path, kOption, ompi_rules_text(rules));
+  const std::string written = write_emitted(path, kOption, ompi_rules_text(rules));
   const auto forced =
       static_cast<std::size_t>(std::ranges::count_if(rules, [](const OmpiRule& r) { return r.algorithm != 0; }));
   announce(
@@ -467,7 +460,7 @@ void emit_tuner(const std::string& path, std::span<const Comparison> comparisons
   std::string left_out;
   for (const std::string& what : table.left_out) left_out += remark_lines("not in the table: " + what);
   if (table.rules.empty()) return announce(nothing_gained(kOption, path) + left_out);
-  const std::string written = write_new_file(path, kOption, tuner_csv(table.rules));
+  const std::string written = write_emitted(path, kOption, tuner_csv(table.rules));
   const auto variables = environment_of_file(Emitted::Kind::tuner, written);
   std::string use;
   for (const auto& [name, value] : variables) use += fmt::format("{}={} ", name, value);
@@ -479,7 +472,7 @@ void emit_tuner(const std::string& path, std::span<const Comparison> comparisons
 void emit_environment(const std::string& path, std::span<const Comparison> comparisons, std::vector<Emitted>& files) {
   const BestSetting best = best_setting(comparisons);
   if (path == "-") return announce("#\n" + best.text);
-  const std::string written = write_new_file(path, "--emit-env", best.text);
+  const std::string written = write_emitted(path, "--emit-env", best.text);
   if (!best.changes_anything) {
     return announce(fmt::format("#\n# wrote {}: nothing to set, the library's own choice is best\n", written));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/mpi/ompi_rules.h"
+#include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/tuner_table.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/comparison.h"

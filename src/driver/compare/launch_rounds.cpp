@@ -5,7 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/program_beside.h"
 #include "common/measure/plan.h"
-#include "common/output/terminal_line.h"
+#include "common/output/progress.h"
 #include "common/statistics/distributions.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"

@@ -1,6 +1,6 @@
 #include "common/backends/gloo/gloo_backend.h"
 #include "common/backends/mpi/mpi_backend.h"
-#include "common/backends/mpi/mpich_request.h"
+#include "common/backends/mpi/mpich_algorithms.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/processes/collectively.h"

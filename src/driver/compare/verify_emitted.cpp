@@ -1,6 +1,7 @@
 #include "driver/compare/verify_emitted.h"
 
 #include "common/backends/backend.h"
+#include "common/base/random_source.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
 #include "common/output/table.h"
@@ -21,7 +22,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <random>
 
 namespace busbar {
 namespace {
@@ -235,7 +235,7 @@ std::string prove(const Emitted& file, const VerifySettings& settings, Seen& see
 
 ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const LaunchFolder& folder) {
   Seen seen;
-  const std::uint64_t seed = settings.config.seed != 0 ? settings.config.seed : 1 + std::random_device{}() % 1000000000;
+  const std::uint64_t seed = seed_or_drawn(settings.config.seed);
   std::vector<LaunchSeries> all;
   double total_s = 0;
   for (const Emitted::Target& target : file.targets) {

@@ -1,5 +1,6 @@
 #include "driver/diagnose/call_stream.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace busbar {
@@ -12,12 +13,8 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 }  // namespace
 
 std::uint8_t Words::id(std::string_view word) {
-  for (std::size_t i = 0; i < texts_.size(); ++i) {
-    // Most differ in length or first letter, which needs no call.
-    const std::string& known = texts_[i];
-    if (known.size() != word.size() || (!word.empty() && known.front() != word.front())) continue;
-    if (known == word) return static_cast<std::uint8_t>(i);
-  }
+  const auto known = std::ranges::find(texts_, word);
+  if (known != texts_.end()) return static_cast<std::uint8_t>(known - texts_.begin());
   if (texts_.size() == kOther) return kOther;
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const unsigned char c : word) hash = (hash ^ c) * 0x100000001b3ULL;

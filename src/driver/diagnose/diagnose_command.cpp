@@ -1,4 +1,3 @@
-#include "driver/diagnose/diagnose_command.h"
 
 #include "common/base/error.h"
 #include "common/base/text.h"

@@ -1,8 +1,8 @@
 #include "driver/diagnose/diagnose_inputs.h"
 
 #include "common/base/error.h"
-#include "common/base/input_limits.h"
 #include "common/base/log_scan.h"
+#include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/error_counters.h"

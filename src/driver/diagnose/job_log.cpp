@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -31,9 +30,8 @@ OpCountRule op_count_rule(const JobBook& book) {
     const std::string_view version = process.nccl;
     const std::size_t dot = version.find('.');
     if (dot == std::string_view::npos) continue;
-    int major = 0, minor = 0;
-    std::from_chars(version.data(), version.data() + dot, major);
-    std::from_chars(version.data() + dot + 1, version.data() + version.size(), minor);
+    const int major = leading_number<int>(version.substr(0, dot)).value_or(0);
+    const int minor = leading_number<int>(version.substr(dot + 1)).value_or(0);
     rule.unknown = false;
     if (major > 2 || (major == 2 && minor > 26)) rule.reliable = false;
   }

@@ -1,5 +1,5 @@
 #include "common/base/log_scan.h"
-#include "driver/diagnose/log_messages.h"
+#include "driver/diagnose/log_line.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,30 +9,9 @@
 namespace busbar {
 namespace {
 
-/// The one shape that NCCL has printed from 2.4 on, word for word; anything else goes to read_loose.
-bool read_strict(LogScan scan, CollCall& call) {
-  if (!scan.take("sendbuff ")) return false;
-  const std::string_view send = scan.word();
-  if (!scan.take("recvbuff ")) return false;
-  const std::string_view recv = scan.word();
-  if (!scan.take("count ") || !scan.number(call.count)) return false;
-  if (!scan.take(" datatype ")) return false;
-  call.dtype = scan.word();
-  if (!scan.take("op ")) return false;
-  call.redop = scan.word();
-  if (!scan.take("root ") || !scan.number(call.root) || !scan.take(" comm ")) return false;
-  const std::size_t before = scan.rest.size();
-  const std::string_view comm = scan.word();
-  // At the end of the line the pointer may have lost digits.
-  if (comm.size() == before || !pointer_of(comm, call.comm)) return false;
-  if (scan.take("[nranks=") && (!scan.number(call.nranks) || !scan.take("]"))) call.nranks = -1;
-  call.in_place = send == recv;
-  return true;
-}
-
 /// Words and their values in any order and number: 2.3.5 has "size" among them, people cut columns out. A whole line of
 /// NCCL has buffers and a communicator; one that has buffers only is cut.
-bool read_loose(LogScan scan, CollCall& call) {
+bool read_values(LogScan scan, CollCall& call) {
   std::string_view send, recv;
   bool has_count = false, has_comm = false;
   while (!scan.rest.empty()) {
@@ -41,6 +20,7 @@ bool read_loose(LogScan scan, CollCall& call) {
       scan.skip_blanks();
       continue;
     }
+    if (has_comm) break;  // NCCL writes nothing else of use behind it
     const std::string_view key = scan.word();
     const std::string_view value = scan.word();
     if (key == "count") {
@@ -82,12 +62,9 @@ bool parse_call(std::string_view text, LogFact& fact) {
   std::uint64_t op_count = 0;
   if (op.empty() || !scan.take(": opCount ") || !scan.hexadecimal(op_count) || !scan.take(" ")) return false;
   CollCall& call = fact.emplace<CollCall>();
-  if (!read_strict(scan, call)) {
-    call = CollCall{};
-    if (!read_loose(scan, call)) {
-      fact.emplace<OtherLine>();
-      return false;
-    }
+  if (!read_values(scan, call)) {
+    fact.emplace<OtherLine>();
+    return false;
   }
   call.op = op;
   call.op_count = op_count;

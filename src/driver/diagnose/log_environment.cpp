@@ -1,5 +1,5 @@
 #include "common/base/log_scan.h"
-#include "driver/diagnose/log_messages.h"
+#include "driver/diagnose/log_line.h"
 
 #include <algorithm>
 #include <array>

@@ -205,10 +205,9 @@ LogFile read_log_file(const fs::path& path,
   file.trouble = why_not_text(reader.beginning());
   std::string_view text;
   std::string plain;
-  KnownPrefixes known;
   while (file.trouble.empty() && reader.next(text)) {
     if (reader.may_have_colours() && text.find('\x1b') != kNotFound) text = plain = without_colours(text);
-    const LogLine line = parse_log_line(text, &known);
+    const LogLine line = parse_log_line(text);
     count_line(line, file);
     on_line(line, file.lines);
   }

@@ -3,12 +3,10 @@
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
-#include "driver/diagnose/log_messages.h"
 #include "driver/diagnose/torch_watchdog.h"
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string_view>
 
 namespace busbar {
@@ -131,16 +129,11 @@ LogLevel level_after(std::string_view text) {
   return LogLevel::none;
 }
 
-/// The last mark of a line. Backwards and by 'L', because the lines that come by the million, collective calls, have no
-/// other 'L' behind the mark: it is found by one memrchr.
+/// The last mark of a line, by its 'L': collective calls have no other behind the mark.
 Mark find_mark(std::string_view line) {
   Mark version;
-  for (std::size_t end = line.size(); end >= 4;) {
-    const void* hit = ::memrchr(line.data(), 'L', end);
-    if (hit == nullptr) break;
-    const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - line.data());
-    end = at;
-    if (at < 3 || !same_letters<3>(line.data() + at - 3, "NCC")) continue;
+  for (std::size_t at = line.rfind('L'); at != kNotFound && at >= 3; at = line.rfind('L', at - 1)) {
+    if (line.substr(at - 3, 3) != "NCC") continue;
     if (at > 3 && is_name(line[at - 4])) continue;
     const LogLevel level = level_after(line.substr(at + 1));
     if (level == LogLevel::none) continue;
@@ -273,57 +266,14 @@ bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
 
 }  // namespace
 
-std::size_t KnownPrefixes::slot_of(std::string_view begin) {
-  // What differs, thread and device, is at the end.
-  std::uint64_t last = 0;
-  std::memcpy(&last, begin.data() + begin.size() - sizeof last, sizeof last);
-  return (last * 0x9e3779b97f4a7c15ULL) >> 58U;
-}
-
-bool KnownPrefixes::find(std::string_view begin, LogOrigin& origin) const {
-  static_assert(kSlots == std::size_t{1} << 6U);
-  if (begin.size() < sizeof(std::uint64_t)) return false;
-  const Slot& slot = slots_[slot_of(begin)];
-  if (begin != std::string_view(slot.text.data(), slot.length)) return false;
-  origin.pid = slot.pid;
-  origin.tid = slot.tid;
-  origin.dev = slot.dev;
-  origin.host = begin.substr(slot.host, slot.host_length);
-  origin.decoration = begin.substr(slot.decoration, slot.decoration_length);
-  return true;
-}
-
-void KnownPrefixes::keep(std::string_view begin, const LogOrigin& origin) {
-  const bool fits = begin.size() >= sizeof(std::uint64_t) && begin.size() <= kLongest;
-  if (!fits || !origin.timestamp.empty() || !origin.torn.empty()) return;
-  const auto place = [&](std::string_view part) {
-    return part.empty() ? 0 : static_cast<std::size_t>(part.data() - begin.data());
-  };
-  Slot& slot = slots_[slot_of(begin)];
-  std::ranges::copy(begin, slot.text.begin());
-  slot.length = begin.size();
-  slot.host = place(origin.host);
-  slot.host_length = origin.host.size();
-  slot.decoration = place(origin.decoration);
-  slot.decoration_length = origin.decoration.size();
-  slot.pid = origin.pid;
-  slot.tid = origin.tid;
-  slot.dev = origin.dev;
-}
-
-LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin, KnownPrefixes* known) {
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   LogPrefix prefix;
   const Mark mark = find_mark(line);
   prefix.level = mark.level;
   if (mark.level != LogLevel::none) {
     prefix.text = without_blanks(line.substr(mark.level == LogLevel::version ? mark.begin : mark.end));
-    const std::string_view begin = line.substr(0, mark.begin);
-    if (mark.level != LogLevel::info) known = nullptr;  // others have more in front of the mark
-    if (known != nullptr && known->find(begin, origin)) return prefix;
-    take_origin(begin, prefix, origin);
-    const bool is = is_prefix(prefix, origin);
-    if (known != nullptr && is) known->keep(begin, origin);
-    if (mark.level == LogLevel::version || is) return prefix;
+    take_origin(line.substr(0, mark.begin), prefix, origin);
+    if (mark.level == LogLevel::version || is_prefix(prefix, origin)) return prefix;
     origin = {};
   }
   return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
@@ -360,8 +310,7 @@ bool is_chatter(std::string_view text) {
 
 /// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {
-  if (!line.empty() && line.front() == '{' && line.starts_with("{\"log\":\""))
-    line = line.substr(0, line.find("\\n\",\""));
+  if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
   for (;;) {
     while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
     if (line.empty() || line.back() != 'm' || !line.ends_with("\x1b[0m")) return line;
@@ -378,9 +327,9 @@ bool parse_message(std::string_view text, LogFact& fact) {
 /// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a prefix: the message of one process that
 /// another's prefix was written into, or what grep left of it.
 std::size_t find_orphan(std::string_view line) {
-  std::size_t at = find_word(line, ": opCount ", 5);
+  std::size_t at = line.find(": opCount ");
   if (at == kNotFound) {
-    at = find_word(line, " Bytes -> Algo ", 7);
+    at = line.find(" Bytes -> Algo ");
     if (at == kNotFound) return kNotFound;
     while (at > 0 && is_digit(line[at - 1])) --at;
     if (at < 3 || line.substr(at - 2, 2) != ": " || is_digit(line[at - 3])) return at;  // "0: " is srun's
@@ -394,20 +343,18 @@ std::size_t find_orphan(std::string_view line) {
 bool parse_bare_message(std::string_view text, LogFact& fact) {
   constexpr std::string_view kBegins[] = {"Channel ", "Connected all ", "comm 0x", "ncclComm", "Init timings"};
   for (const std::string_view begin : kBegins) {
-    if (!text.empty() && text.front() == begin.front() && text.starts_with(begin))
-      return parse_transport(text, fact) || parse_init(text, fact);
+    if (text.starts_with(begin)) return parse_transport(text, fact) || parse_init(text, fact);
   }
   return false;
 }
 
 /// Whether it is worth the effort to look for PyTorch or a kernel in a line: by one word that their lines have.
-bool may_be_torch(std::string_view line) { return find_word(line, "NCCL", 3) != kNotFound; }
+bool may_be_torch(std::string_view line) { return line.find("NCCL") != kNotFound; }
 
 bool may_be_kernel(std::string_view line) {
   const char first = line.empty() ? '\0' : line.front();
   return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) ||
-         find_word(line, " kernel:", 1) != kNotFound || find_word(line, "NVRM", 1) != kNotFound ||
-         find_word(line, "SXid", 1) != kNotFound;
+         line.find(" kernel:") != kNotFound || line.find("NVRM") != kNotFound || line.find("SXid") != kNotFound;
 }
 
 /// A line without any prefix.
@@ -437,10 +384,10 @@ void parse_bare(std::string_view line, LogLine& result) {
 
 }  // namespace
 
-LogLine parse_log_line(std::string_view line, KnownPrefixes* known) {
+LogLine parse_log_line(std::string_view line) {
   LogLine result;
   line = without_end(line);
-  const LogPrefix prefix = split_log_prefix(line, result.origin, known);
+  const LogPrefix prefix = split_log_prefix(line, result.origin);
   if (prefix.level == LogLevel::none) {
     parse_bare(line, result);
     return result;

@@ -2,11 +2,10 @@
 
 #include "driver/diagnose/log_fact.h"
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace busbar {
 
@@ -20,32 +19,11 @@ struct LogPrefix {
   std::string_view text;      ///< the message; the whole line where there is no prefix
 };
 
-/// Prefixes of a log's lines, by their text: there are as many as processes, and lines by the million. Those that hold
-/// a time are not kept.
-class KnownPrefixes {
- public:
-  /// Who wrote a line that begins so, in texts of this one; false: not known.
-  bool find(std::string_view begin, LogOrigin& origin) const;
-  void keep(std::string_view begin, const LogOrigin& origin);
-
- private:
-  static constexpr std::size_t kSlots = 64, kLongest = 96;
-  struct Slot {
-    std::array<char, kLongest> text{};
-    std::size_t length = 0;  ///< 0: empty
-    std::size_t host = 0, host_length = 0, decoration = 0, decoration_length = 0;
-    std::int64_t pid = -1, tid = -1;
-    int dev = -1;
-  };
-  static std::size_t slot_of(std::string_view begin);
-  std::array<Slot, kSlots> slots_;
-};
-
 /// Finds the last prefix of the line, wherever it stands: several processes that write to one pipe leave lines that
 /// begin with the prefix of one and go on with the line of another. Any part of host:pid:tid and [dev] may be missing.
 /// Without a prefix the level is none and the origin empty, or the level is version ("NCCL version 2.x" alone) and the
 /// origin at most a decoration.
-LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin, KnownPrefixes* known = nullptr);
+LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin);
 
 /// A timestamp as docker, Kubernetes and syslog put it in front of a line, "2026-05-05T06:16:47.123Z"; empty if there
 /// is none.
@@ -63,6 +41,43 @@ int file_name_rank(std::string_view name);
 
 /// What a line says, of NCCL 2.3 to 2.30, of PyTorch's watchdog or of a kernel, with any launcher's decoration in front
 /// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, never allocates.
-LogLine parse_log_line(std::string_view line, KnownPrefixes* known = nullptr);
+LogLine parse_log_line(std::string_view line);
+
+// What NCCL says in a message, one parser per family of shapes. Each returns false and leaves the fact unchanged where
+// the text is not one of its family, or is cut before it says so.
+
+/// CollCall: "AllReduce: opCount 1f sendbuff ... stream 0x...", and what people shorten it to ("AllReduce: opCount 280
+/// count 512").
+bool parse_call(std::string_view text, LogFact& fact);
+
+/// TuningChoice, of 2.4 to 2.30: "[Op: ]1024 Bytes -> Algo a proto p ...". `text` begins with it.
+bool parse_tuning(std::string_view text, LogFact& fact);
+
+/// InitEvent, CommShape, CommEnd, InitTimings or BootstrapTimings.
+bool parse_init(std::string_view text, LogFact& fact);
+
+/// Connection, Connected or ChannelCounts; ring tables and graphs begin alike.
+bool parse_transport(std::string_view text, LogFact& fact);
+
+/// EnvSetting, VersionLine or Capability.
+bool parse_setting(std::string_view text, LogFact& fact);
+
+/// NetworkInUse, NetDevices or GdrLine.
+bool parse_network(std::string_view text, LogFact& fact);
+
+/// ReturnCode, "enqueue.cc:123 -> 3 [Async thread]", or a Warning that NCCL only calls INFO.
+bool parse_trouble(std::string_view text, LogFact& fact);
+
+/// One of the devices that NCCL lists: "[0]mlx5_0:1/RoCE", "eth0:10.0.0.1<0>".
+struct NetDevice {
+  std::string name;  ///< "mlx5_0", "eth0"
+  std::string link;  ///< "RoCE", "IB"; empty where the log does not say
+};
+
+/// The devices in a text of the fact NetDevices.
+std::vector<NetDevice> net_devices(std::string_view list);
+
+/// The addresses in "[0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>", "peer 10.0.0.1<4242>": what stands before '<'.
+std::vector<std::string> addresses_in(std::string_view text);
 
 }  // namespace busbar

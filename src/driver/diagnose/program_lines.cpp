@@ -7,11 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <bitset>
-#include <charconv>
 #include <cstddef>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <utility>
@@ -34,7 +30,9 @@ bool number_behind(std::string_view text, std::string_view key, std::int64_t& va
   if (at == kNotFound) return false;
   text.remove_prefix(at + key.size());
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" =:")));
-  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
+  const std::optional<std::int64_t> number = leading_number<std::int64_t>(text);
+  value = number.value_or(value);
+  return number.has_value();
 }
 
 /// "1, 3-5 and 7", up to what is no list of numbers.
@@ -220,91 +218,42 @@ bool tells_out_of_memory(std::string_view low) { return has_any(low, kOutOfMemor
 
 namespace {
 
-constexpr std::uint32_t letters_of(const char* at) {
-  std::uint32_t letters = 0;
-  for (int i = 3; i >= 0; --i) letters = letters << 8U | static_cast<unsigned char>(at[i]);
-  return letters | 0x20202020U;
-}
-
-constexpr unsigned kAlarmBits = 16;
-constexpr std::uint32_t alarm_slot(std::uint32_t letters) { return (letters * 2654435761U) >> (32 - kAlarmBits); }
-
-/// The lower 5 bits of three letters, mixed: a word of four has one such three at an even place, wherever it stands.
-constexpr unsigned kThreeBits = 15;
-constexpr std::uint32_t three_slot(std::uint32_t letters) {
-  return ((letters & 0x1f1f1fU) * 0x9e3779b1U) >> (32 - kThreeBits);
-}
-
-/// Finds the words above: by three letters at every other place, then by their first four, then whole.
+/// The words above, by their first two letters.
 class AlarmingWords {
  public:
   AlarmingWords() {
     const std::initializer_list<std::span<const std::string_view>> tables = {
         kFailing, kStopped, kHostLost, kOutOfMemory, kExitCodes, kEnded, kErrors, kShapes};
     for (const auto table : tables) {
-      for (const std::string_view word : table) {
-        const std::uint32_t letters = letters_of(word.data());
-        words_.push_back({letters, word});
-        slots_.set(alarm_slot(letters));
-        for (const std::uint32_t slot : {three_slot(letters), three_slot(letters >> 8U)})
-          threes_[slot / 64] |= std::uint64_t{1} << slot % 64;
-      }
+      for (const std::string_view word : table) words_[place(word[0], word[1])].push_back(word);
     }
   }
 
-  /// 1: some word may have those three letters.
-  unsigned test_three(const char* at) const {
-    std::uint32_t letters = 0;
-    std::memcpy(&letters, at, sizeof letters);
-    const std::uint32_t slot = three_slot(letters);
-    return static_cast<unsigned>(threes_[slot / 64] >> slot % 64) & 1U;
-  }
-
-  /// Whether a word begins there. Four letters at least are left.
-  bool begins(std::string_view line, std::size_t at) const {
-    const std::uint32_t letters = letters_of(line.data() + at);
-    return slots_.test(alarm_slot(letters)) && std::ranges::any_of(words_, [&](const Word& one) {
-             return one.letters == letters && equal_letters(line.substr(at, one.text.size()), one.text);
-           });
+  /// Whether a word begins there. Two letters at least are left.
+  bool begins(std::string_view line) const {
+    return std::ranges::any_of(words_[place(line[0], line[1])], [&](std::string_view word) {
+      return std::ranges::equal(line.substr(0, word.size()), word,
+                                [](char a, char b) { return (is_upper(a) ? a - 'A' + 'a' : a) == b; });
+    });
   }
 
  private:
-  struct Word {
-    std::uint32_t letters = 0;
-    std::string_view text;
-  };
-
-  static bool equal_letters(std::string_view any, std::string_view low) {
-    return std::ranges::equal(any, low, [](char a, char b) { return (is_upper(a) ? a - 'A' + 'a' : a) == b; });
+  /// Of upper and lower case letters the last five bits are the same.
+  static std::size_t place(char first, char second) {
+    return (static_cast<unsigned char>(first) & 31U) * 32 + (static_cast<unsigned char>(second) & 31U);
   }
 
-  std::vector<Word> words_;
-  std::bitset<1U << kAlarmBits> slots_;
-  std::array<std::uint64_t, (1U << kThreeBits) / 64> threes_{};
+  std::array<std::vector<std::string_view>, 1024> words_;
 };
 
 }  // namespace
 
 bool may_tell_failure(std::string_view line) {
   static const AlarmingWords kWords;
-  static_assert(std::endian::native == std::endian::little);
-  constexpr std::size_t kPlaces = 8, kBlock = 2 * kPlaces + 2;
-  if (line.size() < kBlock) {
-    for (std::size_t at = 0; at + 4 <= line.size(); ++at) {
-      if (kWords.begins(line, at)) return true;
-    }
-    return false;
+  for (; line.size() > 1; line.remove_prefix(1)) {
+    if (kWords.begins(line)) return true;
   }
-  for (std::size_t block = 0;; block = std::min(block + 2 * kPlaces, line.size() - kBlock)) {
-    // Without a branch between the places: none waits for what was found at the one before.
-    unsigned found = 0;
-    for (std::size_t i = 0; i < kPlaces; ++i) found |= kWords.test_three(line.data() + block + 2 * i) << i;
-    for (; found != 0; found &= found - 1) {
-      const std::size_t at = block + 2 * static_cast<std::size_t>(std::countr_zero(found));
-      if (kWords.begins(line, at) || (at > 0 && kWords.begins(line, at - 1))) return true;
-    }
-    if (block + kBlock == line.size()) return false;
-  }
+  return false;
 }
 
 namespace {

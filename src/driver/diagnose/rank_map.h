@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/base/rank_list.h"
+#include "common/base/compress_list.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_files.h"
 

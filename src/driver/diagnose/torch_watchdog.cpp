@@ -1,9 +1,9 @@
 #include "driver/diagnose/torch_watchdog.h"
 
 #include "common/base/log_scan.h"
+#include "common/base/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -22,9 +22,7 @@ std::string_view between_last(std::string_view text, std::string_view begin, std
 
 std::int64_t number(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
-  std::int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} ? value : -1;
+  return leading_number<std::int64_t>(text).value_or(-1);
 }
 
 std::int64_t number_behind(std::string_view text, std::string_view key) {

@@ -1,4 +1,5 @@
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "driver/doctor/checks.h"
 
@@ -6,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 
@@ -202,10 +202,9 @@ void check_clock_source(const Probe& probe, Rows& rows) {
 void check_load(const Probe& probe, Rows& rows) {
   const CheckRows check(rows, "host.load");
   const std::string text = probe.read("/proc/loadavg").value_or("");
-  double load = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), load).ec != std::errc()) {
-    return check.skip("/proc/loadavg does not tell");
-  }
+  const std::optional<double> told = leading_number<double>(text);
+  if (!told) return check.skip("/proc/loadavg does not tell");
+  const double load = *told;
   const int cpus = online_cpus(probe);
   const std::string value = fmt::format("{:.1f} on {} CPUs", load, cpus);
   if (load < 2 || load <= cpus / 2.0) return check.ok(value);

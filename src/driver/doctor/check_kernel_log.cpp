@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/xid_table.h"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,8 +19,6 @@
 
 namespace busbar {
 namespace {
-
-constexpr std::size_t kNone = std::string_view::npos;
 
 constexpr std::string_view kOutOfMemory = "kernel.out_of_memory";
 
@@ -38,15 +36,15 @@ struct KernelTrouble {
   double since_boot_s = -1;
 };
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
+bool has(std::string_view text, std::string_view part) { return text.find(part) != kNotFound; }
 
 /// "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 61 ..."
 std::optional<KernelTrouble> read_switch(std::string_view line) {
   const std::size_t at = line.find("SXid (PCI:");
-  if (at == kNone) return std::nullopt;
+  if (at == kNotFound) return std::nullopt;
   const std::string_view rest = line.substr(at + 10);
   const std::size_t close = rest.find("): ");
-  if (close == kNone) return std::nullopt;
+  if (close == kNotFound) return std::nullopt;
   const std::string_view said = rest.substr(close + 3);
   const bool fatal = has(said, "Fatal") && !has(said, "Non-fatal");
   return KernelTrouble{"kernel.sxid",
@@ -132,10 +130,10 @@ constexpr auto kDriverLines = std::to_array<Words>({
 });
 
 std::string pci_device(std::string_view line) {
-  for (std::size_t at = line.find(':'); at != kNone; at = line.find(':', at + 1)) {
+  for (std::size_t at = line.find(':'); at != kNotFound; at = line.find(':', at + 1)) {
     if (at < 4 || at + 8 > line.size()) continue;
     const std::string_view address = line.substr(at - 4, 12);  // "0000:5e:00.0"
-    if (address.find_first_not_of("0123456789abcdef:.") == kNone && address.size() == 12 && address[7] == ':' &&
+    if (address.find_first_not_of("0123456789abcdef:.") == kNotFound && address.size() == 12 && address[7] == ':' &&
         address[10] == '.') {
       return std::string(address);
     }
@@ -146,7 +144,7 @@ std::string pci_device(std::string_view line) {
 std::optional<KernelTrouble> read_words(std::string_view line) {
   for (const Words& one : kDriverLines) {
     const std::size_t at = line.find(one.driver);
-    if (at == kNone || !has(line.substr(at), one.words)) continue;
+    if (at == kNotFound || !has(line.substr(at), one.words)) continue;
     return KernelTrouble{std::string(one.check),  pci_device(line),       "", one.outcome,
                          std::string(one.reason), std::string(one.remedy)};
   }
@@ -159,8 +157,8 @@ std::optional<KernelTrouble> read_trouble(const std::string& line) {
   const std::string prefixed = line.starts_with('[') || line.starts_with('<') ? line : "[0.0] " + line;
   if (const auto message = parse_kernel_line(prefixed)) {
     KernelTrouble trouble = of_event(message->event);
-    const std::string_view time = message->timestamp;
-    if (line.starts_with('[')) std::from_chars(time.data(), time.data() + time.size(), trouble.since_boot_s);
+    if (line.starts_with('['))
+      trouble.since_boot_s = leading_number<double>(message->timestamp).value_or(trouble.since_boot_s);
     return trouble;
   }
   return read_words(line);
@@ -204,10 +202,7 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
     group.times += again ? 0 : 1;
   }
   const auto note = probe.notes.find("kernel.now");
-  double now_s = -1;
-  if (note != probe.notes.end()) {
-    std::from_chars(note->second.data(), note->second.data() + note->second.size(), now_s);
-  }
+  const double now_s = leading_number<double>(note != probe.notes.end() ? note->second : "").value_or(-1);
   bool quiet = true;
   for (const auto& [key, group] : groups) {
     const KernelTrouble& t = group.trouble;

@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
@@ -6,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 namespace busbar {
@@ -101,12 +101,8 @@ void check_port_range(const Probe& probe, Rows& rows) {
   constexpr long kLeast = 1024;   // four per rank of one node with 256 of them
   const std::string text = probe.read("/proc/sys/net/ipv4/ip_local_port_range").value_or("");
   const auto words = words_of(text);
-  long first = 0;
-  long last = 0;
-  if (words.size() == 2) {
-    std::from_chars(words[0].data(), words[0].data() + words[0].size(), first);
-    std::from_chars(words[1].data(), words[1].data() + words[1].size(), last);
-  }
+  const long first = leading_number<long>(words.size() == 2 ? words[0] : "").value_or(0);
+  const long last = leading_number<long>(words.size() == 2 ? words[1] : "").value_or(0);
   if (last <= 0) return rows.push_back(skip_row(kCheck, "", "the kernel does not tell"));
   DoctorRow row = equal_row(kCheck, "", fmt::format("{}-{}", first, last), Outcome::warn,
                             "sysctl net.ipv4.ip_local_port_range, alike on all nodes");
@@ -140,9 +136,7 @@ std::set<unsigned> listeners(const Probe& probe, unsigned port) {
     for (const std::string_view line : lines_of_text(text)) {
       const auto words = words_of(line);
       if (words.size() < 8 || words[3] != kListen || !words[1].ends_with(wanted)) continue;
-      unsigned uid = 0;
-      std::from_chars(words[7].data(), words[7].data() + words[7].size(), uid);
-      found.insert(uid);
+      found.insert(leading_number<unsigned>(words[7]).value_or(0));
     }
   }
   return found;

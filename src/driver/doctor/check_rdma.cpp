@@ -1,4 +1,5 @@
 #include "common/base/compress_list.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
@@ -7,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -173,9 +173,7 @@ void check_partition_key(const Probe& probe, const RdmaPort& port, Rows& rows) {
   const std::string index = chosen != probe.environment.end() ? chosen->second : "0";
   const auto text = probe.read(fmt::format("{}/pkeys/{}", port.path, index));
   if (!text) return rows.push_back(skip_row(kCheck, port.name, "the port tells no P_Key"));
-  unsigned key = 0;
-  const std::size_t begin = text->starts_with("0x") ? 2 : 0;
-  std::from_chars(text->data() + begin, text->data() + text->size(), key, 16);
+  const unsigned key = leading_number<unsigned>(text->substr(text->starts_with("0x") ? 2 : 0), 16).value_or(0);
   DoctorRow row =
       equal_row(kCheck, port.name, *text, Outcome::fail, "the partitions that the subnet manager gives out");
   if (key == 0) {

@@ -16,7 +16,7 @@
 #include "driver/doctor/doctor_gather.h"
 #include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/formats/tool_result.h"
+#include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
 

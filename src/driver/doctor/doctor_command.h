@@ -32,11 +32,4 @@ std::string doctor_help();
 /// Joins, prints, writes -J and compares with --diff; returns the process's exit code. Throws Error. For one process.
 int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes);
 
-/// `busbar doctor`: this node, or what other nodes wrote. In a job it becomes busbar-ranks, unless --local or --merge
-/// asks for no ranks. Never throws.
-int run_doctor(int argc, char** argv);
-
-/// The same for the ranks of a job: every node is looked at. Never throws.
-int run_doctor_job(int argc, char** argv);
-
 }  // namespace busbar

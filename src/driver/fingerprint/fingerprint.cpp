@@ -1,6 +1,6 @@
 #include "driver/fingerprint/fingerprint.h"
 
-#include "common/backends/mpi/ompi_rules.h"
+#include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"

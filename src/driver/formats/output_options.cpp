@@ -34,8 +34,7 @@ constexpr std::size_t kRoom = 256 * 1024;
 
 /// Creates the file or throws; says where it is, if not where it was asked for.
 OutputFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {
-  OutputFile file{create_new_file(asked, option).path, option, std::move(text)};
-  if (file.path != asked) say("{} exists; writing {}", asked, file.path);
+  OutputFile file{create_result_file(asked, option), option, std::move(text)};
   int error = replace_file(file.path, std::string(kRoom, ' '));
   if (error == 0) error = replace_file(file.path, file.text(begun));
   if (error == 0) return file;

@@ -1,4 +1,3 @@
-#include "driver/history/history_command.h"
 
 #include "common/base/error.h"
 #include "common/base/options.h"

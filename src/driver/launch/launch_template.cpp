@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -198,9 +197,8 @@ bool is_excluded(const std::string& host, const std::set<std::string>& excluded)
 }  // namespace
 
 int positive_or(std::string_view text, int otherwise) {
-  int value = otherwise;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : otherwise;
+  const int value = number_of<int>(text).value_or(0);
+  return value > 0 ? value : otherwise;
 }
 
 bool names_same(std::string_view a, std::string_view b) { return a.substr(0, a.find('.')) == b.substr(0, b.find('.')); }

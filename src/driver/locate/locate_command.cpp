@@ -1,9 +1,8 @@
-#include "driver/locate/locate_command.h"
 
 #include "common/base/error.h"
-#include "common/base/launch_uuid.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/random_source.h"
 #include "common/base/say.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
@@ -16,12 +15,10 @@
 #include "common/output/progress.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/output/terminal_line.h"
 #include "common/processes/collectively.h"
 #include "driver/command/subcommand.h"
 #include "driver/formats/output_options.h"
-#include "driver/formats/tool_result.h"
-#include "driver/locate/locate_result.h"
+#include "driver/formats/result_formats.h"
 #include "driver/locate/locate_run.h"
 #include "driver/locate/locate_text.h"
 
@@ -192,12 +189,8 @@ class Reports {
 
   /// Creates the files. Process 0 alone.
   void open(const LocateRun& begun, const AcceptResult& result) {
-    const std::string& asked = info_.config.output_file;
-    if (!asked.empty()) {
-      json_path_ = create_new_file(asked, "-J").path;
-      if (json_path_ != asked) say("{} exists; writing {}", asked, json_path_);
-      write_json(begun, std::nullopt);
-    }
+    json_ = {info_.config.output_file, "-J"};
+    json_.write([&] { return locate_json(info_, begun, std::nullopt); });
     files_.open(output_, result, "locate");
   }
 
@@ -213,8 +206,8 @@ class Reports {
   bool end(const LocateRun& run, const AcceptResult& result, ExitCode code) {
     line_.erase();
     const bool printed = write_stdout(locate_text(run) + header());
-    const bool written = write_json(run, code);
-    return files_.write(result) && printed && written;
+    json_.write([&] { return locate_json(info_, run, code); });
+    return files_.write(result) && printed && json_.complete();
   }
 
  private:
@@ -226,16 +219,9 @@ class Reports {
     return text;
   }
 
-  bool write_json(const LocateRun& run, std::optional<ExitCode> code) {
-    if (json_path_.empty()) return true;
-    const int error = replace_file(json_path_, locate_json(info_, run, code));
-    if (error != 0) write_stderr(write_warning(json_path_, error));
-    return error == 0;
-  }
-
   const RunInfo& info_;
   const OutputOptions& output_;
-  std::string json_path_;
+  RewrittenFile json_;
   OutputFiles files_;
   TerminalLine line_;
 };

@@ -3,13 +3,51 @@
 #include "common/backends/backend.h"
 #include "common/base/config.h"
 #include "common/job/job.h"
-#include "driver/locate/locate_result.h"
+#include "common/measure/result.h"
+#include "common/record/accept_result.h"
+#include "driver/locate/group_probe.h"
+#include "driver/locate/pairing.h"
+#include "driver/locate/search.h"
+#include "driver/locate/slow_ranks.h"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace busbar {
+
+/// What `locate` is asked for.
+struct LocateOptions {
+  SearchOptions search;  ///< rails: -1 for all that every unit has
+  UnitChoice unit = UnitChoice::automatic;
+  std::uint64_t nbytes = 0;  ///< of a message; 0: chosen by what the links do
+  int repetitions = 0;       ///< per round; 0: what fits into round_s
+  double round_s = 1;
+  bool rank_probes = true;  ///< also look for ranks that are slow by themselves
+};
+
+/// One round as it was measured.
+struct MeasuredRound {
+  LocateRound round;
+  std::vector<GroupMeasurement> measured;
+  double time_s = 0;  ///< communicators included
+};
+
+/// Everything that a search found; complete on process 0.
+struct LocateRun {
+  LocateOptions options;
+  AcceptResult::Located located;
+  GroupShape shape;
+  int links = 1;  ///< of a pair, where all units have as many
+  std::vector<MeasuredRound> rounds;
+  std::size_t rounds_left_out = 0;  ///< measured, but too many to keep
+  SlowRankVerdict ranks;
+  std::vector<DoctorRow> counters;  ///< that moved; the subject begins with the host
+  double time_s = 0;
+  Outcome outcome = Outcome::inconclusive;  ///< of all; the same on every process
+};
 
 /// What is under way, for a person's eyes; called on process 0. May be null.
 using TellLocate = std::function<void(const std::string& text)>;
@@ -23,5 +61,8 @@ std::optional<std::string> why_no_search(const Backend& baseline);
 /// AgreedError where all processes fail alike; anything else must end the job. Collective.
 LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
                      const TellLocate& tell);
+
+/// What was found as accept and doctor tell it, for the files that all three write.
+AcceptResult result_of_run(const RunInfo& info, const LocateRun& run);
 
 }  // namespace busbar

@@ -3,7 +3,9 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/json_report.h"
+#include "common/record/accept_fields.h"
 #include "common/record/culprit.h"
+#include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/statistics/interval.h"
 
@@ -266,24 +268,16 @@ std::string matrix_text(const AcceptResult::Located& located) {
 namespace {
 
 Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
-  return {{"what", word(kCulpritWords, c.what)},
-          {"units", unit_names(c, names)},
-          {"outcome", name(c.outcome)},
-          {"text", describe(c, names)},
-          {"side", word(kSideWords, c.side)},
-          {"rail", c.rail < 0 ? Json(nullptr) : Json(c.rail)},
-          {"slow_rails", c.slow_rails},
-          {"intermittent", c.intermittent},
-          {"slow_partners", c.slow_partners},
-          {"partners", c.partners},
-          {"failed_confirmations", c.failed_confirmations},
-          {"confirmations", c.confirmations},
-          {"ratio", json_number(c.ratio)},
-          {"ratio_error", json_number(c.ratio_error)},
-          {"alone_ratio", c.alone_ratio > 0 ? json_number(c.alone_ratio) : Json(nullptr)},
-          {"over_time", c.over_time > 0 ? json_number(c.over_time) : Json(nullptr)},
-          {"looks", c.looks},
-          {"looks_slow", c.looks_slow}};
+  Json json = fields_json(c);
+  json.update({{"units", unit_names(c, names)},
+               {"text", describe(c, names)},
+               {"looks", c.looks},
+               {"looks_slow", c.looks_slow}});
+  if (c.rail < 0) json["rail"] = nullptr;
+  for (const char* not_tried : {"alone_ratio", "over_time"}) {
+    if (json[not_tried] == 0) json[not_tried] = nullptr;
+  }
+  return json;
 }
 
 Json slow_rank_json(const SlowRank& slow) {

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/measure/result.h"
-#include "driver/locate/locate_result.h"
+#include "driver/locate/locate_run.h"
 
 #include <optional>
 #include <string>

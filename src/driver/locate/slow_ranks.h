@@ -2,7 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/outcome.h"
-#include "common/measure/core_time.h"
+#include "common/measure/canary.h"
 
 #include <array>
 #include <cstddef>

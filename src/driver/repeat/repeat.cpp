@@ -1,4 +1,3 @@
-#include "driver/repeat/repeat.h"
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -130,10 +129,7 @@ class Series {
   explicit Series(const RepeatOptions& options)
       : options_(options), looks_(looks_of(options.launches, options.rel_ci > 0)), level_(level_of(looks_.size())) {
     open_folder();
-    if (!options.output_file.empty()) {
-      json_ = create_new_file(options.output_file, "-J").path;
-      if (json_ != options.output_file) say("{} exists; writing {}", options.output_file, json_);
-    }
+    json_ = {options.output_file, "-J"};
   }
 
   int run() {
@@ -237,10 +233,7 @@ class Series {
   }
 
   void write_json(const std::string& why) {
-    if (json_.empty() || runs_.size() < 2) return;
-    const int error = replace_file(json_, repeated_json(result(why)));
-    json_complete_ = error == 0;
-    if (error != 0) write_stderr(write_warning(json_, error));
+    if (runs_.size() >= 2) json_.write([&] { return repeated_json(result(why)); });
   }
 
   /// False where the output is not complete.
@@ -250,14 +243,14 @@ class Series {
     is_wrong_ = std::any_of(repeated.merged.cells.begin(), repeated.merged.cells.end(),
                             [](const MergedCell& cell) { return cell.wrong > 0; });
     write_json(why);
-    return write_stdout(repeated_text(repeated)) && json_complete_;
+    return write_stdout(repeated_text(repeated)) && json_.complete();
   }
 
   std::string kept() const {
     const std::string what = fmt::format("{} of {} launches", runs_.size(), options_.launches);
     if (!options_.keep.empty()) return kept_text(what, {options_.keep}) + "; the same command goes on";
-    if (json_.empty() || runs_.size() < 2) return fmt::format("{}; --keep DIR keeps launches", kNothingKept);
-    return kept_text(what, {json_}) + "; start again for the others";
+    if (!json_.is_there() || runs_.size() < 2) return fmt::format("{}; --keep DIR keeps launches", kNothingKept);
+    return kept_text(what, {json_.path()}) + "; start again for the others";
   }
 
   const RepeatOptions& options_;
@@ -265,8 +258,7 @@ class Series {
   std::optional<LaunchFolder> folder_;
   std::vector<int> looks_;
   double level_;
-  std::string json_;
-  bool json_complete_ = true;
+  RewrittenFile json_;
   bool is_wrong_ = false;
   std::vector<RunFile> runs_;
   Clock::time_point next_start_;

@@ -1,12 +1,11 @@
-#include "driver/report/report_of_accept.h"
-
 #include "common/backends/backend.h"
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/culprit.h"
-#include "common/record/reported_environment.h"
+#include "common/record/envelope.h"
 #include "driver/doctor/join_nodes.h"
+#include "driver/report/report_of_json.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>

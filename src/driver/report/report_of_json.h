@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/accept_result.h"
 #include "common/record/read_run.h"
 #include "driver/report/report_data.h"
 
@@ -23,5 +24,9 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
 
 /// `locate -J`: who is slow, and the heat map.
 void add_locate(ReportData& data, std::string_view text, const std::string& name, const std::string& source);
+
+/// Adds what a run of `accept` found; `source` names its file where there are several, else it is empty. The outcome
+/// and the verdict's lines become those of the worst run that was added. Pure.
+void add_accept(ReportData& data, const AcceptResult& result, const std::string& source = "");
 
 }  // namespace busbar

@@ -1,11 +1,6 @@
-#include "programs/busbar/ranks_subcommands.h"
-
 #include "common/base/error.h"
-#include "driver/accept/accept_command.h"
 #include "driver/compare/compare.h"
-#include "driver/doctor/doctor_command.h"
-#include "driver/fingerprint/fingerprint.h"
-#include "driver/locate/locate_command.h"
+#include "programs/busbar/driver.h"
 
 #include <algorithm>
 #include <array>

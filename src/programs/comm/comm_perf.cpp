@@ -9,17 +9,21 @@
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
+#include "common/output/csv_report.h"
+#include "common/output/format.h"
+#include "common/output/json_report.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/output/wrong_text.h"
 #include "common/processes/collectively.h"
+#include "common/record/json_values.h"
 #include "programs/comm/lives.h"
-#include "programs/comm/lives_report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -70,43 +74,27 @@ class LivesFiles {
  public:
   /// Creates the files. Throws Error(bad_config).
   void open(const RunInfo& info) {
-    if (!info.config.output_file.empty()) json_ = create(info.config.output_file, "-J");
-    if (!info.config.csv.empty()) csv_ = create(info.config.csv, "--csv");
+    json_ = {info.config.output_file, "-J"};
+    csv_ = {info.config.csv, "--csv"};
   }
 
   void write(const RunInfo& info, const LivesResult& result, const std::optional<LivesEnd>& end) {
-    complete_ = replace(json_, [&] { return lives_json(info, result, end); });
-    complete_ = replace(csv_, [&] { return lives_csv(info, result); }) && complete_;
+    json_.write([&] { return lives_json(info, result, end); });
+    csv_.write([&] { return lives_csv(info, result); });
   }
 
-  bool complete() const { return complete_; }
+  bool complete() const { return json_.complete() && csv_.complete(); }
 
   std::string kept(const LivesResult& result) const {
     std::vector<std::string> files;
-    for (const std::string& path : {json_, csv_}) {
-      if (!path.empty()) files.push_back(path);
+    for (const RewrittenFile* file : {&json_, &csv_}) {
+      if (file->is_there()) files.push_back(file->path());
     }
     return kept_text(fmt::format("{} {}", result.lives, result.lives == 1 ? "life" : "lives"), files);
   }
 
  private:
-  static std::string create(const std::string& asked, std::string_view option) {
-    NewFile file = create_new_file(asked, option);
-    if (file.path != asked) say("{} exists; writing {}", asked, file.path);
-    return file.path;
-  }
-
-  bool replace(const std::string& path, const std::function<std::string()>& text) {
-    if (path.empty()) return true;
-    const int error = replace_file(path, text());
-    if (error != 0 && !std::exchange(warned_, true)) write_stderr(write_warning(path, error));
-    return error == 0;
-  }
-
-  std::string json_;
-  std::string csv_;
-  bool complete_ = true;
-  bool warned_ = false;
+  RewrittenFile json_, csv_;
 };
 
 /// One run on an MPI that is up. Collective. Throws AgreedError where all processes fail alike, anything else where the
@@ -184,6 +172,171 @@ int run(const Launch& launch, int argc, char** argv, const WrapBackend& wrap) {
 int run_comm(int argc, char** argv, const WrapBackend& wrap) {
   const Launch launch = detect_launch();
   return run_before_session(launch, [&] { return run(launch, argc, argv, wrap); });
+}
+
+namespace {
+
+std::string line(const Config& config, std::string_view step, std::string_view first, std::string_view median,
+                 std::string_view ci, std::string_view least, std::string_view most, std::string_view samples,
+                 std::string_view stop) {
+  std::string text = fmt::format("  {:>9}  {:>10}  {:>10}  {:>6}  {:>10}  {:>10}  {:>7}", step, first, median, ci,
+                                 least, most, samples);
+  if (config.stat) text += fmt::format("  {:>5}", stop);
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text + "\n";
+}
+
+std::string microseconds(double time_s) { return fit_number(time_s * 1e6, 10); }
+
+std::string step_line(const Config& config, const StepResult& r) {
+  if (!r.stats) return line(config, name(r.step), "-", "-", "-", "-", "-", "0", "-");
+  const CellStats& stats = *r.stats;
+  const std::string ci = stats.interval_s ? fit_number(stats.relative_half_width * 100, 6) : "-";
+  return line(config, name(r.step), microseconds(r.first_s), microseconds(stats.median_s), ci, microseconds(r.least_s),
+              microseconds(r.most_s), std::to_string(r.samples), name(stats.stop));
+}
+
+/// "kernels 1.22, alloc 0.24, ...": those that the version of NCCL tells.
+std::string parts_text(const InitTimings& t) {
+  std::string text;
+  for (const auto& [name, part] : kInitPhases) {
+    if (t.*part >= 0) text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", name, t.*part);
+  }
+  return text;
+}
+
+double median_of(const std::vector<InitTimings>& all, double InitTimings::*part) {
+  std::vector<double> values;
+  for (const InitTimings& t : all) {
+    if (t.*part >= 0) values.push_back(t.*part);
+  }
+  return values.empty() ? -1 : median(values);
+}
+
+/// Each part by itself, so that they need not add up.
+InitTimings medians(const std::vector<InitTimings>& all) {
+  InitTimings t;
+  t.total = median_of(all, &InitTimings::total);
+  for (const auto& [name, part] : kInitPhases) t.*part = median_of(all, part);
+  return t;
+}
+
+std::string phases_lines(const StepResult& r) {
+  std::string text;
+  if (r.first_phases) {
+    text += fmt::format("#   first, rank {} by NCCL [s]: {:.2f} = {}\n", r.first_phases->rank, r.first_phases->total,
+                        parts_text(*r.first_phases));
+  }
+  if (!r.phases.empty()) {
+    const InitTimings middle = medians(r.phases);
+    text += fmt::format("#   medians by NCCL [s]: {:.2f}; {}\n", middle.total, parts_text(middle));
+  }
+  return text;
+}
+
+Json phases_json(const InitTimings& t) {
+  Json json{{"rank", t.rank}, {"nranks", t.nranks}, {"total_s", json_number(t.total)}};
+  for (const auto& [name, part] : kInitPhases) {
+    json[std::string(name) + "_s"] = t.*part >= 0 ? json_number(t.*part) : Json(nullptr);
+  }
+  return json;
+}
+
+Json step_json(const Config& config, const StepResult& r) {
+  Json json{{"step", name(r.step)}, {"skipped", json_text_or_null(r.skipped)}, {"samples", r.samples}};
+  if (!r.stats) return json;
+  const CellStats& stats = *r.stats;
+  json.update({{"first_s", json_seconds(r.first_s)},
+               {"median_s", json_seconds(stats.median_s)},
+               {"interval_s", json_seconds(stats.interval_s)},
+               {"min_s", json_seconds(r.least_s)},
+               {"max_s", json_seconds(r.most_s)},
+               {"stop", config.stat ? Json(name(stats.stop)) : Json(nullptr)},
+               {"epoch_medians_s", json_seconds(stats.epoch_medians_s)}});
+  if (r.first_phases) json["first_phases"] = phases_json(*r.first_phases);
+  for (const InitTimings& t : r.phases) json["phases"].push_back(phases_json(t));
+  return json;
+}
+
+}  // namespace
+
+std::string lives_header(const RunInfo& info) {
+  const Config& c = info.config;
+  std::string text =
+      fmt::format("# busbar version {} backend={} library={}\n", info.version, info.backend, info.library_version);
+  text += fmt::format(
+      "# Communicators of {} ranks live one after the other: {}, after {} of warm-up\n", info.nranks,
+      c.stat ? fmt::format("until the medians are known to +-{:g} %, at most {:g} s", c.rel_ci * 100, c.max_time_s)
+             : fmt::format("{} lives", c.iters),
+      c.warmup_iters);
+  text += fmt::format("# Operation: all_reduce of {} bytes; each step after a barrier, as its slowest rank took it\n",
+                      c.sizes.empty() ? kSmallOperationBytes : c.sizes.front());
+  text += "#\n# Using devices\n";
+  for (const RankInfo& rank : info.ranks) text += device_line(rank);
+  text += calls_line(info);
+  for (const std::string& remark : info.remarks) text += remark_lines(remark);
+  text += "#\n";
+  text += "# " + line(c, "step", "first", "median", "+-CI%", "min", "max", "samples", "stop").substr(2);
+  text += "# " + line(c, "", "(us)", "(us)", "(%)", "(us)", "(us)", "", "").substr(2);
+  return text;
+}
+
+std::string lives_table(const Config& config, const LivesResult& result) {
+  std::string text;
+  for (const StepResult& r : result.steps) {
+    text += step_line(config, r);
+    text += phases_lines(r);
+  }
+  for (const StepResult& r : result.steps) {
+    if (!r.skipped.empty()) text += fmt::format("# {}: {}\n", name(r.step), without_footer_words(r.skipped));
+  }
+  return text;
+}
+
+std::string lives_footer(const LivesResult& result) {
+  std::string text = fmt::format("# The job's own communicator: made in {} us, its first operation took {} us\n",
+                                 microseconds(result.init.create_s), microseconds(result.init.first_op_s));
+  return text +
+         fmt::format("# {:<20} : {} {}\n", "Out of bounds values", result.wrong, result.wrong == 0 ? "OK" : "FAILED");
+}
+
+std::string lives_json(const RunInfo& info, const LivesResult& result, const std::optional<LivesEnd>& end) {
+  const Config& c = info.config;
+  Json json = job_document("communicators", info);
+  json["end_time"] = end ? Json(end->time) : Json(nullptr);
+  json["operation"] = {{"collective", "all_reduce"},
+                       {"nbytes", c.sizes.empty() ? kSmallOperationBytes : c.sizes.front()}};
+  json["warmup_lives"] = c.warmup_iters;
+  json["lives"] = result.lives;
+  json["lives_per_epoch"] = result.lives_per_epoch;
+  json["stat"] = c.stat ? Json{{"rel_ci", json_number(c.rel_ci)}, {"max_time_s", c.max_time_s}, {"epochs", c.epochs}}
+                        : Json(nullptr);
+  json["init"] = {{"create_s", json_seconds(result.init.create_s)},
+                  {"first_op_s", json_seconds(result.init.first_op_s)}};
+  json["steps"] = Json::array();
+  for (const StepResult& r : result.steps) json["steps"].push_back(step_json(c, r));
+  json["wrong"] = result.wrong;
+  json["exit_code"] = end ? Json(static_cast<int>(end->code)) : Json(nullptr);
+  return dump_document(json);
+}
+
+std::string lives_csv(const RunInfo& info, const LivesResult& result) {
+  std::string text = "step,nranks,first_us,median_us,ci_low_us,ci_high_us,min_us,max_us,samples,stop,skipped\n";
+  for (const StepResult& r : result.steps) {
+    text += fmt::format("{},{},", name(r.step), info.nranks);
+    if (r.stats) {
+      const CellStats& stats = *r.stats;
+      const Interval ci = stats.interval_s.value_or(Interval{std::nan(""), std::nan("")});
+      for (const double time_s : {r.first_s, stats.median_s, ci.low, ci.high, r.least_s, r.most_s}) {
+        text += csv_microseconds(time_s) + ",";
+      }
+      text += fmt::format("{},{},", r.samples, info.config.stat ? name(stats.stop) : "");
+    } else {
+      text += ",,,,,,0,,";
+    }
+    text += csv_field(r.skipped) + "\n";
+  }
+  return text;
 }
 
 }  // namespace busbar

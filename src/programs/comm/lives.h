@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/communicator_life.h"
+#include "common/backends/backend.h"
 #include "common/job/job.h"
 #include "common/measure/small_operation.h"
 #include "common/measure/stat_cell.h"

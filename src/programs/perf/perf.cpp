@@ -7,7 +7,7 @@
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
-#include "common/machine/caches.h"
+#include "common/machine/memory.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/reporter.h"

@@ -1,11 +1,14 @@
 #pragma once
 
+#include "collectives/dtype.h"
+#include "collectives/op.h"
 #include "common/backends/backend.h"
 #include "common/backends/gloo/gloo_module.h"
 #include "common/base/config.h"
 #include "common/processes/comm.h"
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace busbar {
@@ -23,5 +26,16 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
 
 /// Options that Gloo cannot honour, as check_mpi_options: Error(not_possible) naming option and remedy.
 void check_gloo_options(const Config& config, int nprocesses);
+
+/// Sum, prod, max and min of every dtype, which Gloo takes from its caller; nulls for avg and mulsum. Narrow floats as
+/// narrow_reduction has them (kernels/host_reduce.h); integers wrap.
+GlooReduction gloo_reduction(DType dtype, Op op);
+
+/// Opens libbusbar_gloo.so beside this program, or where `make install` puts it. It stays open until the process ends.
+/// Throws Error(not_possible) with the remedy.
+const GlooModule& load_gloo();
+
+/// The same of a file.
+const GlooModule& load_gloo(const std::string& path);
 
 }  // namespace busbar

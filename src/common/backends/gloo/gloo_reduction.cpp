@@ -1,5 +1,4 @@
-#include "common/backends/gloo/gloo_reduction.h"
-
+#include "common/backends/gloo/gloo_backend.h"
 #include "kernels/host_reduce.h"
 
 #include <algorithm>

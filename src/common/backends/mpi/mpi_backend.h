@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
-#include "common/backends/mpi/mpich_request.h"
+#include "common/backends/mpi/mpich_algorithms.h"
 #include "common/base/config.h"
 #include "common/processes/comm.h"
 

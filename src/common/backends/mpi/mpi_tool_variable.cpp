@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstring>
 
 namespace busbar {
@@ -66,13 +65,10 @@ T as(const Value& value) {
 
 template <class T>
 Value number(const std::string& name, std::string_view text) {
-  T parsed{};
-  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-  if (failure != std::errc{} || stop != text.data() + text.size()) {
-    throw Error(ExitCode::bad_config, fmt::format("{} takes a number, not {}", name, in_quotes(text)));
-  }
+  const std::optional<T> parsed = number_of<T>(text);
+  if (!parsed) throw Error(ExitCode::bad_config, fmt::format("{} takes a number, not {}", name, in_quotes(text)));
   Value value{};
-  std::memcpy(value.data(), &parsed, sizeof parsed);
+  std::memcpy(value.data(), &*parsed, sizeof *parsed);
   return value;
 }
 

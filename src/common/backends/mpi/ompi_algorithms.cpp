@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <climits>
 #include <vector>
 
@@ -156,13 +155,10 @@ const OmpiCollective* ompi_collective_of_rule(int rule_id) {
 
 OmpiAlgorithm find_ompi_algorithm(const OmpiCollective& collective, std::string_view name_or_id) {
   if (name_or_id == "ignore" || name_or_id == "default" || name_or_id == "0") return {0, "ignore"};
-  int id = 0;
-  const char* const end = name_or_id.data() + name_or_id.size();
-  const auto [stop, failure] = std::from_chars(name_or_id.data(), end, id);
-  const bool number = failure == std::errc{} && stop == end;
+  const std::optional<int> id = number_of<int>(name_or_id);
   std::vector<std::string> names, choices;
   for (const OmpiAlgorithm& algorithm : collective.algorithms) {
-    if (number ? algorithm.id == id : same_name(algorithm.name, name_or_id)) return algorithm;
+    if (id ? algorithm.id == *id : same_name(algorithm.name, name_or_id)) return algorithm;
     names.emplace_back(algorithm.name);
     choices.push_back(fmt::format("{} {}", algorithm.id, algorithm.name));
   }

@@ -4,11 +4,14 @@
 #include "collectives/collective_list.h"
 #include "collectives/dtype.h"
 #include "collectives/op.h"
+#include "common/backends/backend.h"
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace busbar {
 
@@ -37,5 +40,52 @@ std::string device_header_mismatch(const NcclHeader& of_kernels, const NcclHeade
 /// Why header and library do not go together: what a kernel is told of its communicator changed with NCCL's versions.
 /// Empty: they do. Versions as NCCL's number (22809).
 std::string device_api_mismatch(int header_version, int library_version);
+
+/// Which GPUs a process asks for.
+struct DeviceRequest {
+  int local_rank = 0;                   ///< of the process among those of its host
+  int per_process = 1;                  ///< threads x GPUs per thread
+  int visible = 0;                      ///< GPUs that this process can use
+  std::optional<int> base_device = {};  ///< NCCL_TESTS_DEVICE: the first one, whatever the local rank
+  int ranks_per_gpu = 1;
+  bool own_gpus = false;  ///< the launcher shows each process GPUs of its own (CUDA_VISIBLE_DEVICES per task)
+};
+
+/// CUDA device numbers of the process's ranks, in rank order. Throws Error(not_possible) when they exceed what is
+/// visible.
+std::vector<int> choose_devices(const DeviceRequest& request);
+
+/// One environment variable that a run with --ranks-per-gpu needs.
+struct ProcessSetting {
+  std::string name;
+  std::string value;
+  bool overwrite = false;  ///< false: the user's own value wins
+
+  bool operator==(const ProcessSetting&) const = default;
+};
+
+/// What makes NCCL 2.28 accept several ranks on one GPU: every process claims to be a host of its own, so that no two
+/// ranks share a GPU of the same host and only the socket transport remains. `rank` is unique over the whole job,
+/// `one_host` says that loopback reaches every rank. Takes one rank per process (options.cpp): NCCL keeps one host id
+/// per process.
+std::vector<ProcessSetting> shared_gpu_environment(int rank, bool one_host);
+
+/// The job's own port for NCCL's RAS service: the default one is shared by all jobs of a machine, any of which may then
+/// answer for this one. `users`: the address that the user gave NCCL, which is kept and said where ask_ras() looks.
+/// Nothing where there is neither.
+std::vector<ProcessSetting> ras_environment(int port, const std::optional<std::string>& users);
+
+/// Sets them in this process. Before NCCL's first call: it reads each of them once.
+void apply(std::span<const ProcessSetting> settings);
+
+/// The header line that says what such timings are worth; empty with one rank per GPU.
+std::string ranks_per_gpu_remark(int ranks_per_gpu);
+
+/// A TCP port that is free on this host now; 0 if none can be had.
+int free_port();
+
+/// What one of `sharers` ranks on a GPU may use of its memory, from what cudaMemGetInfo says once the communicator
+/// exists.
+Backend::MemoryLimit gpu_memory_limit(std::size_t free_bytes, std::size_t total_bytes, int sharers);
 
 }  // namespace busbar

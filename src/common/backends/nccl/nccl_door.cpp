@@ -5,9 +5,8 @@
 #include "common/backends/nccl/cuda/devices.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
-#include "common/backends/nccl/device_choice.h"
 #include "common/backends/nccl/device_kernels.h"
-#include "common/backends/nccl/observation_setup.h"
+#include "common/backends/nccl/nccl_observation.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 

@@ -2,15 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
-namespace busbar {
-
-/// Throws Error(cuda) with the call, its place and CUDA's own words, and clears CUDA's last error.
-[[noreturn]] void throw_cuda_error(cudaError_t result, const char* call, const char* file, int line);
-
-/// The same on stderr, for places that must not throw.
-void print_cuda_error(cudaError_t result, const char* call, const char* file, int line) noexcept;
-
-}  // namespace busbar
+#include <cstddef>
+#include <memory>
 
 #define BUSBAR_CUDA(call)                                                                                   \
   do {                                                                                                      \
@@ -23,3 +16,43 @@ void print_cuda_error(cudaError_t result, const char* call, const char* file, in
     const cudaError_t busbar_result = (call);                                                               \
     if (busbar_result != cudaSuccess) ::busbar::print_cuda_error(busbar_result, #call, __FILE__, __LINE__); \
   } while (false)
+
+namespace busbar {
+
+/// Throws Error(cuda) with the call, its place and CUDA's own words, and clears CUDA's last error.
+[[noreturn]] void throw_cuda_error(cudaError_t result, const char* call, const char* file, int line);
+
+/// The same on stderr, for places that must not throw.
+void print_cuda_error(cudaError_t result, const char* call, const char* file, int line) noexcept;
+
+/// Calls a CUDA release function; a failure is printed, since destructors must not throw.
+template <auto release>
+struct CudaDeleter {
+  template <class Handle>
+  void operator()(Handle* handle) const noexcept {
+    BUSBAR_CUDA_NOEXCEPT(release(handle));
+  }
+};
+
+using CudaStream = std::unique_ptr<CUstream_st, CudaDeleter<cudaStreamDestroy>>;
+using CudaEvent = std::unique_ptr<CUevent_st, CudaDeleter<cudaEventDestroy>>;
+using CudaGraph = std::unique_ptr<CUgraph_st, CudaDeleter<cudaGraphDestroy>>;
+using CudaGraphExec = std::unique_ptr<CUgraphExec_st, CudaDeleter<cudaGraphExecDestroy>>;
+using DeviceMemory = std::unique_ptr<void, CudaDeleter<cudaFree>>;
+using PinnedMemory = std::unique_ptr<void, CudaDeleter<cudaFreeHost>>;
+
+/// Memory of the current device.
+inline DeviceMemory allocate_on_device(std::size_t nbytes) {
+  void* memory = nullptr;
+  BUSBAR_CUDA(cudaMalloc(&memory, nbytes));
+  return DeviceMemory(memory);
+}
+
+/// Host memory that the device copies to without a detour.
+inline PinnedMemory allocate_pinned(std::size_t nbytes) {
+  void* memory = nullptr;
+  BUSBAR_CUDA(cudaHostAlloc(&memory, nbytes, cudaHostAllocPortable));
+  return PinnedMemory(memory);
+}
+
+}  // namespace busbar

@@ -1,13 +1,12 @@
 #pragma once
 
 #include "common/backends/backend.h"
-#include "common/backends/nccl/cuda/cuda_handles.h"
+#include "common/backends/nccl/cuda/cuda_call.h"
 #include "common/backends/nccl/cuda/device_communicator.h"
-#include "common/backends/nccl/cuda/init_log.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
-#include "common/backends/nccl/cuda/tuning_log.h"
+#include "common/backends/nccl/cuda/nccl_log.h"
 #include "common/backends/transfers.h"
 #include "common/base/config.h"
 

@@ -1,7 +1,6 @@
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 
 #include "common/backends/nccl/cuda/cuda_call.h"
-#include "common/backends/nccl/cuda/nccl_group.h"
 #include "common/base/error.h"
 
 #include <fmt/format.h>

@@ -5,6 +5,15 @@
 #include <memory>
 #include <string>
 
+/// BUSBAR_NCCL(nccl, CommAbort(comm)): calls it through the table and throws unless it succeeds.
+#define BUSBAR_NCCL(nccl, call)                                                            \
+  do {                                                                                     \
+    const ncclResult_t busbar_result = (nccl).call;                                        \
+    if (busbar_result != ncclSuccess) {                                                    \
+      ::busbar::throw_nccl_error((nccl), busbar_result, "nccl" #call, __FILE__, __LINE__); \
+    }                                                                                      \
+  } while (false)
+
 namespace busbar {
 
 /// libnccl.so.2, found at run time so that the executables start on machines without it: NCCL's functions under their
@@ -64,13 +73,25 @@ std::string nccl_problem();
 [[noreturn]] void throw_nccl_error(const NcclLibrary& nccl, ncclResult_t result, const char* call, const char* file,
                                    int line);
 
-}  // namespace busbar
+/// An NCCL group of the calling thread, closed on every way out. Non-owning.
+class NcclGroup {
+ public:
+  explicit NcclGroup(const NcclLibrary& nccl) : nccl_(nccl) { BUSBAR_NCCL(nccl_, GroupStart()); }
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+  ~NcclGroup() {
+    if (open_) (void)nccl_.GroupEnd();
+  }
 
-/// BUSBAR_NCCL(nccl, CommAbort(comm)): calls it through the table and throws unless it succeeds.
-#define BUSBAR_NCCL(nccl, call)                                                            \
-  do {                                                                                     \
-    const ncclResult_t busbar_result = (nccl).call;                                        \
-    if (busbar_result != ncclSuccess) {                                                    \
-      ::busbar::throw_nccl_error((nccl), busbar_result, "nccl" #call, __FILE__, __LINE__); \
-    }                                                                                      \
-  } while (false)
+  /// Launches what the group holds; a failure throws.
+  void end() {
+    open_ = false;
+    BUSBAR_NCCL(nccl_, GroupEnd());
+  }
+
+ private:
+  const NcclLibrary& nccl_;
+  bool open_ = true;
+};
+
+}  // namespace busbar

@@ -1,6 +1,5 @@
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
-#include "common/backends/nccl/cuda/nccl_group.h"
-#include "common/backends/nccl/device_choice.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 #include "common/base/units.h"

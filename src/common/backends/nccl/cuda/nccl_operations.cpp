@@ -1,7 +1,7 @@
 #include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
-#include "common/backends/nccl/cuda/nccl_group.h"
-#include "common/backends/nccl/mulsum_scalar.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,6 @@
-#include "common/backends/nccl/cuda/tuning_log.h"
+#include "common/backends/nccl/cuda/nccl_log.h"
 
 #include "common/backends/nccl/nccl_observation.h"
-#include "common/backends/nccl/observation_setup.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -9,14 +8,38 @@
 
 #include <array>
 #include <cstdlib>
+#include <string>
 
 namespace busbar {
+namespace {
+
+/// Memory of this process that NCCL opens anew by name: nothing is left behind however the process ends. -1: there is
+/// none.
+int open_log(const char* subsystem) {
+  const int fd = memfd_create("busbar-nccl-log", MFD_CLOEXEC);
+  if (fd < 0) return fd;
+  setenv("NCCL_DEBUG_SUBSYS", subsystem, 1);
+  setenv("NCCL_DEBUG_FILE", fmt::format("{}{}", kOwnLogFiles, fd).c_str(), 1);
+  return fd;
+}
+
+std::string read_log(int fd, std::size_t from) {
+  std::string text;
+  std::array<char, 4096> part;
+  ssize_t got = 0;
+  while ((got = pread(fd, part.data(), part.size(), static_cast<off_t>(from + text.size()))) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+}  // namespace
 
 std::shared_ptr<TuningLog> TuningLog::open(std::shared_ptr<const NcclLibrary> nccl) {
   static std::weak_ptr<TuningLog> current;
   if (auto log = current.lock()) return log;
   if (nccl->ResetDebugInit == nullptr) return nullptr;
-  const int fd = memfd_create("busbar-nccl-log", MFD_CLOEXEC);
+  const int fd = open_log("TUNING");
   if (fd < 0) return nullptr;
   const std::shared_ptr<TuningLog> log(new TuningLog(std::move(nccl), fd));
   current = log;
@@ -24,9 +47,6 @@ std::shared_ptr<TuningLog> TuningLog::open(std::shared_ptr<const NcclLibrary> nc
 }
 
 TuningLog::TuningLog(std::shared_ptr<const NcclLibrary> nccl, int fd) : nccl_(std::move(nccl)), fd_(fd) {
-  setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
-  // A name by which NCCL opens this process's memory anew; nothing is left behind however the process ends.
-  setenv("NCCL_DEBUG_FILE", fmt::format("{}{}", kOwnLogFiles, fd_).c_str(), 1);
   set_level("WARN");
 }
 
@@ -50,15 +70,28 @@ void TuningLog::begin() {
 }
 
 std::string TuningLog::end() {
-  std::string text;
-  std::array<char, 4096> part;
-  ssize_t got = 0;
-  while ((got = pread(fd_, part.data(), part.size(), static_cast<off_t>(text.size()))) > 0) {
-    text.append(part.data(), static_cast<std::size_t>(got));
-  }
+  std::string text = read_log(fd_, 0);
   set_level("WARN");
   nccl_observation().touch_log();
   return text;
+}
+
+std::unique_ptr<InitLog> InitLog::open() {
+  const int fd = open_log("INIT");
+  if (fd < 0) return nullptr;
+  setenv("NCCL_DEBUG", "INFO", 1);
+  return std::unique_ptr<InitLog>(new InitLog(fd));
+}
+
+/// The settings stay: NCCL's threads may read the environment, which must not move.
+InitLog::~InitLog() { close(fd_); }
+
+std::vector<InitTimings> InitLog::take() {
+  std::string text = read_log(fd_, read_);
+  // A thread of NCCL's may be in the midst of a line.
+  text.resize(text.rfind('\n') + 1);
+  read_ += text.size();
+  return find_init_timings(text);
 }
 
 }  // namespace busbar
