@@ -4,7 +4,7 @@
 #include "driver/command/subcommand.h"
 
 #include "common/base/error.h"
-#include "common/base/program_beside.h"
+#include "common/processes/child.h"
 #include "programs/busbar/driver.h"
 
 #include <catch2/catch.hpp>

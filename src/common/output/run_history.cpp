@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/program_beside.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/output/format.h"

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -81,5 +82,10 @@ std::string describe_end(const ChildResult& result, double timeout_s);
 /// `launched`, plus `settings`.
 std::vector<std::string> child_environment(std::span<const char* const> current, bool launched,
                                            const EnvironmentSettings& settings);
+
+/// The executable of this build called `name`, beside this one, with what NAME_SUFFIX appends to all of them. `self`:
+/// this executable, busbar or busbar-ranks; empty where it cannot be told.
+std::filesystem::path program_beside(const std::filesystem::path& self, std::string_view name);
+std::filesystem::path program_beside(std::string_view name);
 
 }  // namespace busbar

@@ -1,6 +1,5 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/program_beside.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
 #include "common/base/units.h"

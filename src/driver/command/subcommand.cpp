@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/options.h"
-#include "common/base/program_beside.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"

@@ -1,6 +1,5 @@
-#include "driver/report/html_text.h"
-
 #include "common/base/text.h"
+#include "driver/report/report_html.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "common/base/units.h"
 #include "common/record/json_values.h"
-#include "driver/report/html_text.h"
+#include "driver/report/report_html.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

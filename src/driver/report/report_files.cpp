@@ -17,7 +17,6 @@
 #include "common/record/read_run.h"
 #include "driver/command/subcommand.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/report/html_text.h"
 #include "driver/report/report_html.h"
 #include "driver/report/report_of_json.h"
 #include "driver/report/report_parts.h"

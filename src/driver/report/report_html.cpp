@@ -1,7 +1,6 @@
 #include "driver/report/report_html.h"
 
 #include "common/base/embedded_file.h"
-#include "driver/report/html_text.h"
 #include "driver/report/report_charts.h"
 
 #include <fmt/format.h>
