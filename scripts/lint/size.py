@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 83700, "src files": 632, "benchmark lines": 43500, "test lines": 96000}
+MOST = {"src lines": 83700, "src files": 632, "benchmark lines": 43500, "test lines": 65700}
 
 
 def lines_of(path):
