@@ -4,4 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
+
 int run_catch(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+
+bool more() { return std::getenv("BUSBAR_MORE") != nullptr; }

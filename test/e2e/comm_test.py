@@ -80,11 +80,11 @@ class OverMpi(Case):
         self.assertTrue(os.path.exists(path + ".0"))
 
     def test_options_that_mean_nothing_here_are_refused(self):
-        self.fails(comm(2, "-b", "8"), 255, "--minbytes has no meaning for comm_perf")
-        self.fails(comm(2, "--sizes", "8,16"), 255, "one size")
-        self.fails(comm(2, "--sizes", "6"), 255, "multiple of 4")
-        self.fails(comm(2, "-g", "2"), 5, "mpirun -n 4")
-        self.fails(comm(2, env={"NCCL_TESTS_SPLIT": "MOD 2"}), 255, "NCCL_TESTS_SPLIT has no meaning")
+        for options, code, words in ((("-b", "8"), 255, "--minbytes has no meaning for comm_perf"),
+                                     (("--sizes", "8,16"), 255, "one size"), (("--sizes", "6"), 255, "multiple of 4"),
+                                     (("-g", "2"), 5, "mpirun -n 4")):
+            self.fails(comm(2, *options, env=suite.AT_ONCE), code, words)
+        self.fails(comm(2, env={**suite.AT_ONCE, "NCCL_TESTS_SPLIT": "MOD 2"}), 255, "NCCL_TESTS_SPLIT has no meaning")
         self.assertIn("-n counts lives", self.ok(execute([program("comm"), "--help"])).out)
 
     def test_wrong_data_of_an_operation_are_found(self):
@@ -94,6 +94,7 @@ class OverMpi(Case):
         self.assertRegex(result.out, r"# Out of bounds values : [1-9]\d* FAILED")
         self.assertIn("# wrong:", result.err)
 
+    @suite.in_more  # half a minute, as the next
     def test_a_rank_that_skips_an_operation_is_told_with_the_step(self):
         self.hangs(comm(2, "-n", "3", "--inject", "rank=1,op=4,kind=skip", "-T", "6", cwd=self.folder.name),
                    "RANK_LAGGING", "rank 1 on ", "first-op, life 1")

@@ -149,12 +149,6 @@ class Verdicts(DiagnoseCase):
         self.assertIn("answer of NCCL's RAS service", told.out)
         self.verdict(self.diagnose(ras), "PROCESS_DEAD", 3)
 
-    def test_an_answer_of_ras_in_the_middle_of_a_log_is_read(self):
-        job = good_job()
-        job[2] += RAS.splitlines() + [destroy(2)]
-        told = self.verdict(self.diagnose(self.job(job)), "PROCESS_DEAD", 3)
-        self.assertIn("1003", told.out)
-
     def test_an_answer_of_ras_hides_nothing_of_the_file_that_it_stands_in(self):
         oom = ("Traceback (most recent call last):\n  File \"/opt/train.py\", line 88, in step\n    loss.backward()\n"
                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 2 has a total capacity of "

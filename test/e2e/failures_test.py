@@ -76,10 +76,10 @@ class ConfigFile(Case):
 
     def test_errors_name_file_line_and_valid_keys(self):
         path = self.write("run.yaml", "schema: 1\nminbytes: 8\nmaxbyte: 8\n")
-        self.fails(perf("all_reduce", 3, "--config", path), 255, path + ":3", "maxbyte", "maxbytes")
+        self.fails(perf("all_reduce", 3, "--config", path, env=suite.AT_ONCE), 255, path + ":3", "maxbyte", "maxbytes")
         path = self.write("type.yaml", "schema: 1\niters: [1, 2]\n")
-        self.fails(perf("all_reduce", 3, "--config", path), 255, path + ":2", "iters")
-        self.fails(perf("all_reduce", 3, "--config", "/nonexistent.yaml"), 255, "/nonexistent.yaml")
+        self.fails(perf("all_reduce", 3, "--config", path, env=suite.AT_ONCE), 255, path + ":2", "iters")
+        self.fails(perf("all_reduce", 3, "--config", "/nonexistent.yaml", env=suite.AT_ONCE), 255, "/nonexistent.yaml")
 
 
 class Launch(Case):
@@ -130,7 +130,7 @@ class Memory(Case):
         self.assertIn("GiB", reducing[0])
 
     def test_a_first_size_beyond_memory_is_an_error(self):
-        self.fails(perf("all_reduce", 2, "-b", "8T", "-e", "8T"), 5, "8 TiB")
+        self.fails(perf("all_reduce", 2, "-b", "8T", "-e", "8T", env=suite.AT_ONCE), 5, "8 TiB")
 
     def test_a_long_plan_says_so(self):
         result = self.ok(perf("all_reduce", 1, "-b", "8", "-e", "2K", "-i", "8", "-n", "1", "-w", "0"))

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """The bug this would catch: any change of what a command says, writes or ends with that nobody meant.
 
-Every command runs over recorded inputs (test/frozen/), and all that comes out is held against test/frozen/expect/, a
-file per case: command, exit code, stdout, stderr, the files written. After a change that was meant:
+Every command runs over recorded inputs (test/frozen/), and all that comes out is held against test/frozen/expect/, one
+file per command: what was called, exit code, stdout, stderr, the files written. Here stands the wording, and nowhere
+else; what is true of it, tests of their own say. After a change that was meant:
 
     python3 test/e2e/frozen_test.py build --bless          # or BUSBAR_BLESS=1; then read `git diff`
     python3 test/e2e/frozen_test.py build report_ history_ # only the cases whose names begin so
-    python3 test/e2e/frozen_test.py build --quick          # only those that run no ranks
 
-Cases that run ranks are kept with their times and counts masked (masks.py); the others to the letter.
+What follows from the moment is masked (masks.py), JSON and pages are shortened (shown_files.py).
 """
 
 import argparse
 import concurrent.futures
 import difflib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,9 +36,8 @@ SKIPPED = 77
 LIMIT_S = 100
 DIFF_LINES = 60
 PASSED_ON = ("HOME", "USER", "LD_LIBRARY_PATH", "LSAN_OPTIONS", "UBSAN_OPTIONS", "ASAN_OPTIONS")
-ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-               "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-               "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+HEADING = "=== case "  # begins a case in the file of its command
 
 
 class Runner:
@@ -53,11 +53,6 @@ class Runner:
                 path = os.path.join(folder, name)
                 if os.path.isfile(path) and os.access(path, os.X_OK):
                     os.symlink(path, os.path.join(self.bin, name.removesuffix(suffix)))
-        mpirun = shutil.which(os.environ.get("BUSBAR_MPIRUN") or "mpirun")
-        if mpirun and not os.path.exists(os.path.join(self.bin, "mpirun")):
-            # Open MPI finds its own folder by how it was called.
-            self.write(os.path.join(self.bin, "mpirun"), f'#!/bin/sh\nexec "{mpirun}" "$@"\n', 0o755)
-        self.has_mpirun = mpirun is not None
         self.environment = dict(ENVIRONMENT, PATH=self.bin + ":" + os.environ.get("PATH", ""), BUILD=build,
                                 **{name: os.environ[name] for name in PASSED_ON if name in os.environ})
         version = self.output("busbar --version").split()[-1]
@@ -71,21 +66,13 @@ class Runner:
         os.chmod(path, mode)
 
     def output(self, command):
-        return subprocess.run(
-    command,
-    shell=True,
-    env=self.environment,
-    capture_output=True,
-    text=True,
-     check=True).stdout
+        return subprocess.run(command, shell=True, env=self.environment, capture_output=True, text=True,
+                              check=True).stdout
 
     def lacks(self, case):
         """What the case needs and this build or machine does not have."""
         for need in case.needs:
-            if need == "mpirun":
-                if not self.has_mpirun:
-                    return need
-            elif not os.path.exists(os.path.join(self.bin, need)) and not shutil.which(need):
+            if not os.path.exists(os.path.join(self.bin, need)) and not shutil.which(need):
                 return need
         return None
 
@@ -129,68 +116,54 @@ class Runner:
         return text
 
     def mask(self, case, what, content, folder):
-        text = shown_files.text(what, content, case.measured)
-        text = self.masks.always(text.replace(folder, "<cwd>").replace(self.scratch, "<scratch>"))
-        if case.measured:
-            text = self.masks.measured(text, what == "stderr")
-        for pattern in case.dropped:
-            text = "".join(line for line in text.splitlines(keepends=True) if not pattern.search(line))
+        text = self.masks.of(shown_files.text(what, content).replace(folder, "<cwd>").replace(self.scratch, "<scratch>"))
         for pattern, replacement in case.replaced:
             text = pattern.sub(replacement, text)
-        return text if case.measured else frozen_masks.fold(text)
+        return text
 
 
-def expected_of(case):
-    try:
-        with open(os.path.join(EXPECTED, case.name + ".txt"), encoding="utf-8", newline="\n") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
+class Golden:
+    """The expectations: of each command a file, in it its cases by name."""
+
+    def __init__(self, names):
+        self.texts = {}
+        for file in sorted({self.file_of(name) for name in names}):
+            if os.path.exists(file):
+                with open(file, encoding="utf-8", newline="\n") as opened:
+                    parts = re.split(f"^{HEADING}(\\w+)\n", opened.read(), flags=re.MULTILINE)
+                self.texts.update(zip(parts[1::2], parts[2::2]))
+
+    @staticmethod
+    def file_of(name):
+        return os.path.join(EXPECTED, name.split("_", maxsplit=1)[0] + ".txt")
+
+    def write(self, names):
+        """All cases of these names, in their order; those of no name, and files of no case, go."""
+        files = {}
+        for name in names:
+            if name in self.texts:
+                files.setdefault(self.file_of(name), []).append(f"{HEADING}{name}\n{self.texts[name]}")
+        for file in {os.path.join(EXPECTED, name) for name in os.listdir(EXPECTED)} - set(files):
+            os.remove(file)
+        for file, texts in files.items():
+            with open(file, "w", encoding="utf-8", newline="\n") as opened:
+                opened.write("".join(texts))
 
 
-def told(case, expected, text):
+def told(name, expected, text):
     """A diff that a person can read to the end."""
-    lines = list(difflib.unified_diff(expected.splitlines(), text.splitlines(), f"expect/{case.name}.txt", "now",
+    lines = list(difflib.unified_diff(expected.splitlines(), text.splitlines(), f"expected of {name}", "now",
                                       lineterm="", n=2))
     left = "" if len(lines) <= DIFF_LINES else f"\n... {len(lines) - DIFF_LINES} more lines"
-    return f"FAILED {case.name}\n" + "\n".join(line[:240] for line in lines[:DIFF_LINES]) + left
+    return f"FAILED {name}\n" + "\n".join(line[:240] for line in lines[:DIFF_LINES]) + left
 
 
-def check(runner, case, bless):
-    """What is wrong; nothing where all is as it was."""
+def timed(runner, case):
     begun = time.monotonic()
-    text = runner.run(case)
+    text = runner.run(case) + "\n"
     if runner.tells_times:
         print(f"{time.monotonic() - begun:6.1f} s  {case.name}", file=sys.stderr)
-    expected = expected_of(case)
-    if text == expected:
-        return None
-    if bless:
-        with open(os.path.join(EXPECTED, case.name + ".txt"), "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        return None
-    return told(case, expected, text)
-
-
-def run_all(runner, cases, bless):
-    """Those without ranks side by side, then the others, which want the cores for themselves."""
-    failed = []
-    quick = [case for case in cases if not case.measured]
-    with concurrent.futures.ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
-        failed += [wrong for wrong in pool.map(lambda case: check(runner, case, bless), quick) if wrong]
-    for case in cases:
-        if case.measured:
-            wrong = check(runner, case, bless)
-            failed += [wrong] if wrong else []
-    return failed
-
-
-def forget_others(cases):
-    """Expectations of cases that are no more."""
-    names = {case.name + ".txt" for case in cases}
-    for name in os.listdir(EXPECTED):
-        if name not in names:
-            os.remove(os.path.join(EXPECTED, name))
+    return text
 
 
 def main():
@@ -198,7 +171,6 @@ def main():
     arguments.add_argument("build", nargs="?", default=os.environ.get("BUSBAR_BUILD", "build"))
     arguments.add_argument("names", nargs="*", help="only cases whose names begin so")
     arguments.add_argument("--bless", action="store_true", default=os.environ.get("BUSBAR_BLESS") == "1")
-    arguments.add_argument("--quick", action="store_true", help="only cases that run no ranks")
     arguments.add_argument("--list", action="store_true")
     arguments.add_argument("--times", action="store_true", help="say how long each case took")
     given = arguments.parse_intermixed_args()
@@ -209,16 +181,23 @@ def main():
     with tempfile.TemporaryDirectory(prefix="frozen") as scratch:
         every = frozen_cases.all_cases(scratch)
         cases = [case for case in every if not given.names or case.name.startswith(tuple(given.names))]
-        cases = [case for case in cases if not (given.quick and case.measured)]
         if given.list:
             print("\n".join(f"{case.name}: {len(case.steps)} commands" for case in cases))
             return 0
         runner = Runner(build, scratch, suffix)
         runner.tells_times = given.times
         skipped = [f"{case.name} (no {runner.lacks(case)})" for case in cases if runner.lacks(case)]
-        failed = run_all(runner, [case for case in cases if not runner.lacks(case)], given.bless)
-        if given.bless and len(cases) == len(every):
-            forget_others(every)
+        able = [case for case in cases if not runner.lacks(case)]
+        with concurrent.futures.ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
+            texts = dict(zip([case.name for case in able], pool.map(lambda case: timed(runner, case), able)))
+        every = [case.name for case in every]
+        golden = Golden(every)
+        failed = [told(name, golden.texts.get(name, ""), text) for name, text in texts.items()
+                  if text != golden.texts.get(name, "")]
+        if given.bless:
+            golden.texts.update(texts)
+            golden.write(every)
+            failed = []
     if skipped:
         print("skipped: " + ", ".join(skipped), file=sys.stderr)
     print("\n".join(failed), file=sys.stderr)

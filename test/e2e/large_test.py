@@ -32,6 +32,7 @@ class Large(Case):
     def test_a_derived_type_moves_every_element(self):
         self.check("broadcast", ODD, "--placement", "out")
 
+    @suite.in_more  # with a lowered limit: test/mpi/large_count_test.cpp
     def test_a_reduction_takes_several_calls(self):
         self.check("all_reduce", EVEN, "--placement", "out")
 

@@ -139,6 +139,7 @@ class RealLaunches(suite.Case):
         return suite.execute([BUSBAR, "compare", "all_reduce", "--launch", f"{suite.MPIRUN} -n 4", "--backend", "mpi",
                               "--verify-file", self.write("rules", rules), *options], None, self.folder.name)
 
+    @suite.in_more
     def test_a_file_that_slows_down_is_called_that(self):
         # A ring in segments of 256 bytes: hundreds of messages instead of a few.
         done = self.verify("1 2 1 0 1  0 5 0 256\n", "--sizes", "64K")

@@ -94,17 +94,17 @@ class Nonblocking(Case):
 
     def test_a_fault_in_the_data_is_found(self):
         result = perf("all_reduce", 2, "-b", "64K", "-e", "64K", "-w", "0", "-n", "1", "--nonblocking", "--inject",
-                      "rank=1,op=2,kind=flip")
+                      "rank=1,op=2,kind=flip", env=suite.AT_ONCE)
         self.assertEqual(result.code, 7, str(result))
 
     def test_groups_and_other_libraries_refuse_it(self):
-        self.fails(perf("all_reduce", 2, "-b", "8", "-e", "8", "--nonblocking", "-m", "2"), 255,
+        self.fails(perf("all_reduce", 2, "-b", "8", "-e", "8", "--nonblocking", "-m", "2", env=suite.AT_ONCE), 255,
                    "--nonblocking does not work with -m")
 
     @unittest.skipUnless(os.path.exists(os.path.join(BUILD, "libbusbar_gloo.so")), "built without Gloo")
     def test_gloo_refuses_it(self):
-        self.fails(mpirun(2, [suite.program("all_reduce"), "--backend", "gloo", "--nonblocking", "-b", "8", "-e", "8"]), 5,
-                   "Gloo has none")
+        self.fails(mpirun(2, [suite.program("all_reduce"), "--backend", "gloo", "--nonblocking", "-b", "8", "-e", "8"],
+                          suite.AT_ONCE), 5, "Gloo has none")
 
 
 if __name__ == "__main__":

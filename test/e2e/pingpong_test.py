@@ -53,9 +53,11 @@ class Pingpong(Case):
             self.assertEqual(result.err.count("an even number of ranks"), 1, str(result))
 
     def test_options_of_nccl_tests_work_with_it(self):
-        for options in (["-m", "3"], ["-I", "1"], ["-z", "1"], ["-w", "0", "-c", "2"], ["-d", "all"], ["-u", "3"],
-                        ["-r", "1"], ["--buffers", "reuse"], ["--show-algo"], ["--paranoid"]):
-            for pattern in ("latency", "oneway", "both"):
+        patterns = ("latency", "oneway", "both")
+        each = (["-m", "3"], ["-I", "1"], ["-z", "1"], ["-w", "0", "-c", "2"], ["-d", "all"], ["-u", "3"], ["-r", "1"],
+                ["--buffers", "reuse"], ["--show-algo"], ["--paranoid"])
+        for number, options in enumerate(each):
+            for pattern in patterns if suite.MORE else (patterns[number % 3],):
                 with self.subTest(options, pattern=pattern):
                     result = self.ok(perf("pingpong", 2, *ONE, "--pattern", pattern, *options))
                     self.assertTrue(all(row[8] == "0" for row in result.rows()) and result.rows(), str(result))
@@ -67,8 +69,10 @@ class Pingpong(Case):
             row = self.read(path)["results"][0]
             half = row["out_of_place"]
             self.assertAlmostEqual(half["alg_bw"] * half["time"] * 1e3, 4096 * (2 if pattern == "both" else 1), delta=1)
-            quantiles = row["busbar"]["out_of_place"]["stats"]["quantiles"]
-            self.assertEqual([q["value_s"] for q in quantiles], sorted(q["value_s"] for q in quantiles))
+            values = [q["value_s"] for q in row["busbar"]["out_of_place"]["stats"]["quantiles"]]
+            # The largest is kept as it came, the others as floats.
+            self.assertEqual(values[:-1], sorted(values[:-1]))
+            self.assertGreaterEqual(values[-1] * (1 + 1e-6), values[-2])
 
     def test_runs_of_two_patterns_are_not_merged(self):
         paths = []
@@ -78,6 +82,7 @@ class Pingpong(Case):
         self.ok(execute([BUSBAR, "merge", *paths[1:]]))
         self.fails(execute([BUSBAR, "merge", *paths[:2]]), 255, "did not measure the same thing: pattern latency and both")
 
+    @suite.in_more
     def test_launches_of_pingpong_are_compared(self):
         path = self.path("c.json")
         template = f"{suite.MPIRUN} -n 2"

@@ -139,7 +139,7 @@ class Ends(Case):
 
     def test_a_target_that_is_met_is_called_so(self):
         report = self.path("report.json")
-        result, stops = self.statuses("--rel-ci", "90%", "--cell-time", "20", "--max-time", "60", "-J", report)
+        result, stops = self.statuses("--rel-ci", "90%", "--cell-time", "5", "--max-time", "15", "-J", report)
         # A machine that wanders or has two speeds may well keep a cell from so wide a target: then the cell says why.
         self.assertIn("4 of 4 cells reached" if set(stops) == {"ci"} else "cells did not reach", result.out)
         with open(report, encoding="utf-8") as file:
@@ -156,8 +156,8 @@ class Ends(Case):
                     self.assertGreater(width, 0.9)
                     self.assertGreaterEqual(epochs, 30)
                 else:
-                    # The cells share 60 s; 400 epochs are the default's end.
-                    self.assertTrue(epochs == 400 or cell["span_s"] > 10)
+                    # The cells share 15 s; 400 epochs are the default's end.
+                    self.assertTrue(epochs == 400 or cell["span_s"] > 2.5)
 
 
 class Collectives(Case):

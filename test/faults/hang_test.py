@@ -1,6 +1,6 @@
 """The bugs this would catch: a job that hangs and is not ended, or is ended without the right culprit, or leaves
 something behind; a slow job that is taken for a hung one. Each on four virtual hosts (scripts/vcluster), two ranks
-each; `make faults` runs all of them (docs/faults.md)."""
+each; `make faults` runs all of them (docs/faults.md), `make test-more` some more of these."""
 
 import json
 import os
@@ -31,6 +31,7 @@ class Hangs(suite.Case):
     def test_a_host_whose_ranks_are_all_killed_is_named(self):
         self.check_fault("kill_host_ranks")
 
+    @suite.in_more
     def test_a_host_whose_watchers_a_firewall_refuses_is_not_blamed_for_a_stopped_rank_of_another(self):
         self.check_fault("firewall_late_reject_one_stop")
 
@@ -40,12 +41,14 @@ class Hangs(suite.Case):
     def test_a_host_that_is_cut_off_is_named_and_ends_its_ranks(self):
         self.check_fault("link_down")
 
+    @suite.in_more
     def test_a_late_rank_is_named(self):
         self.check_fault("too_late")
 
     def test_a_rank_that_is_late_within_the_limit_is_no_hang(self):
         self.check_fault("late")
 
+    @suite.in_more
     def test_a_stopped_rank_is_named_under_slurm(self):
         self.check_fault("stop", "salloc")
 

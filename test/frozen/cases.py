@@ -1,10 +1,9 @@
-"""The cases of frozen_test.py: which commands over which inputs. A case is one subject; its commands run one after the
-other in a folder of its own, by `sh`, with the programs on the path. In that folder `in` is `recorded`, `doctors` the
-recorded machines, `configs` the plans that are shipped, `logs` what test/logs/ makes up."""
+"""The cases of frozen_test.py: which commands over which inputs. A case is one subject, named by its command first; its
+steps run one after the other in a folder of its own, by `sh`, with the programs on the path. In that folder `in` is
+`recorded`, `doctors` the recorded machines, and what `prepare` writes."""
 
 import dataclasses
 import os
-import re
 import sqlite3
 from typing import Callable
 
@@ -21,9 +20,7 @@ class Case:
     prepare: Callable = lambda folder: None  # writes what is too large for `files`
     env: dict = dataclasses.field(default_factory=dict)
     needs: tuple = ("busbar",)  # programs without which the case is skipped
-    measured: bool = False  # runs ranks: times and counts are masked
-    dropped: tuple = ()  # lines that a busy machine adds
-    replaced: tuple = ()
+    replaced: tuple = ()  # (pattern, what stands for it)
 
 
 def history_database(scratch):
@@ -42,16 +39,11 @@ def all_cases(scratch):
     # Here and not above: they take `Case` from this module.
     import cases_of_commands
     import cases_of_logs
-    import cases_of_ranks
     import cases_of_results
 
     cases = []
-    for module in (cases_of_commands, cases_of_results, cases_of_logs, cases_of_ranks):
+    for module in (cases_of_commands, cases_of_results, cases_of_logs):
         cases += module.cases(scratch)
     names = [case.name for case in cases]
     assert len(names) == len(set(names)), "two cases share a name"
     return cases
-
-
-def compiled(*patterns):
-    return tuple(re.compile(pattern) for pattern in patterns)

@@ -1,25 +1,22 @@
-"""What is made of recorded results: report, merge, history, doctor's joins and differences, acceptances judged again."""
+"""What is made of recorded results: report, merge, history, doctor, acceptances judged again, comparisons."""
 
 import glob
 import os
 import re
 import sqlite3
+import sys
 
 import cases as frozen
 from cases import Case
+
+sys.path.insert(0, os.path.join(frozen.HERE, "..", "e2e"))
+from launch_test import LAUNCHER  # noqa: E402  # pylint: disable=wrong-import-position
 
 # Every kind of file that the judged commands write.
 OUTPUTS = "--junit o.xml --csv o.csv --markdown o.md --prometheus o.prom"
 # From when the recorded run began to now [s].
 DAYS = re.compile(r"\bfor \d+ days\b")
 ELAPSED = re.compile(r'(?<=[ ":])\d{7,9}(\.\d+)?(?=["\n,])')
-# The acceptances whose outputs of every kind are kept.
-WRITTEN = ("accept_good", "accept_bounds", "accept_launched")
-# No reports are made of these, or others of theirs are enough.
-UNREPORTED = ("hang_", "fingerprint", "run_stat_", "run_wrong_", "accept_wrong", "accept_no_start", "accept_repeated", "accept_good",
-              "run_types", "doctor_")
-
-
 LINKS = {"in": frozen.RECORDED, "doctors": "test/doctor"}
 
 
@@ -28,34 +25,27 @@ def names_of(pattern="*.json"):
 
 
 def reports():
-    single = [Case(f"report_{name}", [f"busbar report in/{name}.json -o r.html"], links=LINKS)
-              for name in names_of() if not name.startswith(UNREPORTED)]
-    several = [
+    pages = {"launched": "accept_launched", "compare": "compare", "wrong_data": "run_wrong_drop run_wrong_overrun",
+             "kinds": "run_algo run_alltoallv run_iters merged",
+             "one_cluster": "accept_slow locate_slow doctor_container run_plain"}
+    paths = {page: " ".join(f"in/{name}.json" for name in names.split()) for page, names in pages.items()}
+    return [
+        *[Case(f"report_{page}", [f"busbar report {paths[page]} -o r.html"], links=LINKS) for page in pages],
         Case("report_two_runs", ["busbar report in/run_stat_1.json in/run_stat_2.json -o r.html --title 'a <b> & c'"],
              links=LINKS),
-        Case("report_wrong_data", ["busbar report in/run_wrong_drop.json in/run_wrong_flip.json "
-                                             "in/run_wrong_overrun.json -o r.html"], links=LINKS),
-        Case("report_one_cluster", ["busbar report in/accept_slow.json in/locate_slow.json "
-                                              "in/doctor_container.json in/run_plain.json -o r.html"],
-             links=LINKS),
-        Case("report_names", ["busbar report in/run_wrong_flip.json", "busbar report in/run_plain.json; rm report.html.0",
-                                        "busbar report in/run_plain.json -o - | head -1",
-                                        "busbar report in/run_plain.json in/run_plain.json --output=two.html; rm two.html",
-                                        "busbar report in/run_plain.json -o /nonexistent/r.html",
-                                        "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar report in/run_plain.json"],
-             links=LINKS),
-        Case("report_of_others", [f"busbar report in/{name}.json -o r.html" for name in
-                                            ("hang_stopped", "fingerprint")] + ["busbar report in/run_plain.csv"],
-             links=LINKS),
+        Case("report_names", ["busbar report in/run_plain.json -o - | head -1",
+                              "busbar report in/run_plain.json in/run_plain.json --output=two.html; rm two.html",
+                              "busbar report in/run_plain.json -o /nonexistent/r.html",
+                              "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 busbar report in/run_plain.json"], links=LINKS),
+        Case("report_of_others", [f"busbar report in/{name} -o r.html" for name in
+                                  ("hang_stopped.json", "fingerprint.json", "run_plain.csv")], links=LINKS),
     ]
-    return single + several
 
 
 def merges():
     stat = "in/run_stat_1.json in/run_stat_2.json"
     return [Case("merge", [
-        f"busbar merge {stat}", f"busbar merge {stat} in/run_stat_3.json -J m.json",
-        f"busbar merge {stat} --launch-cost 30s", f"busbar merge {stat} -J m.json",
+        f"busbar merge {stat} --launch-cost 30s", f"busbar merge {stat} in/run_stat_3.json -J m.json",
         "busbar merge in/run_stat_1.json in/run_stat_1.json", "busbar merge in/run_stat_1.json in/run_plain.json",
         "busbar merge in/run_stat_1.json in/run_stat_other.json", "busbar merge in/run_stat_1.json in/accept_good.json",
         "busbar merge in/run_stat_1.json in/merged.json", "busbar merge in/compare.json in/run_stat_1.json",
@@ -92,45 +82,37 @@ def histories(scratch):
                                                  for database, command in commands], files=files)
 
     every = [("h.db", f"list{options}") for options in (
-        "", " --last 3", " --kind accept", " --kind compare", " --kind doctor", " --kind locate", " --kind perf --last 2",
-        " -J list.json")]
-    shown = [("h.db", f"show {run}") for run in (1, 3, 6, 7, 10, 11, 12, 13, 16, 20, "last", "last-1", "2026-07-04", "2026-01-01", "99",
-                                                 "last-99", "x", "0", "-1")]
+        "", " --last 3", " --kind perf --last 2 -J list.json")]
+    shown = [("h.db", f"show {run}") for run in (1, 3, 7, 10, 12, 13, 16, "2026-01-01", "99", "last-99", "x", "0", "-1")]
     return [
         history("list", *every),
-        history("show", *shown), history("show_json", ("h.db", "show last -J a.json"), ("h.db", "show 7 -J b.json")),
+        history("show", *shown, ("h.db", "show last -J a.json")),
         history("trend", *[("h.db", f"trend{words}") for words in (
-            " --kind compare", " all_reduce", " all_reduce --placement in -b 64K", " broadcast", " alltoall -e 1K",
-            " hypercube", " --kind accept", " reduce -d int32 -o max", " nonsense",
-            " all_reduce --sizes 64K -J t.json")]),
-        history("trend_known", ("k.db", "trend all_reduce -b 1M"), ("k.db", "trend all_reduce --kind perf --last 10"),
-                ("k.db", "trend all_reduce --last 10 -J t.json")),
+            " --kind compare", " all_reduce --placement in -b 64K", " alltoall -e 1K", " hypercube", " nonsense")]),
+        history("trend_known", ("k.db", "trend all_reduce -b 1M"), ("k.db", "trend all_reduce --last 10 -J t.json")),
         history("compare", *[("h.db", f"compare {words}") for words in (
-            "7 8", "7 9", "8 7 --delta 50%", "1 2", "1 1", "last", "9", "9 --days 1", "7 8 -b 64K", "7 8 -J c.json",
-            "7 99", "14 15", "11 12")]),
+            "7 9", "1 1", "last", "9 --days 1", "7 8 -J c.json", "7 99", "14 15")]),
         history("compare_known", *[("k.db", f"compare {words}") for words in (
-            "109", "110", "last", "110 --delta 50%", "110 --days 2", "101 110", "last-1 last", "101", "110 -J c.json",
-            "2026-08-03 last")]),
+            "109", "110 --delta 50%", "110 --days 2", "last-1 last", "101", "110")]),
         Case("history_ascii", ["busbar history trend all_reduce --history k.db"], files=files,
              env={"LC_ALL": "C"}),
     ]
 
 
 def doctors():
-    several_nodes = "in/doctor_node0.json in/doctor_node7.json in/doctor_roce.json"
+    nodes = "in/doctor_node0.json in/doctor_node7.json in/doctor_roce.json"
     return [
         Case("doctor_merge", [
-            f"busbar doctor --merge {several_nodes}", "busbar doctor --merge in/doctor_container.json -v", f"busbar doctor --merge {several_nodes} --strict",
-            "busbar doctor --merge in/doctor_merged.json", f"busbar doctor --merge {several_nodes} in/doctor_node0.json",
-            "busbar doctor --merge in/doctor_*.json", "busbar doctor --merge in/locate_slow.json",
-            "busbar doctor --merge in/doctor_node0.json in/doctor_node0.json"], links=LINKS),
-        Case("doctor_merge_files", [f"busbar doctor --merge in/doctor_container.json in/doctor_efa.json {OUTPUTS}",
-                                              "busbar doctor --merge in/doctor_efa.json in/doctor_container.json -J m.json"], links=LINKS),
+            f"busbar doctor --merge {nodes}", f"busbar doctor --merge {nodes} --strict >/dev/null",
+            "busbar doctor --merge in/doctor_merged.json | head -3",
+            f"busbar doctor --merge {nodes} in/doctor_node0.json | head -3",
+            "busbar doctor --merge in/locate_slow.json", "busbar doctor --merge in/doctor_node0.json in/doctor_node0.json",
+            "busbar doctor --merge in/doctor_efa.json in/doctor_container.json -J m.json"], links=LINKS),
         Case("doctor_diff", [
             "busbar doctor --merge in/doctor_node0.json --diff in/doctor_node0.json",
             "busbar doctor --merge in/doctor_node0.json in/doctor_node7.json --diff in/doctor_merged.json",
             "busbar doctor --merge in/doctor_node7.json --diff in/doctor_node0.json",
-            "busbar doctor --merge in/doctor_container.json --diff in/doctor_roce.json -J d.json",
+            "busbar doctor --merge in/doctor_container.json --diff in/doctor_roce.json",
             "busbar doctor --recorded m.txt --diff in/doctor_node0.json"],
              files={"m.txt": recorded("dgx_h100", "host node0\nnow 1763703600.0\nkernel 6.8.0\nfile /sys/class/infiniband/"
                                                   "mlx5_3/ports/1/counters/link_downed 2\n")}, links=LINKS),
@@ -162,13 +144,11 @@ def recorded_doctors():
     machines = ("dgx_h100", "roce_a100", "efa_p4d", "container")
     return [
         *[Case(f"doctor_{machine}", [f"busbar doctor --recorded doctors/{machine}.txt{options}"
-                                     for options in ("", " -v", " --strict")], links=LINKS) for machine in machines],
+                                     for options in ("", " -v | head -25")], links=LINKS) for machine in machines],
         Case("doctor_files", [f"busbar doctor --recorded doctors/container.txt -J d.json {OUTPUTS} --history h.db",
-                              "busbar doctor --recorded doctors/container.txt -J d.json | head -1; rm d.json.0",
                               "busbar history show last --history h.db"], links=LINKS),
-        *[Case(f"doctor_sick_{machine}", [f"busbar doctor --recorded {name}.txt" for name in SICK],
-               files={f"{name}.txt": recorded(machine, more) for name, more in SICK.items()})
-          for machine in ("dgx_h100", "roce_a100", "efa_p4d")],
+        Case("doctor_sick", [f"busbar doctor --recorded {name}.txt" for name in SICK],
+             files={f"{name}.txt": recorded("dgx_h100", more) for name, more in SICK.items()}),
     ]
 
 
@@ -180,14 +160,32 @@ def acceptances():
         resume = (f"cp in/{name}.json . && busbar accept in/{plan}.yaml --backend mpi --launch 'false {{ranks}} {{cmd}}' "
                   f"--ranks 4 --resume {name}.json")
         # What is written there is what was read, but for a few fields: one of them is enough.
-        forget = "" if name == "accept_launched" else f"; code=$?; rm {name}.json; exit $code"
+        more = OUTPUTS if name == "accept_launched" else f"; code=$?; rm {name}.json; exit $code"
         found.append(Case(f"accept_judged_{name[7:]}", [
-            f"{resume} {OUTPUTS if name in WRITTEN else ''}{forget}",
-            f"{resume} --strict >/dev/null; code=$?; rm {name}.json; exit $code",
-            f"{resume} --baseline in/accept_wrong.json --baseline-margin 3%; code=$?; rm {name}.json; exit $code"],
+            f"{resume} {more}",
+            f"{resume} --strict --baseline in/accept_wrong.json --baseline-margin 3% >out; code=$?; head -20 out; "
+            f"rm out {name}.json; exit $code"],
             links=LINKS, replaced=((ELAPSED, "<elapsed>"), (DAYS, "for <days>"))))
     return found
 
 
+def comparisons():
+    launched = ("busbar compare all_reduce --launch 'python3 launcher.py' --launches 6 --sizes 1K,64K --seed 3 --vary "
+                "NCCL_BUFFSIZE=4M,8M")
+    fake = {"launcher.py": LAUNCHER}
+    env = {"LOG": "log", "TIMES": '{"8388608": 80}'}
+    estimate = ((re.compile(r"about [\d.]+ m?s\b|about \d+:\d+"), "about <s>"),)
+    return [
+        Case("compare_launched", [f"{launched} --emit-env best.sh -J out.json --csv out.csv --history h.db; rm log",
+                                  f"{launched} --emit-ompi-rules r", f"{launched} --verify"],
+             files=fake, env=env, replaced=estimate),
+        Case("compare_launched_failing", [f"FAILS=4194304 {launched}; rm log", f"WRONG=4194304 {launched} -J w.json; rm log",
+                                          f"FAILS=default {launched}; rm log"],
+             files=fake, env=env, replaced=estimate),
+        Case("compare_launched_tuner", [launched.replace("NCCL_BUFFSIZE=4M,8M", "NCCL_MIN_CTAS=8") + " --emit-tuner t.csv; rm log"],
+             files=fake, env=dict(env, TIMES='{"default": 200}'), replaced=estimate),
+    ]
+
+
 def cases(scratch):
-    return [*reports(), *merges(), *histories(scratch), *doctors(), *acceptances(), *recorded_doctors()]
+    return [*reports(), *merges(), *histories(scratch), *doctors(), *acceptances(), *recorded_doctors(), *comparisons()]

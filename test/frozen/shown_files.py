@@ -6,13 +6,8 @@ import re
 import sqlite3
 import tempfile
 
-# What does not follow from the machine or the moment, by the last part of its path; of all else the type is kept.
-STABLE = frozenset("""kind schema schema_version suite program backend nranks nprocs collective placement dtype op redop type
-    nbytes size size_bytes count root rank ranks nwrong wrong wrong_left_out exit_code cause suspect_rank buffer stage cell
-    scope criterion verdict occasion step cadence estimand variant not_possible settings algorithm protocol setting name
-    messages bytes consistent timed_verified measured okay cycle requested_bytes actual_iterations skipped_iterations
-    validation graph nthreads ngpus iterations warmup_iters minimum_bytes maximum_bytes rows_planned title plan notes
-    experiment_type got want first last""".split())
+# Of a list's items or of what repeats, so many values are shown.
+FEW = 3
 
 
 def contents(folder):
@@ -27,59 +22,46 @@ def contents(folder):
     return found
 
 
-def text(what, content, measured):
+def text(what, content):
     """`what`: "stdout", "stderr" or "file NAME"."""
     if content.startswith(b"SQLite format 3\0"):
         return _database(content)
     shown = content.decode("utf-8", "backslashreplace")
     if ".html" in what:
         return _page(shown)
-    if measured and shown.lstrip().startswith("{"):
-        try:
-            return shape(json.loads(shown))
-        except ValueError:
-            pass
-    return shown
+    return _shape(shown) if shown.startswith("{") else shown
 
 
-def shape(document):
-    """Every path in a JSON document, in the order of the document, with its type, and its values where they do not
-    follow from the moment. Lists are one path with "[]"."""
-    seen = {}
-    _visit("", document, seen)
-    return "".join(f"{path}: {' '.join(sorted(values))}\n" for path, values in seen.items())
+def _shape(document):
+    """Every path in a JSON document, in the order of the document, with its first few values: a list is one path."""
+    try:
+        seen = {}
+        _visit("", json.loads(document), seen)
+    except ValueError:
+        return document
+    return "".join(f"{path}: {' '.join(values[:FEW])}{' ...' if values[FEW:] else ''}\n" for path, values in seen.items())
 
 
 def _visit(path, value, seen):
-    values = seen.setdefault(path or ".", set())
-    if isinstance(value, dict):
-        values.add("{}" if not value else "{...}")
+    values = seen.setdefault(path or ".", []) if not (value and isinstance(value, (dict, list))) else []
+    if isinstance(value, dict) and value:
         for key, inner in value.items():
             _visit(f"{path}.{key}", inner, seen)
-    elif isinstance(value, list):
-        values.add("[]" if not value else "[...]")
+    elif isinstance(value, list) and value:
         for inner in value:
             _visit(path + "[]", inner, seen)
-    else:
-        values.add(_leaf(path.split(".")[-1].rstrip("[]"), value))
-
-
-def _leaf(name, value):
-    if name in STABLE and not isinstance(value, float):
-        return json.dumps(value, ensure_ascii=False)
-    # Whether there is a number depends on how much could be measured.
-    return "flag" if isinstance(value, bool) else "text" if isinstance(value, str) else "number or null"
+    elif (shown := json.dumps(value, ensure_ascii=False)) not in values:
+        values.append(shown)
 
 
 def _page(page):
-    """A page's words, tables and data; not its style and script, which are files of the source and Chart.js."""
-    page = re.sub(r"(<style[^>]*>).*?</style>", r"\1...</style>", page, flags=re.S)
-    page = re.sub(r"(<script(?![^>]*json)[^>]*>).*?</script>", r"\1...</script>", page, flags=re.S)
-    # Shorter, and nothing is lost.
-    page = re.sub(r"</(?:td|th|li|p|tr)>", "", re.sub(r' class="(number|short)"', r".\1", page))
-    page = re.sub(r"'sha256-[^']*'", "'sha256-...'", page)
-    return re.sub(r"(?<!\n)(<(?:/?(?:tr|table|section|details|figure|ul|div|main|header)|h\d|p|li|script)\b)", r"\n\1",
-                  page)
+    """A page's words and the shape of its data; its markup is tested elsewhere."""
+    data = re.search(r"<script[^>]*json[^>]*>(.*?)</script>", page, flags=re.S)
+    page = re.sub(r"<(style|script)[^>]*>.*?</\1>|</t[dh]>", "", page, flags=re.S)
+    page = re.sub(r"<t[dh]\b[^>]*>", " | ", page)
+    page = re.sub(r"(?<!\n)<(?:tr|section|details|figure|ul|div|main|header|h\d|p|li)\b", r"\n\g<0>", page)
+    lines = re.sub(r"<[^>]*>", "", page).splitlines()
+    return "".join(line + "\n" for line in lines if line.strip()) + (_shape(data[1]) if data else "")
 
 
 def _database(content):

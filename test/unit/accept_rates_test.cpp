@@ -15,7 +15,8 @@ constexpr int kTrials = 400;
 
 }  // namespace
 
-TEST_CASE("A healthy cluster seldom fails against its baseline, however many launches there are", "[accept][rates]") {
+TEST_CASE("A healthy cluster seldom fails against its baseline, however many launches there are",
+          "[accept][rates][slow]") {
   const AcceptPlan plan = ten_rows();
   for (const auto& [before, now] : {std::pair(1, 1), std::pair(4, 1), std::pair(8, 1), std::pair(4, 4)}) {
     CAPTURE(before, now);
@@ -23,7 +24,7 @@ TEST_CASE("A healthy cluster seldom fails against its baseline, however many lau
   }
 }
 
-TEST_CASE("A slow cluster is found by as many launches as its slowness takes", "[accept][rates]") {
+TEST_CASE("A slow cluster is found by as many launches as its slowness takes", "[accept][rates][slow]") {
   const AcceptPlan plan = ten_rows();
   CHECK(verdicts(plan, {.rate = 0.8}, 10, 10, kTrials).fail >= 0.95);
   CHECK(verdicts(plan, {.rate = 0.7}, 4, 4, kTrials).fail >= 0.95);
@@ -33,7 +34,7 @@ TEST_CASE("A slow cluster is found by as many launches as its slowness takes", "
   CHECK(few.inconclusive >= 0.7);
 }
 
-TEST_CASE("Shipped plans FAIL a host at 0.7 of the others in one launch, and no healthy one", "[accept][rates]") {
+TEST_CASE("Shipped plans FAIL a host at 0.7 of the others in one launch, and no healthy one", "[accept][rates][slow]") {
   int plans = 0;
   for (const EmbeddedFile& file : embedded_plans()) {
     if (file.text.find("\nstages:") == std::string_view::npos) continue;

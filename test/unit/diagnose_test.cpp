@@ -139,7 +139,7 @@ void for_each_reduction(Check check) {
 
 }  // namespace
 
-TEST_CASE("a missing contribution names its rank in every dtype, op and number of ranks", "[kernels][unit]") {
+TEST_CASE("a missing contribution names its rank in every dtype, op and number of ranks", "[kernels][unit][slow]") {
   int named = 0;
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
     Received r = reduced(dtype, op, nranks);
@@ -158,7 +158,7 @@ TEST_CASE("a missing contribution names its rank in every dtype, op and number o
   CHECK(named > 650);  // of 720: where avg has a tolerance, most are determined all the same
 }
 
-TEST_CASE("a doubled contribution names its rank wherever it changes the result", "[kernels][unit]") {
+TEST_CASE("a doubled contribution names its rank wherever it changes the result", "[kernels][unit][slow]") {
   int named = 0;
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
     Received r = reduced(dtype, op, nranks);

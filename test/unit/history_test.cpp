@@ -186,7 +186,7 @@ TEST_CASE("A criterion that nobody knows is refused", "[history][unit]") {
   CHECK_THROWS_WITH(history.read_criteria(back), Catch::Contains("'beauty', which is not a criterion"));
 }
 
-TEST_CASE("Eight processes that write at once lose nothing", "[history][unit]") {
+TEST_CASE("Eight processes that write at once lose nothing", "[history][unit][slow]") {
   const TempDir dir;
   const std::string path = dir.file("h.db");
   constexpr int kProcesses = 8;
@@ -495,7 +495,7 @@ std::vector<HistoryRun> bursty_runs(int bursts, int size, int latest, double bur
 
 }  // namespace
 
-TEST_CASE("Bursts of runs are no evidence of a change", "[history][unit]") {
+TEST_CASE("Bursts of runs are no evidence of a change", "[history][unit][slow]") {
   // Run for run, 20 to 60 % of such histories had a hint, and a run of the next day was slower in 26 to 31 %.
   constexpr int kHistories = 400;
   constexpr int kBound = 4 + 7;  // 1 % and 3.5 standard deviations of such a count

@@ -160,7 +160,7 @@ TEST_CASE("Every pair of 8-bit floats reduces to the nearest number of the exact
   for (const Op op : kOps) require_exact(format, op, a, b);
 }
 
-TEST_CASE("Halves and bfloat16s reduce to the nearest number of the exact result", "[host_reduce][kernels]") {
+TEST_CASE("Halves and bfloat16s reduce to the nearest number of the exact result", "[host_reduce][kernels][slow]") {
   const Format format = GENERATE(kHalf, kBfloat16);
   std::vector<std::uint16_t> a, b;
   const auto corners = corner_bits(format);

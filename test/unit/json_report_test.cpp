@@ -183,15 +183,18 @@ TEST_CASE("A whole environment may be handed over, and no secret reaches the fil
   CHECK(parsed(report)["env"] == json{"SLURM_JWT=***", "NCCL_ALGO=Ring"});
 }
 
-TEST_CASE("A flood of wrong ranks is cut, counted, and still valid", "[json_report][unit]") {
+TEST_CASE("A flood of wrong ranks is cut, counted, and still valid", "[json_report][unit][slow]") {
   JsonReport report(sample_run(), sample_plan());
   Row row = wrong_row();
   row.wrong.assign(40000, sample_wrong(1));
   report.add(row);
   report.add(row);
-  const json busbar = parsed(report)["busbar"];
-  CHECK(busbar["wrong"].size() == 65536);
-  CHECK(busbar["wrong_left_out"] == 80000 - 65536);
+  const std::string text = report.document();
+  CHECK(json::accept(text));
+  CHECK(text.find("\"wrong_left_out\": 14464") != std::string::npos);  // 80000 - 65536
+  std::size_t told = 0;
+  for (std::size_t at = 0; (at = text.find("\"suspect_rank\"", at)) != std::string::npos; ++at) ++told;
+  CHECK(told == 65536);
 }
 
 TEST_CASE("Numbers that are none and bytes that are not text do not spoil the file", "[json_report][unit]") {

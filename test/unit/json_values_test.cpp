@@ -136,7 +136,7 @@ TEST_CASE("Every reader refuses half a document, and one with zero bytes in or b
   }
 }
 
-TEST_CASE("Depth, values, members and texts are taken up to the limit and no further", "[parse_json][unit]") {
+TEST_CASE("Depth, values, members and texts are taken up to the limit and no further", "[parse_json][unit][slow]") {
   const int deepest = static_cast<int>(kDeepestInput);
   CHECK(parsing(nested_lists(deepest)) == "no error");
   CHECK(parsing(nested_lists(deepest + 2)) == "a.json: is nested too deep");

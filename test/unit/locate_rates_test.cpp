@@ -51,7 +51,7 @@ Rates rates(int n, double share, double factor, double dips, int trials) {
 
 }  // namespace
 
-TEST_CASE("At 0.7 of the others and worse the faulty units are named exactly in 98 of 100 searches", "[locate]") {
+TEST_CASE("At 0.7 of the others and worse the faulty units are named exactly in 98 of 100 searches", "[locate][slow]") {
   struct Setting {
     int n;
     double share;

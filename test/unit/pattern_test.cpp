@@ -142,7 +142,7 @@ void for_each_pattern(const std::vector<int>& nranks_list, Check check) {
 
 }  // namespace
 
-TEST_CASE("a reduction in any order is exact and equals the table", "[kernels][unit]") {
+TEST_CASE("a reduction in any order is exact and equals the table", "[kernels][unit][slow]") {
   std::mt19937_64 random(1);
   for_each_pattern({1, 2, 3, 4, 5, 7, 8, 16, 64, 100, 1000, 1024}, [&](const Pattern& pattern) {
     Arithmetic arithmetic{pattern.dtype, pattern.op, pattern.nranks};
@@ -166,7 +166,7 @@ TEST_CASE("a reduction in any order is exact and equals the table", "[kernels][u
   });
 }
 
-TEST_CASE("the table is right at 65536 ranks", "[kernels][unit]") {
+TEST_CASE("the table is right at 65536 ranks", "[kernels][unit][slow]") {
   for_each_pattern({65536}, [&](const Pattern& pattern) {
     Arithmetic arithmetic{pattern.dtype, pattern.op, pattern.nranks};
     const std::uint64_t want = element_bits(pattern, kReduction, 5);

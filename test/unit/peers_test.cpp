@@ -195,7 +195,7 @@ TEST_CASE("thousands of peers are asked over a few hundred connections", "[peers
   for (const PeerReply& reply : ask_peers(peers, kToken, "hello", kAmple)) REQUIRE(reply.text == "re: hello");
 }
 
-TEST_CASE("the dead, the frozen and the unreachable are told apart", "[peers]") {
+TEST_CASE("the dead, the frozen and the unreachable are told apart", "[peers][slow]") {
   Answering alive;
   Frozen frozen;
   // The kernel has no route for TCP to a multicast address, on any machine.
@@ -212,7 +212,7 @@ TEST_CASE("the dead, the frozen and the unreachable are told apart", "[peers]") 
   for (const std::size_t i : {0, 1, 3, 4}) CHECK_FALSE(replies[i].text.empty());
 }
 
-TEST_CASE("frozen peers in front do not keep those behind them from being asked", "[peers]") {
+TEST_CASE("frozen peers in front do not keep those behind them from being asked", "[peers][slow]") {
   Answering alive;
   std::array<Frozen, 6> frozen;
   std::vector<PeerAddress> peers;
@@ -223,14 +223,14 @@ TEST_CASE("frozen peers in front do not keep those behind them from being asked"
   CHECK(replies.front().result == Result::timed_out);
 }
 
-TEST_CASE("who asks goes on with other things meanwhile", "[peers]") {
+TEST_CASE("who asks goes on with other things meanwhile", "[peers][slow]") {
   Frozen frozen;
   int calls = 0;
   (void)ask_peers(std::span(&frozen.address(), 1), kToken, "hello", milliseconds(600), [&] { ++calls; });
   CHECK(calls >= 1);
 }
 
-TEST_CASE("answers that came while the asking process did not run are not missed", "[peers]") {
+TEST_CASE("answers that came while the asking process did not run are not missed", "[peers][slow]") {
   std::atomic<bool> away = false;
   PeerServer server({.handle =
                          [&](std::string_view request) {
@@ -253,7 +253,7 @@ TEST_CASE("answers that came while the asking process did not run are not missed
   CHECK(replies.at(0).text == "re: how are you");
 }
 
-TEST_CASE("a word reaches who was too busy to answer, after the speaker has gone", "[peers]") {
+TEST_CASE("a word reaches who was too busy to answer, after the speaker has gone", "[peers][slow]") {
   std::promise<void> entered, release;
   std::promise<std::string> heard;
   const auto handle = [&](std::string_view request) -> std::string {
@@ -305,7 +305,7 @@ TEST_CASE("a peer that cuts a connection is asked again, a few times", "[peers]"
   CHECK(cut == 3);
 }
 
-TEST_CASE("probing tells who answers", "[peers]") {
+TEST_CASE("probing tells who answers", "[peers][slow]") {
   Answering alive;
   Frozen frozen;
   std::vector<PeerAddress> peers{alive.address(), frozen.address(), nobody()};
@@ -317,7 +317,7 @@ TEST_CASE("probing tells who answers", "[peers]") {
   CHECK(probes[2].result == Result::refused);
 }
 
-TEST_CASE("probing tells where small messages pass and large ones do not", "[peers]") {
+TEST_CASE("probing tells where small messages pass and large ones do not", "[peers][slow]") {
   // A host whose MTU has shrunk keeps large echoes; to who asks that is the same as a path that loses them.
   Frozen host;
   std::atomic<bool> over = false;
@@ -349,7 +349,7 @@ TEST_CASE("a client that has ended its own direction still gets the whole reply"
   CHECK(client.hear().size() == kAnswerLength + kReplyHeader + kMaxReply);
 }
 
-TEST_CASE("a request may come in pieces", "[peers]") {
+TEST_CASE("a request may come in pieces", "[peers][slow]") {
   Answering answering;
   Rude slow(answering.address());
   const auto say_slowly = [&](const std::string& bytes) {

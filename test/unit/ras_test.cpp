@@ -354,7 +354,7 @@ TEST_CASE("what is not RAS's is said not to be", "[watch][ras]") {
   }
 }
 
-TEST_CASE("damaged answers are read or refused, and end", "[watch][ras]") {
+TEST_CASE("damaged answers are read or refused, and end", "[watch][ras][slow]") {
   const std::string json = json_report(json_rank(0, 7) + ",\n" + json_rank(1, 6, 6), kMissing);
   std::mt19937_64 random(11);
   for (int i = 0; i < 5000; ++i) {
@@ -413,7 +413,7 @@ TEST_CASE("an answer that is not RAS's is not taken for one of it", "[watch][ras
   CHECK(evidence.why_not == "an answer that is not RAS's");
 }
 
-TEST_CASE("where a stopped process holds the connection, another one is asked", "[watch][ras]") {
+TEST_CASE("where a stopped process holds the connection, another one is asked", "[watch][ras][slow]") {
   const FakeRas ras([](int fd, int client) {
     if (client > 0) return serve_like_nccl(fd, true, "{\"json\"}\n");
     get(fd);

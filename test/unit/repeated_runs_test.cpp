@@ -111,7 +111,7 @@ TEST_CASE("An odd launch is named, with what was recorded of it", "[repeat][unit
                        Catch::Contains("nothing that was recorded tells why"));
 }
 
-TEST_CASE("Healthy launches are hardly ever called odd", "[repeat][unit]") {
+TEST_CASE("Healthy launches are hardly ever called odd", "[repeat][unit][slow]") {
   Random random(7);
   int with_odd = 0;
   constexpr int kSeries = 300;

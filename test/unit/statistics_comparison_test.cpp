@@ -23,7 +23,7 @@ constexpr double kMostRaw = 0.094;
 }  // namespace
 
 TEST_CASE("Equals are told apart at most as often as stated, and hardly ever beyond the band",
-          "[statistics][comparison]") {
+          "[statistics][comparison][slow]") {
   for (Law law : {Law::independent, Law::ar1, Law::regimes, Law::drift}) {
     const Equals equals = compare_equals(law, kTrials);
     CAPTURE(static_cast<int>(law), equals.raw, equals.band);
@@ -42,14 +42,14 @@ TEST_CASE("Communicators with the same settings that differ are no difference be
   CHECK(count(Law::drift, 1.15, 0.02, Difference::slower, kTrials, 0.02) > 0.95 * kTrials);
 }
 
-TEST_CASE("At the band's edge a difference is claimed at most as often as stated", "[statistics][comparison]") {
+TEST_CASE("At the band's edge a difference is claimed at most as often as stated", "[statistics][comparison][slow]") {
   // B is 2 % slower exactly: one side of 5 %, 2.5 %, plus 4 standard deviations of 0.78 %.
   CHECK(count(Law::independent, 1.02, 0.02, Difference::slower, kTrials) < 0.056 * kTrials);
   CHECK(count(Law::drift, 1.02, 0.02, Difference::slower, kTrials) < 0.056 * kTrials);
   CHECK(count(Law::drift, 1.02, 0.02, Difference::equivalent, kTrials) < 0.056 * kTrials);
 }
 
-TEST_CASE("A difference of 5 % is found beyond the band", "[statistics][comparison]") {
+TEST_CASE("A difference of 5 % is found beyond the band", "[statistics][comparison][slow]") {
   CHECK(count(Law::independent, 1.05, 0.02, Difference::slower, kTrials) > 0.95 * kTrials);
   CHECK(count(Law::regimes, 1 / 1.05, 0.02, Difference::faster, kTrials) > 0.95 * kTrials);
   CHECK(count(Law::drift, 1.05, 0.02, Difference::slower, kTrials) > 0.95 * kTrials);

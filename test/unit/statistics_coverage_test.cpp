@@ -17,7 +17,7 @@ constexpr double kLeastShare = 0.911;
 
 }  // namespace
 
-TEST_CASE("Epochs spread over the job cover the median whatever the noise", "[statistics][coverage]") {
+TEST_CASE("Epochs spread over the job cover the median whatever the noise", "[statistics][coverage][slow]") {
   CHECK(coverage(Law::independent, 50, kLongGap, kTrials) > kLeastShare);
   CHECK(coverage(Law::ar1, 50, kLongGap, kTrials) > kLeastShare);
   CHECK(coverage(Law::regimes, 50, kLongGap, kTrials) > kLeastShare);
@@ -35,7 +35,7 @@ TEST_CASE("Epochs close together cover less where the level drifts, but far from
 }
 
 TEST_CASE("Quantiles are covered where epochs are slow as a whole, or are told without an interval",
-          "[statistics][coverage]") {
+          "[statistics][coverage][slow]") {
   const QuantileRates p90 = quantile_rates({}, 0.9, 120, kTrials);
   CHECK(p90.covered > kLeastShare);
   CHECK(p90.told == 1);
@@ -65,7 +65,7 @@ TEST_CASE("Calls in a row do not cover: the laws are hard enough to fail on", "[
   CHECK(naive_coverage(Law::drift, 1, kTrials) < 0.2);
 }
 
-TEST_CASE("Stopping when the interval is narrow does not spoil it", "[statistics][coverage][stop]") {
+TEST_CASE("Stopping when the interval is narrow does not spoil it", "[statistics][coverage][stop][slow]") {
   // 100 trials: 95 % less 4 standard deviations is 86.3 %. Epochs of sd 2.7 % need about 60 for 1 %.
   const Stopped stopped = run_to_stop(Law::independent, 0.01, 100);
   // A prediction that does not know the correlation time is wider: 96 reach 1 % within 200.
@@ -73,7 +73,7 @@ TEST_CASE("Stopping when the interval is narrow does not spoil it", "[statistics
   CHECK(stopped.covered >= 0.863 * stopped.precise);
 }
 
-TEST_CASE("A cell that cannot be precise is noisy, and early", "[statistics][coverage][stop]") {
+TEST_CASE("A cell that cannot be precise is noisy, and early", "[statistics][coverage][stop][slow]") {
   // sd 10 %: about 400 epochs and more for 1 %, and 200 are allowed.
   const Stopped stopped = run_to_stop(Law::drift, 0.01, 100);
   CHECK(stopped.noisy >= 95);

@@ -72,7 +72,7 @@ bool sane_fit(const std::vector<double>& times, Random& random) {
 
 }  // namespace
 
-TEST_CASE("Any times of any number give finite, ordered results", "[statistics][hostile]") {
+TEST_CASE("Any times of any number give finite, ordered results", "[statistics][hostile][slow]") {
   Random random(20261121);
   for (std::size_t trial = 0; trial < 2000; ++trial) {
     const std::size_t n = trial % 70;

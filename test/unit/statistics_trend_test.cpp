@@ -150,7 +150,7 @@ TEST_CASE("One run in trouble is neither a trend nor hides one", "[statistics][u
   CHECK(last_value_p(std::vector<double>(9, 1.0)) == 1);
 }
 
-TEST_CASE("Hints about runs are false in 1 % whatever correlation time the runs have", "[statistics][unit]") {
+TEST_CASE("Hints about runs are false in 1 % whatever correlation time the runs have", "[statistics][unit][slow]") {
   // 3.5 MAD flagged 12 % at five runs; Mann and Kendall 47 to 53 % and Pettitt 55 to 94 % at a correlation of 0.9. The
   // bound: 1 % of 1500 and 3.5 standard deviations of such a count.
   constexpr int kSeries = 1500;

@@ -157,7 +157,7 @@ class Alone {
 
 }  // namespace
 
-TEST_CASE("a watchdog tells of the process while that works", "[watchdog]") {
+TEST_CASE("a watchdog tells of the process while that works", "[watchdog][slow]") {
   Alone job;
   NullBackend backend;
   const auto attached = job.watchdog().attach(backend);
@@ -226,7 +226,7 @@ TEST_CASE("a process that is told to leave while its watchdog is destroyed leave
   }
 }
 
-TEST_CASE("who looks at stderr reads of a hang before any file is made of it", "[watchdog]") {
+TEST_CASE("who looks at stderr reads of a hang before any file is made of it", "[watchdog][slow]") {
   const TempDir folder;
   Child child([&]() -> int {
     if (chdir(folder.path().c_str()) != 0) return 1;
@@ -243,7 +243,7 @@ TEST_CASE("who looks at stderr reads of a hang before any file is made of it", "
   CHECK(where != std::string::npos);
 }
 
-TEST_CASE("a hang is told and ended on a system that has no thread left", "[watchdog]") {
+TEST_CASE("a hang is told and ended on a system that has no thread left", "[watchdog][slow]") {
   Child child([]() -> int {
     // Room for the two threads that a watchdog starts with, and no third stack.
     constexpr std::size_t kStack = 256U << 20;
@@ -264,7 +264,8 @@ TEST_CASE("a hang is told and ended on a system that has no thread left", "[watc
   CHECK(said.starts_with("busbar: "));
 }
 
-TEST_CASE("NCCL's RAS is asked where that cannot crash the job, else the report says why not", "[watchdog][ras]") {
+TEST_CASE("NCCL's RAS is asked where that cannot crash the job, else the report says why not",
+          "[watchdog][ras][slow]") {
   struct Row {
     Phase hangs_in;
     const char* told;
@@ -285,7 +286,7 @@ TEST_CASE("NCCL's RAS is asked where that cannot crash the job, else the report 
   }
 }
 
-TEST_CASE("a job of which somebody debugs a rank is told once, and waited for while that lasts", "[watchdog]") {
+TEST_CASE("a job of which somebody debugs a rank is told once, and waited for while that lasts", "[watchdog][slow]") {
   std::array<int, 2> go{};
   REQUIRE(pipe(go.data()) == 0);
   Child child([&]() -> int {
@@ -344,7 +345,7 @@ TEST_CASE("a job that is ended from outside while it moves says one line and lea
 }
 
 TEST_CASE("who rests in the midst of the work leaves the last word to a lower rank, and its record for it",
-          "[watchdog]") {
+          "[watchdog][slow]") {
   for (const bool is_over : {false, true}) {
     std::array<int, 2> begun{};
     REQUIRE(pipe(begun.data()) == 0);
@@ -381,7 +382,7 @@ TEST_CASE("who rests in the midst of the work leaves the last word to a lower ra
   }
 }
 
-TEST_CASE("an observer may be told to look by one thread while another tells it too", "[watchdog]") {
+TEST_CASE("an observer may be told to look by one thread while another tells it too", "[watchdog][slow]") {
   JobView view;
   view.jobid = "no-such-job";
   view.host = "here";
