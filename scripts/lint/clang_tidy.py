@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Bugs that compilers accept; .clang-tidy says which. Only src/: the tests' macros drown everything else. The files of a
-room are read several at a time, as they are compiled, because the headers that they share take most of the time."""
+room are read together, because the headers that they share take most of the time, and because a name that two of them
+have in their unnamed namespaces breaks only those builds that compile the two together."""
 
 import json
 import os

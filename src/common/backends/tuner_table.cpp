@@ -11,8 +11,8 @@ namespace busbar {
 namespace {
 
 // In the order of the enumerations.
-constexpr std::array<const char*, kTunerCollectives> kCollectives{"broadcast", "reduce", "allgather", "reducescatter",
-                                                                  "allreduce"};
+constexpr std::array<const char*, kTunerCollectives> kTunerWords{"broadcast", "reduce", "allgather", "reducescatter",
+                                                                 "allreduce"};
 constexpr std::array<const char*, 7> kAlgorithms{"tree",      "ring", "collnet_direct", "collnet_chain", "nvls",
                                                  "nvls_tree", "pat"};
 constexpr std::array<const char*, 3> kProtocols{"ll", "ll128", "simple"};
@@ -106,7 +106,7 @@ TunerRule parse_line(std::string_view text, const LineReader& reader) {
   }
   constexpr int kMany = 1 << 30;
   TunerRule rule;
-  rule.collective = reader.choice<TunerCollective>(fields[0], "the collective", kCollectives);
+  rule.collective = reader.choice<TunerCollective>(fields[0], "the collective", kTunerWords);
   rule.min_bytes = reader.number<std::uint64_t>(fields[1], "minBytes");
   rule.max_bytes = reader.number<std::uint64_t>(fields[2], "maxBytes");
   if (rule.min_bytes > rule.max_bytes) reader.fail("minBytes is above maxBytes: the rule can never apply");
@@ -124,7 +124,7 @@ TunerRule parse_line(std::string_view text, const LineReader& reader) {
 }  // namespace
 
 std::optional<TunerCollective> tuner_collective(std::string_view name) {
-  const auto found = find_name(kCollectives, name);
+  const auto found = find_name(kTunerWords, name);
   return found ? std::optional(static_cast<TunerCollective>(*found)) : std::nullopt;
 }
 
@@ -138,7 +138,7 @@ std::optional<TunerProtocol> tuner_protocol(std::string_view name) {
   return found ? std::optional(static_cast<TunerProtocol>(*found)) : std::nullopt;
 }
 
-const char* name(TunerCollective collective) { return kCollectives[static_cast<std::size_t>(collective)]; }
+const char* name(TunerCollective collective) { return kTunerWords[static_cast<std::size_t>(collective)]; }
 const char* name(TunerAlgorithm algorithm) { return kAlgorithms[static_cast<std::size_t>(algorithm)]; }
 const char* name(TunerProtocol protocol) { return kProtocols[static_cast<std::size_t>(protocol)]; }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Result = PeerProbe::Result;
 using Condition = SeenRank::Condition;
-using State = JobLink::State;
+
 using Pair = std::pair<std::string, std::string>;  ///< from, to
 using HostsByMtu = std::map<int, std::vector<std::string>>;
 
@@ -194,8 +194,9 @@ std::vector<const HostEvidence*> silent_hosts(const Scene& scene, bool mute) {
   const double still = in_haste ? still_s(scene) : std::numeric_limits<double>::infinity();
   std::vector<const HostEvidence*> silent;
   for (const HostEvidence* host : scene.unreached) {
-    const bool there = std::ranges::find(scene.walled, host) != scene.walled.end() ||
-                       (host->silence == Silence::refused && links_to(*scene.evidence, host->host) != State::stalled);
+    const bool there =
+        std::ranges::find(scene.walled, host) != scene.walled.end() ||
+        (host->silence == Silence::refused && links_to(*scene.evidence, host->host) != JobLink::State::stalled);
     if (is_mute(*host) == mute && !there && still >= (mute ? kStuck : kStill)) silent.push_back(host);
   }
   return silent;
@@ -265,9 +266,11 @@ Ruling about_refused_by_all(const Scene& scene) {
 
 }  // namespace
 
-std::optional<State> links_to(const HangEvidence& evidence, const std::string& host) {
-  std::optional<State> all;
-  const auto weight = [](State state) { return state == State::stalled ? 2 : state == State::standing ? 1 : 0; };
+std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::string& host) {
+  std::optional<JobLink::State> all;
+  const auto weight = [](JobLink::State state) {
+    return state == JobLink::State::stalled ? 2 : state == JobLink::State::standing ? 1 : 0;
+  };
   for (const HostEvidence& from : evidence.hosts) {
     for (const JobLink& link : from.links) {
       if (link.host == host && (!all || weight(link.state) > weight(*all))) all = link.state;
@@ -279,14 +282,14 @@ std::optional<State> links_to(const HangEvidence& evidence, const std::string& h
 bool is_walled(const HangEvidence& evidence, const HostEvidence& host) {
   const bool silent =
       host.silence == Silence::refused || host.silence == Silence::no_route || host.silence == Silence::no_answer;
-  return !host.reached && host.met && silent && links_to(evidence, host.host) == State::standing;
+  return !host.reached && host.met && silent && links_to(evidence, host.host) == JobLink::State::standing;
 }
 
 bool is_refused_by_all(const Scene& scene) {
   const bool ended = scene.evidence->occasion == HangEvidence::Occasion::terminated;
   return !ended && scene.reached.size() == 1 && scene.unreached.size() >= 2 && scene.unmet.empty() &&
          std::ranges::all_of(scene.unreached, [&](const HostEvidence* host) {
-           return host->silence == Silence::refused && links_to(*scene.evidence, host->host) == State::closed;
+           return host->silence == Silence::refused && links_to(*scene.evidence, host->host) == JobLink::State::closed;
          });
 }
 

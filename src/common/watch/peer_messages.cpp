@@ -19,8 +19,6 @@
 namespace busbar {
 namespace {
 
-using State = PeerInput::State;
-
 constexpr std::string_view kRequestMagic("BBPQ\x01", 5);  // with the version
 constexpr std::string_view kReplyMagic = "BBPR";
 constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kProofAt = 12, kReplyLengthAt = 4;
@@ -44,7 +42,7 @@ bool begins_alike(std::string_view received, std::string_view magic) {
 
 PeerInput bad() {
   PeerInput input;
-  input.state = State::bad;
+  input.state = PeerInput::State::bad;
   return input;
 }
 
@@ -52,7 +50,7 @@ PeerInput with_payload(PeerInput input, std::string_view received, std::size_t h
   input.expected = header + length;
   if (received.size() > input.expected) return bad();
   if (received.size() == input.expected) {
-    input.state = State::whole;
+    input.state = PeerInput::State::whole;
     input.payload = received.substr(header);
   }
   return input;
