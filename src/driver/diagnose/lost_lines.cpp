@@ -1,6 +1,5 @@
-#include "driver/diagnose/lost_lines.h"
-
 #include "common/base/text.h"
+#include "driver/diagnose/call_alignment.h"
 
 #include <fmt/format.h>
 
