@@ -39,7 +39,7 @@ const Option* find_letter(int letter) {
   return letter == 0 || found == options.end() ? nullptr : &*found;
 }
 
-/// A hint for "-iters 5", which reads as "-i ters": empty where the word is nothing of the kind.
+/// A hint for "-iters 5", which reads as "-i ters": empty for any other word.
 std::string one_dash_hint(std::string_view word) {
   if (word.size() < 3 || word[0] != '-' || word[1] == '-') return {};
   const std::string_view body = word.substr(1, word.find('=') - 1);
@@ -102,7 +102,7 @@ class ArgumentScanner {
 
   CommandLine scan() {
     bool options_end = false;
-    // As nccl-tests, a benchmark reads nothing behind --help; a subcommand still says what it does not know.
+    // As nccl-tests, a benchmark reads nothing after --help; a subcommand still says what it does not know.
     while (!left_.empty() && (line_.action == CommandLine::Action::run || !own_.empty())) {
       const std::string_view word = next_word();
       if (options_end || !word.starts_with('-') || word == "-") {

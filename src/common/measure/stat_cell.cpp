@@ -110,9 +110,9 @@ CellStats StatCell::stats(StopReason why) const {
 }
 
 std::optional<StopReason> agree_on_stop(const Comm& world, std::optional<StopReason> why) {
-  std::int8_t told = why ? static_cast<std::int8_t>(*why) : -1;
-  world.broadcast(&told, sizeof told, 0);
-  return told < 0 ? std::nullopt : std::optional(static_cast<StopReason>(told));
+  std::int8_t decision = why ? static_cast<std::int8_t>(*why) : -1;
+  world.broadcast(&decision, sizeof decision, 0);
+  return decision < 0 ? std::nullopt : std::optional(static_cast<StopReason>(decision));
 }
 
 double StatCell::own_mean_s() const { return own_.count() > 0 ? own_.sum() / static_cast<double>(own_.count()) : 0; }

@@ -115,7 +115,7 @@ class StatCell {
   StopState stop_state_;
 };
 
-/// What process 0 thinks of a cell, on all. Collective.
+/// Process 0's `why`, on all processes. Collective.
 std::optional<StopReason> agree_on_stop(const Comm& world, std::optional<StopReason> why);
 
 }  // namespace busbar

@@ -114,9 +114,13 @@ int replace_file(const std::string& path, std::string_view text, Replacing how) 
   return error;
 }
 
+void say_other_name(const std::string& asked, const std::string& written) {
+  if (written != asked) say("{} exists; writing {}", asked, written);
+}
+
 std::string create_result_file(const std::string& path, std::string_view option) {
   std::string name = create_new_file(path, option).path;
-  if (name != path) say("{} exists; writing {}", path, name);
+  say_other_name(path, name);
   return name;
 }
 

@@ -25,7 +25,10 @@ struct NewFile {
 /// naming `option`.
 NewFile create_new_file(const std::string& path, std::string_view option);
 
-/// The same, which says on stderr where the file is if not where it was asked for. Returns its name; the file is empty.
+/// Says on stderr where a result went, if an earlier one had the name that was asked for.
+void say_other_name(const std::string& asked, const std::string& written);
+
+/// As create_new_file, and says where the file is if not where it was asked for. Returns its name; the file is empty.
 std::string create_result_file(const std::string& path, std::string_view option);
 
 /// Writes `text` into a file that create_result_file creates, and returns its name. Throws Error(bad_config) naming
@@ -42,7 +45,7 @@ enum class Replacing : std::uint8_t {
 /// whole. Returns 0 or errno; then the old text stands.
 int replace_file(const std::string& path, std::string_view text, Replacing how = Replacing::plainly);
 
-/// A file of one run that is written anew whenever more is known.
+/// A file of one run that is rewritten whenever more is known.
 class RewrittenFile {
  public:
   RewrittenFile() = default;  ///< none
@@ -55,7 +58,7 @@ class RewrittenFile {
   /// False while the latest text is not in it.
   bool complete() const { return complete_; }
 
-  /// Puts what `text` returns in it, if it is there. A disk that takes no more is told once on stderr.
+  /// Puts what `text` returns in it, if it is there. A full disk is reported once, on stderr.
   void write(const std::function<std::string()>& text);
 
  private:

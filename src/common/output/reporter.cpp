@@ -18,12 +18,6 @@
 namespace busbar {
 namespace {
 
-/// An earlier result stays: where this one went instead.
-template <class File>
-void say_where(const File& file, const std::string& asked) {
-  if (file && file->path() != asked) say("{} exists; writing {}", asked, file->path());
-}
-
 /// Each reason once, with what it concerns: `-d all -o all` would otherwise repeat it for every dtype and root.
 std::string skip_text(const Plan& plan) {
   std::string text;
@@ -51,9 +45,9 @@ void Reporter::begin() {
   if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
   if (!config.csv.empty()) csv_ = std::make_unique<CsvFile>(config.csv);
   if (!config.samples_file.empty()) samples_ = std::make_unique<SamplesFile>(config.samples_file);
-  say_where(json_, config.output_file);
-  say_where(csv_, config.csv);
-  say_where(samples_, config.samples_file);
+  if (json_) say_other_name(config.output_file, json_->path());
+  if (csv_) say_other_name(config.csv, csv_->path());
+  if (samples_) say_other_name(config.samples_file, samples_->path());
   progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
   write_stderr(skip_text(plan_));
   if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) {

@@ -103,7 +103,7 @@ struct Cell : CellIdentity {
   std::optional<Interval> interval_s;
   double relative_half_width = 0;
   double span_s = 0;                    ///< of the epochs; 0: not told
-  double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not told
+  double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not known
   std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
   double calls_per_epoch = 1;
   double busbw = 0;  ///< [1e9 B/s], of the median

@@ -186,7 +186,7 @@ class TargetRuns {
   void refine(Comparison& comparison, const Target& target) {
     while (rounds_.now_s() < config_.max_time_s) {
       std::uint64_t nbytes = next_size_between(comparison).value_or(0);
-      job_.world().broadcast(&nbytes, sizeof nbytes, 0);  // which may differ in last bits
+      job_.world().broadcast(&nbytes, sizeof nbytes, 0);  // the processes may differ in its last bits
       if (nbytes == 0) return;
       Config one = config_;
       one.sizes = {nbytes};

@@ -220,7 +220,7 @@ void CompareReporter::begin(const std::string& header) {
   write_json(std::nullopt);
   if (!config.csv.empty()) {
     csv_.emplace(config.csv, "--csv", compare_csv_header());
-    if (csv_->path() != config.csv) say("{} exists; writing {}", config.csv, csv_->path());
+    say_other_name(config.csv, csv_->path());
   }
   to_stdout(header.empty() ? compare_header(info_, delta_) : header);
 }

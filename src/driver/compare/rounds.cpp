@@ -208,12 +208,12 @@ void Rounds::look(Race& race) const {
   judge_rounds(race.compared, settings_.delta);
   std::vector<VariantCell>& variants = race.compared.variants;
   for (std::size_t v : too_slow(race.compared, settings_.delta)) variants[v].dropped = true;
-  // Logarithms have not the same last bits everywhere: process 0 decides for all.
-  std::vector<char> told{race.over || settled(race.compared, settings_.delta)};
-  for (const VariantCell& variant : variants) told.push_back(variant.dropped);
-  world_.broadcast(told.data(), told.size(), 0);
-  race.over = told[0] != 0;
-  for (std::size_t v = 0; v < variants.size(); ++v) variants[v].dropped = told[v + 1] != 0;
+  // Logarithms differ in their last bits between processors: process 0 decides for all.
+  std::vector<char> decided{race.over || settled(race.compared, settings_.delta)};
+  for (const VariantCell& variant : variants) decided.push_back(variant.dropped);
+  world_.broadcast(decided.data(), decided.size(), 0);
+  race.over = decided[0] != 0;
+  for (std::size_t v = 0; v < variants.size(); ++v) variants[v].dropped = decided[v + 1] != 0;
   std::erase_if(race.active, [&](std::size_t v) { return variants[v].dropped; });
 }
 

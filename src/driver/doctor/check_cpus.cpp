@@ -202,12 +202,11 @@ void check_clock_source(const Probe& probe, Rows& rows) {
 void check_load(const Probe& probe, Rows& rows) {
   const CheckRows check(rows, "host.load");
   const std::string text = probe.read("/proc/loadavg").value_or("");
-  const std::optional<double> told = leading_number<double>(text);
-  if (!told) return check.skip("/proc/loadavg does not tell");
-  const double load = *told;
+  const std::optional<double> load = leading_number<double>(text);
+  if (!load) return check.skip("/proc/loadavg does not tell");
   const int cpus = online_cpus(probe);
-  const std::string value = fmt::format("{:.1f} on {} CPUs", load, cpus);
-  if (load < 2 || load <= cpus / 2.0) return check.ok(value);
+  const std::string value = fmt::format("{:.1f} on {} CPUs", *load, cpus);
+  if (*load < 2 || *load <= cpus / 2.0) return check.ok(value);
   check.warn(value, "more than half of the CPUs were busy over the last minute: another job, or ours just before?",
              "top; measure when it is gone");
 }

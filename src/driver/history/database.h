@@ -47,7 +47,7 @@ class Database {
 };
 
 /// Changes that become part of the file together or not at all. The file is taken at the start, so that two writers
-/// wait for each other instead of failing at their ends. Who only reads says `begin` "BEGIN", and sees one state.
+/// wait for each other instead of failing at their ends. A reader gives "BEGIN" as `begin`, and sees one state.
 class Transaction {
  public:
   explicit Transaction(Database& database, const char* begin = "BEGIN IMMEDIATE") : database_(database) {

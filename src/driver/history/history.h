@@ -34,7 +34,7 @@ class History {
   std::vector<HistoryRun> runs();
 
   /// Reads the cells of these runs, without their epochs, the last run first; of one collective only where one is
-  /// named. Shows each run to `visit`, which may drop what it needs no more. Meanwhile writers wait.
+  /// named. Calls `visit` for each run, which may drop what it no longer needs. Writers wait meanwhile.
   void read_cells(std::span<HistoryRun> runs, std::string_view collective = {},
                   const std::function<void(HistoryRun&)>& visit = {});
   void read_criteria(HistoryRun& run);

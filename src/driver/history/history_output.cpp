@@ -258,14 +258,14 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
 
 namespace {
 
-Json document_of(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
+Json new_document(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
 
 }  // namespace
 
 std::string runs_json(std::span<const HistoryRun> runs) {
   Json list = Json::array();
   for (const HistoryRun& run : runs) list.push_back(run_json(run));
-  Json document = document_of("history-runs");
+  Json document = new_document("history-runs");
   document["runs"] = std::move(list);
   return dump_document(document);
 }
@@ -298,7 +298,7 @@ std::string trends_json(std::span<const CellTrend> trends) {
     json["points"] = std::move(points);
     list.push_back(std::move(json));
   }
-  Json document = document_of("history-trends");
+  Json document = new_document("history-trends");
   document["trends"] = std::move(list);
   return dump_document(document);
 }
@@ -319,7 +319,7 @@ std::string history_comparison_json(const HistoryComparison& comparison, const H
     json["verdict"] = name(c.verdict);
     cells.push_back(std::move(json));
   }
-  Json document = document_of("history-comparison");
+  Json document = new_document("history-comparison");
   document.update({{"run", after.id},
                    {"against", std::move(earlier)},
                    {"delta", delta},

@@ -46,7 +46,7 @@ class TrendBook {
   /// A run with its cells, from the latest run back.
   void add(const HistoryRun& run);
 
-  /// What they tell, in the order of the latest runs' cells. Ends the book.
+  /// The trends, in the order of the latest runs' cells. The book is empty afterwards.
   std::vector<CellTrend> judge();
 
  private:

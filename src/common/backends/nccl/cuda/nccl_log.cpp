@@ -13,8 +13,7 @@
 namespace busbar {
 namespace {
 
-/// Memory of this process that NCCL opens anew by name: nothing is left behind however the process ends. -1: there is
-/// none.
+/// Memory of this process that NCCL opens again by name: nothing is left however the process ends. -1: none.
 int open_log(const char* subsystem) {
   const int fd = memfd_create("busbar-nccl-log", MFD_CLOEXEC);
   if (fd < 0) return fd;
