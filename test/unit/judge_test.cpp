@@ -218,7 +218,7 @@ TEST_CASE("a host that was never met is not blamed, nor who may wait for it; wha
     HangEvidence job = stuck_job(8, 2);
     for (const std::size_t host : {1, 2, 3}) {
       lose_host(job, host, Silence::refused, "connection refused");
-      job.hosts[host].met = false;
+      job.hosts[host].ever_reached = false;
     }
     return job;
   };
@@ -236,7 +236,7 @@ TEST_CASE("a host that was never met is not blamed, nor who may wait for it; wha
   check(job, Verdict::process_dead, {0}, {"node0"});
   // One that was met and is silent now is another matter.
   job = apart();
-  job.hosts[2].met = true;
+  job.hosts[2].ever_reached = true;
   job.hosts[2].silence = Silence::no_answer;
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
 }

@@ -105,8 +105,8 @@ TEST_CASE("hosts that were never met are neither asked in haste, probed nor told
   HostObserver own;
   const HangEvidence evidence = collect(view, own, true, {});
   REQUIRE(evidence.hosts.size() == 3);
-  CHECK(evidence.hosts[0].met);
-  CHECK_FALSE(evidence.hosts[1].met);
+  CHECK(evidence.hosts[0].ever_reached);
+  CHECK_FALSE(evidence.hosts[1].ever_reached);
   CHECK(evidence.hosts[1].silence == Silence::none);
   tell_others(view, "told");
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/log_scan.h"
+#include "common/base/packed_fields.h"
 
 #include <array>
 #include <string_view>
@@ -31,17 +32,8 @@ inline constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 
 }};
 
 void visit_fields(auto&& visit, InitTimings& t) {
-  visit("rank", t.rank);
-  visit("nranks", t.nranks);
-  visit("total", t.total);
-  visit("kernels", t.kernels);
-  visit("alloc", t.alloc);
-  visit("bootstrap", t.bootstrap);
-  visit("allgathers", t.allgathers);
-  visit("topo", t.topo);
-  visit("graphs", t.graphs);
-  visit("connections", t.connections);
-  visit("rest", t.rest);
+  BUSBAR_ALL_FIELDS(visit, t, rank, nranks, total, kernels, alloc, bootstrap, allgathers, topo, graphs, connections,
+                    rest);
 }
 
 /// "(kernels 0.11, alloc 0.00, ... rest 0.00)": calls `on_part` for each name and value.

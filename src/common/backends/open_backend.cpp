@@ -2,6 +2,7 @@
 
 #include "common/backends/backend_door.h"
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/machine/machine_facts.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
@@ -142,10 +143,7 @@ struct ProcessFacts {
 };
 
 void visit_fields(auto&& visit, ProcessFacts& f) {
-  visit("host_leader", f.host_leader);
-  visit("hostname", f.hostname);
-  visit("nranks", f.nranks);
-  visit("gpus_on_bus", f.gpus_on_bus);
+  BUSBAR_FIELDS(visit, f, host_leader, hostname, nranks, gpus_on_bus);
   visit("gpu_ids", f.gpus.ids);
   visit("gpu_problem", f.gpus.problem);
   visit("library_problem", f.library_problem);

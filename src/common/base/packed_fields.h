@@ -11,6 +11,30 @@
 #include <type_traits>
 #include <vector>
 
+// A record's fields, each written once: what a visitor is called with as the name and as the value cannot disagree.
+//   void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
+
+/// Calls visit("field", record.field) for each field named.
+#define BUSBAR_FIELDS(visit, record, ...) BUSBAR_SCAN(BUSBAR_FIELD(visit, record, __VA_ARGS__))
+
+/// The same where these are all fields that the record has: one that is added and forgotten here does not compile.
+#define BUSBAR_ALL_FIELDS(visit, record, ...)      \
+  {                                                \
+    [[maybe_unused]] auto& [__VA_ARGS__] = record; \
+    BUSBAR_FIELDS(visit, record, __VA_ARGS__);     \
+  }
+
+// A macro does not expand within itself: the rest of the list waits for the next scan, of which there are 85.
+#define BUSBAR_FIELD(visit, record, field, ...) \
+  visit(#field, record.field);                  \
+  __VA_OPT__(BUSBAR_NEXT_FIELD BUSBAR_LATER(visit, record, __VA_ARGS__))
+#define BUSBAR_NEXT_FIELD() BUSBAR_FIELD
+#define BUSBAR_LATER ()
+#define BUSBAR_SCAN(...) BUSBAR_SCAN3(BUSBAR_SCAN3(BUSBAR_SCAN3(BUSBAR_SCAN3(__VA_ARGS__))))
+#define BUSBAR_SCAN3(...) BUSBAR_SCAN2(BUSBAR_SCAN2(BUSBAR_SCAN2(BUSBAR_SCAN2(__VA_ARGS__))))
+#define BUSBAR_SCAN2(...) BUSBAR_SCAN1(BUSBAR_SCAN1(BUSBAR_SCAN1(BUSBAR_SCAN1(__VA_ARGS__))))
+#define BUSBAR_SCAN1(...) __VA_ARGS__
+
 namespace busbar {
 
 // A record's fields as bytes, in the order in which visit_fields names them: what travels between the processes of one

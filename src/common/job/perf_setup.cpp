@@ -1,5 +1,6 @@
 #include "common/job/perf_setup.h"
 
+#include "common/base/packed_fields.h"
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/timestamp.h"
@@ -17,19 +18,9 @@
 #include <utility>
 
 namespace busbar {
-void visit_fields(auto&& visit, DeviceInfo& d) {
-  visit("device", d.device);
-  visit("id", d.id);
-  visit("name", d.name);
-}
+void visit_fields(auto&& visit, DeviceInfo& d) { BUSBAR_ALL_FIELDS(visit, d, device, id, name); }
 
-void visit_fields(auto&& visit, RankInfo& r) {
-  visit("rank", r.rank);
-  visit("group", r.group);
-  visit("pid", r.pid);
-  visit("hostname", r.hostname);
-  visit("device", r.device);
-}
+void visit_fields(auto&& visit, RankInfo& r) { BUSBAR_ALL_FIELDS(visit, r, rank, group, pid, hostname, device); }
 
 Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, const Collective& collective) {
   Backend::MemoryLimit limit =

@@ -2,6 +2,7 @@
 
 #include "common/backends/open_backend.h"
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
@@ -24,19 +25,9 @@
 
 namespace busbar {
 
-void visit_fields(auto&& visit, PeerAddress& a) {
-  visit("host", a.host);
-  visit("ip", a.ip);
-  visit("port", a.port);
-  visit("full_name", a.full_name);
-  visit("machine", a.machine);
-}
+void visit_fields(auto&& visit, PeerAddress& a) { BUSBAR_FIELDS(visit, a, host, ip, port, full_name, machine); }
 
-void visit_fields(auto&& visit, Unmet& u) {
-  visit("from", u.from);
-  visit("to", u.to);
-  visit("why", u.why);
-}
+void visit_fields(auto&& visit, Unmet& u) { BUSBAR_ALL_FIELDS(visit, u, from, to, why); }
 
 namespace {
 

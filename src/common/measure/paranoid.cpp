@@ -3,6 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/environment.h"
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/base/units.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
@@ -15,12 +16,7 @@
 
 namespace busbar {
 
-void visit_fields(auto&& visit, AnnouncedCall& c) {
-  visit("rank", c.rank);
-  visit("host", c.host);
-  visit("group", c.group);
-  visit("arguments", c.arguments);
-}
+void visit_fields(auto&& visit, AnnouncedCall& c) { BUSBAR_ALL_FIELDS(visit, c, rank, host, group, arguments); }
 
 namespace {
 

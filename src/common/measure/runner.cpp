@@ -1,5 +1,6 @@
 #include "common/measure/runner.h"
 
+#include "common/base/packed_fields.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/lanes.h"
@@ -34,10 +35,7 @@ void check_half(Backend& backend, const Comm& world, const Config& config, Verif
 }
 
 void visit_fields(auto&& visit, KernelPhases& p) {
-  visit("rank", p.rank);
-  visit("initial_sync_s", p.initial_sync_s);
-  visit("compute_s", p.compute_s);
-  visit("final_sync_s", p.final_sync_s);
+  BUSBAR_ALL_FIELDS(visit, p, rank, initial_sync_s, compute_s, final_sync_s);
 }
 
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,

@@ -1,5 +1,6 @@
 #include "common/measure/verify.h"
 
+#include "common/base/packed_fields.h"
 #include "common/measure/lanes.h"
 #include "common/processes/gather_records.h"
 #include "kernels/diagnose.h"
@@ -241,19 +242,8 @@ std::uint64_t count_wrong(const std::vector<WrongRank>& wrong) {
 }
 
 void visit_fields(auto&& visit, WrongRank& r) {
-  visit("rank", r.rank);
-  visit("host", r.host);
-  visit("device", r.device);
-  visit("in_place", r.in_place);
-  visit("part", r.part);
-  visit("count", r.count);
-  visit("first", r.first);
-  visit("last", r.last);
-  visit("got", r.got);
-  visit("want", r.want);
-  visit("cause", r.cause);
-  visit("suspect_rank", r.suspect_rank);
-  visit("explanation", r.explanation);
+  BUSBAR_ALL_FIELDS(visit, r, rank, host, device, in_place, part, count, first, last, got, want, cause, suspect_rank,
+                    explanation);
 }
 
 std::vector<WrongRank> gather_wrong(const Comm& world, const std::vector<WrongRank>& mine) {

@@ -2,6 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 
 #include <array>
 #include <cstdint>
@@ -58,14 +59,7 @@ struct Finding {
 };
 
 void visit_fields(auto&& visit, Finding& f) {
-  auto& [verdict, sentence, ranks, hosts, evidence, missing, next] = f;
-  visit("verdict", verdict);
-  visit("sentence", sentence);
-  visit("ranks", ranks);
-  visit("hosts", hosts);
-  visit("evidence", evidence);
-  visit("missing", missing);
-  visit("next", next);
+  BUSBAR_ALL_FIELDS(visit, f, verdict, sentence, ranks, hosts, evidence, missing, next);
 }
 
 }  // namespace busbar

@@ -135,7 +135,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
     ask_hosts(view, all, milliseconds(1200), meanwhile);
   }
   all.hosts[all.own] = own.evidence(view);
-  for (std::size_t h = 0; h < met.size(); ++h) all.hosts[h].met = met[h] || all.hosts[h].reached;
+  for (std::size_t h = 0; h < met.size(); ++h) all.hosts[h].ever_reached = met[h] || all.hosts[h].reached;
   evidence.hosts = std::move(all.hosts);
   return evidence;
 }

@@ -83,7 +83,7 @@ struct HostEvidence {
   std::vector<PeerProbe> probes;  ///< of the other hosts
   int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
   Silence silence = Silence::none;
-  bool met = true;  ///< false: no watcher of this one's part has ever reached it, so that its silence says nothing
+  bool ever_reached = true;    ///< by a watcher of this one's part: else its silence says nothing
   std::vector<JobLink> links;  ///< to those of the other hosts of whose connections anything is known
 };
 

@@ -282,7 +282,7 @@ std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::
 bool is_walled(const HangEvidence& evidence, const HostEvidence& host) {
   const bool silent =
       host.silence == Silence::refused || host.silence == Silence::no_route || host.silence == Silence::no_answer;
-  return !host.reached && host.met && silent && links_to(evidence, host.host) == JobLink::State::standing;
+  return !host.reached && host.ever_reached && silent && links_to(evidence, host.host) == JobLink::State::standing;
 }
 
 bool is_refused_by_all(const Scene& scene) {

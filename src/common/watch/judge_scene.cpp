@@ -220,7 +220,7 @@ Scene make_scene(const HangEvidence& evidence) {
   scene.ranks = see_ranks(evidence);
   for (const HostEvidence& host : evidence.hosts) {
     const bool reached = host.reached || !host.ranks.empty();
-    (reached ? scene.reached : host.met ? scene.unreached : scene.unmet).push_back(&host);
+    (reached ? scene.reached : host.ever_reached ? scene.unreached : scene.unmet).push_back(&host);
   }
   for (const HostEvidence* host : scene.unreached) {
     const bool unproven = host->silence == Silence::refused && !links_to(evidence, host->host);

@@ -131,7 +131,7 @@ bool waits_for_first_host(const JobView& view, const FlightState& me, const Hang
 /// dead who has only left before it.
 void forgive_ended_before(HangEvidence& evidence) {
   for (HostEvidence& host : evidence.hosts) {
-    if (host.silence == Silence::refused) host.met = false;
+    if (host.silence == Silence::refused) host.ever_reached = false;
   }
 }
 

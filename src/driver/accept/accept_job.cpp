@@ -56,10 +56,7 @@ struct CellResults {
   std::vector<SkippedCell> skipped;
 };
 
-void visit_fields(auto&& visit, CellResults& r) {
-  visit("cells", r.cells);
-  visit("skipped", r.skipped);
-}
+void visit_fields(auto&& visit, CellResults& r) { BUSBAR_ALL_FIELDS(visit, r, cells, skipped); }
 
 /// One group of ranks, as its cells name it.
 struct CellGroup {
@@ -306,12 +303,7 @@ struct PlacedRank {
   std::string device_id;
 };
 
-void visit_fields(auto&& visit, PlacedRank& r) {
-  visit("host", r.host);
-  visit("rank", r.rank);
-  visit("device", r.device);
-  visit("device_id", r.device_id);
-}
+void visit_fields(auto&& visit, PlacedRank& r) { BUSBAR_ALL_FIELDS(visit, r, host, rank, device, device_id); }
 
 /// The job's hosts with their ranks and devices, in the order of their lowest ranks; complete on process 0. Collective.
 std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend& backend) {

@@ -5,6 +5,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/config.h"
 #include "common/base/lists.h"
+#include "common/base/packed_fields.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
@@ -36,20 +37,10 @@
 
 namespace busbar {
 
-void visit_fields(auto&& visit, CoreTime& c) {
-  visit("wall_s", c.wall_s);
-  visit("cpu_s", c.cpu_s);
-  visit("waited_s", c.waited_s);
-}
+void visit_fields(auto&& visit, CoreTime& c) { BUSBAR_ALL_FIELDS(visit, c, wall_s, cpu_s, waited_s); }
 
 void visit_fields(auto&& visit, ProbedRank& r) {
-  visit("host", r.host);
-  visit("device", r.device);
-  visit("solo_s", r.solo_s);
-  visit("core", r.core);
-  visit("entry_s", r.entry_s);
-  visit("work_s", r.work_s);
-  visit("work_cpu_s", r.work_cpu_s);
+  BUSBAR_ALL_FIELDS(visit, r, host, device, solo_s, core, entry_s, work_s, work_cpu_s);
 }
 
 namespace {

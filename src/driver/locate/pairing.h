@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/packed_fields.h"
+
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -34,13 +36,7 @@ struct LocateRound {
 };
 
 void visit_fields(auto&& visit, LocateRound& r) {
-  visit("kind", r.kind);
-  visit("groups", r.groups);
-  visit("one_way", r.one_way);
-  visit("rail", r.rail);
-  visit("wait_s", r.wait_s);
-  visit("look", r.look);
-  visit("again", r.again);
+  BUSBAR_ALL_FIELDS(visit, r, kind, groups, one_way, rail, wait_s, look, again);
 }
 
 /// What one group of a round achieved.
