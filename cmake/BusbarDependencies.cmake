@@ -64,6 +64,12 @@ endif()
 if(NOT TARGET PkgConfig::hwloc)
   list(APPEND missing "hwloc (through pkg-config)")
 endif()
+if(PkgConfig_FOUND)  # Debian's RE2 has no CMake configuration
+  pkg_check_modules(re2 QUIET IMPORTED_TARGET re2)
+endif()
+if(NOT TARGET PkgConfig::re2)
+  list(APPEND missing "RE2 (through pkg-config)")
+endif()
 
 find_package(OpenSSL QUIET)
 if(NOT TARGET OpenSSL::Crypto)

@@ -4,7 +4,7 @@
 # neither. Does nothing, and needs neither root nor a network, where everything is there.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev
+packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libre2-dev
           libboost-math-dev libbenchmark-dev libhwloc-dev libsqlite3-dev libssl-dev libjs-chart.js)
 if [[ -z "${MPI_HOME:-}" ]]; then
   case ${MPI:-} in

@@ -14,6 +14,7 @@ DOORS = {
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes)/",
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|simt)/",
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
+    r"re2/.*": "src/driver/rules/|test/",
     r"yaml-cpp/.*": r"src/(common/base|driver/[a-z]+)/.*\.cpp$|test/",
     r"boost/.*": r"src/common/statistics/distributions\.cpp$",  # it takes five seconds to compile
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",

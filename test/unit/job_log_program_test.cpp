@@ -95,17 +95,16 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
 }
 
 TEST_CASE("Messages of NCCL, CUDA and Gloo count without a prefix; other programs' do not", "[job_log][program]") {
-  const std::vector<std::pair<std::string_view, WarningKind>> cases{
-      {"RuntimeError: CUDA error: uncorrectable ECC error encountered", WarningKind::hardware},
-      {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", WarningKind::resource},
-      {"OSError: [Errno 24] Too many open files", WarningKind::resource},
-      {"RuntimeError: Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703",
-       WarningKind::config},
+  const std::vector<std::pair<std::string_view, RuleKind>> cases{
+      {"RuntimeError: CUDA error: uncorrectable ECC error encountered", RuleKind::hardware},
+      {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", RuleKind::resource},
+      {"OSError: [Errno 24] Too many open files", RuleKind::resource},
+      {"RuntimeError: Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703", RuleKind::config},
       {"RuntimeError: Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1",
-       WarningKind::config},
+       RuleKind::config},
       {"RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer "
        "[10.0.0.1]:37",
-       WarningKind::victim},
+       RuleKind::victim},
   };
   for (const auto& [line, kind] : cases) {
     const ProgramEvent event = only_event(line);

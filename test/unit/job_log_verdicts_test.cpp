@@ -150,7 +150,7 @@ TEST_CASE("The next command is for the cause, not for what follows from it", "[j
   CHECK_FALSE(says(told.evidence, told.sentence));
   // A local protection error is of memory, not of the cable.
   CHECK(
-      says(std::string(classify_warning("", "Got completion from peer 10.0.35.1<49189> with error 4, opcode 7").advice),
+      says(std::string(classify_warning("", "Got completion from peer 10.0.35.1<49189> with error 4, opcode 7").remedy),
            "NCCL_NET_GDR_LEVEL"));
 }
 

@@ -17,6 +17,9 @@ std::span<const EmbeddedFile> embedded_platforms();
 /// configs/*.yaml: the plans that `accept` finds by name alone.
 std::span<const EmbeddedFile> embedded_plans();
 
+/// configs/rules/*.yaml: what lines of logs mean.
+std::span<const EmbeddedFile> embedded_rules();
+
 /// What the HTML report is made of: the charting library, style, script.
 std::span<const EmbeddedFile> embedded_report();
 

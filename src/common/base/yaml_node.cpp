@@ -123,6 +123,14 @@ void YamlValue::each(const std::function<void(const YamlValue&)>& visit) const {
   }
 }
 
+void YamlValue::each_item(const std::function<void(const YamlValue&)>& visit) const {
+  if (!node.IsSequence()) fail(fmt::format("{}: write a list", key));
+  for (const YAML::Node& item : node) {
+    const YAML::Mark here = item.Mark();
+    visit({file, here, item, key});
+  }
+}
+
 void YamlValue::read(const std::vector<YamlKey>& keys, std::string_view kind) const {
   each([&](const YamlValue& value) {
     const auto known = std::ranges::find(keys, canonical_key(value.key), &YamlKey::name);

@@ -51,6 +51,8 @@ struct YamlValue {
   /// Visits the entries of a map in the file's order; a key given twice ('-' and '_' alike) is an error, and so is
   /// anything but a map.
   void each(const std::function<void(const YamlValue&)>& visit) const;
+  /// Visits the items of a list; anything else is an error.
+  void each_item(const std::function<void(const YamlValue&)>& visit) const;
   /// Reads a map of these keys; the error about any other, which is no `kind`, names them all.
   void read(const std::vector<YamlKey>& keys, std::string_view kind = "key") const;
 };

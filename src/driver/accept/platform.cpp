@@ -89,24 +89,18 @@ PlatformCeiling read_ceiling(const YamlValue& map) {
   return c;
 }
 
-template <class Item>
-std::vector<Item> read_list(const YamlValue& list, Item (*read)(const YamlValue&)) {
-  if (!list.node.IsSequence()) list.fail(fmt::format("{}: write a list", list.key));
-  std::vector<Item> items;
-  for (const YAML::Node& item : list.node) {
-    const YAML::Mark mark = item.Mark();
-    items.push_back(read({list.file, mark, item, list.key}));
-  }
-  return items;
-}
-
 void read_root(const YamlValue& root, Platform& p) {
   root.read({{"schema", check_yaml_schema},
              {"gpu", [&](const YamlValue& v) { p.gpu = v.text(); }},
              {"gpu-not", [&](const YamlValue& v) { p.gpu_not = v.texts(); }},
              {"gpus-per-node", [&](const YamlValue& v) { p.gpus_per_node = read_count(v); }},
-             {"ceilings", [&](const YamlValue& v) { p.ceilings = read_list(v, read_ceiling); }},
-             {"expect", [&](const YamlValue& v) { p.entries = read_list(v, read_entry); }}});
+             {"ceilings",
+              [&](const YamlValue& list) {
+                list.each_item([&](const YamlValue& v) { p.ceilings.push_back(read_ceiling(v)); });
+              }},
+             {"expect", [&](const YamlValue& list) {
+                list.each_item([&](const YamlValue& v) { p.entries.push_back(read_entry(v)); });
+              }}});
   if (p.gpu.empty()) root.fail("gpu: a word of the device's name is needed");
   if (p.gpus_per_node == 0) root.fail("gpus-per-node is needed");
 }

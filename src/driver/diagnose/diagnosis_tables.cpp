@@ -157,8 +157,8 @@ void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
     group.where = record->where;
     group.timestamp = record->timestamp;
     group.times = record->times;
-    group.victim = record->rule->kind == WarningKind::victim;
-    group.harmless = record->rule->kind == WarningKind::harmless;
+    group.victim = record->rule->kind == RuleKind::victim;
+    group.harmless = record->rule->kind == RuleKind::harmless;
     diagnosis.warnings.push_back(std::move(group));
   }
 }

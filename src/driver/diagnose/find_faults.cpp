@@ -56,7 +56,7 @@ std::string quoted_warning(const LogView& view, const WarningRecord& record) {
 /// "rank 4 (kolyoz2, pid 25146): InfiniBand completion error 4: local protection error".
 std::string meaning_of(const LogView& view, const WarningRecord& record) {
   const std::string who = voice_of(view, record);
-  const std::string what = record.rule->meaning.empty() ? record.example : std::string(record.rule->meaning);
+  const std::string what = record.rule->means.empty() ? record.example : record.rule->means;
   return who.empty() ? what : who + ": " + what;
 }
 
@@ -75,7 +75,7 @@ Finding finding_of(const LogView& view, const WarningRecord& record, Verdict ver
   finding.verdict = verdict;
   finding.sentence = meaning_of(view, record);
   finding.evidence.push_back(quoted_warning(view, record));
-  if (!record.rule->advice.empty()) finding.next.emplace_back(record.rule->advice);
+  if (!record.rule->remedy.empty()) finding.next.emplace_back(record.rule->remedy);
   return finding;
 }
 
@@ -93,7 +93,7 @@ Finding fault_of(const LogView& view, const WarningRecord& record, Verdict verdi
 }
 
 /// The peers named in warnings of a kind, as addresses.
-std::vector<std::string> peers_of(const LogView& view, WarningKind kind) {
+std::vector<std::string> peers_of(const LogView& view, RuleKind kind) {
   std::vector<std::string> peers;
   for (const auto& [peer, times] : view.book.named_peers) {
     if (peer.first == kind) peers.push_back(peer.second);
@@ -127,7 +127,7 @@ bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
 std::vector<std::uint32_t> refused_after_init(const LogView& view) {
   std::vector<std::uint32_t> refused;
   for (const WarningRecord& record : view.book.warnings.records()) {
-    if (record.rule->kind != WarningKind::refused) continue;
+    if (record.rule->kind != RuleKind::refused) continue;
     for (const std::uint32_t actor : record.actors) {
       const Actor& one = view.book.actors[actor];
       const bool met = one.instance != kNone && view.book.instances[one.instance].completed;
@@ -146,7 +146,7 @@ bool is_own_address(const LogView& view, std::uint32_t actor, const std::string&
 
 void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = finding_of(view, record, Verdict::host_unreachable);
-  const bool refused = record.rule->kind == WarningKind::refused;
+  const bool refused = record.rule->kind == RuleKind::refused;
   const std::vector<std::string> peers = peers_of(view, record.rule->kind);
   if (!peers.empty()) {
     const std::string who = voice_of(view, record);
@@ -233,8 +233,8 @@ namespace {
 
 /// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
-  const std::vector<std::string> peers = peers_of(view, WarningKind::hardware);
-  if (peers.empty() || record.rule->meaning.find("error 4") != kNotFound) {
+  const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
+  if (peers.empty() || record.rule->blame == RuleBlame::speaker) {
     findings.push_back(fault_of(view, record, Verdict::hw_fault));
     return;
   }
@@ -262,33 +262,34 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   findings.push_back(std::move(finding));
 }
 
-/// Whether all who say that libibverbs is missing were told to do without InfiniBand.
+/// What the environment of a process sets a variable to; null: not set, or not in the log.
+const std::string* setting_of(const LogView& view, std::uint32_t actor, const std::string& name) {
+  const auto& env = view.book.processes[view.book.actors[actor].process].env;
+  const auto set = env.find(name);
+  return set == env.end() ? nullptr : &set->second;
+}
+
+/// Whether all who say it have the setting with which it means nothing.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
-  const auto disabled = [&](std::uint32_t actor) {
-    const auto& env = view.book.processes[view.book.actors[actor].process].env;
-    const auto set = env.find("NCCL_IB_DISABLE");
-    return set != env.end() && set->second == "1";
-  };
-  return record.rule->first == "libibverbs" && !record.actors.empty() && std::ranges::all_of(record.actors, disabled);
+  const std::string& unless = record.rule->unless;
+  const std::size_t equals = std::min(unless.find('='), unless.size());
+  return !unless.empty() && !record.actors.empty() && std::ranges::all_of(record.actors, [&](std::uint32_t actor) {
+    const std::string* value = setting_of(view, actor, unless.substr(0, equals));
+    return value != nullptr && *value == unless.substr(equals + 1);
+  });
 }
 
 void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
   if (is_unwanted(view, record)) return;
   Finding finding = fault_of(view, record, Verdict::config);
-  // Whoever received it is not who sent it.
-  const bool received = record.rule->first == "bootstrap root" || record.rule->first.starts_with("wrong ");
-  if (received) {
+  if (record.rule->blame == RuleBlame::nobody) {
     finding.ranks.clear();
     finding.hosts.clear();
   }
-  const auto interface = [&](const Process& process) {
-    const auto set = process.env.find("NCCL_SOCKET_IFNAME");
-    return set == process.env.end() ? std::string() : set->second;
-  };
   for (const std::uint32_t actor : record.actors) {
-    const std::string name = interface(view.book.processes[view.book.actors[actor].process]);
-    if (record.rule->first.ends_with("interface found") && !name.empty()) {
-      add_once(finding.evidence, "NCCL_SOCKET_IFNAME=" + name + " is set there");
+    const std::string* value = setting_of(view, actor, record.rule->shows);
+    if (value != nullptr && !value->empty()) {
+      add_once(finding.evidence, fmt::format("{}={} is set there", record.rule->shows, *value));
     }
   }
   findings.push_back(std::move(finding));
@@ -300,33 +301,33 @@ void find_in_warnings(const LogView& view, Findings& findings) {
   for (const WarningRecord* one : causes_first(view.book.warnings)) {
     const WarningRecord& record = *one;
     switch (record.rule->kind) {
-      case WarningKind::hardware:
+      case RuleKind::hardware:
         find_hardware(view, record, findings);
         break;
-      case WarningKind::unreachable:
-      case WarningKind::refused:
+      case RuleKind::unreachable:
+      case RuleKind::refused:
         find_unreachable(view, record, findings);
         break;
-      case WarningKind::resource:
+      case RuleKind::resource:
         findings.push_back(fault_of(view, record, Verdict::resource));
         break;
-      case WarningKind::config:
+      case RuleKind::config:
         find_config(view, record, findings);
         break;
-      case WarningKind::call_mismatch:
+      case RuleKind::call_mismatch:
         findings.push_back(fault_of(view, record, Verdict::arg_mismatch));
         break;
-      case WarningKind::size_mismatch:
+      case RuleKind::size_mismatch:
         find_size_mismatch(view, record, findings);
         break;
-      case WarningKind::fallout: {
+      case RuleKind::fallout: {
         Finding finding = finding_of(view, record, Verdict::unknown);
         finding.missing.emplace_back(
             "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
         findings.push_back(std::move(finding));
         break;
       }
-      case WarningKind::other: {
+      case RuleKind::other: {
         Finding finding = finding_of(view, record, Verdict::unknown);
         finding.sentence =
             fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
@@ -335,8 +336,9 @@ void find_in_warnings(const LogView& view, Findings& findings) {
         findings.push_back(std::move(finding));
         break;
       }
-      case WarningKind::victim:  // find_silent_ranks
-      case WarningKind::harmless:
+      case RuleKind::victim:  // find_silent_ranks
+      case RuleKind::harmless:
+      default:  // programs' lines are no warnings
         break;
     }
   }
@@ -384,7 +386,7 @@ bool has_host(const std::set<std::string>& names, const std::string& host) {
 }
 
 /// Those of `actors` on a host that complaints about lost peers name; these peers are added to `named`.
-std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors, WarningKind complaint,
+std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors, RuleKind complaint,
                                           std::vector<std::string>& named) {
   for (const auto& [peer, times] : view.book.named_peers) {
     if (peer.first == complaint) named.push_back(peer.second);
@@ -413,18 +415,18 @@ std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vecto
 /// Whether some line says what went wrong: a rank that fell silent then is one more victim.
 bool cause_is_told(const LogView& view) {
   const auto tells = [](const WarningRecord& record) {
-    return record.rule->kind != WarningKind::victim && record.rule->kind != WarningKind::harmless &&
-           record.rule->kind != WarningKind::other && record.rule->kind != WarningKind::refused;
+    return record.rule->kind != RuleKind::victim && record.rule->kind != RuleKind::harmless &&
+           record.rule->kind != RuleKind::other && record.rule->kind != RuleKind::refused;
   };
   return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
 }
 
 /// Programs that pass on what NCCL told them of a lost peer.
 void find_nameless_victims(const LogView& view, Findings& findings) {
-  const std::vector<std::string> peers = peers_of(view, WarningKind::victim);
+  const std::vector<std::string> peers = peers_of(view, RuleKind::victim);
   Finding finding;
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
-    if (record->rule->kind == WarningKind::victim && finding.evidence.size() < 3) {
+    if (record->rule->kind == RuleKind::victim && finding.evidence.size() < 3) {
       finding.evidence.push_back(quoted_warning(view, *record));
     }
   }
@@ -455,7 +457,7 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
   std::vector<std::string> named;
   const std::vector<std::uint32_t> all_silent = silent_actors(view);
   std::vector<std::uint32_t> silent =
-      on_named_hosts(view, all_silent, refused ? WarningKind::refused : WarningKind::victim, named);
+      on_named_hosts(view, all_silent, refused ? RuleKind::refused : RuleKind::victim, named);
   const bool host_known = !silent.empty();
   if (!host_known) silent = all_silent;
   std::erase_if(silent, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });

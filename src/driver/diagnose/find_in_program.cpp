@@ -172,7 +172,7 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
 /// Whether a line tells what made processes end.
 bool resource_or_setting_told(const LogView& view) {
   const auto tells = [](const WarningRecord& one) {
-    return one.rule->kind == WarningKind::resource || one.rule->kind == WarningKind::config;
+    return one.rule->kind == RuleKind::resource || one.rule->kind == RuleKind::config;
   };
   return std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
 }
@@ -252,7 +252,7 @@ std::string_view advice_after(std::int64_t number) {
 Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const ProgramEvent& event = note.event;
   const std::int64_t number = event.number;
-  const bool oom = tells_out_of_memory(lower_case(event.text));
+  const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
   Finding finding;
   finding.verdict = oom ? Verdict::resource : Verdict::process_dead;
   finding.ranks = event.ranks;

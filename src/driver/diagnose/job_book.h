@@ -148,9 +148,9 @@ struct JobBook {
   std::map<std::pair<std::string, std::string>, std::uint64_t> facts;
   /// op, log2 of the size, choice -> times
   std::map<std::tuple<std::string, int, std::string>, std::uint64_t> tuning;
-  std::map<std::pair<int, std::string>, std::uint64_t> return_codes;         ///< code, thread
-  std::map<std::pair<WarningKind, std::string>, std::uint64_t> named_peers;  ///< addresses in warnings about peers
-  std::uint64_t understood = 0;                                              ///< lines with a meaning
+  std::map<std::pair<int, std::string>, std::uint64_t> return_codes;      ///< code, thread
+  std::map<std::pair<RuleKind, std::string>, std::uint64_t> named_peers;  ///< addresses in warnings about peers
+  std::uint64_t understood = 0;                                           ///< lines with a meaning
   std::uint64_t nccl_lines = 0;
 
   std::uint32_t find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line);
@@ -203,7 +203,7 @@ struct JobBook {
   bool hold(const LogLine& line, const From& from);
   bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
   void note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number);
-  void note_peers(WarningKind kind, std::string_view text);
+  void note_peers(RuleKind kind, std::string_view text);
   void note_absent_network(std::string_view text, std::uint32_t process);
   void note_elastic(std::string_view text);
   void note_hydra(std::string_view text);

@@ -192,10 +192,10 @@ void JobBook::ingest(const Warning& warning, From& from) {
 void JobBook::count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process,
                             std::uint32_t actor, std::size_t file, std::uint64_t line) {
   note_absent_network(warning.text, process);
-  const WarningRule& rule = warnings.add(warning, timestamp, {.actor = actor, .rank = -1, .host = {}}, file, line);
-  if (rule.kind == WarningKind::harmless) return;
+  const LineRule& rule = warnings.add(warning, timestamp, {.actor = actor, .rank = -1, .host = {}}, file, line);
+  if (rule.kind == RuleKind::harmless) return;
   ++actors[actor].warnings;
-  if (rule.kind == WarningKind::victim) ++actors[actor].victim_warnings;
+  if (rule.kind == RuleKind::victim) ++actors[actor].victim_warnings;
   note_peers(rule.kind, warning.text);
 }
 
@@ -215,9 +215,9 @@ void JobBook::note_absent_network(std::string_view text, std::uint32_t process) 
   if (absent && of.absent_networks.size() < kMost) of.absent_networks.emplace(text.substr(0, 500));
 }
 
-void JobBook::note_peers(WarningKind kind, std::string_view text) {
-  if (kind != WarningKind::victim && kind != WarningKind::unreachable && kind != WarningKind::refused &&
-      kind != WarningKind::hardware)
+void JobBook::note_peers(RuleKind kind, std::string_view text) {
+  if (kind != RuleKind::victim && kind != RuleKind::unreachable && kind != RuleKind::refused &&
+      kind != RuleKind::hardware)
     return;
   for (const std::string& address : addresses_in(text)) {
     if (named_peers.size() < kMaxFacts) ++named_peers[{kind, address}];
@@ -287,7 +287,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     if (event.what == ProgramEvent::What::message) {
       const int rank = event.ranks.empty() ? -1 : event.ranks.front();
       const Warning warning{.file = {}, .function = {}, .text = event.text};
-      const WarningRule& rule =
+      const LineRule& rule =
           warnings.add(warning, {}, {.actor = kNone, .rank = rank, .host = event.host}, file, number);
       note_peers(rule.kind, event.text);
       continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/diagnose/log_fact.h"
+#include "driver/rules/line_rules.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,30 +13,8 @@
 
 namespace busbar {
 
-/// What a warning of NCCL is about: causes before what follows from them.
-enum class WarningKind : std::uint8_t {
-  hardware,
-  unreachable,
-  resource,
-  config,
-  refused,        ///< nobody listens there: mostly because the process has gone
-  call_mismatch,  ///< NCCL says that ranks called differently
-  size_mismatch,  ///< the transport got other sizes than it expected
-  fallout,        ///< a GPU context that an earlier error poisoned
-  victim,         ///< somebody else went away
-  harmless,
-  other,
-};
-
-struct WarningRule {
-  WarningKind kind = WarningKind::other;
-  std::string_view first, second;  ///< both are in the warning, in either case; second may be empty
-  std::string_view meaning;        ///< for people, without the rank; empty where the warning explains itself
-  std::string_view advice;         ///< what to do next
-};
-
-/// The first rule that fits, special ones before general ones. `file`: where in NCCL.
-const WarningRule& classify_warning(std::string_view file, std::string_view text);
+/// The first rule that fits; of kind `other` where none does. `file`: where in NCCL.
+const LineRule& classify_warning(std::string_view file, std::string_view text);
 
 /// Numbers, addresses and names of segments replaced, so that warnings of one kind become equal.
 std::string warning_shape(std::string_view text);
@@ -50,7 +29,7 @@ struct WarningVoice {
 
 /// Warnings of one shape.
 struct WarningRecord {
-  const WarningRule* rule = nullptr;
+  const LineRule* rule = nullptr;
   std::string shape, example, where, timestamp;  ///< of the first
   std::uint32_t actor = WarningVoice::kNobody;   ///< the first that said it
   std::set<int> ranks;                           ///< that said it, of those without an actor
@@ -68,8 +47,8 @@ class WarningBook {
   static constexpr std::size_t kRecords = 512;
   static constexpr std::size_t kActors = 8192;
 
-  const WarningRule& add(const Warning& warning, std::string_view timestamp, const WarningVoice& voice,
-                         std::size_t file, std::uint64_t line);
+  const LineRule& add(const Warning& warning, std::string_view timestamp, const WarningVoice& voice, std::size_t file,
+                      std::uint64_t line);
   /// `actors`: this book's number of each actor of the other.
   void merge(WarningBook&& other, const std::vector<std::uint32_t>& actors);
 

@@ -5,10 +5,12 @@
 #include "common/base/text.h"
 #include "driver/diagnose/log_line.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
+#include <csignal>
 #include <cstddef>
-#include <initializer_list>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -18,11 +20,6 @@ namespace {
 using What = ProgramEvent::What;
 
 bool has(std::string_view text, std::string_view words) { return text.find(words) != kNotFound; }
-
-template <typename Words>
-bool has_any(std::string_view text, const Words& words) {
-  return std::ranges::any_of(words, [&](std::string_view one) { return has(text, one); });
-}
 
 /// The number behind the first `key` and blanks, '=' and ':'; false where there is none.
 bool number_behind(std::string_view text, std::string_view key, std::int64_t& value) {
@@ -145,116 +142,7 @@ Speaker find_speaker(std::string_view line) {
   return speaker;
 }
 
-namespace {
-
-// What lines of failures have, in lower case. read_program_line tells nothing of a line without any of these, and
-// may_tell_failure looks for all of them at once.
-
-constexpr std::string_view kFailing[] = {
-    "error",    "fail",    "fatal",  "exception", "what():",        "abort",  "errno",
-    "mismatch", "warning", "cannot", "unable",    "got completion", "got cqe"};
-
-/// An end that somebody wanted.
-constexpr std::string_view kStopped[] = {"cancelled at",    "death signal",      "closing signal",    "via signal",
-                                         "sigterm handler", "keyboardinterrupt", "killing subprocess"};
-
-constexpr std::string_view kHostLost[] = {"lost communication", "node failure",      "missed too many heartbeats",
-                                          "nodenotready",       "node is not ready", "lost connection to node"};
-
-constexpr std::string_view kOutOfMemory[] = {"oom_kill", "oom-kill", "oomkilled", "oom killed"};
-
-/// Words before which an exit code stands.
-constexpr std::string_view kExitCodes[] = {"exitcode",        "exit code", "exit status", "return code",
-                                           "returned status", "exit_code", "returncode"};
-
-/// What tells a signal.
-constexpr std::string_view kEnded[] = {"exited on signal",
-                                       "terminated with signal",
-                                       "terminated by signal",
-                                       "terminated with the exit string",
-                                       "received by pid",
-                                       "killed by signal",
-                                       "died from signal",
-                                       "code=killed",
-                                       "core dumped",
-                                       "was killed",
-                                       "oomkilled",
-                                       "process received signal",
-                                       "fatal python error",
-                                       "died with <signals",
-                                       "caught signal"};
-
-/// An error where no shape is known.
-constexpr std::string_view kErrors[] = {"failed with",
-                                        "failure",
-                                        "failed to",
-                                        " failed",
-                                        "timed out",
-                                        "core dumped",
-                                        "crashed",
-                                        "has died",
-                                        "unexpected",
-                                        "not responding",
-                                        "processgroupnccl's watchdog got stuck",
-                                        "heartbeat monitor timed out"};
-
-/// Words of the shapes that are read by more than a search.
-constexpr std::string_view kShapes[] = {"traceback (most recent call last)",
-                                        "file \"",
-                                        " is running collective: ",
-                                        " clients joined",
-                                        "interrupt",
-                                        "terminate called after",
-                                        "terminated",
-                                        "killed",
-                                        "segmentation",
-                                        "critical",
-                                        ".cpp:",
-                                        "[repeated "};
-
-}  // namespace
-
-bool tells_out_of_memory(std::string_view low) { return has_any(low, kOutOfMemory); }
-
-namespace {
-
-/// The words above, by their first two letters.
-class AlarmingWords {
- public:
-  AlarmingWords() {
-    const std::initializer_list<std::span<const std::string_view>> tables = {
-        kFailing, kStopped, kHostLost, kOutOfMemory, kExitCodes, kEnded, kErrors, kShapes};
-    for (const auto table : tables) {
-      for (const std::string_view word : table) words_[place(word[0], word[1])].push_back(word);
-    }
-  }
-
-  /// Whether a word begins there. Two letters at least are left.
-  bool begins(std::string_view line) const {
-    return std::ranges::any_of(words_[place(line[0], line[1])], [&](std::string_view word) {
-      return std::ranges::equal(line.substr(0, word.size()), word,
-                                [](char a, char b) { return (is_upper(a) ? a - 'A' + 'a' : a) == b; });
-    });
-  }
-
- private:
-  /// Of upper and lower case letters the last five bits are the same.
-  static std::size_t place(char first, char second) {
-    return (static_cast<unsigned char>(first) & 31U) * 32 + (static_cast<unsigned char>(second) & 31U);
-  }
-
-  std::array<std::vector<std::string_view>, 1024> words_;
-};
-
-}  // namespace
-
-bool may_tell_failure(std::string_view line) {
-  static const AlarmingWords kWords;
-  for (; line.size() > 1; line.remove_prefix(1)) {
-    if (kWords.begins(line)) return true;
-  }
-  return false;
-}
+bool may_tell_failure(std::string_view line) { return builtin_line_rules().has_sign(line); }
 
 namespace {
 
@@ -301,58 +189,27 @@ bool read_fingerprints(Told& told) {
 }
 
 /// Ranks that others wait for before anything else: barriers, stores.
-bool read_absent(Told& told) {
-  const std::string_view low = told.low;
-  if (const std::size_t at = low.find(" failed to pass monitoredbarrier"); at != kNotFound) {
-    ProgramEvent& event = told.add(What::absent);
-    event.name = "a monitored barrier";
-    event.ranks = ranks_behind(low.substr(0, at), "ranks ");
-    if (event.ranks.empty()) event.ranks = ranks_behind(low.substr(0, at), "rank ");
-    return true;
-  }
-  if (const std::size_t at = low.find(" clients joined"); at != kNotFound) {
-    told.add(What::absent).name =
-        "the store at the start (" + std::string(low.substr(low.rfind(' ', at - 1) + 1, 40)) + ")";
-    told.events.back().ranks.clear();
-    return true;
-  }
-  if (has(low, "ncclunqiueid from [") || has(low, "ncclunique") || has(low, "store->get(")) {
-    std::int64_t from = -1;
-    if (!number_behind(low, " from [", from) || !has(low, "error")) return false;
-    ProgramEvent& event = told.add(What::absent);
-    event.name = "the creation of a communicator";
-    event.ranks = {static_cast<int>(from)};
-    return true;
-  }
-  return false;
+void read_absent(Told& told, const LineRule& rule) {
+  const std::string_view text = told.speaker.text;
+  const std::string count = builtin_line_rules().capture(rule, text, "count");
+  ProgramEvent& event = told.add(What::absent);
+  event.ranks = number_list(builtin_line_rules().capture(rule, text, "ranks"));
+  event.name = count.empty() ? rule.means : fmt::format("{} ({})", rule.means, count);
 }
 
-/// Names of signals as launchers, shells and libraries write them.
-constexpr std::pair<std::string_view, int> kSignals[] = {{"sigkill", 9},
-                                                         {"sigsegv", 11},
-                                                         {"sigbus", 7},
-                                                         {"sigabrt", 6},
-                                                         {"sigterm", 15},
-                                                         {"sigfpe", 8},
-                                                         {"sigill", 4},
-                                                         {"sighup", 1},
-                                                         {"sigint", 2},
-                                                         {"segmentation fault", 11},
-                                                         {"bus error", 7},
-                                                         {"killed", 9},
-                                                         {"aborted", 6},
-                                                         {"terminated", 15},
-                                                         {"floating point exception", 8},
-                                                         {"illegal instruction", 4}};
-
+/// The signal that a line names by number or by name, as launchers, shells and libraries write it; 0: none.
 int signal_in(std::string_view low) {
   std::int64_t number = 0;
   for (const std::string_view key :
        {"on signal ", "signal code: ", "with signal ", "killed by signal ", "signal: ", "signal "}) {
     if (number_behind(low, key, number) && number > 0 && number < 65) return static_cast<int>(number);
   }
-  for (const auto& [name, signal] : kSignals) {
-    if (has(low, name)) return signal;
+  constexpr int kNamed[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGTERM, SIGFPE, SIGILL, SIGHUP, SIGINT};
+  for (const int signal : kNamed) {
+    if (has(low, fmt::format("sig{}", lower_case(sigabbrev_np(signal))))) return signal;
+  }
+  for (const int signal : std::span(kNamed).first(7)) {  // the others' are words of any text
+    if (has(low, lower_case(sigdescr_np(signal)))) return signal;
   }
   return 0;
 }
@@ -380,49 +237,20 @@ void read_whose(Told& told, ProgramEvent& event) {
   }
 }
 
-bool read_end(Told& told) {
-  const std::string_view low = told.low;
-  if (has_any(low, kStopped) || low == "terminated") {
-    told.add(What::stopped);
-    return true;
-  }
-  if (has_any(low, kHostLost)) {
-    told.add(What::host_lost);
-    return true;
-  }
-  std::int64_t code = 0;
-  const bool coded = std::ranges::any_of(kExitCodes, [&](auto key) { return number_behind(low, key, code); });
-  const bool launchers = low.starts_with("srun: error:") && has(low, " task");
-  const bool shell = low == "killed" || low == "aborted" || low == "segmentation fault" || low == "bus error" ||
-                     low.ends_with(" killed") || low.ends_with(": segmentation fault") || low.ends_with(": bus error");
-  const bool signal_line = has(low, "signal: ") && (has(low, "segmentation") || has(low, "bus error"));
-  const bool oom = tells_out_of_memory(low);
-  if (coded && code == 0 && !oom) return false;
-  if (!coded && !has_any(low, kEnded) && !(launchers && signal_in(low) != 0) && !shell && !signal_line && !oom)
-    return false;
-  if (!coded) code = -signal_in(low);
-  if (oom) code = -9;
+/// False where it ended well.
+bool read_end(Told& told, const LineRule& rule) {
+  const std::string said = builtin_line_rules().capture(rule, told.speaker.text, "code");
+  std::int64_t code = number_of<std::int64_t>(said).value_or(0);
+  if (!said.empty() && code == 0) return false;
+  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -signal_in(told.low);
   if (code > 128 && code < 193) code = 128 - code;
-  ProgramEvent& event = told.add(code == -15 ? What::stopped : What::ended);
+  ProgramEvent& event = told.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
-  number_behind(low, "pid", event.pid);
+  event.rule = &rule;
+  number_behind(told.low, "pid", event.pid);
   read_whose(told, event);
   return true;
 }
-
-/// "torch.distributed.DistBackendError: ...", "RuntimeError: ...", "what():  ...".
-bool is_exception(std::string_view text) {
-  if (text.starts_with("what():") || text.starts_with("terminate called after")) return true;
-  std::size_t end = 0;
-  while (end < text.size() && (is_name(text[end]) || text[end] == '.')) ++end;
-  const std::string_view name = text.substr(0, end);
-  const bool named = name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt");
-  return named && (end == text.size() || text[end] == ':' || text[end] == '(');
-}
-
-constexpr std::string_view kNetworking[] = {"socket",         "gloo",      "nccl", "tcpstore",    "c10d",
-                                            "proxy call",     "bootstrap", "net/", "connect to ", "connectfullmesh",
-                                            "remote process", "peer "};
 
 /// What an uncorrectable or failed thing looks like in lists of counters, where it stands beside zeros.
 bool is_counter(std::string_view low) {
@@ -431,58 +259,50 @@ bool is_counter(std::string_view low) {
 }
 
 /// A failure that NCCL, CUDA, Gloo or a plugin tells, passed on by a program.
-bool read_message(Told& told, bool in_error) {
-  const std::string_view low = told.low;
-  if (!in_error && !has_any(low, kFailing)) return false;
-  if (is_counter(low) && !in_error && !has(low, "net/")) return false;
-  const WarningRule& rule = classify_warning("", told.speaker.text);
-  switch (rule.kind) {
-    case WarningKind::hardware:
-    case WarningKind::resource:
-    case WarningKind::call_mismatch:
-    case WarningKind::size_mismatch:
-    case WarningKind::fallout:
-      break;
-    case WarningKind::config:
-      if (rule.first == "nccl_" || rule.first == "imex") return false;
-      break;
-    case WarningKind::unreachable:
-    case WarningKind::refused:
-    case WarningKind::victim:
-      // Health checks and clients of other services fail too.
-      if (!has_any(low, kNetworking)) return false;
-      break;
-    case WarningKind::harmless:
-    case WarningKind::other:
-      return false;
-  }
+bool read_message(Told& told, const LineRule& rule, bool in_error) {
+  const LineRules& rules = builtin_line_rules();
+  const std::string_view text = told.speaker.text;
+  const bool of_peer =
+      rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
+  if (rule.nccl_only || rule.kind == RuleKind::harmless) return false;
+  if (!in_error && (!rules.has_failing(text) || (is_counter(told.low) && !has(told.low, "net/")))) return false;
+  if (of_peer && !rules.has_networking(text)) return false;
   ProgramEvent& event = told.add(What::message);
   event.rule = &rule;
   // nccl-tests: "node1: Test CUDA failure ...".
-  const std::size_t test = told.speaker.text.find(": Test ");
-  if (test != kNotFound && told.speaker.text.find(' ') == test + 1)
-    event.host = std::string(told.speaker.text.substr(0, test));
+  const std::size_t test = text.find(": Test ");
+  if (test != kNotFound && text.find(' ') == test + 1) event.host = std::string(text.substr(0, test));
   return true;
 }
 
-constexpr std::string_view kHarmlessErrors[] = {
-    "no error",       "0 error",       "errors: 0",        "error: 0",         "error rate",     "mean squared error",
-    "error_if",       "error-correct", "errors corrected", "without error",    "errors='",       "ignore errors",
-    "failed: 0",      "0 failed",      "on_error",         "error_file",       "on error",       "userwarning",
-    "futurewarning",  "deprecat",      "max error",        "absolute error",   "relative error", "validation error",
-    "training error", "test error:",   "log_error",        "failed to import", "optional",       "error_handling"};
-
-/// Words that call a line an error where no shape is known.
-bool is_error(const Told& told) {
-  const std::string_view text = told.speaker.text, low = told.low;
-  if (text.starts_with('#') || has_any(low, kHarmlessErrors)) return false;
-  constexpr std::string_view kLevels[] = {"ERROR", "FATAL", "CRITICAL", "Error:", "error:", "Fatal", "Exception:"};
-  if (has_any(text, kLevels)) return true;
-  if (has_any(low, kErrors)) return true;
-  // glog: "[E ProcessGroupNCCL.cpp:537] ...", "E1003 18:37:01.83 ...".
-  const std::size_t glog = text.find("[E");
-  return glog != kNotFound && glog + 2 < text.size() && (text[glog + 2] == ' ' || is_digit(text[glog + 2])) &&
-         has(text, ".cpp:");
+/// Whether the rule says all that there is to say of a line.
+bool read_by_rule(Told& told, const LineRule& rule, bool in_error) {
+  switch (rule.kind) {
+    case RuleKind::absent:
+      read_absent(told, rule);
+      return true;
+    case RuleKind::ended:
+      return read_end(told, rule);
+    case RuleKind::no_error:
+      return true;
+    case RuleKind::traceback:
+      told.add(What::traceback);
+      return true;
+    case RuleKind::stopped:
+      told.add(What::stopped);
+      return true;
+    case RuleKind::host_lost:
+      told.add(What::host_lost);
+      return true;
+    case RuleKind::exception:
+      told.add(What::exception);
+      return true;
+    case RuleKind::error:
+      told.add(What::error);
+      return true;
+    default:
+      return read_message(told, rule, in_error);
+  }
 }
 
 }  // namespace
@@ -520,17 +340,12 @@ std::vector<ProgramEvent> read_program_line(std::string_view line, bool in_error
   const Speaker speaker = find_speaker(line.substr(0, 4096));
   if (speaker.text.size() < 4) return events;
   Told told{speaker, lower_case(speaker.text.substr(0, 2000)), events};
-  if (has(told.low, "traceback (most recent call last)") ||
-      (speaker.text.starts_with("File \"") && has(speaker.text, "\", line "))) {
-    told.add(What::traceback);
-    return events;
-  }
-  if (read_fingerprints(told) || read_absent(told)) return events;
-  if (read_message(told, in_error) || read_end(told)) return events;
-  if (is_exception(speaker.text)) {
-    told.add(What::exception);
-  } else if (is_error(told)) {
-    told.add(What::error);
+  if (read_fingerprints(told)) return events;
+  bool message = false;  // the first that fits is the only one that counts
+  for (const LineRule* rule : builtin_line_rules().matches(speaker.text.substr(0, 2000))) {
+    const bool is_message = rule->kind < RuleKind::traceback;
+    if ((!is_message || !message) && read_by_rule(told, *rule, in_error)) break;
+    message = message || is_message;
   }
   return events;
 }

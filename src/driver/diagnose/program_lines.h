@@ -26,7 +26,7 @@ bool may_tell_failure(std::string_view line);
 /// What a program, a framework, a launcher or a tool says of a failure, outside NCCL's log.
 struct ProgramEvent {
   enum class What : std::uint8_t {
-    message,      ///< one that WarningRule knows: `rule`
+    message,      ///< of NCCL, CUDA, Gloo or a plugin, by `rule`
     traceback,    ///< of Python begins, or goes on
     exception,    ///< its last line, or a C++ exception's
     ended,        ///< a process: `number` is its exit code, or minus its signal
@@ -42,8 +42,8 @@ struct ProgramEvent {
   std::int64_t number = 0;
   std::int64_t pid = -1;
   std::string name;
-  std::string text;  ///< the line
-  const WarningRule* rule = nullptr;
+  std::string text;                ///< the line
+  const LineRule* rule = nullptr;  ///< of messages and ends
 };
 
 /// `in_error`: the line follows "Last error:" or the like, so that it needs no word of its own for a failure. Never
@@ -54,8 +54,8 @@ std::vector<ProgramEvent> read_program_line(std::string_view line, bool in_error
 inline constexpr std::string_view kLastError = "last error";
 inline constexpr std::string_view kRootCause = "root cause";
 
-/// Whether a line in lower case says that the kernel or a cgroup killed a process for lack of memory.
-bool tells_out_of_memory(std::string_view low);
+/// Whether a rule's lines say that the kernel or a cgroup killed a process for lack of memory.
+inline bool is_out_of_memory(const LineRule& rule) { return rule.id == "out-of-memory-kill"; }
 
 /// Reads what `nvidia-smi -q` says of GPUs, whole or in pieces, line by line.
 class SmiReader {

@@ -1,0 +1,171 @@
+#include "driver/rules/line_rules.h"
+
+#include "common/base/embedded_file.h"
+#include "common/base/enum_words.h"
+#include "common/base/yaml_node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <re2/re2.h>
+#include <re2/set.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace busbar {
+namespace {
+
+constexpr std::array<std::string_view, 19> kKinds{"hardware",      "unreachable",   "resource", "config",  "refused",
+                                                  "call-mismatch", "size-mismatch", "fallout",  "victim",  "harmless",
+                                                  "other",         "traceback",     "absent",   "stopped", "host-lost",
+                                                  "ended",         "exception",     "no-error", "error"};
+constexpr std::array<std::string_view, 4> kBlames{"unset", "both-ends", "speaker", "nobody"};
+constexpr std::array<std::string_view, 2> kWhere{"everywhere", "nccl"};
+
+RE2::Options pattern_options() {
+  RE2::Options options;
+  options.set_case_sensitive(false);
+  options.set_log_errors(false);
+  options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
+  options.set_max_mem(64 << 20);                       // for all of them in one automaton
+  return options;
+}
+
+template <class Enum, std::size_t n>
+Enum word_of(const YamlValue& value, const std::array<std::string_view, n>& words) {
+  const std::string text = value.text();
+  const auto found = from_word<Enum>(words, text);
+  if (!found) value.fail_unknown(value.key, text, {words.begin(), words.end()});
+  return *found;
+}
+
+using Pattern = std::unique_ptr<RE2>;
+
+Pattern pattern_of(const YamlValue& value, const std::string& text) {
+  auto pattern = std::make_unique<RE2>(text, pattern_options());
+  if (text.empty() || !pattern->ok()) {
+    value.fail(fmt::format("{}: not an expression: {}", value.key, text.empty() ? "it is empty" : pattern->error()));
+  }
+  return pattern;
+}
+
+/// One that finds any word of a list.
+Pattern any_of(const YamlValue& list) { return pattern_of(list, fmt::format("{}", fmt::join(list.texts(), "|"))); }
+
+}  // namespace
+
+struct LineRules::Patterns {
+  RE2::Set all{pattern_options(), RE2::UNANCHORED};
+  std::vector<std::size_t> rule_of;           ///< by place in `all`
+  std::vector<std::vector<Pattern>> of_rule;  ///< a rule matches where all of its own do
+  Pattern signs, failing, networking;
+};
+
+/// What of a file is needed while it is read.
+struct LineRules::Reader {
+  LineRules& result;
+  std::map<std::string, std::string> remedies;
+  std::set<std::string> ids, used;
+
+  void read_match(const YamlValue& value) {
+    Patterns& patterns = *result.patterns_;
+    for (const std::string& text : value.texts()) {
+      patterns.of_rule.back().push_back(pattern_of(value, text));
+      patterns.all.Add(text, nullptr);
+      patterns.rule_of.push_back(result.rules_.size());
+    }
+  }
+
+  void read_rule(const YamlValue& value) {
+    LineRule rule;
+    result.patterns_->of_rule.emplace_back();
+    value.read({{"id", [&](const YamlValue& v) { rule.id = v.text(); }},
+                {"kind", [&](const YamlValue& v) { rule.kind = word_of<RuleKind>(v, kKinds); }},
+                {"match", [&](const YamlValue& v) { read_match(v); }},
+                {"means", [&](const YamlValue& v) { rule.means = v.text(); }},
+                {"remedy",
+                 [&](const YamlValue& v) {
+                   const auto remedy = remedies.find(v.text());
+                   if (remedy == remedies.end()) v.fail("remedy: there is none of that name above");
+                   rule.remedy = remedy->second;
+                   used.insert(remedy->first);
+                 }},
+                {"blame", [&](const YamlValue& v) { rule.blame = word_of<RuleBlame>(v, kBlames); }},
+                {"only", [&](const YamlValue& v) { rule.nccl_only = word_of<bool>(v, kWhere); }},
+                {"unless", [&](const YamlValue& v) { rule.unless = v.text(); }},
+                {"shows", [&](const YamlValue& v) { rule.shows = v.text(); }},
+                {"example", [&](const YamlValue& v) { rule.examples = v.texts(); }}});
+    if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty()) {
+      value.fail("a rule has an id, a match and an example");
+    }
+    if (!ids.insert(rule.id).second) value.fail(fmt::format("two rules are called {}", rule.id));
+    result.rules_.push_back(std::move(rule));
+  }
+
+  void read_root(const YamlValue& root) {
+    Patterns& patterns = *result.patterns_;
+    root.read({{"schema", check_yaml_schema},
+               {"remedies",
+                [&](const YamlValue& v) {
+                  v.each([&](const YamlValue& one) { remedies[std::string(one.key)] = one.text(); });
+                }},
+               {"signs", [&](const YamlValue& v) { patterns.signs = any_of(v); }},
+               {"failing", [&](const YamlValue& v) { patterns.failing = any_of(v); }},
+               {"networking", [&](const YamlValue& v) { patterns.networking = any_of(v); }},
+               {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }}});
+    for (const auto& [name, remedy] : remedies) {
+      if (!used.contains(name)) root.fail(fmt::format("no rule has the remedy {}", name));
+    }
+    if (!patterns.all.Compile()) root.fail("the expressions need too much memory");
+  }
+};
+
+LineRules::LineRules() : patterns_(std::make_unique<Patterns>()) {}
+LineRules::LineRules(LineRules&&) noexcept = default;
+LineRules::~LineRules() = default;
+
+LineRules LineRules::read(const std::string& file, std::string_view text) {
+  LineRules result;
+  Reader reader{result, {}, {}, {}};
+  with_yaml(file, text, [&](const YamlValue& root) { reader.read_root(root); });
+  return result;
+}
+
+std::vector<const LineRule*> LineRules::matches(std::string_view line) const {
+  std::vector<int> found;
+  patterns_->all.Match(line, &found);
+  std::map<std::size_t, std::size_t> patterns;  // of each rule, in order
+  for (const int pattern : found) ++patterns[patterns_->rule_of[static_cast<std::size_t>(pattern)]];
+  std::vector<const LineRule*> rules;
+  for (const auto& [rule, count] : patterns) {
+    if (count == patterns_->of_rule[rule].size()) rules.push_back(&rules_[rule]);
+  }
+  return rules;
+}
+
+std::string LineRules::capture(const LineRule& rule, std::string_view line, const std::string& group) const {
+  for (const Pattern& pattern : patterns_->of_rule[static_cast<std::size_t>(&rule - rules_.data())]) {
+    const auto found = pattern->NamedCapturingGroups().find(group);
+    if (found == pattern->NamedCapturingGroups().end()) continue;
+    std::vector<re2::StringPiece> groups(static_cast<std::size_t>(found->second) + 1);
+    const bool matches = pattern->Match(line, 0, line.size(), RE2::UNANCHORED, groups.data(), found->second + 1);
+    if (matches && !groups.back().empty()) return std::string(groups.back());
+  }
+  return {};
+}
+
+bool LineRules::has_sign(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->signs); }
+bool LineRules::has_failing(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->failing); }
+bool LineRules::has_networking(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->networking); }
+
+const LineRules& builtin_line_rules() {
+  static const LineRules kRules = [] {
+    const auto file = std::ranges::find(embedded_rules(), "lines.yaml", &EmbeddedFile::name);
+    return LineRules::read("lines.yaml", file->text);
+  }();
+  return kRules;
+}
+
+}  // namespace busbar
