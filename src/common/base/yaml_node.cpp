@@ -116,6 +116,18 @@ void for_each_key(
   }
 }
 
+void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
+               const std::vector<YamlKey>& keys, std::string_view kind) {
+  for_each_key(place, mark, map, what, [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+    for (const YamlKey& known : keys) {
+      if (known.name == canonical_key(key)) return known.read(key, at, value);
+    }
+    std::vector<std::string> valid;
+    for (const YamlKey& known : keys) valid.emplace_back(known.name);
+    place.fail_unknown(at, kind, key, valid);
+  });
+}
+
 std::string yaml_scalar(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key) {
   if (node.IsScalar()) return node.Scalar();
   const char* kind = node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "empty";
@@ -130,12 +142,26 @@ std::vector<std::string> yaml_scalars(const YamlPlace& place, const YAML::Mark& 
   return items;
 }
 
+std::size_t yaml_word(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key,
+                      const std::vector<std::string>& valid) {
+  const std::string word = yaml_scalar(place, mark, node, key);
+  const auto found = std::ranges::find(valid, word);
+  if (found == valid.end()) place.fail_unknown(mark, key, word, valid);
+  return static_cast<std::size_t>(found - valid.begin());
+}
+
 void yaml_set(const YamlPlace& place, const YAML::Mark& mark, std::string_view key, const std::function<void()>& set) {
   try {
     set();
   } catch (const Error& error) {
     place.fail(mark, fmt::format("{}: {}", key, error.what()));
   }
+}
+
+YamlKey list_key(const YamlPlace& place, std::string_view name, std::vector<std::string>& to) {
+  return {name, [&place, &to](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+            to = yaml_scalars(place, at, value, key);
+          }};
 }
 
 std::string canonical_key(std::string_view key) {

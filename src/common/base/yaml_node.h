@@ -43,6 +43,16 @@ void for_each_key(
     const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
     const std::function<void(const std::string& key, const YAML::Mark& where, const YAML::Node& value)>& visit);
 
+/// A key of a map, and what its value is for; `key` is as the file writes it.
+struct YamlKey {
+  std::string_view name;  ///< with '-'
+  std::function<void(const std::string& key, const YAML::Mark& at, const YAML::Node& value)> read;
+};
+
+/// Reads a map of these keys; the file's error about any other, which is no `kind`, names them all.
+void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
+               const std::vector<YamlKey>& keys, std::string_view kind = "key");
+
 /// A single value; `mark` is that of its key, which an empty value does not have.
 std::string yaml_scalar(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key);
 
@@ -50,8 +60,24 @@ std::string yaml_scalar(const YamlPlace& place, const YAML::Mark& mark, const YA
 std::vector<std::string> yaml_scalars(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
                                       std::string_view key);
 
+/// Which of these words a single value is; the file's error about any other names them all.
+std::size_t yaml_word(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key,
+                      const std::vector<std::string>& valid);
+
 /// Calls set() and puts file, line and key before the message of an Error that it throws.
 void yaml_set(const YamlPlace& place, const YAML::Mark& mark, std::string_view key, const std::function<void()>& set);
+
+/// A key whose single value goes to `to` as parse(text), an Error of which gets file, line and key.
+template <class Value, class Parse = std::identity>
+YamlKey value_key(const YamlPlace& place, std::string_view name, Value& to, Parse parse = {}) {
+  return {name, [&place, &to, parse](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
+            const std::string text = yaml_scalar(place, at, value, key);
+            yaml_set(place, at, key, [&] { to = parse(text); });
+          }};
+}
+
+/// A key whose list, or single value, goes to `to`.
+YamlKey list_key(const YamlPlace& place, std::string_view name, std::vector<std::string>& to);
 
 /// With '_' as '-'.
 std::string canonical_key(std::string_view key);

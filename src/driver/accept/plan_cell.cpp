@@ -52,11 +52,8 @@ std::string read_name(const YamlPlace& place, const YAML::Mark& mark, const YAML
 }
 
 CellMemory read_memory(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string text = yaml_scalar(place, mark, node, "memory");
-  if (text == "any") return CellMemory::any;
-  if (text == "gpu") return CellMemory::gpu;
-  if (text == "host") return CellMemory::host;
-  place.fail_unknown(mark, "memory", text, {"any", "gpu", "host"});
+  constexpr std::array kMemories{CellMemory::any, CellMemory::gpu, CellMemory::host};
+  return kMemories[yaml_word(place, mark, node, "memory", {"any", "gpu", "host"})];
 }
 
 void read_environment(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, PlanCell& cell) {
@@ -106,18 +103,6 @@ void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::stri
 }
 
 }  // namespace
-
-void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
-               const std::vector<YamlKey>& keys, std::string_view kind) {
-  for_each_key(place, mark, map, what, [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-    for (const YamlKey& known : keys) {
-      if (known.name == canonical_key(key)) return known.read(key, at, value);
-    }
-    std::vector<std::string> valid;
-    for (const YamlKey& known : keys) valid.emplace_back(known.name);
-    place.fail_unknown(at, kind, key, valid);
-  });
-}
 
 const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
   const std::string name = yaml_scalar(place, mark, node, "collective");

@@ -3,7 +3,6 @@
 #include "common/base/yaml_node.h"
 #include "common/record/accept_plan.h"
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,16 +10,6 @@
 namespace busbar {
 
 // Parts of read_accept_plan, and of other files that come with it.
-
-/// A key of a map, and what its value is for; `key` is as the file writes it.
-struct YamlKey {
-  std::string_view name;  ///< with '-'
-  std::function<void(const std::string& key, const YAML::Mark& at, const YAML::Node& value)> read;
-};
-
-/// Reads a map of these keys; the file's error about any other, which is no `kind`, names them all.
-void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
-               const std::vector<YamlKey>& keys, std::string_view kind = "key");
 
 /// The collective of that name; the file's error names them all where there is none.
 const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node);

@@ -3,7 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
-#include "common/base/lists.h"
+#include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
@@ -24,36 +24,23 @@ namespace {
 
 using Mark = YAML::Mark;
 using Node = YAML::Node;
+using KeyText = const std::string&;
 
-double read_gbs(const YamlPlace& place, const Mark& mark, const Node& node, const std::string& key) {
-  double value = 0;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { value = parse_double(text, 0); });
-  if (!(value > 0)) place.fail(mark, fmt::format("{}: must be above 0", key));
+double gbs_of(const std::string& text) {
+  const double value = parse_double(text, 0);
+  if (!(value > 0)) throw_bad_config("must be above 0");
   return value;
 }
 
-int read_count(const YamlPlace& place, const Mark& mark, const Node& node, const std::string& key) {
-  int value = 0;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { value = parse_int(text, 1, 1 << 20); });
-  return value;
-}
+int count_of(const std::string& text) { return parse_int(text, 1, 1 << 20); }
 
 std::string read_network(const YamlPlace& place, const Mark& mark, const Node& node) {
   static const std::vector<std::string> kNetworks{"ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"};
-  const std::string name = yaml_scalar(place, mark, node, "network");
-  if (!contains(kNetworks, name)) {
-    place.fail_unknown(mark, "network", name, kNetworks);
-  }
-  return name;
+  return kNetworks[yaml_word(place, mark, node, "network", kNetworks)];
 }
 
 FigureKind read_kind(const YamlPlace& place, const Mark& mark, const Node& node) {
-  const std::string text = yaml_scalar(place, mark, node, "kind");
-  const auto kind = from_word<FigureKind>(kFigureWords, text);
-  if (!kind) place.fail_unknown(mark, "kind", text, {kFigureWords.begin(), kFigureWords.end()});
-  return *kind;
+  return static_cast<FigureKind>(yaml_word(place, mark, node, "kind", {kFigureWords.begin(), kFigureWords.end()}));
 }
 
 /// "8G", or [8G, 16G] for all sizes from the first to the last.
@@ -70,19 +57,18 @@ void read_sizes(const YamlPlace& place, const Mark& mark, const Node& node, Plat
 PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& node) {
   PlatformEntry e;
   std::optional<FigureKind> kind;
-  using Text = const std::string&;
-  read_keys(
-      place, mark, node, "expect",
-      {{"collective", [&](Text, const Mark& at, const Node& v) { e.collective = read_collective(place, at, v)->name; }},
-       {"nodes",
-        [&](Text key, const Mark& at, const Node& v) { e.nodes_min = e.nodes_max = read_count(place, at, v, key); }},
-       {"ranks", [&](Text key, const Mark& at, const Node& v) { e.nranks = read_count(place, at, v, key); }},
-       {"network", [&](Text, const Mark& at, const Node& v) { e.network = read_network(place, at, v); }},
-       {"sizes", [&](Text, const Mark& at, const Node& v) { read_sizes(place, at, v, e); }},
-       {"algorithm", [&](Text key, const Mark& at, const Node& v) { e.algorithm = yaml_scalar(place, at, v, key); }},
-       {"busbw", [&](Text key, const Mark& at, const Node& v) { e.busbw = read_gbs(place, at, v, key); }},
-       {"kind", [&](Text, const Mark& at, const Node& v) { kind = read_kind(place, at, v); }},
-       {"source", [&](Text key, const Mark& at, const Node& v) { e.source = yaml_scalar(place, at, v, key); }}});
+  read_keys(place, mark, node, "expect",
+            {{"collective",
+              [&](KeyText, const Mark& at, const Node& v) { e.collective = read_collective(place, at, v)->name; }},
+             value_key(place, "nodes", e.nodes_max, count_of),
+             value_key(place, "ranks", e.nranks, count_of),
+             {"network", [&](KeyText, const Mark& at, const Node& v) { e.network = read_network(place, at, v); }},
+             {"sizes", [&](KeyText, const Mark& at, const Node& v) { read_sizes(place, at, v, e); }},
+             value_key(place, "algorithm", e.algorithm),
+             value_key(place, "busbw", e.busbw, gbs_of),
+             {"kind", [&](KeyText, const Mark& at, const Node& v) { kind = read_kind(place, at, v); }},
+             value_key(place, "source", e.source)});
+  e.nodes_min = e.nodes_max;
   // A number that nobody can be asked about is not an expectation.
   if (e.source.empty()) place.fail(mark, "a number without source");
   if (!kind) place.fail(mark, "a number without kind: measured or threshold");
@@ -95,14 +81,13 @@ PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& n
 
 PlatformCeiling read_ceiling(const YamlPlace& place, const Mark& mark, const Node& node) {
   PlatformCeiling c;
-  using Text = const std::string&;
-  read_keys(
-      place, mark, node, "ceilings",
-      {{"network", [&](Text, const Mark& at, const Node& v) { c.network = read_network(place, at, v); }},
-       {"collective", [&](Text, const Mark& at, const Node& v) { c.collective = read_collective(place, at, v)->name; }},
-       {"algorithm", [&](Text key, const Mark& at, const Node& v) { c.algorithm = yaml_scalar(place, at, v, key); }},
-       {"busbw", [&](Text key, const Mark& at, const Node& v) { c.busbw = read_gbs(place, at, v, key); }},
-       {"source", [&](Text key, const Mark& at, const Node& v) { c.source = yaml_scalar(place, at, v, key); }}});
+  read_keys(place, mark, node, "ceilings",
+            {{"network", [&](KeyText, const Mark& at, const Node& v) { c.network = read_network(place, at, v); }},
+             {"collective",
+              [&](KeyText, const Mark& at, const Node& v) { c.collective = read_collective(place, at, v)->name; }},
+             value_key(place, "algorithm", c.algorithm),
+             value_key(place, "busbw", c.busbw, gbs_of),
+             value_key(place, "source", c.source)});
   if (c.source.empty()) place.fail(mark, "a number without source");
   if (c.algorithm.empty() || c.busbw <= 0) place.fail(mark, "algorithm and busbw are needed");
   return c;
@@ -118,16 +103,14 @@ std::vector<Item> read_list(const YamlPlace& place, const Mark& mark, const Node
 }
 
 void read_root(const YamlPlace& place, const Node& root, Platform& p) {
-  using Text = const std::string&;
   read_keys(place, root.Mark(), root, "the file",
-            {{"schema", [&](Text, const Mark& at, const Node& v) { check_yaml_schema(place, at, v); }},
-             {"gpu", [&](Text key, const Mark& at, const Node& v) { p.gpu = yaml_scalar(place, at, v, key); }},
-             {"gpu-not", [&](Text key, const Mark& at, const Node& v) { p.gpu_not = yaml_scalars(place, at, v, key); }},
-             {"gpus-per-node",
-              [&](Text key, const Mark& at, const Node& v) { p.gpus_per_node = read_count(place, at, v, key); }},
-             {"ceilings", [&](Text, const Mark& at,
+            {{"schema", [&](KeyText, const Mark& at, const Node& v) { check_yaml_schema(place, at, v); }},
+             value_key(place, "gpu", p.gpu),
+             list_key(place, "gpu-not", p.gpu_not),
+             value_key(place, "gpus-per-node", p.gpus_per_node, count_of),
+             {"ceilings", [&](KeyText, const Mark& at,
                               const Node& v) { p.ceilings = read_list(place, at, v, "ceilings", read_ceiling); }},
-             {"expect", [&](Text, const Mark& at, const Node& v) {
+             {"expect", [&](KeyText, const Mark& at, const Node& v) {
                 p.entries = read_list(place, at, v, "expect", read_entry);
               }}});
   if (p.gpu.empty()) place.fail(root.Mark(), "gpu: a word of the device's name is needed");

@@ -22,41 +22,43 @@
 namespace busbar {
 namespace {
 
+using Mark = YAML::Mark;
+using Node = YAML::Node;
+using KeyText = const std::string&;
+
 /// More is a slip: every row is a criterion that somebody reads.
 constexpr std::size_t kMaxCells = 500;
 constexpr std::size_t kMaxPlanRows = 20'000;
 
-std::string read_platform_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string text = yaml_scalar(place, mark, node, "platform");
+std::string read_platform_name(const YamlPlace& place, const Mark& mark, const Node& node) {
   std::vector<std::string> valid{"auto", "none"};
   for (const EmbeddedFile& file : embedded_platforms()) valid.emplace_back(file.name.substr(0, file.name.rfind('.')));
-  if (!contains(valid, text)) place.fail_unknown(mark, "platform", text, valid);
-  return text == "none" ? "" : text;
+  const std::string& name = valid[yaml_word(place, mark, node, "platform", valid)];
+  return name == "none" ? "" : name;
 }
 
-void read_expect(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, AcceptPlan& plan) {
-  for_each_key(place, mark, node, "expect", [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-    if (key == "platform") {
-      plan.platform = read_platform_name(place, at, value);
-    } else if (key == "baseline") {
-      plan.baseline = yaml_scalar(place, at, value, key);
-      if (plan.baseline.empty()) place.fail(at, "baseline: the file name is empty");
-    } else if (canonical_key(key) == "baseline-margin") {
-      plan.baseline_margin = read_share_bound(place, at, value, key);
-    } else if (key == "gpus") {
-      const std::string text = yaml_scalar(place, at, value, key);
-      if (text != "required" && text != "optional") {
-        place.fail(at, fmt::format("gpus: {} is none of: required optional", in_quotes(text)));
-      }
-      plan.needs_gpus = text == "required";
-    } else {
-      place.fail_unknown(at, "key", key, {"platform", "baseline", "baseline-margin", "gpus"});
-    }
-  });
+bool required(const std::string& text) {
+  if (text != "required" && text != "optional") throw_bad_config(in_quotes(text) + " is none of: required optional");
+  return text == "required";
+}
+
+std::string not_empty(const std::string& text) {
+  if (text.empty()) throw_bad_config("the file name is empty");
+  return text;
+}
+
+void read_expect(const YamlPlace& place, const Mark& mark, const Node& node, AcceptPlan& plan) {
+  read_keys(
+      place, mark, node, "expect",
+      {{"platform", [&](KeyText, const Mark& at, const Node& v) { plan.platform = read_platform_name(place, at, v); }},
+       value_key(place, "baseline", plan.baseline, not_empty),
+       {"baseline-margin", [&](KeyText key, const Mark& at,
+                               const Node& v) { plan.baseline_margin = read_share_bound(place, at, v, key); }},
+       value_key(place, "gpus", plan.needs_gpus, required)});
 }
 
 /// What no single cell can tell; fills in what it leaves open.
-void finish_cell(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan, PlanCell& cell) {
+void finish_cell(const YamlPlace& place, const Mark& mark, const AcceptPlan& plan, PlanCell& cell) {
   if (cell.stages.empty()) {
     for (Stage stage : plan.stages) {
       if (stage == Stage::per_host || stage == Stage::whole) cell.stages.push_back(stage);
@@ -83,7 +85,7 @@ void finish_cell(const YamlPlace& place, const YAML::Mark& mark, const AcceptPla
   yaml_set(place, mark, "cell", [&] { validate(cell.config); });
 }
 
-std::size_t rows(const YamlPlace& place, const YAML::Mark& mark, const PlanCell& cell) {
+std::size_t rows(const YamlPlace& place, const Mark& mark, const PlanCell& cell) {
   std::size_t count = 0;
   yaml_set(place, mark, "cell", [&] { count = planned_cells(cell.config, *cell.collective); });
   return count;
@@ -96,13 +98,13 @@ std::string default_name(const PlanCell& cell, const std::set<std::string>& take
   return name;
 }
 
-void read_cells(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const PlanCell& defaults,
+void read_cells(const YamlPlace& place, const Mark& mark, const Node& node, const PlanCell& defaults,
                 AcceptPlan& plan) {
   if (!node.IsSequence()) place.fail(mark, "cells: write a list, each entry '- collective: NAME' and its options");
   if (node.size() > kMaxCells) place.fail(mark, fmt::format("cells: more than {}", kMaxCells));
   std::set<std::string> taken;
-  std::vector<YAML::Mark> marks;
-  for (const YAML::Node& entry : node) {
+  std::vector<Mark> marks;
+  for (const Node& entry : node) {
     marks.push_back(entry.Mark());
     plan.cells.push_back(read_plan_cell(place, entry.Mark(), entry, defaults, false));
     const std::string& name = plan.cells.back().name;
@@ -124,7 +126,7 @@ void read_cells(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node
   }
 }
 
-void check_stages_have_cells(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan) {
+void check_stages_have_cells(const YamlPlace& place, const Mark& mark, const AcceptPlan& plan) {
   for (Stage stage : {Stage::per_host, Stage::whole}) {
     const auto measures = [&](const PlanCell& cell) { return contains(cell.stages, stage); };
     if (!contains(plan.stages, stage) || std::ranges::any_of(plan.cells, measures)) continue;
@@ -132,7 +134,7 @@ void check_stages_have_cells(const YamlPlace& place, const YAML::Mark& mark, con
   }
 }
 
-void check_expectations(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan) {
+void check_expectations(const YamlPlace& place, const Mark& mark, const AcceptPlan& plan) {
   for (const PlanCell& cell : plan.cells) {
     if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
     place.fail(mark, fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to "
@@ -141,65 +143,33 @@ void check_expectations(const YamlPlace& place, const YAML::Mark& mark, const Ac
   }
 }
 
-bool read_switch(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const std::string& key) {
-  bool on = false;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { on = parse_switch(text); });
-  return on;
-}
-
-double read_seconds(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const std::string& key) {
-  double seconds = 0;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { seconds = parse_duration(text); });
-  return seconds;
-}
-
-void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan) {
+void read_root(const YamlPlace& place, const Node& root, AcceptPlan& plan) {
   if (!root.IsMap())
     place.fail(root.Mark(), "not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
   PlanCell defaults;
   // What cells refer to may stand after them in the file.
-  YAML::Node cells;
-  YAML::Mark cells_mark;
+  Node cells;
+  Mark cells_mark;
   bool has_cells = false;
-  for_each_key(
-      place, root.Mark(), root, "the file", [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-        const std::string name = canonical_key(key);
-        if (name == "schema") {
-          check_yaml_schema(place, at, value);
-        } else if (name == "title") {
-          plan.title = yaml_scalar(place, at, value, key);
-        } else if (name == "expect") {
-          read_expect(place, at, value, plan);
-        } else if (name == "stages") {
-          plan.stages = read_stages(place, at, value);
-        } else if (name == "init") {
-          plan.init = read_time_bound(place, at, value, key);
-        } else if (name == "max-time") {
-          plan.max_time_s = read_seconds(place, at, value, key);
-        } else if (name == "repeat-for") {
-          plan.repeat_for_s = read_seconds(place, at, value, key);
-        } else if (name == "stage-timeout") {
-          plan.stage_timeout_s = read_seconds(place, at, value, key);
-        } else if (name == "locate-on-fail") {
-          plan.locate_on_fail = read_switch(place, at, value, key);
-        } else if (name == "locate-looks-time") {
-          plan.locate_looks_s = read_seconds(place, at, value, key);
-        } else if (name == "keep-results") {
-          plan.keeps_results = read_switch(place, at, value, key);
-        } else if (name == "defaults") {
-          defaults = read_plan_cell(place, at, value, {}, true);
-        } else if (name == "cells") {
-          cells.reset(value);
+  read_keys(
+      place, root.Mark(), root, "the file",
+      {{"schema", [&](KeyText, const Mark& at, const Node& v) { check_yaml_schema(place, at, v); }},
+       value_key(place, "title", plan.title),
+       {"expect", [&](KeyText, const Mark& at, const Node& v) { read_expect(place, at, v, plan); }},
+       {"stages", [&](KeyText, const Mark& at, const Node& v) { plan.stages = read_stages(place, at, v); }},
+       {"init", [&](KeyText key, const Mark& at, const Node& v) { plan.init = read_time_bound(place, at, v, key); }},
+       value_key(place, "max-time", plan.max_time_s, parse_duration),
+       value_key(place, "repeat-for", plan.repeat_for_s, parse_duration),
+       value_key(place, "stage-timeout", plan.stage_timeout_s, parse_duration),
+       value_key(place, "locate-on-fail", plan.locate_on_fail, parse_switch),
+       value_key(place, "locate-looks-time", plan.locate_looks_s, parse_duration),
+       value_key(place, "keep-results", plan.keeps_results, parse_switch),
+       {"defaults", [&](KeyText, const Mark& at, const Node& v) { defaults = read_plan_cell(place, at, v, {}, true); }},
+       {"cells", [&](KeyText, const Mark& at, const Node& v) {
+          cells.reset(v);
           cells_mark = at;
           has_cells = true;
-        } else {
-          place.fail_unknown(at, "key", key,
-                             {"schema", "title", "expect", "stages", "init", "max-time", "repeat-for", "stage-timeout",
-                              "locate-on-fail", "locate-looks-time", "keep-results", "defaults", "cells"});
-        }
-      });
+        }}});
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
     place.fail(root.Mark(), "repeat-for repeats what is measured: add per-host, pairs or whole to stages");
@@ -217,7 +187,7 @@ AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name)
   plan.text = text;
   plan.platform = "auto";
   const YamlPlace place(file_name);
-  with_yaml(place, text, [&](const YAML::Node& root) { read_root(place, root, plan); });
+  with_yaml(place, text, [&](const Node& root) { read_root(place, root, plan); });
   plan.digest = digest_of(plan);
   return plan;
 }
