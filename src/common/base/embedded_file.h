@@ -17,6 +17,10 @@ std::span<const EmbeddedFile> embedded_platforms();
 /// configs/*.yaml: the plans that `accept` finds by name alone.
 std::span<const EmbeddedFile> embedded_plans();
 
+/// configs/rules/NAME.yaml, one each.
+std::span<const EmbeddedFile> embedded_nccl_settings();
+std::span<const EmbeddedFile> embedded_xid();
+
 /// What the HTML report is made of: the charting library, style, script.
 std::span<const EmbeddedFile> embedded_report();
 
