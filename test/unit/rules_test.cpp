@@ -18,7 +18,7 @@ TEST_CASE("A slip in a table of rules is refused with its line", "[rules]") {
   };
   const std::string nccl = "schema: 1\nnccl:\n  A: ", xids = "remedies: {a: x, b: y}\nxids:\n  ";
   refuses(read_setting_rules, nccl + "{form: 2.3.5}", "did you mean from?");
-  refuses(read_setting_rules, nccl + "{from: 2.3, to: 2.4.8}", "2.3 is no version");
+  refuses(read_setting_rules, nccl + "{from: 2.3, to: 2.4.8}", "'2.3' is no version");
   refuses(read_setting_rules, nccl + "{from: 2.4.8}", "one of them is missing");
   refuses(read_setting_rules, nccl + "{agree: true}", "needed there");
   refuses(read_setting_rules, nccl + "{range: {least: 0, most: many, why: x}}", "most: ");
@@ -26,7 +26,7 @@ TEST_CASE("A slip in a table of rules is refused with its line", "[rules]") {
   refuses(read_setting_rules, nccl + "{slow: {what: x}}", "when is needed");
   refuses(read_setting_rules, nccl + "{choices: [a], levels: [b]}", "another kind");
   refuses(read_setting_rules, "nccl: {B: {documented: true},\n\n  A: {documented: true}}", "order of ASCII");
-  refuses(read_xids, xids + "8: {meaning: x, remedy: a}", "action are needed");
+  refuses(read_xids, xids + "8: {meaning: x, remedy: a}", "needs meaning, remedy and action");
   refuses(read_xids, xids + "8: {remedy: c}", "valid are: a b");
   refuses(read_xids, xids + "8: {action: rest}", "did you mean reset?");
   refuses(read_xids,
