@@ -1,8 +1,8 @@
 // Would catch: an XID of a program that takes a healthy GPU out of service, one of the hardware that does not, a line
 // of the log's own form (without a prefix) that is not read.
 
-#include "common/machine/xid_table.h"
 #include "driver/doctor/checks.h"
+#include "driver/rules/xid_table.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

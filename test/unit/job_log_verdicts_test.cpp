@@ -2,9 +2,9 @@
 // takes a healthy GPU out of service, a setting that may differ called wrong, PyTorch's timeouts read without what
 // stands behind them, and a job that is fine called broken.
 
-#include "common/machine/xid_table.h"
 #include "driver/diagnose/nccl_warnings.h"
-#include "driver/diagnose/setting_rules.h"
+#include "driver/rules/setting_rules.h"
+#include "driver/rules/xid_table.h"
 #include "unit/job_log_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -11,13 +12,18 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
+/// The text of the file of that name, which is there.
+inline std::string_view embedded_text(std::span<const EmbeddedFile> files, std::string_view name) {
+  return std::ranges::find(files, name, &EmbeddedFile::name)->text;
+}
+
 /// configs/platforms/*.yaml.
 std::span<const EmbeddedFile> embedded_platforms();
 
 /// configs/*.yaml: the plans that `accept` finds by name alone.
 std::span<const EmbeddedFile> embedded_plans();
 
-/// configs/rules/*.yaml: what lines of logs mean.
+/// configs/rules/*.yaml.
 std::span<const EmbeddedFile> embedded_rules();
 
 /// What the HTML report is made of: the charting library, style, script.

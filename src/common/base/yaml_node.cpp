@@ -11,6 +11,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <sstream>
 
@@ -121,6 +122,28 @@ void YamlValue::each(const std::function<void(const YamlValue&)>& visit) const {
     if (!seen.insert(canonical_key(name)).second) value.fail(fmt::format("key {} is given twice", in_quotes(name)));
     visit(value);
   }
+}
+
+std::size_t YamlValue::word(std::span<const std::string_view> words) const {
+  const std::string own = text();
+  const auto found = std::ranges::find(words, own);
+  if (found == words.end()) fail_unknown(key, own, {words.begin(), words.end()});
+  return static_cast<std::size_t>(found - words.begin());
+}
+
+const std::string& YamlValue::among(const std::map<std::string, std::string>& named) const {
+  const auto names = std::views::keys(named);
+  const auto found = named.find(text());
+  if (found == named.end()) fail_unknown(key, text(), {names.begin(), names.end()});
+  return found->second;
+}
+
+YamlKey key_of(std::string_view name, std::string& into) {
+  return {name, [&into](const YamlValue& value) { into = value.text(); }};
+}
+
+YamlKey key_of(std::string_view name, std::vector<std::string>& into) {
+  return {name, [&into](const YamlValue& value) { into = value.texts(); }};
 }
 
 void YamlValue::each_item(const std::function<void(const YamlValue&)>& visit) const {

@@ -3,6 +3,8 @@
 #include "common/base/config.h"
 
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +39,10 @@ struct YamlValue {
   std::string text() const;
   /// A list of single values, or one that stands for such a list.
   std::vector<std::string> texts() const;
+  /// Which of `words` it is, counted from 0; the error names them all.
+  std::size_t word(std::span<const std::string_view> words) const;
+  /// What it names in a map; the error names all that there are.
+  const std::string& among(const std::map<std::string, std::string>& named) const;
   /// Calls set() and puts file, line and key before the message of an Error that it throws.
   void checked(const std::function<void()>& set) const;
   /// What `parse` makes of the text.
@@ -62,6 +68,15 @@ struct YamlKey {
   std::string_view name;  ///< with '-'
   std::function<void(const YamlValue&)> read;
 };
+
+/// A key with one value, or a list of them.
+YamlKey key_of(std::string_view name, std::string& into);
+YamlKey key_of(std::string_view name, std::vector<std::string>& into);
+/// A key whose text `parse` reads.
+template <class Value, class Parse>
+YamlKey key_of(std::string_view name, Value& into, Parse parse) {
+  return {name, [&into, parse](const YamlValue& value) { into = value.parsed(parse); }};
+}
 
 /// Calls work(root) with the one document of a file; throws Error(bad_config) for text that is no such thing, whatever
 /// the bytes are, and in place of yaml-cpp's exceptions.

@@ -1,9 +1,9 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
-#include "common/machine/xid_table.h"
 #include "common/watch/ras_safety.h"
 #include "driver/diagnose/log_findings.h"
+#include "driver/rules/xid_table.h"
 
 #include <fmt/format.h>
 
@@ -24,9 +24,9 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
     case KernelEvent::What::xid: {
       const XidMeaning& meaning = xid_meaning(group.number);
       // What a program did wrong must not take a healthy GPU out of service.
-      finding.verdict = is_hardware_xid(group.number) ? Verdict::hw_fault : Verdict::unknown;
+      finding.verdict = meaning.by_program ? Verdict::unknown : Verdict::hw_fault;
       finding.sentence = fmt::format("GPU {} of {} reported XID {}: {}", device, host, group.number, meaning.meaning);
-      finding.next.emplace_back(meaning.advice);
+      finding.next.push_back(meaning.advice);
       break;
     }
     case KernelEvent::What::nvswitch:

@@ -2,7 +2,7 @@
 #include "common/base/text.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/diagnose/log_line.h"
-#include "driver/diagnose/setting_rules.h"
+#include "driver/rules/setting_rules.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "common/watch/ras_safety.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_findings.h"
-#include "driver/diagnose/setting_rules.h"
+#include "driver/rules/setting_rules.h"
 
 #include <fmt/format.h>
 

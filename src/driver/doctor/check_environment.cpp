@@ -1,9 +1,9 @@
 #include "common/base/lists.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
-#include "driver/diagnose/setting_rules.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/nccl_settings.h"
+#include "driver/rules/setting_rules.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

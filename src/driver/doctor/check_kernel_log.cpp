@@ -1,8 +1,8 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/kernel_log.h"
-#include "common/machine/xid_table.h"
 #include "driver/doctor/checks.h"
+#include "driver/rules/xid_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -61,8 +61,7 @@ KernelTrouble of_event(const KernelEvent& event) {
     case KernelEvent::What::xid: {
       const XidMeaning& xid = xid_meaning(event.number);
       const Outcome outcome = xid_outcome(xid, event.text);
-      return {"kernel.xid", "GPU " + device,          fmt::format("XID {}", event.number),
-              outcome,      std::string(xid.meaning), std::string(xid.advice)};
+      return {"kernel.xid", "GPU " + device, fmt::format("XID {}", event.number), outcome, xid.meaning, xid.advice};
     }
     case KernelEvent::What::nvswitch:
       return read_switch(event.text).value_or(KernelTrouble{});
@@ -227,8 +226,7 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
     const std::string value = fmt::format("XID {}, {}", number, count == 1 ? "once" : fmt::format("{} times", count));
     const Outcome outcome = xid_outcome(xid, "");
     rows.push_back(outcome == Outcome::pass ? ok_row("gpu.xid", subject, value)
-                                            : bad_row(outcome, "gpu.xid", subject, value, std::string(xid.meaning),
-                                                      std::string(xid.advice)));
+                                            : bad_row(outcome, "gpu.xid", subject, value, xid.meaning, xid.advice));
   }
   std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
   return rows;

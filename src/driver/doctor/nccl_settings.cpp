@@ -1,8 +1,8 @@
 #include "driver/doctor/nccl_settings.h"
 
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
-#include "driver/diagnose/setting_rules.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -60,112 +60,47 @@ std::map<std::string, NcclSetting> nccl_settings(const Probe& probe, const std::
 
 namespace {
 
-constexpr auto kNames = std::to_array<NcclName>({
-#include "driver/doctor/nccl_env_names.inc"
-});
-
-/// Names of which the table of NCCL's sources does not tell enough.
-struct Told {
-  std::string_view name;  // without "NCCL_"
-  Outcome outcome;
-  std::string_view reason;
-  std::string_view remedy;
-};
-
-constexpr std::string_view kOfPyTorch = "it is PyTorch's, not NCCL's, and has had another name since PyTorch 2.2";
-constexpr std::string_view kOldRange = "deprecated since NCCL 2.17, and overruled by the newer name where both are set";
-
-constexpr auto kTold = std::to_array<Told>({
-    {"TIMEOUT", Outcome::warn, "no NCCL ever had it: NCCL's collectives have no timeout",
-     "unset it; PyTorch's is the argument timeout of init_process_group"},
-    {"ASYNC_ERROR_HANDLING", Outcome::warn, kOfPyTorch, "TORCH_NCCL_ASYNC_ERROR_HANDLING"},
-    {"BLOCKING_WAIT", Outcome::warn, kOfPyTorch, "TORCH_NCCL_BLOCKING_WAIT"},
-    {"DESYNC_DEBUG", Outcome::warn, kOfPyTorch, "TORCH_NCCL_DESYNC_DEBUG"},
-    {"ENABLE_TIMING", Outcome::warn, kOfPyTorch, "TORCH_NCCL_ENABLE_TIMING"},
-    {"MAX_NCHANNELS", Outcome::warn, kOldRange, "NCCL_MAX_CTAS"},
-    {"MIN_NCHANNELS", Outcome::warn, kOldRange, "NCCL_MIN_CTAS"},
-    {"MAX_NRINGS", Outcome::warn, kOldRange, "NCCL_MAX_CTAS"},
-    {"MIN_NRINGS", Outcome::warn, kOldRange, "NCCL_MIN_CTAS"},
-    {"CHECKS_DISABLE", Outcome::warn, "deprecated since NCCL 2.2.12, and no longer read", "NCCL_CHECK_MODE"},
-    {"CHECK_POINTERS", Outcome::warn, "deprecated since NCCL 2.29.7", "NCCL_CHECK_MODE"},
-    // Not in the documentation under these names, yet set by good sites and images.
-    {"NET_GDR_LEVEL", Outcome::pass, "", ""},
-    {"IB_PKEY", Outcome::pass, "", ""},
-    {"COMM_ID", Outcome::pass, "", ""},
-    {"HOSTID", Outcome::pass, "", ""},
-    {"GRAPH_FILE", Outcome::pass, "", ""},
-    {"TUNER_CONFIG_FILE", Outcome::pass, "", ""},
-    // What containers and builds set, for themselves.
-    {"VERSION", Outcome::pass, "", ""},
-    {"HOME", Outcome::pass, "", ""},
-    {"DIR", Outcome::pass, "", ""},
-    {"PATH", Outcome::pass, "", ""},
-    {"ROOT", Outcome::pass, "", ""},
-    {"ROOT_DIR", Outcome::pass, "", ""},
-    {"LIB_DIR", Outcome::pass, "", ""},
-    {"LIBRARY", Outcome::pass, "", ""},
-    {"LIBRARIES", Outcome::pass, "", ""},
-    {"INCLUDE_DIR", Outcome::pass, "", ""},
-    {"INCLUDE_DIRS", Outcome::pass, "", ""},
-    {"INCLUDE_PATH", Outcome::pass, "", ""},
-});
-
-/// Families that plugins and nccl-tests read.
-constexpr std::array<std::string_view, 10> kOfOthers{"TESTS_", "FASTRAK_", "GPUDIRECTTCPX_", "FASTSOCKET_", "PLUGIN_",
-                                                     "SHARP_", "IBEXT_",   "UCX_",           "OFI_",        "SHIMNET_"};
-
-const NcclName* find_name(std::string_view bare) {
-  const auto found = std::ranges::find_if(kNames, [&](const NcclName& one) { return one.name == bare; });
-  return found == kNames.end() ? nullptr : &*found;
-}
-
-std::string version_text(int number) {
-  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
-}
-
 int newest() {
   int most = 0;
-  for (const NcclName& one : kNames) most = std::max(most, one.last);
+  for (const SettingRule& one : nccl_names()) most = std::max(most, one.last);
   return most;
 }
 
 NameVerdict judge_unknown(std::string_view bare) {
   std::vector<std::string> choices;
-  for (const NcclName& one : kNames) choices.emplace_back(one.name);
   // Without "NCCL_", which would make any two short names look alike.
+  for (const SettingRule& one : nccl_names()) choices.push_back(one.name.substr(5));
   const std::string nearest = nearest_choice(bare, choices);
-  return {Outcome::warn, fmt::format("no NCCL from 2.3.5 to {} reads it", version_text(newest())),
+  return {Outcome::warn, fmt::format("no NCCL from 2.3.5 to {} reads it", nccl_version_text(newest())),
           nearest.empty() ? "unset it" : fmt::format("did you mean NCCL_{}?", nearest)};
 }
 
 }  // namespace
 
-std::span<const NcclName> nccl_names() { return kNames; }
+std::span<const SettingRule> nccl_names() { return setting_rules().nccl; }
 
 NameVerdict judge_nccl_name(std::string_view name, int version) {
-  std::string_view bare = name;
-  bare.remove_prefix(std::min<std::size_t>(5, bare.size()));
-  for (const Told& told : kTold) {
-    if (told.name == bare) return {told.outcome, std::string(told.reason), std::string(told.remedy)};
-  }
-  const NcclName* known = find_name(bare);
+  const SettingRule* known = find_setting_rule(name);
   if (known == nullptr) {
-    const bool other =
-        std::ranges::any_of(kOfOthers, [&](std::string_view family) { return bare.starts_with(family); });
-    return other ? NameVerdict{} : judge_unknown(bare);
+    const bool other = std::ranges::any_of(setting_rules().families,
+                                           [&](std::string_view family) { return name.starts_with(family); });
+    return other ? NameVerdict{} : judge_unknown(name.substr(std::min<std::size_t>(5, name.size())));
   }
+  if (known->usual) return {};
+  if (known->unwanted) return {Outcome::warn, known->unwanted->what, known->unwanted->remedy};
   const int in_use = version == 0 ? newest() : version;
   if (known->last < in_use && known->last < newest()) {
     return {Outcome::warn,
-            known->last == 0 ? "no NCCL since 2.3.5 reads it"
-                             : fmt::format("NCCL no longer reads it: {} was the last to", version_text(known->last)),
+            known->last == 0
+                ? "no NCCL since 2.3.5 reads it"
+                : fmt::format("NCCL no longer reads it: {} was the last to", nccl_version_text(known->last)),
             "unset it"};
   }
   if (version != 0 && known->first > version) {
-    return {
-        Outcome::warn,
-        fmt::format("NCCL {} does not read it: {} was the first to", version_text(version), version_text(known->first)),
-        "unset it, or a newer NCCL"};
+    return {Outcome::warn,
+            fmt::format("NCCL {} does not read it: {} was the first to", nccl_version_text(version),
+                        nccl_version_text(known->first)),
+            "unset it, or a newer NCCL"};
   }
   if (!known->documented) {
     return {Outcome::warn, "an internal of NCCL, undocumented: another version may take it otherwise",
@@ -234,20 +169,16 @@ NameVerdict judge_word(std::string_view value, const ValueWords& words) {
   return {Outcome::warn, fmt::format("'{}' is none: NCCL goes on as if it were not set", value), meant(value, words)};
 }
 
-NameVerdict judge_level(std::string_view value) {
-  static const ValueWords kLevels{"LOC", "NVL", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"};
+NameVerdict judge_level(std::string_view value, const ValueWords& levels) {
   if (!value.empty() && value.find_first_not_of("0123456789-") == std::string_view::npos) {
     return {Outcome::warn, "a number means another distance in every version", "one of LOC, NVL, PIX, PXB, PHB, SYS"};
   }
-  return judge_word(value, kLevels);
+  return judge_word(value, levels);
 }
 
 /// Whether NCCL reads a number with strtoll, which takes what stands in front and leaves the rest.
 bool is_number_name(std::string_view name) {
-  constexpr auto kEnds = std::to_array<std::string_view>(
-      {"_DISABLE", "_ENABLE", "_CNT", "BUFFSIZE", "CHUNKSIZE", "_THRESHOLD", "NTHREADS", "NCHANNELS", "_CTAS",
-       "_QPS_PER_CONNECTION", "_GID_INDEX", "_TC", "_SL", "_IB_TIMEOUT", "_CROSS_NIC", "_NET_MISMATCH"});
-  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+  return std::ranges::any_of(setting_rules().number_ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 NameVerdict judge_number(std::string_view text) {
@@ -297,20 +228,11 @@ NameVerdict judge_debug_file(std::string_view value, const JobShape& job) {
           "without %p all processes of a host write over each other's file", "add %h.%p"};
 }
 
-const ValueWords kAlgorithms{"Tree", "Ring", "CollNetDirect", "CollNetChain", "CollNet", "NVLS", "NVLSTree", "PAT"};
-const ValueWords kProtocols{"LL", "LL128", "Simple"};
-const ValueWords kDebug{"VERSION", "WARN", "INFO", "ABORT", "TRACE"};
-const ValueWords kSubsystems{"INIT", "COLL",  "P2P",  "SHM",       "NET", "GRAPH",   "TUNING", "ENV", "ALLOC",
-                             "CALL", "PROXY", "NVLS", "BOOTSTRAP", "REG", "PROFILE", "RAS",    "ALL"};
-
 NameVerdict judge_words(std::string_view name, std::string_view value) {
-  if (name == "NCCL_ALGO") return judge_choices(value, kAlgorithms);
-  if (name == "NCCL_PROTO") return judge_choices(value, kProtocols);
-  if (name == "NCCL_DEBUG") return judge_word(value, kDebug);
-  if (name == "NCCL_DEBUG_SUBSYS") return judge_slips(value, kSubsystems);
-  if (name == "NCCL_LAUNCH_MODE") return judge_word(value, {"PARALLEL", "GROUP"});
-  if (name == "NCCL_P2P_LEVEL" || name == "NCCL_NET_GDR_LEVEL") return judge_level(value);
-  return {};
+  const SettingRule* rule = find_setting_rule(name);
+  if (rule == nullptr || rule->words.empty()) return {};
+  constexpr std::array kJudges{judge_choices, judge_word, judge_level, judge_slips};  // as WordsOfSetting
+  return kJudges[static_cast<std::size_t>(rule->kind)](value, rule->words);
 }
 
 }  // namespace
@@ -359,45 +281,16 @@ NameVerdict judge_nccl_value(std::string_view name, std::string_view value, int 
 }
 
 NameVerdict judge_slow_setting(std::string_view name, std::string_view value) {
-  struct Slow {
-    std::string_view name;
-    std::string_view values;  // "!0": any number but 0; else the words, lower case, between bars
-    std::string_view what;
-  };
-  constexpr auto kSlow = std::to_array<Slow>({
-      {"NCCL_P2P_DISABLE", "!0", "GPUs of a host do not reach each other's memory: no NVLink"},
-      {"NCCL_P2P_DIRECT_DISABLE", "!0", "GPUs driven by one process do not reach each other's memory directly"},
-      {"NCCL_P2P_LEVEL", "|loc|0|", "GPUs of a host do not reach each other's memory: no NVLink"},
-      {"NCCL_SHM_DISABLE", "!0", "ranks of a host that cannot use P2P talk through the network"},
-      {"NCCL_IB_DISABLE", "!0", "no InfiniBand and no RoCE: TCP sockets between hosts"},
-      {"NCCL_NET", "|socket|", "TCP sockets between hosts"},
-      {"NCCL_NET_GDR_LEVEL", "|loc|0|", "the network card does not reach the GPU's memory"},
-      {"NCCL_DMABUF_ENABLE", "|0|", "no DMA-BUF: the network card reaches the GPU's memory with nvidia_peermem only"},
-      {"NCCL_NVLS_ENABLE", "|0|", "no reductions inside NVSwitch"},
-      {"NCCL_CUMEM_ENABLE", "|0|", "no CUMEM: P2P through IPC handles, and no NVLS"},
-      {"NCCL_MNNVL_ENABLE", "|0|", "NVLink between hosts of a rack is not used"},
-      {"NCCL_PXN_DISABLE", "!0", "messages do not pass through the GPU beside the network card"},
-      {"NCCL_MAX_NCHANNELS", "|1|2|3|4|", "so few channels do not fill NVLink or several network cards"},
-      {"NCCL_MAX_CTAS", "|1|2|3|4|", "so few channels do not fill NVLink or several network cards"},
-      {"NCCL_MAX_NRINGS", "|1|2|3|4|", "so few channels do not fill NVLink or several network cards"},
-      {"NCCL_LAUNCH_MODE", "|group|", "kernels of several GPUs of a process are launched together, slower"},
-      {"NCCL_CROSS_NIC", "|0|1|", "forced: rings keep to their rail (0) or need not (1); 2 lets NCCL choose"},
-      {"NCCL_ALGO", "", "forced: NCCL does not choose by size"},
-      {"NCCL_PROTO", "", "forced: NCCL does not choose by size"},
-      {"CUDA_LAUNCH_BLOCKING", "!0", "every kernel launch waits for the kernel: nothing overlaps"},
+  const SettingRule* rule = find_setting_rule(name);
+  if (rule == nullptr || !rule->slow || value.empty()) return {};
+  const SettingRemark& slow = *rule->slow;
+  const bool is_slow = std::ranges::any_of(slow.when, [&](const std::string& when) {
+    return when == "any" ||
+           (when == "not 0" ? number_of(value).value_or(0) != 0 : lower_case(when) == lower_case(value));
   });
-  if (name == "NCCL_IGNORE_NET_MISMATCH" && number_of(value).value_or(0) != 0) {
-    return {Outcome::fail, "ranks on different networks are let through, and then hang (NVIDIA/nccl issue 2428)",
-            "unset it, and find the rank whose network differs"};
-  }
-  for (const Slow& slow : kSlow) {
-    if (slow.name != name || value.empty()) continue;
-    const bool any = slow.values.empty();
-    const bool not_zero = slow.values == "!0" && number_of(value).value_or(0) != 0;
-    const bool word = slow.values.find(fmt::format("|{}|", lower_case(value))) != std::string_view::npos;
-    if (any || not_zero || word) return {Outcome::warn, std::string(slow.what), "unset it, unless it is wanted"};
-  }
-  return {};
+  if (!is_slow) return {};
+  return {slow.fails ? Outcome::fail : Outcome::warn, slow.what,
+          slow.remedy.empty() ? "unset it, unless it is wanted" : slow.remedy};
 }
 
 std::vector<std::string> taken_by_list(std::string_view list, const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 
 #include "common/base/outcome.h"
 #include "common/machine/probe.h"
+#include "driver/rules/setting_rules.h"
 
 #include <map>
 #include <optional>
@@ -45,16 +46,8 @@ std::map<std::string, NcclSetting> nccl_settings(const Probe& probe, const std::
 
 // What is to be said of a setting. ------------------------------------------------------------------------------------
 
-/// A variable that NCCL's sources look up. Versions are 10000 major + 100 minor + patch.
-struct NcclName {
-  std::string_view name;  ///< without "NCCL_"
-  int first = 0;          ///< version that has it; 0: only the documentation does
-  int last = 0;
-  bool documented = false;
-};
-
-/// All of them, by name (nccl_env_names.inc).
-std::span<const NcclName> nccl_names();
+/// All that NCCL's sources look up, by name.
+std::span<const SettingRule> nccl_names();
 
 struct NameVerdict {
   Outcome outcome = Outcome::pass;

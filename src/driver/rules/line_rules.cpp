@@ -1,7 +1,6 @@
 #include "driver/rules/line_rules.h"
 
 #include "common/base/embedded_file.h"
-#include "common/base/enum_words.h"
 #include "common/base/yaml_node.h"
 
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 #include <re2/re2.h>
 #include <re2/set.h>
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -31,14 +29,6 @@ RE2::Options pattern_options() {
   options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
   options.set_max_mem(64 << 20);                       // for all of them in one automaton
   return options;
-}
-
-template <class Enum, std::size_t n>
-Enum word_of(const YamlValue& value, const std::array<std::string_view, n>& words) {
-  const std::string text = value.text();
-  const auto found = from_word<Enum>(words, text);
-  if (!found) value.fail_unknown(value.key, text, {words.begin(), words.end()});
-  return *found;
 }
 
 using Pattern = std::unique_ptr<RE2>;
@@ -81,22 +71,20 @@ struct LineRules::Reader {
   void read_rule(const YamlValue& value) {
     LineRule rule;
     result.patterns_->of_rule.emplace_back();
-    value.read({{"id", [&](const YamlValue& v) { rule.id = v.text(); }},
-                {"kind", [&](const YamlValue& v) { rule.kind = word_of<RuleKind>(v, kKinds); }},
+    value.read({key_of("id", rule.id),
+                {"kind", [&](const YamlValue& v) { rule.kind = static_cast<RuleKind>(v.word(kKinds)); }},
                 {"match", [&](const YamlValue& v) { read_match(v); }},
-                {"means", [&](const YamlValue& v) { rule.means = v.text(); }},
+                key_of("means", rule.means),
                 {"remedy",
                  [&](const YamlValue& v) {
-                   const auto remedy = remedies.find(v.text());
-                   if (remedy == remedies.end()) v.fail("remedy: there is none of that name above");
-                   rule.remedy = remedy->second;
-                   used.insert(remedy->first);
+                   rule.remedy = v.among(remedies);
+                   used.insert(v.text());
                  }},
-                {"blame", [&](const YamlValue& v) { rule.blame = word_of<RuleBlame>(v, kBlames); }},
-                {"only", [&](const YamlValue& v) { rule.nccl_only = word_of<bool>(v, kWhere); }},
-                {"unless", [&](const YamlValue& v) { rule.unless = v.text(); }},
-                {"shows", [&](const YamlValue& v) { rule.shows = v.text(); }},
-                {"example", [&](const YamlValue& v) { rule.examples = v.texts(); }}});
+                {"blame", [&](const YamlValue& v) { rule.blame = static_cast<RuleBlame>(v.word(kBlames)); }},
+                {"only", [&](const YamlValue& v) { rule.nccl_only = v.word(kWhere) == 1; }},
+                key_of("unless", rule.unless),
+                key_of("shows", rule.shows),
+                key_of("example", rule.examples)});
     if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty()) {
       value.fail("a rule has an id, a match and an example");
     }
@@ -161,10 +149,7 @@ bool LineRules::has_failing(std::string_view line) const { return RE2::PartialMa
 bool LineRules::has_networking(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->networking); }
 
 const LineRules& builtin_line_rules() {
-  static const LineRules kRules = [] {
-    const auto file = std::ranges::find(embedded_rules(), "lines.yaml", &EmbeddedFile::name);
-    return LineRules::read("lines.yaml", file->text);
-  }();
+  static const LineRules kRules = LineRules::read("lines.yaml", embedded_text(embedded_rules(), "lines.yaml"));
   return kRules;
 }
 

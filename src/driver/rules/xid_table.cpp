@@ -1,0 +1,76 @@
+#include "driver/rules/xid_table.h"
+
+#include "common/base/embedded_file.h"
+#include "common/base/units.h"
+#include "common/base/yaml_node.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+namespace busbar {
+namespace {
+
+/// The words of an action, and how bad that is.
+constexpr std::array<std::string_view, 8> kActions{"told",  "ignore", "monitor", "restart",
+                                                   "reset", "reboot", "isolate", "vendor"};
+constexpr std::array kOutcomes{Outcome::warn, Outcome::pass, Outcome::warn, Outcome::warn,
+                               Outcome::fail, Outcome::fail, Outcome::fail, Outcome::fail};
+
+XidMeaning read_xid(const YamlValue& map, const std::map<std::string, std::string>& remedies) {
+  XidMeaning xid;
+  bool has_action = false;
+  map.read({key_of("meaning", xid.meaning),
+            key_of("by-program", xid.by_program, parse_switch),
+            {"remedy", [&](const YamlValue& v) { xid.advice = v.among(remedies); }},
+            {"action", [&](const YamlValue& v) {
+               const std::size_t action = v.word(kActions);
+               xid.outcome = kOutcomes[action];
+               xid.told = action == 0;
+               has_action = true;
+             }}});
+  if (xid.meaning.empty() || xid.advice.empty() || !has_action) map.fail("an XID needs meaning, remedy and action");
+  return xid;
+}
+
+/// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
+/// Required)".
+Outcome outcome_of_told(std::string_view text) {
+  if (text.empty()) return Outcome::warn;
+  const std::size_t to = text.rfind(" to ");
+  const bool none = to != std::string_view::npos && text.find("(None)", to) != std::string_view::npos;
+  return none ? Outcome::pass : Outcome::fail;
+}
+
+}  // namespace
+
+std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& file_name) {
+  std::map<std::string, std::string> remedies;
+  std::map<int, XidMeaning> xids;
+  const auto add_remedy = [&](const YamlValue& v) { remedies[std::string(v.key)] = v.text(); };
+  const auto add_xid = [&](const YamlValue& v) {
+    int number = 0;
+    v.checked([&] { number = parse_int(v.key, 1); });
+    if (!xids.emplace(number, read_xid(v, remedies)).second) v.fail(fmt::format("{}: is given twice", v.key));
+  };
+  with_yaml(file_name, text, [&](const YamlValue& root) {
+    root.read({{"schema", check_yaml_schema},
+               {"remedies", [&](const YamlValue& v) { v.each(add_remedy); }},
+               {"xids", [&](const YamlValue& v) { v.each(add_xid); }}});
+  });
+  return xids;
+}
+
+const XidMeaning& xid_meaning(int number) {
+  static const std::map<int, XidMeaning> xids = read_xids(embedded_text(embedded_rules(), "xid.yaml"), "xid.yaml");
+  static const XidMeaning unknown{"not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
+  const auto found = xids.find(number);
+  return found == xids.end() ? unknown : found->second;
+}
+
+Outcome xid_outcome(const XidMeaning& xid, std::string_view text) {
+  return xid.told ? outcome_of_told(text) : xid.outcome;
+}
+
+}  // namespace busbar
