@@ -30,7 +30,10 @@ class WithinLimits : public nlohmann::json_sax<Json> {
  public:
   explicit WithinLimits(const std::string& name) : name_(&name) {}
 
-  Json take() { return std::move(root_); }
+  Json take() {
+    while (!open_.empty()) open_.back().members.empty() ? end_array() : end_object();
+    return std::move(root_);
+  }
 
   bool null() override { return count(nullptr); }
   bool boolean(bool value) override { return count(value); }
@@ -185,6 +188,17 @@ Json parse_json(std::string_view text, const std::string& name) {
   if (text.find('\0') != std::string_view::npos) fail("is not JSON: it holds a zero byte");
   WithinLimits document(name);
   Json::sax_parse(text, &document);
+  return document.take();
+}
+
+Json parse_begun_json(std::string_view text) {
+  const std::string no_name;
+  WithinLimits document(no_name);
+  try {
+    Json::sax_parse(text, &document);
+  } catch (const Error&) {
+    // Then that was all.
+  }
   return document.take();
 }
 

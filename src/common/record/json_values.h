@@ -51,6 +51,10 @@ std::string dump_document(const Json& document);
 /// begins with `name` and says why the text is not JSON, or which limit of base/read_file.h it breaks.
 Json parse_json(std::string_view text, const std::string& name);
 
+/// What there is of a document in `text` until it is cut, is not JSON any more or goes beyond a limit; what is open
+/// there ends there. null where that is nothing.
+Json parse_begun_json(std::string_view text);
+
 /// A value of a document from outside that knows where it stands, so that every complaint, an Error(bad_config), names
 /// the file and the place. It refers to the document and to the file's name, which must outlive it.
 class JsonPlace {

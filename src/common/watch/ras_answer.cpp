@@ -1,7 +1,10 @@
 #include "common/watch/ras_answer.h"
 
-#include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/record/json_values.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -347,107 +350,43 @@ namespace {
 
 // The JSON.
 
-constexpr std::size_t kLettersPerNode = 8;  ///< RAS's values take more: bounds the memory that "[0 0 0 ..." would take
-
-struct Member;
-
-/// A value of the document. Members of an object in their order, elements of a list without names.
-struct Node {
-  std::string text;  ///< of a string, number or word
-  std::vector<Member> members;
-
-  const Node* find(std::string_view name) const;
-  const std::vector<Member>& list(std::string_view name) const;
-  std::string_view word(std::string_view name) const;
-  std::optional<std::int64_t> number(std::string_view name) const;
-};
-
-struct Member {
-  std::string name;
-  Node node;
-};
-
-const Node* Node::find(std::string_view name) const {
-  for (const Member& member : members) {
-    if (member.name == name) return &member.node;
+/// 2.28.9 forgets the comma between two lines exactly where a rank is missing.
+std::string with_commas(std::string_view text) {
+  std::string whole;
+  for (const std::string_view line : split_text(text, '\n')) {
+    const std::string_view here = trimmed(line);
+    const bool follows = !whole.empty() && std::string_view(",{[:").find(whole.back()) == kNotFound;
+    if (here.starts_with('"') && follows) whole += ',';
+    whole += here;
   }
-  return nullptr;
+  return whole;
 }
 
-const std::vector<Member>& Node::list(std::string_view name) const {
-  static const std::vector<Member> kNothing;
-  const Node* found = find(name);
-  return found != nullptr ? found->members : kNothing;
+/// null where the object has no such member, or is none.
+const Json& member(const Json& object, const char* name) {
+  static const Json kNothing;
+  const auto found = object.find(name);
+  return found != object.end() ? *found : kNothing;
 }
 
-std::string_view Node::word(std::string_view name) const {
-  const Node* found = find(name);
-  return found != nullptr ? std::string_view(found->text) : std::string_view{};
+/// The same of a list or an object, which can be gone through.
+const Json& list(const Json& object, const char* name) {
+  const Json& found = member(object, name);
+  return found.is_structured() ? found : member({}, name);
 }
 
-std::optional<std::int64_t> Node::number(std::string_view name) const { return number_of<std::int64_t>(word(name)); }
+std::string word(const Json& object, const char* name) {
+  const Json& value = member(object, name);
+  return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : dump_json(value);
+}
 
-/// Commas are taken for blanks, and where the text is no JSON reading ends with what there is.
-class RasReader {
- public:
-  explicit RasReader(std::string_view text) : rest_(text), nodes_left_(text.size() / kLettersPerNode + 64) {}
+std::optional<std::int64_t> number(const Json& value) {
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || std::in_range<std::int64_t>(value.get<std::uint64_t>()));
+  return fits ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+}
 
-  bool value(Node& node, std::size_t depth) {
-    skip();
-    if (rest_.empty() || depth > kDeepestInput) return false;
-    if (rest_.front() == '{' || rest_.front() == '[') return members(node, depth, rest_.front() == '{' ? '}' : ']');
-    if (rest_.front() == '"') return string(node.text);
-    const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t\r\n,]}[{\":"));
-    node.text = word;
-    rest_.remove_prefix(word.size());
-    return !word.empty();
-  }
-
- private:
-  void skip() {
-    const std::size_t found = rest_.find_first_not_of(" \t\r\n,");
-    rest_.remove_prefix(found == std::string_view::npos ? rest_.size() : found);
-  }
-
-  bool members(Node& node, std::size_t depth, char end) {
-    rest_.remove_prefix(1);
-    for (;;) {
-      skip();
-      if (rest_.empty()) return false;
-      if (rest_.front() == end) {
-        rest_.remove_prefix(1);
-        return true;
-      }
-      std::string name;
-      if (end == '}') {
-        if (rest_.front() != '"' || !string(name)) return false;
-        skip();
-        if (!rest_.starts_with(':')) return false;
-        rest_.remove_prefix(1);
-      }
-      if (nodes_left_-- == 0) return false;
-      node.members.push_back({std::move(name), Node{}});
-      if (!value(node.members.back().node, depth + 1)) return false;
-    }
-  }
-
-  /// RAS escapes nothing, so a backslash only guards the letter behind it.
-  bool string(std::string& text) {
-    rest_.remove_prefix(1);
-    while (!rest_.empty() && rest_.front() != '"') {
-      if (rest_.front() == '\\') rest_.remove_prefix(1);
-      if (rest_.empty()) return false;
-      text += rest_.front();
-      rest_.remove_prefix(1);
-    }
-    if (rest_.empty()) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-
-  std::string_view rest_;
-  std::size_t nodes_left_;
-};
+std::optional<std::int64_t> number(const Json& object, const char* name) { return number(member(object, name)); }
 
 /// A count of ranks, or a rank; nothing where it cannot be one.
 std::optional<int> small(std::optional<std::int64_t> value) {
@@ -455,41 +394,38 @@ std::optional<int> small(std::optional<std::int64_t> value) {
                                                                   : std::nullopt;
 }
 
-std::optional<int> rank_of(const Node& node) { return small(node.number("rank")); }
+std::optional<int> rank_of(const Json& rank) { return small(number(rank, "rank")); }
 
-std::string described(const Node& rank) {
-  return "rank " + std::string(rank.word("rank")) + " on " + std::string(rank.word("host")) + " (pid " +
-         std::string(rank.word("pid")) + ")";
+std::string described(const Json& rank) {
+  return fmt::format("rank {} on {} (pid {})", word(rank, "rank"), word(rank, "host"), word(rank, "pid"));
 }
 
 /// ncclResult_t: 0 is good, 7 in progress.
 bool is_error(std::optional<std::int64_t> code) { return code && *code != 0 && *code != 7; }
 
-void note_status(const Node& rank, RasAnswer::Communicator& c) {
-  const Node* status = rank.find("status");
-  if (status == nullptr) return;
-  if (is_error(status->number("async_error"))) {
-    c.notes.push_back(described(rank) + " reports asynchronous error " + std::string(status->word("async_error")));
+void note_status(const Json& rank, RasAnswer::Communicator& c) {
+  const Json& status = member(rank, "status");
+  const auto note = [&](const std::string& what) { c.notes.push_back(described(rank) + what); };
+  if (is_error(number(status, "async_error"))) note(" reports asynchronous error " + word(status, "async_error"));
+  if (is_error(number(status, "init_state"))) {
+    note(" failed to initialise with error " + word(status, "init_state"));
+  } else if (number(status, "init_state") == 7) {
+    note(" is still initialising");
   }
-  if (is_error(status->number("init_state"))) {
-    c.notes.push_back(described(rank) + " failed to initialise with error " + std::string(status->word("init_state")));
-  } else if (status->number("init_state") == 7) {
-    c.notes.push_back(described(rank) + " is still initialising");
-  }
-  if (status->word("abort_flag") == "true") c.notes.push_back(described(rank) + " is aborting");
+  if (member(status, "abort_flag") == true) note(" is aborting");
 }
 
-void add_ranks(const Node& communicator, RasAnswer::Communicator& c, RasAnswer& answer) {
+void add_ranks(const Json& communicator, RasAnswer::Communicator& c, RasAnswer& answer) {
   std::map<std::string, std::map<std::int64_t, std::vector<int>>> launched;
-  for (const auto& [unnamed, rank] : communicator.list("ranks")) {
-    const auto number = rank_of(rank);
-    if (!number) continue;
+  for (const Json& rank : list(communicator, "ranks")) {
+    const auto which = rank_of(rank);
+    if (!which) continue;
     note_status(rank, c);
-    if (const auto pid = rank.number("pid")) c.pids[*number] = *pid;
-    for (const auto& [op, node] : rank.list("collective_counts")) {
-      const auto count = rank.find("collective_counts")->number(op);
+    if (const auto pid = number(rank, "pid")) c.pids[*which] = *pid;
+    for (const auto& [op, value] : list(rank, "collective_counts").items()) {
+      const auto count = number(value);
       if (!count || *count < 0) continue;
-      launched[op][*count].push_back(*number);
+      launched[op][*count].push_back(*which);
       // Of a hostile document: a sum that stays a number.
       answer.launched = (answer.launched < 0 ? 0 : answer.launched) + (*count & ((std::int64_t{1} << 40) - 1));
     }
@@ -505,56 +441,48 @@ void add_ranks(const Node& communicator, RasAnswer::Communicator& c, RasAnswer& 
   }
 }
 
-void add_missing(const Node& communicator, RasAnswer::Communicator& c, RasAnswer& answer) {
-  for (const auto& [unnamed, rank] : communicator.list("missing_ranks")) {
-    if (const auto number = rank_of(rank)) c.missing.push_back(*number);
-    const Node* status = rank.find("status");
-    const auto pid = rank.number("pid");
+void add_missing(const Json& communicator, RasAnswer::Communicator& c, RasAnswer& answer) {
+  for (const Json& rank : list(communicator, "missing_ranks")) {
+    if (const auto which = rank_of(rank)) c.missing.push_back(*which);
+    const auto pid = number(rank, "pid");
     if (!pid || *pid <= 0) continue;
-    const bool dead = status != nullptr && status->word("considered_dead") == "true";
-    (dead ? answer.dead : answer.silent)
-        .push_back({*pid, std::string(rank.word("host")), std::string(rank.word("cuda_dev"))});
+    const bool dead = member(member(rank, "status"), "considered_dead") == true;
+    (dead ? answer.dead : answer.silent).push_back({*pid, word(rank, "host"), word(rank, "cuda_dev")});
   }
 }
 
 /// Of the monitor mode: one document per event.
-void read_event(const Node& document, RasAnswer& answer) {
+void read_event(const Json& document, RasAnswer& answer) {
   answer.known = true;
-  static const Node kNobody;
-  const Node* found = document.find("peer");
-  const Node& peer = found != nullptr ? *found : kNobody;
-  const std::int64_t pid = peer.number("pid").value_or(-1);
-  const std::string host(peer.word("host"));
-  const std::string who =
-      pid >= 0 ? "Process " + std::to_string(pid) + " on node " + host : std::string(peer.word("addr"));
-  note_event(answer, document.word("event"), who, {pid, host, {}});
+  const Json& peer = member(document, "peer");
+  const std::int64_t pid = number(peer, "pid").value_or(-1);
+  const std::string host = word(peer, "host");
+  const std::string who = pid >= 0 ? fmt::format("Process {} on node {}", pid, host) : word(peer, "addr");
+  note_event(answer, word(document, "event"), who, {pid, host, {}});
 }
 
 }  // namespace
 
 RasAnswer parse_ras_json(std::string_view text) {
   RasAnswer answer;
-  Node document;
-  RasReader(text).value(document, 0);
-  if (document.word("event").starts_with("PEER_")) {
+  const Json document = parse_begun_json(with_commas(text));
+  if (word(document, "event").starts_with("PEER_")) {
     read_event(document, answer);
     return answer;
   }
-  answer.known = document.find("communicators") != nullptr && document.find("nccl_version") != nullptr;
+  answer.known = document.contains("communicators") && document.contains("nccl_version");
   if (!answer.known) return answer;
-  answer.version = document.word("nccl_version");
-  for (const auto& [unnamed, communicator] : document.list("communicators")) {
+  answer.version = word(document, "nccl_version");
+  for (const Json& communicator : list(document, "communicators")) {
     RasAnswer::Communicator c;
-    c.id = communicator.word("hash");
-    c.size = small(communicator.number("size")).value_or(-1);
+    c.id = word(communicator, "hash");
+    c.size = small(number(communicator, "size")).value_or(-1);
     add_ranks(communicator, c, answer);
     add_missing(communicator, c, answer);
     leave_out_garbage(c);
     answer.communicators.push_back(std::move(c));
   }
-  if (const Node* ras = document.find("ras")) {
-    answer.timeouts = small(ras->number("timeouts_count")).value_or(0);
-  }
+  answer.timeouts = small(number(member(document, "ras"), "timeouts_count")).value_or(0);
   return answer;
 }
 

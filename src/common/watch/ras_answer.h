@@ -61,7 +61,7 @@ struct RasAnswer {
 RasAnswer parse_ras_text(std::string_view text);
 
 /// The JSON of 2.28.7 on, also that of 2.28.9 that lacks a comma exactly where a rank is missing, also cut. Reads what
-/// it can of anything: that is why it is not read by a library that insists on JSON.
+/// it can of anything.
 RasAnswer parse_ras_json(std::string_view text);
 
 /// What a line is in an answer's text: one of the headings, which come in this order and each once, something else that
