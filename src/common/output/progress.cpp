@@ -12,23 +12,21 @@
 
 namespace busbar {
 
-TerminalLine::TerminalLine() : enabled_(stderr_is_terminal()) {}
-
 void TerminalLine::show(const std::string& text) {
   constexpr std::size_t kMaxLine = 119;
-  if (!enabled_) return;
+  if (!enabled_ || text.empty()) return;
   const std::string line = without_controls(text.substr(0, kMaxLine));
   erase();
-  fmt::print(stderr, "{}", line);
-  std::fflush(stderr);
+  fmt::print(out_, "{}", line);
+  std::fflush(out_);
   shown_ = line.size();
 }
 
 // Blanks instead of an escape sequence: they work on every terminal.
 void TerminalLine::erase() {
   if (shown_ == 0) return;
-  fmt::print(stderr, "\r{:{}}\r", "", shown_);
-  std::fflush(stderr);
+  fmt::print(out_, "\r{:{}}\r", "", shown_);
+  std::fflush(out_);
   shown_ = 0;
 }
 
@@ -86,42 +84,25 @@ std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, dou
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 Progress::Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out, Clock::time_point start)
-    : enabled_(enabled), out_(out), start_(start) {
+    : line_(enabled, out), start_(start) {
   const auto times = static_cast<std::size_t>(std::max(0, cycles));
   state_.rows_total = plan.cases.size() * times;
   for (const Case& row_case : plan.cases) state_.work_total += row_work(row_case) * static_cast<double>(times);
 }
 
 void Progress::begin_row(const Case& row_case, Clock::time_point now) {
-  if (!enabled_) return;
-  show(progress_line(state_, row_case, std::chrono::duration<double>(now - start_).count()));
+  line_.show(progress_line(state_, row_case, std::chrono::duration<double>(now - start_).count()));
 }
 
 void Progress::pass(int pass, int cells_done, int cells, double elapsed_s, double max_s) {
-  if (!enabled_ || elapsed_s < next_pass_s_) return;
+  if (elapsed_s < next_pass_s_) return;
   next_pass_s_ = elapsed_s + kPassEvery;
-  show(pass_line(pass, cells_done, cells, elapsed_s, max_s));
-}
-
-void Progress::show(const std::string& line) {
-  if (line.empty()) return;
-  erase();
-  fmt::print(out_, "{}", line);
-  std::fflush(out_);
-  shown_ = line.size();
+  line_.show(pass_line(pass, cells_done, cells, elapsed_s, max_s));
 }
 
 void Progress::end_row(const Case& row_case) {
   ++state_.rows_done;
   state_.work_done += row_work(row_case);
-}
-
-// Blanks instead of an escape sequence: they work on every terminal.
-void Progress::erase() {
-  if (shown_ == 0) return;
-  fmt::print(out_, "\r{:{}}\r", "", shown_);
-  std::fflush(out_);
-  shown_ = 0;
 }
 
 }  // namespace busbar

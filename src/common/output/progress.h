@@ -8,11 +8,14 @@
 
 namespace busbar {
 
+/// Whether a person watches stderr.
+bool stderr_is_terminal();
+
 /// One line on stderr that is rewritten in place, where a person watches; nothing elsewhere. Call erase() before
 /// anything else is printed, to stdout too: both mostly end on one terminal.
 class TerminalLine {
  public:
-  TerminalLine();
+  explicit TerminalLine(bool enabled = stderr_is_terminal(), std::FILE* out = stderr) : enabled_(enabled), out_(out) {}
   TerminalLine(const TerminalLine&) = delete;
   TerminalLine& operator=(const TerminalLine&) = delete;
   ~TerminalLine() { erase(); }
@@ -22,6 +25,7 @@ class TerminalLine {
 
  private:
   bool enabled_;
+  std::FILE* out_;
   std::size_t shown_ = 0;  // characters on the terminal
 };
 
@@ -45,18 +49,11 @@ std::string progress_line(const SweepState& state, const Case& now, double elaps
 /// The same of --stat, whose rows are done only towards the end; `max_s` is its bound (--max-time).
 std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, double max_s);
 
-/// Whether a person watches stderr.
-bool stderr_is_terminal();
-
-/// One line on a terminal that is rewritten in place while a run is long. Rank 0 only; call erase() before anything
-/// else is printed, to stdout too: both mostly end on one terminal.
+/// A TerminalLine that tells how far a run is, while that is long. Rank 0 only.
 class Progress {
  public:
   /// `cycles` as -N (0: for ever). Prints nothing unless `enabled`.
   Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out = stderr, Clock::time_point start = Clock::now());
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  ~Progress() { erase(); }
 
   void begin_row(const Case& row_case, Clock::time_point now = Clock::now());
   void end_row(const Case& row_case);
@@ -64,16 +61,12 @@ class Progress {
   /// Instead of rows: a pass of --stat is under way. Rewrites the line twice a second at most.
   void pass(int pass, int cells_done, int cells, double elapsed_s, double max_s);
 
-  void erase();
+  void erase() { line_.erase(); }
 
  private:
-  void show(const std::string& line);
-
   SweepState state_;
-  bool enabled_;
-  std::FILE* out_;
+  TerminalLine line_;
   Clock::time_point start_;
-  std::size_t shown_ = 0;   // characters on the terminal
   double next_pass_s_ = 0;  // of the run, when a pass may be shown again
 };
 
