@@ -377,7 +377,7 @@ AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, doubl
   LocateOptions search;
   if (config.seed != 0) search.search.seed = config.seed;
   search.search.may_wait = looks_s > 0;
-  search.search.apart_s = looks_s / 4;
+  search.search.looks_apart_s = looks_s / 4;
   return located_of(run_search(job, *opened.backend, config, search, nullptr));
 }
 

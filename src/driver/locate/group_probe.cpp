@@ -106,26 +106,18 @@ std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, co
   return {operation_of(kBroadcast, 0, nranks, nbytes), operation_of(kBroadcast, pair ? 1 : 0, nranks, nbytes)};
 }
 
-/// What of a measurement is agreed, as numbers that are 0 where a process knows nothing of it.
+/// A measurement is agreed as numbers that are 0 where a process knows nothing of it.
 constexpr std::size_t kFields = 6;
 
-void put(std::span<double> at, const GroupMeasurement& m) {
-  at[0] = m.bandwidth;
-  at[1] = m.variation;
-  at[2] = m.tail;
-  at[3] = m.dips;
-  at[4] = m.repetitions;
-  at[5] = m.sustained;
+void put(std::span<double> at, GroupMeasurement m) {
+  std::size_t i = 0;
+  visit_fields([&](const char*, auto field) { at[i++] = static_cast<double>(field); }, m);
 }
 
 GroupMeasurement get(std::span<const double> at) {
   GroupMeasurement m;
-  m.bandwidth = at[0];
-  m.variation = at[1];
-  m.tail = at[2];
-  m.dips = static_cast<int>(at[3]);
-  m.repetitions = static_cast<int>(at[4]);
-  m.sustained = at[5];
+  std::size_t i = 0;
+  visit_fields([&](const char*, auto& field) { field = static_cast<std::decay_t<decltype(field)>>(at[i++]); }, m);
   return m;
 }
 

@@ -82,7 +82,7 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
       {"looks", "N", "at who would FAIL: who is busy for a while is a WARN; 3 as a rule, 1: at once",
        [&](Text t) { search.looks = parse_int(t, 1, kMostLooks); }},
       {"looks-apart", "TIME", "before the second look, twice that before the third; 60 s",
-       [&](Text t) { search.apart_s = parse_duration(t); }},
+       [&](Text t) { search.looks_apart_s = parse_duration(t); }},
       {"warn", "SHARE", "slower than this share of the median is a WARN; 0.9",
        [&](Text t) { search.warn = parse_share(t); }},
       {"fail", "SHARE", "slower than this share of the median is a FAIL; 0.8",
@@ -237,7 +237,7 @@ std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
   const Search search(units.count(), run.options.search);
   const double seconds = search.planned_rounds() * run.options.round_s + run.options.search.soak_s;
   const int looks = run.options.search.looks;
-  const double later_s = run.options.search.apart_s * looks * (looks - 1) / 2;
+  const double later_s = run.options.search.looks_apart_s * looks * (looks - 1) / 2;
   return fmt::format("# {} {}s, {} process{} of each at a time; about {} rounds of {} and about {} in all{}\n",
                      units.count(), name(units.kind()), units.rails(), units.rails() == 1 ? "" : "es",
                      search.planned_rounds(), format_duration(run.options.round_s), format_duration(seconds),

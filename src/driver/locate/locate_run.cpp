@@ -400,7 +400,7 @@ class SearchJob {
     ranks_.look();
     const SearchOptions& options = run_.options.search;
     while (ranks_.asks()) {
-      wait_.wait(options.apart_s * ranks_.looks(), ranks_.who(), ranks_.looks() + 1, options.looks);
+      wait_.wait(options.looks_apart_s * ranks_.looks(), ranks_.who(), ranks_.looks() + 1, options.looks);
       ranks_.look();
     }
   }

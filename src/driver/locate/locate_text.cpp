@@ -20,6 +20,12 @@
 #include <set>
 
 namespace busbar {
+
+void visit_fields(auto&& visit, SearchOptions& s) {
+  BUSBAR_FIELDS(visit, s, matchings, confirmations, full, direction, rails, halving, warn, fail, seed, soak_s, looks,
+                looks_apart_s, expected_bandwidth);
+}
+
 namespace {
 
 using Kind = LocateRound::Kind;
@@ -335,22 +341,6 @@ Json matrix_json(const std::vector<PairCell>& cells, bool one_way) {
   return json;
 }
 
-Json search_json(const SearchOptions& s) {
-  return {{"matchings", s.matchings},
-          {"confirmations", s.confirmations},
-          {"full", s.full},
-          {"direction", s.direction},
-          {"rails", s.rails},
-          {"halving", s.halving},
-          {"warn", s.warn},
-          {"fail", s.fail},
-          {"seed", s.seed},
-          {"soak_s", s.soak_s},
-          {"looks", s.looks},
-          {"looks_apart_s", s.apart_s},
-          {"expected_bandwidth", s.expected_bandwidth}};
-}
-
 Json counters_json(const std::vector<DoctorRow>& rows) {
   Json json = Json::array();
   for (const DoctorRow& row : rows) {
@@ -395,7 +385,7 @@ Json verdict_json(const LocateRun& run) {
 
 std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional<ExitCode> code) {
   Json json = job_document("locate", info);
-  json.update({{"search", search_json(run.options.search)}});
+  json.update({{"search", fields_json(run.options.search)}});
   if (code) {
     json["unit"] = name(run.located.unit);
     json["units"] = run.located.units;

@@ -49,6 +49,10 @@ struct GroupMeasurement {
   int repetitions = 0;
 };
 
+void visit_fields(auto&& visit, GroupMeasurement& m) {
+  BUSBAR_ALL_FIELDS(visit, m, bandwidth, variation, tail, dips, sustained, repetitions);
+}
+
 // Who meets whom. Pure functions of their arguments; equal seeds give equal answers on every machine.
 using Pairs = std::vector<std::pair<int, int>>;
 

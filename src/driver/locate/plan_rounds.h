@@ -13,18 +13,11 @@
 namespace busbar {
 
 /// A round that is to be run, and what each of its pairs tests (PairResult::tested).
-struct PlannedRound {
-  LocateRound::Kind kind = LocateRound::Kind::matching;
+struct PlannedRound : LocateRound {  ///< groups: of `halving`, those of others are made of their pairs
   Pairs pairs;
-  std::vector<std::int32_t> tested;      ///< per pair; empty: nothing
-  std::vector<std::vector<int>> groups;  ///< instead of pairs: of `halving`
-  bool one_way = false;
-  int rail = -1;
-  int matching = -1;       ///< pairs are those of this matching, made when the round comes
-  bool reverse = false;    ///< of the matching: the second sends to the first
-  int look = 0;            ///< 0: the first
-  double wait_s = 0;       ///< before it, the first of its look
-  std::vector<int> again;  ///< units that the look is for, in its first round
+  std::vector<std::int32_t> tested;  ///< per pair; empty: nothing
+  int matching = -1;                 ///< pairs are those of this matching, made when the round comes
+  bool reverse = false;              ///< of the matching: the second sends to the first
 };
 
 /// Whom each end that is tested has met.

@@ -239,7 +239,7 @@ struct Search::Impl {
     }
     if (planned.empty()) return;
     for (PlannedRound& round : planned) round.look = record.looks;
-    planned.front().wait_s = options.apart_s * record.looks;
+    planned.front().wait_s = options.looks_apart_s * record.looks;
     planned.front().again.assign(again.begin(), again.end());
     ++record.looks;
   }
@@ -286,8 +286,8 @@ struct Search::Impl {
   }
 
   void calibrate(std::span<const GroupMeasurement> measured) {
-    const std::size_t first = static_cast<std::size_t>(first_rounds % calibrated_rounds()) * asked.groups.size();
-    repeats.resize(std::max(repeats.size(), first + asked.groups.size()));
+    const std::size_t first = static_cast<std::size_t>(first_rounds % calibrated_rounds()) * current.groups.size();
+    repeats.resize(std::max(repeats.size(), first + current.groups.size()));
     for (std::size_t i = 0; i < measured.size(); ++i) {
       repeats[first + i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
     }
@@ -299,9 +299,9 @@ struct Search::Impl {
   void keep(std::span<const GroupMeasurement> measured) {
     for (std::size_t i = 0; i < measured.size(); ++i) {
       if (!was_measured(measured[i])) continue;
-      const std::vector<int>& units = asked.groups[i];
-      if (!levels.empty() && asked.kind == Kind::halving) {
-        const auto level = std::ranges::find_if(levels, [&](const auto& groups) { return groups == asked.groups; });
+      const std::vector<int>& units = current.groups[i];
+      if (!levels.empty() && current.kind == Kind::halving) {
+        const auto level = std::ranges::find_if(levels, [&](const auto& groups) { return groups == current.groups; });
         record.groups.push_back({units, static_cast<int>(level - levels.begin()), measured[i].bandwidth});
       }
       if (units.size() > 3) continue;
@@ -309,10 +309,10 @@ struct Search::Impl {
       result.bandwidth = static_cast<float>(measured[i].bandwidth);
       result.tested = current.tested.empty() ? PairResult::kNothing : current.tested[i];
       result.round = static_cast<std::uint16_t>(std::min(record.rounds - 1, 65535));
-      result.kind = asked.kind;
-      result.one_way = asked.one_way;
+      result.kind = current.kind;
+      result.one_way = current.one_way;
       result.dipped = measured[i].dips > 0;
-      result.rail = static_cast<std::int16_t>(asked.rail);
+      result.rail = static_cast<std::int16_t>(current.rail);
       result.look = static_cast<std::uint8_t>(current.look);
       result.sustained = static_cast<std::uint8_t>(std::lround(100 * std::clamp(measured[i].sustained, 0.0, 1.0)));
       // A last group of three is as slow as the slowest of its links: each of its pairs is suspect with it.
@@ -331,7 +331,7 @@ struct Search::Impl {
     std::vector<double> values;
     for (std::size_t i = 0; i < measured.size(); ++i) {
       if (!was_measured(measured[i])) continue;
-      pairs.emplace_back(asked.groups[i][0], asked.groups[i][1]);
+      pairs.emplace_back(current.groups[i][0], current.groups[i][1]);
       values.push_back(measured[i].bandwidth);
     }
     if (values.empty()) return;
@@ -348,7 +348,6 @@ struct Search::Impl {
   std::vector<std::vector<std::vector<int>>> levels;
   std::deque<PlannedRound> planned;
   PlannedRound current;
-  LocateRound asked;
   Stage stage = Stage::screen;
   std::vector<std::vector<double>> repeats;  ///< per group of the rounds that are repeated
   int first_rounds = 0;                      ///< how many of these ran
@@ -369,27 +368,18 @@ std::optional<LocateRound> Search::next(double elapsed_s) {
   self.planned.pop_front();
   PlannedRound& round = self.current;
   if (round.matching >= 0) round.pairs = self.matchings.at(round.matching);
-  self.asked = {};
-  self.asked.kind = round.kind;
-  self.asked.one_way = round.one_way;
-  self.asked.rail = round.rail;
-  self.asked.wait_s = round.wait_s;
-  self.asked.look = round.look;
-  self.asked.again = round.again;
-  self.asked.groups = std::move(round.groups);
   for (const auto& [a, b] : round.pairs) {
-    self.asked.groups.push_back(round.reverse ? std::vector<int>{b, a} : std::vector<int>{a, b});
+    round.groups.push_back(round.reverse ? std::vector<int>{b, a} : std::vector<int>{a, b});
   }
-
-  return self.asked;
+  return static_cast<const LocateRound&>(round);
 }
 
 void Search::add(std::span<const GroupMeasurement> measured) {
   Impl& self = *impl_;
-  const std::span<const GroupMeasurement> known = measured.first(std::min(measured.size(), self.asked.groups.size()));
+  const std::span<const GroupMeasurement> known = measured.first(std::min(measured.size(), self.current.groups.size()));
   ++self.record.rounds;
-  if (self.asked.kind == Kind::calibration) ++self.record.calibration_rounds;
-  if (self.asked.kind == Kind::alone) ++self.record.alone_rounds;
+  if (self.current.kind == Kind::calibration) ++self.record.calibration_rounds;
+  if (self.current.kind == Kind::alone) ++self.record.alone_rounds;
   if (self.current.look > 0) ++self.record.later_rounds;
   if (self.soaking) {
     self.keep_soak(known);

@@ -24,7 +24,7 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   double soak_s = 0;              ///< > 0: repeat matchings for so long, for faults that come and go
   int looks = 3;                  ///< at who fails, at most kMostLooks: a host that is busy is not slow
-  double apart_s = 60;            ///< before the second of them; twice that before the third
+  double looks_apart_s = 60;      ///< before the second of them; twice that before the third
   bool may_wait = true;           ///< false: no time for further looks, so that who fails is a WARN
   double expected_bandwidth = 0;  ///< [B/s] of a healthy pair; > 0: two units can be judged, and all being slow seen
 };
