@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace busbar {
 namespace {
@@ -73,16 +74,11 @@ std::string differences(const CalledOperation& odd, const CalledOperation& usual
 std::vector<Callers> callers_of(const Seen& ranks) {
   std::vector<Callers> all;
   for (const SeenRank* seen : ranks) {
-    const auto same =
-        std::find_if(all.begin(), all.end(), [&](const Callers& c) { return c.call == *seen->flight->call; });
-    if (same != all.end()) {
-      same->ranks.push_back(seen);
-    } else {
-      all.push_back({*seen->flight->call, {seen}});
-    }
+    auto same = std::ranges::find(all, *seen->flight->call, &Callers::call);
+    if (same == all.end()) same = all.insert(same, {*seen->flight->call, {}});
+    same->ranks.push_back(seen);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Callers& a, const Callers& b) { return a.ranks.size() > b.ranks.size(); });
+  std::ranges::stable_sort(all, std::greater{}, [](const Callers& c) { return c.ranks.size(); });
   return all;
 }
 
@@ -99,13 +95,9 @@ Ruling rule(const std::vector<Callers>& callers, std::uint64_t number) {
   const Callers& odd = callers[1];
   const bool order = only_order(usual, odd);
   ruling.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
-  const bool majority = usual.ranks.size() > odd.ranks.size();
   const std::string tail = order ? ": they call in different orders" : "";
-  if (majority) {
-    for (std::size_t i = 1; i < callers.size(); ++i) {
-      ruling.ranks.merge(numbers(callers[i].ranks));
-      ruling.hosts.merge(hosts_of(callers[i].ranks));
-    }
+  if (usual.ranks.size() > odd.ranks.size()) {
+    for (std::size_t i = 1; i < callers.size(); ++i) ruling.blame(callers[i].ranks);
     ruling.sentence = fmt::format("{} call{} {} with {}, as {} do{}", who(odd.ranks), odd.ranks.size() == 1 ? "s" : "",
                                   operation(odd.call, number), differences(odd.call, usual.call),
                                   counted(usual.ranks.size(), "rank"), tail);
@@ -142,10 +134,7 @@ std::optional<Ruling> find_shifted(const Seen& ranks) {
     const bool order =
         std::any_of(other.begin(), other.end(), [&](const SeenRank* s) { return made(*s->flight, *f.call); });
     ruling.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
-    if (other.size() > same.size()) {
-      ruling.ranks = numbers(same);
-      ruling.hosts = hosts_of(same);
-    }
+    if (other.size() > same.size()) ruling.blame(same);
     ruling.sentence =
         fmt::format("{} call{} {}, while operation #{} of {} was {}, {}", who(same), same.size() == 1 ? "s" : "",
                     operation(*f.call, number), number, who(other), what->collective, format_bytes(what->nbytes));

@@ -60,12 +60,8 @@ std::string_view words(Result result) { return word(kProbeResults, result); }
 
 /// "node3 (ranks 12-15)".
 std::string host_and_ranks(const Scene& scene, const std::string& host) {
-  std::vector<int> ranks;
-  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
-  for (std::size_t r = 0; r < host_of.size(); ++r) {
-    if (host_of[r] == host) ranks.push_back(static_cast<int>(r));
-  }
-  return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(ranks));
+  const std::set<int> ranks = ranks_on(scene, {host});
+  return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(std::vector(ranks.begin(), ranks.end())));
 }
 
 /// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
@@ -236,12 +232,8 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
                                   is_mute(*silent.front()) ? "do not answer" : "are dead, cut off or paused",
                                   fmt::join(some, ", "), names.size() > kFew ? ", ..." : "");
   }
-  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
-  for (std::size_t r = 0; r < host_of.size(); ++r) {
-    if (ruling.hosts.contains(host_of[r])) ruling.ranks.insert(static_cast<int>(r));
-  }
-  if (const std::string wait = waiting(scene, ruling.ranks, ruling.hosts.size() == 1 ? "it" : "them"); !wait.empty())
-    ruling.sentence += "; " + wait;
+  ruling.ranks = ranks_on(scene, ruling.hosts);
+  ruling.sentence += waiting(scene, ruling.ranks, ruling.hosts.size() == 1 ? "it" : "them");
   for (const auto& [pair, probe] : probes(scene)) {
     if (probe.result == Result::ok || !ruling.hosts.contains(pair.second)) continue;
     ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(probe.result)));
@@ -304,23 +296,14 @@ std::string mtu_words(const Scene& scene) {
 std::optional<Ruling> find_hardware_fault(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::hw_fault;
-  std::vector<std::string> texts;
-  for (const HostEvidence* host : scene.reached) {
-    for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind != Trouble::Kind::hardware) continue;
-      ruling.hosts.insert(host->host);
-      if (texts.empty()) ruling.about_gpu = trouble.on_gpu;  // the one that is told first
-      texts.push_back(fmt::format("{}: {}", host->host, trouble.text));
-    }
-  }
-  if (texts.empty()) return std::nullopt;
+  ruling.blame(scene, Trouble::Kind::hardware);
+  if (ruling.evidence.empty()) return std::nullopt;
   for (const SeenRank& seen : scene.ranks) {
     if (ruling.hosts.size() == 1 && ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
   }
-  ruling.sentence = texts.front();
-  if (texts.size() > 1) ruling.sentence += fmt::format(" (and {} more)", texts.size() - 1);
-  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
-  ruling.evidence = std::move(texts);
+  ruling.sentence = ruling.evidence.front();
+  if (ruling.evidence.size() > 1) ruling.sentence += fmt::format(" (and {} more)", ruling.evidence.size() - 1);
+  ruling.sentence += waiting(scene, {}, "");
   return ruling;
 }
 
@@ -353,7 +336,7 @@ std::optional<Ruling> find_walled(const Scene& scene) {
   if (std::ranges::none_of(scene.ranks, is_rooted) && find_lagging(scene)) return std::nullopt;
   Ruling ruling;
   ruling.sentence = walled_words(scene) + unheard_words(scene);
-  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
+  ruling.sentence += waiting(scene, {}, "");
   return ruling;
 }
 
@@ -367,7 +350,7 @@ std::optional<Ruling> find_unmet(const Scene& scene) {
       scene.reached.size() == 1 ? scene.reached.front()->host : fmt::format("{} hosts", scene.reached.size());
   ruling.sentence = fmt::format("the watchers of {} have never reached {}, where the cause may be{}", here,
                                 few_hosts(names), unheard_words(scene));
-  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
+  ruling.sentence += waiting(scene, {}, "");
   return ruling;
 }
 

@@ -13,21 +13,12 @@ namespace {
 using Condition = SeenRank::Condition;
 
 Seen those(const Scene& scene, Condition condition) {
-  Seen found;
-  for (const SeenRank& seen : scene.ranks) {
-    if (seen.condition == condition) found.push_back(&seen);
-  }
-  return found;
+  return those(scene, [&](const SeenRank& seen) { return seen.condition == condition; });
 }
 
-void blame(Ruling& ruling, const Seen& ranks) {
-  ruling.ranks.merge(numbers(ranks));
-  ruling.hosts.merge(hosts_of(ranks));
-}
-
-std::string and_waiting(const Scene& scene, const std::set<int>& blamed) {
-  const std::string wait = waiting(scene, blamed, blamed.size() == 1 ? "it" : "them");
-  return wait.empty() ? "" : "; " + wait;
+/// That wait for the ones to blame.
+std::string and_waiting(const Scene& scene, const Ruling& ruling) {
+  return waiting(scene, ruling.ranks, ruling.ranks.size() == 1 ? "it" : "them");
 }
 
 /// What a library's or the suite's own error text says for certain; a victim's "connection closed" says nothing.
@@ -53,11 +44,7 @@ bool says(std::string_view error, Verdict verdict) {
 }
 
 Seen complaining(const Scene& scene, Verdict verdict) {
-  Seen found;
-  for (const SeenRank& seen : scene.ranks) {
-    if (says(seen.flight->error, verdict)) found.push_back(&seen);
-  }
-  return found;
+  return those(scene, [&](const SeenRank& seen) { return says(seen.flight->error, verdict); });
 }
 
 /// Something on this host failed, so that what is used up there matters.
@@ -84,16 +71,13 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
   const bool ended = scene.evidence->occasion == HangEvidence::Occasion::terminated;
   if (ruling.hosts.empty() || (ended && 2 * refusing >= scene.evidence->hosts.size())) return std::nullopt;
   if (is_refused_by_all(scene)) return std::nullopt;
-  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
-  for (std::size_t r = 0; r < host_of.size(); ++r) {
-    if (ruling.hosts.contains(host_of[r])) ruling.ranks.insert(static_cast<int>(r));
-  }
+  ruling.ranks = ranks_on(scene, ruling.hosts);
   const std::vector<int> ranks(ruling.ranks.begin(), ruling.ranks.end());
   const std::string where =
       ruling.hosts.size() == 1 ? *ruling.hosts.begin() : fmt::format("{} hosts", ruling.hosts.size());
   ruling.sentence = fmt::format("no process is left on {}{}: connection refused, and MPI's connections are closed",
                                 where, ranks.empty() ? "" : fmt::format(" ({})", rank_words(ranks)));
-  ruling.sentence += and_waiting(scene, ruling.ranks);
+  ruling.sentence += and_waiting(scene, ruling);
   return ruling;
 }
 
@@ -102,13 +86,7 @@ std::optional<Ruling> find_dead_launcher(const Scene& scene) {
   if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
-  for (const HostEvidence* host : scene.reached) {
-    for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind != Trouble::Kind::launcher) continue;
-      ruling.hosts.insert(host->host);
-      ruling.evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
-    }
-  }
+  ruling.blame(scene, Trouble::Kind::launcher);
   // Where that is so everywhere, the job was ended in this way.
   if (ruling.hosts.empty() || ruling.hosts.size() == scene.evidence->hosts.size()) return std::nullopt;
   for (const SeenRank& seen : scene.ranks) {
@@ -169,7 +147,7 @@ std::optional<Ruling> find_dead(const Scene& scene) {
   const Seen dead = without_killed_late(scene, first_lost(lost));
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
-  blame(ruling, dead);
+  ruling.blame(dead);
   const bool failed =
       std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
   if (died_of_mismatch(scene)) return std::nullopt;
@@ -178,7 +156,7 @@ std::optional<Ruling> find_dead(const Scene& scene) {
                                : dead.size() > 1 ? "are gone without a word (killed, or crashed)"
                                : zombie          ? "is dead (a zombie: killed, or crashed)"
                                                  : "is gone without a word (killed, or crashed)";
-  ruling.sentence = fmt::format("{} {}", who(dead), how) + and_waiting(scene, ruling.ranks);
+  ruling.sentence = fmt::format("{} {}", who(dead), how) + and_waiting(scene, ruling);
   for (const SeenRank* seen : first_few(dead)) {
     std::string line = fmt::format("{}: {}, last heartbeat {} ago", who({seen}), doing(*seen->flight),
                                    seconds(seen->flight->heartbeat_age_s));
@@ -201,9 +179,9 @@ std::optional<Ruling> find_stopped(const Scene& scene) {
   if (stopped.empty()) return std::nullopt;
   Ruling ruling;
   ruling.verdict = Verdict::process_stopped;
-  blame(ruling, stopped);
+  ruling.blame(stopped);
   const SeenRank& first = *stopped.front();
-  const std::string_view is = stopped.size() == 1 ? "is" : "are";
+  const std::string_view is = are(stopped.size());
   if (!frozen) {
     const bool traced = first.process.state == 't';
     ruling.sentence = fmt::format("{} {} {} (state {})", who(stopped), is, traced ? "held by a debugger" : "stopped",
@@ -212,7 +190,7 @@ std::optional<Ruling> find_stopped(const Scene& scene) {
     ruling.sentence = fmt::format("{} {} frozen: no heartbeat for {}, while a neighbour's is fresh", who(stopped), is,
                                   seconds(first.flight->heartbeat_age_s));
   }
-  ruling.sentence += and_waiting(scene, ruling.ranks);
+  ruling.sentence += and_waiting(scene, ruling);
   for (const SeenRank* seen : first_few(stopped)) {
     std::string line =
         fmt::format("{}: state {}, last finished #{}, last heartbeat {} ago", who({seen}), seen->process.state,
@@ -238,8 +216,8 @@ std::optional<Ruling> find_resource(const Scene& scene) {
     ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
   }
   if (ruling.evidence.empty()) return std::nullopt;
-  blame(ruling, complaints);
-  ruling.sentence = ruling.evidence.front() + and_waiting(scene, ruling.ranks);
+  ruling.blame(complaints);
+  ruling.sentence = ruling.evidence.front() + and_waiting(scene, ruling);
   return ruling;
 }
 
@@ -248,7 +226,7 @@ std::optional<Ruling> find_config(const Scene& scene) {
   if (complaints.empty()) return std::nullopt;
   Ruling ruling;
   ruling.verdict = Verdict::config;
-  blame(ruling, complaints);
+  ruling.blame(complaints);
   ruling.sentence = fmt::format("{}: {}", who(complaints), complaints.front()->flight->error);
   for (const SeenRank* seen : first_few(complaints)) {
     ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));

@@ -24,28 +24,20 @@ bool synchronizes(const FlightState& f) {
 }
 
 std::optional<Ruling> find_not_joined(const Scene& scene) {
-  Seen waiting_in_init, behind;
-  for (const SeenRank& seen : scene.ranks) {
-    if (in_init(seen)) waiting_in_init.push_back(&seen);
-  }
+  const Seen waiting_in_init = those(scene, in_init);
   if (waiting_in_init.empty()) return std::nullopt;
-  const Stage furthest =
-      (*std::max_element(waiting_in_init.begin(), waiting_in_init.end(), [](const SeenRank* a, const SeenRank* b) {
-        return a->progress < b->progress;
-      }))->progress.stage;
-  bool somebody_is_through = false;
-  for (const SeenRank& seen : scene.ranks) {
-    if (seen.progress.entered == 0 && seen.progress.stage < furthest) behind.push_back(&seen);
-    somebody_is_through =
-        somebody_is_through || seen.progress.entered > 0 || seen.progress.stage > Stage::initialization;
-  }
+  const Stage furthest = (*std::ranges::max_element(waiting_in_init, {}, &SeenRank::progress))->progress.stage;
+  const Seen behind =
+      those(scene, [&](const SeenRank& seen) { return seen.progress.entered == 0 && seen.progress.stage < furthest; });
+  const bool somebody_is_through = std::ranges::any_of(scene.ranks, [](const SeenRank& seen) {
+    return seen.progress.entered > 0 || seen.progress.stage > Stage::initialization;
+  });
   // A rank that others are already past cannot be one for which they wait.
   if (somebody_is_through || (behind.empty() && scene.recordless.empty())) return std::nullopt;
 
   Ruling ruling;
   ruling.verdict = Verdict::init_not_joined;
-  ruling.ranks = numbers(behind);
-  ruling.hosts = hosts_of(behind);
+  ruling.blame(behind);
   std::string sentence;
   if (!scene.recordless.empty()) {
     ruling.ranks.insert(scene.recordless.begin(), scene.recordless.end());
@@ -68,24 +60,20 @@ std::optional<Ruling> find_not_joined(const Scene& scene) {
 }
 
 std::optional<Ruling> find_init_stuck(const Scene& scene) {
-  Seen still, through;
-  for (const SeenRank& seen : scene.ranks) {
-    if (seen.progress.entered > 0) return std::nullopt;  // ranks that lag, then
-    (in_init(seen) ? still : through).push_back(&seen);
-  }
-  if (still.empty()) return std::nullopt;
+  const Seen still = those(scene, in_init);
+  const std::size_t through = scene.ranks.size() - still.size();
+  const auto has_called = [](const SeenRank& seen) { return seen.progress.entered > 0; };  // ranks that lag, then
+  if (still.empty() || std::ranges::any_of(scene.ranks, has_called)) return std::nullopt;
   Ruling ruling;
   ruling.verdict = Verdict::init_stuck;
   const FlightState& f = *still.front()->flight;
   const std::string where = doing(f);
-  if (through.empty()) {
-    ruling.sentence =
-        fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), still.size() == 1 ? "is" : "are", where);
+  if (through == 0) {
+    ruling.sentence = fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), are(still.size()), where);
   } else {
-    ruling.ranks = numbers(still);
-    ruling.hosts = hosts_of(still);
-    ruling.sentence = fmt::format("{} {} still {}; {} left it", who(still), still.size() == 1 ? "is" : "are", where,
-                                  counted(through.size(), "other"));
+    ruling.blame(still);
+    ruling.sentence =
+        fmt::format("{} {} still {}; {} left it", who(still), are(still.size()), where, counted(through, "other"));
   }
   ruling.sentence += unheard_words(scene);
   for (const HostEvidence* host : scene.reached) {
@@ -98,22 +86,15 @@ std::optional<Ruling> find_init_stuck(const Scene& scene) {
 
 namespace {
 
-using Stage = Advance::Stage;
 using Condition = SeenRank::Condition;
 using Occasion = HangEvidence::Occasion;
 
 /// Those whose place tells something: a rank that ended in good order is behind nobody.
-Seen placed(const Scene& scene) {
-  Seen ranks;
-  for (const SeenRank& seen : scene.ranks) {
-    if (seen.flight->ending != Ending::good) ranks.push_back(&seen);
-  }
-  return ranks;
-}
-
 std::map<Advance, Seen> levels_of(const Scene& scene) {
   std::map<Advance, Seen> levels;
-  for (const SeenRank* seen : placed(scene)) levels[seen->progress].push_back(seen);
+  for (const SeenRank& seen : scene.ranks) {
+    if (seen.flight->ending != Ending::good) levels[seen.progress].push_back(&seen);
+  }
   return levels;
 }
 
@@ -139,8 +120,7 @@ std::string slowness(const Seen& ranks) {
 }
 
 void blame_ranks(Ruling& ruling, const Seen& ranks) {
-  ruling.ranks.merge(numbers(ranks));
-  ruling.hosts.merge(hosts_of(ranks));
+  ruling.blame(ranks);
   for (const SeenRank* seen : first_few(ranks)) {
     const FlightState& f = *seen->flight;
     ruling.evidence.push_back(fmt::format("{}: {}, for {}, last heartbeat {} ago", who({seen}), process_words(*seen),
@@ -162,13 +142,13 @@ Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) 
   const FlightState& there = *largest.front()->flight;
   if (inside(there) && f.entered < there.entered) {
     ruling.sentence = fmt::format("{} never entered {}, in which {} wait{}; {} {} {}", who(behind),
-                                  operation(*there.call, there.entered), count_words(largest.size()),
+                                  operation(*there.call, there.entered), counted(largest.size(), "rank"),
                                   largest.size() == 1 ? "s" : "", behind.size() == 1 ? "it" : "they",
-                                  behind.size() == 1 ? "is" : "are", process_words(*behind.front()));
+                                  are(behind.size()), process_words(*behind.front()));
   } else {
-    ruling.sentence = fmt::format("{} {} behind, {}; {} {} {}", who(behind), behind.size() == 1 ? "is" : "are",
-                                  process_words(*behind.front()), count_words(largest.size()),
-                                  largest.size() == 1 ? "is" : "are", doing(there));
+    ruling.sentence =
+        fmt::format("{} {} behind, {}; {} {} {}", who(behind), are(behind.size()), process_words(*behind.front()),
+                    counted(largest.size(), "rank"), are(largest.size()), doing(there));
   }
   if (const std::string slow = slowness(behind); !slow.empty()) ruling.sentence += "; " + slow;
   ruling.sentence += absent_words(scene);
@@ -184,7 +164,7 @@ std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const See
   blame_ranks(ruling, ahead);
   ruling.sentence = fmt::format(
       "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
-      ahead.size() == 1 ? "is" : "are", operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
+      are(ahead.size()), operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
   ruling.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
   ruling.sentence += absent_words(scene);
   return ruling;
@@ -205,7 +185,7 @@ std::optional<Ruling> rule_by_ras(const Scene& scene) {
   ruling.verdict = Verdict::rank_lagging;
   blame_ranks(ruling, behind);
   ruling.sentence = fmt::format("{} {} behind by the counters of NCCL's RAS; the processes themselves are all {}",
-                                who(behind), behind.size() == 1 ? "is" : "are", doing(*behind.front()->flight));
+                                who(behind), are(behind.size()), doing(*behind.front()->flight));
   return ruling;
 }
 
@@ -217,13 +197,12 @@ std::optional<Ruling> find_slow(const Scene& scene) {
   // Where the limit has passed for all, only what is younger than the limit can be movement.
   const bool by_limit = evidence.occasion == Occasion::limit && evidence.limit_s > 0;
   const double moving_s = by_limit ? std::min(5.0, evidence.limit_s) : 5.0;
-  Seen moving;
-  for (const SeenRank& seen : scene.ranks) {
+  const Seen moving = those(scene, [&](const SeenRank& seen) {
     const bool is_there = evidence.occasion == Occasion::files ? seen.process.life == ProcessState::Life::alive
                                                                : seen.process.life != ProcessState::Life::gone;
     const bool runs = seen.condition == Condition::running && is_there;
-    if (runs && seen.flight->idle_s < moving_s && seen.flight->heartbeat_age_s < moving_s) moving.push_back(&seen);
-  }
+    return runs && seen.flight->idle_s < moving_s && seen.flight->heartbeat_age_s < moving_s;
+  });
   std::vector<std::string> busy;
   for (const HostEvidence* host : scene.reached) {
     if (host->net_bytes_per_s > kTraffic) {
@@ -246,7 +225,7 @@ std::optional<Ruling> find_slow(const Scene& scene) {
   } else {
     ruling.sentence = "slow: it moved until lately";
   }
-  if (const std::string wait = waiting(scene, {}, ""); !wait.empty()) ruling.sentence += "; " + wait;
+  ruling.sentence += waiting(scene, {}, "");
   return ruling;
 }
 
@@ -283,11 +262,10 @@ std::optional<Ruling> find_stuck_inside(const Scene& scene) {
   ruling.verdict = Verdict::stuck_inside;
   const FlightState& f = *largest->front()->flight;
   const std::string where = inside(f) ? "inside " + operation(*f.call, f.entered) : doing(f);
-  ruling.sentence =
-      levels.size() == 1
-          ? fmt::format("all {} {} {}, and none comes out", counted(total, "rank"), total == 1 ? "is" : "are", where)
-          : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows", largest->size(), total,
-                        where);
+  ruling.sentence = levels.size() == 1
+                        ? fmt::format("all {} {} {}, and none comes out", counted(total, "rank"), are(total), where)
+                        : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows",
+                                      largest->size(), total, where);
   ruling.sentence += absent_words(scene);
   return ruling;
 }

@@ -234,6 +234,22 @@ Scene make_scene(const HangEvidence& evidence) {
   return scene;
 }
 
+void Ruling::blame(const Seen& these) {
+  ranks.merge(numbers(these));
+  hosts.merge(hosts_of(these));
+}
+
+void Ruling::blame(const Scene& scene, Trouble::Kind kind) {
+  for (const HostEvidence* host : scene.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      if (trouble.kind != kind) continue;
+      hosts.insert(host->host);
+      if (evidence.empty()) about_gpu = trouble.on_gpu;  // the one that is told first
+      evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
+    }
+  }
+}
+
 // Words.
 
 namespace {
@@ -315,16 +331,25 @@ std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string
   const Seen& ranks = largest->second;
   const FlightState& f = *ranks.front()->flight;
   const std::string where = inside(f) ? "in " + operation(*f.call, f.entered) : doing(f);
-  const bool one = ranks.size() == 1;
-  if (whom.empty()) return fmt::format("{} {} {}", count_words(ranks.size()), one ? "is" : "are", where);
-  return fmt::format("{} wait{} for {} {}", count_words(ranks.size()), one ? "s" : "", whom, where);
+  const std::string count = counted(ranks.size(), "rank");
+  if (whom.empty()) return fmt::format("; {} {} {}", count, are(ranks.size()), where);
+  return fmt::format("; {} wait{} for {} {}", count, ranks.size() == 1 ? "s" : "", whom, where);
 }
 
 std::string unheard_words(const Scene& scene) {
   return scene.unheard.empty() ? "" : fmt::format("; {} not heard from", rank_words(scene.unheard));
 }
 
-std::string count_words(std::size_t ranks) { return fmt::format("{}", counted(ranks, "rank")); }
+std::string_view are(std::size_t ranks) { return ranks == 1 ? "is" : "are"; }
+
+std::set<int> ranks_on(const Scene& scene, const std::set<std::string>& hosts) {
+  std::set<int> ranks;
+  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+  for (std::size_t r = 0; r < host_of.size(); ++r) {
+    if (hosts.contains(host_of[r])) ranks.insert(static_cast<int>(r));
+  }
+  return ranks;
+}
 
 std::string seconds(double time_s) {
   return time_s < 10 ? fmt::format("{:.1f} s", time_s) : fmt::format("{:.0f} s", time_s);

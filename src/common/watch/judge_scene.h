@@ -71,6 +71,18 @@ Scene make_scene(const HangEvidence& evidence);
 /// The process of that number, where exactly one host has it; else null.
 const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid);
 
+using Seen = std::vector<const SeenRank*>;
+
+/// Of the ranks those that `are`.
+template <class Are>
+Seen those(const Scene& scene, Are are) {
+  Seen found;
+  for (const SeenRank& seen : scene.ranks) {
+    if (are(seen)) found.push_back(&seen);
+  }
+  return found;
+}
+
 /// What one of the looks at a scene found.
 struct Ruling {
   Verdict verdict = Verdict::unknown;
@@ -80,9 +92,12 @@ struct Ruling {
   std::vector<std::string> evidence;
   bool about_mtu = false;  ///< the network passes small messages only
   bool about_gpu = false;
-};
 
-using Seen = std::vector<const SeenRank*>;
+  /// These, and their hosts.
+  void blame(const Seen& these);
+  /// The hosts that have such troubles, which are evidence.
+  void blame(const Scene& scene, Trouble::Kind kind);
+};
 
 // The looks, in the order of Verdict.
 std::optional<Ruling> find_hardware_fault(const Scene& scene);
@@ -143,13 +158,15 @@ std::string who(const Seen& ranks);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".
 std::string rank_words(const RankList& ranks);
 std::string rank_words(std::span<const int> ranks);
-/// "15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty where
-/// there is none. `whom` empty: "15 ranks are in ...".
+/// "; 15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty
+/// where there is none. `whom` empty: "; 15 ranks are in ...".
 std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom);
 /// "; ranks 8-11 not heard from"; empty where all were.
 std::string unheard_words(const Scene& scene);
-/// "1 rank", "15 ranks".
-std::string count_words(std::size_t ranks);
+/// "is" or "are".
+std::string_view are(std::size_t ranks);
+/// Of every process of these hosts.
+std::set<int> ranks_on(const Scene& scene, const std::set<std::string>& hosts);
 /// "9.5 s", "31 s".
 std::string seconds(double time_s);
 /// As many as a report can name one by one.
