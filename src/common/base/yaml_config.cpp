@@ -27,37 +27,36 @@ std::vector<std::string> valid_keys(std::span<const FileKey> own) {
   return keys;
 }
 
-void apply_own(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const FileKey& key) {
-  const auto set = [&](const YAML::Mark& where, const std::string& item, const std::vector<std::string>& values) {
-    yaml_set(place, where, key.name, [&] { key.set(item, values); });
+void apply_own(const YamlValue& value, const FileKey& key) {
+  const auto set = [&](const YamlValue& at, const std::string& item, const std::vector<std::string>& values) {
+    at.as(key.name).checked([&] { key.set(item, values); });
   };
   switch (key.form) {
     case FileKey::Form::value:
-      return set(mark, "", {yaml_scalar(place, mark, node, key.name)});
+      return set(value, "", {value.as(key.name).text()});
     case FileKey::Form::list:
-      return set(mark, "", yaml_scalars(place, mark, node, key.name));
+      return set(value, "", value.as(key.name).texts());
     case FileKey::Form::map_of_lists:
       break;
   }
-  if (!node.IsMap()) place.fail(mark, fmt::format("{}: the value is not a map of names and their values", key.name));
-  for (const auto& entry : node) {
+  if (!value.node.IsMap()) value.fail(fmt::format("{}: the value is not a map of names and their values", key.name));
+  for (const auto& entry : value.node) {
     const YAML::Mark here = entry.first.Mark();
-    const std::string item = yaml_scalar(place, here, entry.first, key.name);
-    set(here, item, yaml_scalars(place, here, entry.second, item));
+    const std::string item = YamlValue{value.file, here, entry.first, key.name}.text();
+    const YamlValue values{value.file, here, entry.second, item};
+    set(values, item, values.texts());
   }
 }
 
-std::vector<std::string> apply_map(const YamlPlace& place, Config& config, const YAML::Node& root,
-                                   std::span<const FileKey> own) {
+std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::span<const FileKey> own) {
   std::vector<std::string> names;
-  for_each_key(place, root.Mark(), root, "the file",
-               [&](const std::string& key, const YAML::Mark& mark, const YAML::Node& value) {
-                 if (key == "schema") return check_yaml_schema(place, mark, value);
-                 if (const FileKey* own_key = find_own(key, own)) return apply_own(place, mark, value, *own_key);
-                 const std::string_view name = apply_yaml_option(place, config, key, mark, value);
-                 if (name.empty()) place.fail_unknown(mark, "key", key, valid_keys(own));
-                 names.emplace_back(name);
-               });
+  root.each([&](const YamlValue& value) {
+    if (value.key == "schema") return check_yaml_schema(value);
+    if (const FileKey* own_key = find_own(value.key, own)) return apply_own(value, *own_key);
+    const std::string_view name = apply_yaml_option(config, value);
+    if (name.empty()) value.fail_unknown("key", value.key, valid_keys(own));
+    names.emplace_back(name);
+  });
   return names;
 }
 
@@ -65,16 +64,15 @@ std::vector<std::string> apply_map(const YamlPlace& place, Config& config, const
 
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
                                     std::span<const FileKey> own) {
-  const YamlPlace place(file_name);
   std::vector<std::string> names;
-  with_yaml(place, text, [&](const YAML::Node& root) {
-    if (root.IsNull()) return;
-    if (!root.IsMap()) place.fail(root.Mark(), "not a map of options: write lines such as 'minbytes: 8'");
-    names = apply_map(place, config, root, own);
+  with_yaml(file_name, text, [&](const YamlValue& root) {
+    if (root.node.IsNull()) return;
+    if (!root.node.IsMap()) root.fail("not a map of options: write lines such as 'minbytes: 8'");
+    names = apply_map(config, root, own);
     try {
       check_size_conflict(names);
     } catch (const Error& error) {
-      place.fail(root.Mark(), error.what());
+      root.fail(error.what());
     }
   });
   return names;

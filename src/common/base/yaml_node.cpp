@@ -17,19 +17,26 @@
 namespace busbar {
 namespace {
 
+// Marks count from 0; the parser has none for an empty document.
+int line_of(const YAML::Mark& mark) { return mark.line < 0 ? 1 : mark.line + 1; }
+
+[[noreturn]] void fail_at(const std::string& file, const YAML::Mark& mark, const std::string& what) {
+  throw Error(ExitCode::bad_config, fmt::format("{}:{}: {}", file, line_of(mark), what));
+}
+
 /// Rejects bytes that YAML does not allow, for a better message than the parser's, and flow nesting, into which
 /// yaml-cpp recurses.
-void check_text(const YamlPlace& place, std::string_view text) {
+void check_text(const std::string& file, std::string_view text) {
   std::size_t depth = 0;
   YAML::Mark mark;
   for (unsigned char c : text) {
     const bool control = (c < 32 && c != '\t' && c != '\n' && c != '\r') || c == 127;
     const bool never_utf8 = c == 0xc0 || c == 0xc1 || c > 0xf4;
-    if (control || never_utf8) place.fail(mark, fmt::format("byte 0x{:02x} does not belong in a text file", c));
+    if (control || never_utf8) fail_at(file, mark, fmt::format("byte 0x{:02x} does not belong in a text file", c));
     if (c == '\n') ++mark.line;
     if (c == '[' || c == '{') ++depth;
     if (c == ']' || c == '}') depth -= depth > 0 ? 1 : 0;
-    if (depth > kDeepestInput) place.fail(mark, "too deeply nested for a configuration");
+    if (depth > kDeepestInput) fail_at(file, mark, "too deeply nested for a configuration");
   }
 }
 
@@ -52,12 +59,12 @@ class DocumentStarts : public YAML::EventHandler {
 };
 
 /// Not YAML::LoadAll: a stray "," outside a list is never consumed, and yaml-cpp 0.7 then finds documents for ever.
-void check_one_document(const YamlPlace& place, const std::string& text) {
+void check_one_document(const std::string& file, const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   DocumentStarts starts;
   if (!parser.HandleNextDocument(starts) || !parser.HandleNextDocument(starts)) return;
-  place.fail(starts.last(), "a second document begins here: one file holds one configuration");
+  fail_at(file, starts.last(), "a second document begins here: one file holds one configuration");
 }
 
 /// Options that a file may set.
@@ -68,73 +75,74 @@ const Option* find_key(std::string_view key) {
   return nullptr;
 }
 
-/// A value as the command line would write it; list items are joined with commas.
-std::string value_text(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const Option& option) {
-  if (!node.IsSequence() || !option.takes_list) return yaml_scalar(place, mark, node, option.long_name);
-  return fmt::format("{}", fmt::join(yaml_scalars(place, mark, node, option.long_name), ","));
-}
-
 }  // namespace
 
-// Marks count from 0; the parser has none for an empty document.
-int YamlPlace::line(const YAML::Mark& mark) { return mark.line < 0 ? 1 : mark.line + 1; }
+int YamlValue::line() const { return line_of(mark); }
 
-void YamlPlace::fail(const YAML::Mark& mark, const std::string& what) const {
-  throw Error(ExitCode::bad_config, fmt::format("{}:{}: {}", file_, line(mark), what));
-}
+void YamlValue::fail(const std::string& what) const { fail_at(file, mark, what); }
 
-void YamlPlace::fail_unknown(const YAML::Mark& mark, std::string_view what, std::string_view word,
+void YamlValue::fail_unknown(std::string_view what, std::string_view word,
                              const std::vector<std::string>& valid) const {
   const std::string nearest = nearest_choice(word, valid);
-  fail(mark, fmt::format("unknown {} {}{}; valid {}: {}", what, in_quotes(word),
-                         nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
-                         what == "key" ? "keys" : "are", fmt::join(valid, " ")));
+  fail(fmt::format("unknown {} {}{}; valid {}: {}", what, in_quotes(word),
+                   nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest), what == "key" ? "keys" : "are",
+                   fmt::join(valid, " ")));
 }
 
-void with_yaml(const YamlPlace& place, std::string_view text, const std::function<void(const YAML::Node& root)>& work) {
-  if (text.size() > kMostYamlBytes) place.fail({}, "larger than 1 MiB: this is not a configuration");
-  check_text(place, text);
-  try {
-    check_one_document(place, std::string(text));
-    work(YAML::Load(std::string(text)));
-  } catch (const YAML::Exception& error) {
-    place.fail(error.mark, fmt::format("not valid YAML: {}", printable(error.msg)));
-  }
-}
-
-void for_each_key(
-    const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
-    const std::function<void(const std::string& key, const YAML::Mark& where, const YAML::Node& value)>& visit) {
-  if (!map.IsMap()) place.fail(mark, fmt::format("{}: the value is not a map of keys and values", what));
-  std::set<std::string> seen;
-  for (const auto& entry : map) {
-    const YAML::Mark here = entry.first.Mark();
-    if (!entry.first.IsScalar()) place.fail(here, "a key is not a plain word");
-    const std::string key = entry.first.Scalar();
-    if (!seen.insert(canonical_key(key)).second) place.fail(here, fmt::format("key {} is given twice", in_quotes(key)));
-    visit(key, here, entry.second);
-  }
-}
-
-std::string yaml_scalar(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key) {
+std::string YamlValue::text() const {
   if (node.IsScalar()) return node.Scalar();
   const char* kind = node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "empty";
-  place.fail(mark, fmt::format("{}: the value is {}, not a single value", key, kind));
+  fail(fmt::format("{}: the value is {}, not a single value", key, kind));
 }
 
-std::vector<std::string> yaml_scalars(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
-                                      std::string_view key) {
-  if (!node.IsSequence()) return {yaml_scalar(place, mark, node, key)};
+std::vector<std::string> YamlValue::texts() const {
+  if (!node.IsSequence()) return {text()};
   std::vector<std::string> items;
-  for (const YAML::Node& item : node) items.push_back(yaml_scalar(place, mark, item, key));
+  for (const YAML::Node& item : node) items.push_back(YamlValue{file, mark, item, key}.text());
   return items;
 }
 
-void yaml_set(const YamlPlace& place, const YAML::Mark& mark, std::string_view key, const std::function<void()>& set) {
+void YamlValue::checked(const std::function<void()>& set) const {
   try {
     set();
   } catch (const Error& error) {
-    place.fail(mark, fmt::format("{}: {}", key, error.what()));
+    fail(fmt::format("{}: {}", key, error.what()));
+  }
+}
+
+void YamlValue::each(const std::function<void(const YamlValue&)>& visit) const {
+  if (!node.IsMap()) fail(fmt::format("{}: the value is not a map of keys and values", key));
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const YAML::Mark here = entry.first.Mark();
+    if (!entry.first.IsScalar()) fail_at(file, here, "a key is not a plain word");
+    const std::string name = entry.first.Scalar();
+    const YamlValue value{file, here, entry.second, name};
+    if (!seen.insert(canonical_key(name)).second) value.fail(fmt::format("key {} is given twice", in_quotes(name)));
+    visit(value);
+  }
+}
+
+void YamlValue::read(const std::vector<YamlKey>& keys, std::string_view kind) const {
+  each([&](const YamlValue& value) {
+    const auto known = std::ranges::find(keys, canonical_key(value.key), &YamlKey::name);
+    if (known != keys.end()) return known->read(value);
+    std::vector<std::string> valid;
+    for (const YamlKey& one : keys) valid.emplace_back(one.name);
+    value.fail_unknown(kind, value.key, valid);
+  });
+}
+
+void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work) {
+  if (text.size() > kMostYamlBytes) fail_at(file, {}, "larger than 1 MiB: this is not a configuration");
+  check_text(file, text);
+  try {
+    check_one_document(file, std::string(text));
+    const YAML::Node root = YAML::Load(std::string(text));
+    const YAML::Mark mark = root.Mark();
+    work({file, mark, root, "the file"});
+  } catch (const YAML::Exception& error) {
+    fail_at(file, error.mark, fmt::format("not valid YAML: {}", printable(error.msg)));
   }
 }
 
@@ -144,19 +152,21 @@ std::string canonical_key(std::string_view key) {
   return name;
 }
 
-std::string_view apply_yaml_option(const YamlPlace& place, Config& config, const std::string& key,
-                                   const YAML::Mark& mark, const YAML::Node& value) {
-  const Option* option = find_key(key);
+std::string_view apply_yaml_option(Config& config, const YamlValue& value) {
+  const Option* option = find_key(value.key);
   if (option == nullptr) return {};
-  const std::string text = value_text(place, mark, value, *option);
-  yaml_set(place, mark, option->long_name, [&] { option->set(config, text); });
+  const YamlValue of_option = value.as(option->long_name);
+  // As the command line would write it.
+  const std::string text = option->takes_list ? fmt::format("{}", fmt::join(of_option.texts(), ",")) : of_option.text();
+  of_option.checked([&] { option->set(config, text); });
   return option->long_name;
 }
 
-void check_yaml_schema(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& value) {
-  const std::string schema = yaml_scalar(place, mark, value, "schema");
-  if (schema == "1") return;
-  place.fail(mark, fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
+void check_yaml_schema(const YamlValue& value) {
+  const std::string schema = value.text();
+  if (schema != "1") {
+    value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
+  }
 }
 
 }  // namespace busbar

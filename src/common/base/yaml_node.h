@@ -17,50 +17,61 @@ namespace busbar {
 // What every YAML file of ours is read with: errors that name file and line, and nothing of yaml-cpp's own that could
 // reach the user. Values are text, as on the command line.
 
-/// Where errors are, in messages. Keeps a reference to the name.
-class YamlPlace {
- public:
-  explicit YamlPlace(const std::string& file) : file_(file) {}
-  /// Throws Error(bad_config) "FILE:LINE: WHAT".
-  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& what) const;
-  /// The same for an unknown word where one of `valid` was wanted: names the nearest and all.
-  [[noreturn]] void fail_unknown(const YAML::Mark& mark, std::string_view what, std::string_view word,
-                                 const std::vector<std::string>& valid) const;
-  /// Line of a mark, from 1.
-  static int line(const YAML::Mark& mark);
+struct YamlKey;
 
- private:
-  const std::string& file_;
+/// A value in a file: where errors are, in messages, and what is there. Refers to all of them.
+struct YamlValue {
+  const std::string& file;
+  const YAML::Mark& mark;  ///< of the key: an empty value has none
+  const YAML::Node& node;
+  std::string_view key;  ///< as the file has it
+
+  /// Throws Error(bad_config) "FILE:LINE: WHAT".
+  [[noreturn]] void fail(const std::string& what) const;
+  /// The same for an unknown word where one of `valid` was wanted: names the nearest and all.
+  [[noreturn]] void fail_unknown(std::string_view what, std::string_view word,
+                                 const std::vector<std::string>& valid) const;
+  int line() const;  ///< from 1
+  YamlValue as(std::string_view other_key) const { return {file, mark, node, other_key}; }
+
+  std::string text() const;
+  /// A list of single values, or one that stands for such a list.
+  std::vector<std::string> texts() const;
+  /// Calls set() and puts file, line and key before the message of an Error that it throws.
+  void checked(const std::function<void()>& set) const;
+  /// What `parse` makes of the text.
+  template <class Parse>
+  auto parsed(Parse parse) const {
+    const std::string own = text();
+    decltype(parse(own)) result{};
+    checked([&] { result = parse(own); });
+    return result;
+  }
+
+  /// Visits the entries of a map in the file's order; a key given twice ('-' and '_' alike) is an error, and so is
+  /// anything but a map.
+  void each(const std::function<void(const YamlValue&)>& visit) const;
+  /// Reads a map of these keys; the error about any other, which is no `kind`, names them all.
+  void read(const std::vector<YamlKey>& keys, std::string_view kind = "key") const;
+};
+
+/// A key of a map, and what its value is for.
+struct YamlKey {
+  std::string_view name;  ///< with '-'
+  std::function<void(const YamlValue&)> read;
 };
 
 /// Calls work(root) with the one document of a file; throws Error(bad_config) for text that is no such thing, whatever
 /// the bytes are, and in place of yaml-cpp's exceptions.
-void with_yaml(const YamlPlace& place, std::string_view text, const std::function<void(const YAML::Node& root)>& work);
-
-/// Calls visit(key, where, value) for every entry of a map in the file's order; a key given twice ('-' and '_' alike)
-/// is an error, and so is anything but a map; `what` names it.
-void for_each_key(
-    const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
-    const std::function<void(const std::string& key, const YAML::Mark& where, const YAML::Node& value)>& visit);
-
-/// A single value; `mark` is that of its key, which an empty value does not have.
-std::string yaml_scalar(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key);
-
-/// A list of single values, or one that stands for such a list.
-std::vector<std::string> yaml_scalars(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
-                                      std::string_view key);
-
-/// Calls set() and puts file, line and key before the message of an Error that it throws.
-void yaml_set(const YamlPlace& place, const YAML::Mark& mark, std::string_view key, const std::function<void()>& set);
+void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work);
 
 /// With '_' as '-'.
 std::string canonical_key(std::string_view key);
 
 /// The option of that long name as a file may set it, applied; returns its name, empty where there is none.
-std::string_view apply_yaml_option(const YamlPlace& place, Config& config, const std::string& key,
-                                   const YAML::Mark& mark, const YAML::Node& value);
+std::string_view apply_yaml_option(Config& config, const YamlValue& value);
 
 /// `schema: 1` and no other.
-void check_yaml_schema(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& value);
+void check_yaml_schema(const YamlValue& value);
 
 }  // namespace busbar

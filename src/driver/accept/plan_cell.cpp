@@ -39,41 +39,40 @@ std::vector<std::string> valid_keys(bool is_default) {
 }
 
 /// Names end up in JSON, file names of reports and --resume's list: words without blanks and slashes.
-std::string read_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string name = yaml_scalar(place, mark, node, "name");
+std::string read_name(const YamlValue& value) {
+  const std::string name = value.text();
   const auto fits = [](unsigned char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
            c == '.' || c == '+';
   };
   if (name.empty() || name.size() > 60 || !std::ranges::all_of(name, fits)) {
-    place.fail(mark, fmt::format("name: {} is not a name of at most 60 letters, digits and - _ . +", in_quotes(name)));
+    value.fail(fmt::format("name: {} is not a name of at most 60 letters, digits and - _ . +", in_quotes(name)));
   }
   return name;
 }
 
-CellMemory read_memory(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string text = yaml_scalar(place, mark, node, "memory");
+CellMemory read_memory(const YamlValue& value) {
+  const std::string text = value.text();
   if (text == "any") return CellMemory::any;
   if (text == "gpu") return CellMemory::gpu;
   if (text == "host") return CellMemory::host;
-  place.fail_unknown(mark, "memory", text, {"any", "gpu", "host"});
+  value.fail_unknown("memory", text, {"any", "gpu", "host"});
 }
 
-void read_environment(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, PlanCell& cell) {
-  for_each_key(place, mark, node, "env",
-               [&](const std::string& name, const YAML::Mark& where, const YAML::Node& value) {
-                 if (name.empty() || name.find_first_of(std::string("= \t\n")) != std::string::npos) {
-                   place.fail(where, fmt::format("env: {} is not the name of a setting", in_quotes(name)));
-                 }
-                 const std::string text = yaml_scalar(place, where, value, name);
-                 const auto known =
-                     std::ranges::find_if(cell.environment, [&](const auto& setting) { return setting.first == name; });
-                 if (known == cell.environment.end()) {
-                   cell.environment.emplace_back(name, text);
-                 } else {
-                   known->second = text;
-                 }
-               });
+void read_environment(const YamlValue& map, PlanCell& cell) {
+  map.each([&](const YamlValue& value) {
+    const std::string name(value.key);
+    if (name.empty() || name.find_first_of(std::string("= \t\n")) != std::string::npos) {
+      value.fail(fmt::format("env: {} is not the name of a setting", in_quotes(name)));
+    }
+    const std::string text = value.text();
+    const auto known = std::ranges::find(cell.environment, name, [](const auto& setting) { return setting.first; });
+    if (known == cell.environment.end()) {
+      cell.environment.emplace_back(name, text);
+    } else {
+      known->second = text;
+    }
+  });
 }
 
 /// A cell's own sizes replace those of the defaults, not only their numbers.
@@ -91,82 +90,66 @@ bool has_sizes(const YAML::Node& node) {
       node, [](const auto& entry) { return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar()); });
 }
 
-void read_option(const YamlPlace& place, const YAML::Mark& mark, const std::string& key, const YAML::Node& value,
-                 bool is_default, PlanCell& cell, std::vector<std::string>& names) {
-  if (names_key(kCellOptions, key)) {
-    names.emplace_back(apply_yaml_option(place, cell.config, key, mark, value));
+void read_option(const YamlValue& value, bool is_default, PlanCell& cell, std::vector<std::string>& names) {
+  if (names_key(kCellOptions, value.key)) {
+    names.emplace_back(apply_yaml_option(cell.config, value));
     return;
   }
   for (const Option& option : all_options()) {
-    if (canonical_key(option.long_name) != canonical_key(key)) continue;
-    place.fail(mark, fmt::format("{} has no meaning in a cell of a plan; valid keys: {}", option.long_name,
-                                 fmt::join(valid_keys(is_default), " ")));
+    if (canonical_key(option.long_name) != canonical_key(value.key)) continue;
+    value.fail(fmt::format("{} has no meaning in a cell of a plan; valid keys: {}", option.long_name,
+                           fmt::join(valid_keys(is_default), " ")));
   }
-  place.fail_unknown(mark, "key", key, valid_keys(is_default));
+  value.fail_unknown("key", value.key, valid_keys(is_default));
 }
 
 }  // namespace
 
-void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
-               const std::vector<YamlKey>& keys, std::string_view kind) {
-  for_each_key(place, mark, map, what, [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-    for (const YamlKey& known : keys) {
-      if (known.name == canonical_key(key)) return known.read(key, at, value);
-    }
-    std::vector<std::string> valid;
-    for (const YamlKey& known : keys) valid.emplace_back(known.name);
-    place.fail_unknown(at, kind, key, valid);
-  });
-}
-
-const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string name = yaml_scalar(place, mark, node, "collective");
+const Collective* read_collective(const YamlValue& value) {
+  const std::string name = value.text();
   if (const Collective* found = find_collective(name)) return found;
-  place.fail_unknown(mark, "collective", name, collective_names());
+  value.fail_unknown("collective", name, collective_names());
 }
 
-std::vector<Stage> read_stages(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
+std::vector<Stage> read_stages(const YamlValue& value) {
   constexpr std::array kAll{Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   std::vector<Stage> stages;
-  for (const std::string& word : yaml_scalars(place, mark, node, "stages")) {
+  for (const std::string& word : value.texts()) {
     const auto found = std::ranges::find_if(kAll, [&](Stage s) { return canonical_key(word) == name(s); });
-    if (found == kAll.end()) place.fail_unknown(mark, "stage", word, {"doctor", "per-host", "pairs", "whole"});
-    if (contains(stages, *found)) {
-      place.fail(mark, fmt::format("stages: {} is given twice", word));
-    }
+    if (found == kAll.end()) value.fail_unknown("stage", word, {"doctor", "per-host", "pairs", "whole"});
+    if (contains(stages, *found)) value.fail(fmt::format("stages: {} is given twice", word));
     stages.push_back(*found);
   }
-  if (stages.empty()) place.fail(mark, "stages: the list is empty; choose from: doctor per-host pairs whole");
+  if (stages.empty()) value.fail("stages: the list is empty; choose from: doctor per-host pairs whole");
   return stages;
 }
 
-PlanCell read_plan_cell(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
-                        const PlanCell& defaults, bool is_default) {
+PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_default) {
   PlanCell cell = defaults;
-  cell.line = YamlPlace::line(mark);
-  if (!node.IsMap()) place.fail(mark, "a cell is a map: write lines such as 'collective: all_reduce'");
-  if (has_sizes(node)) forget_sizes(cell.config);
+  cell.line = map.line();
+  if (!map.node.IsMap()) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
+  if (has_sizes(map.node)) forget_sizes(cell.config);
   std::vector<std::string> names;
-  for_each_key(place, mark, node, "cell",
-               [&](const std::string& key, const YAML::Mark& where, const YAML::Node& value) {
-                 if (!is_default && key == "name") {
-                   cell.name = read_name(place, where, value);
-                 } else if (!is_default && key == "collective") {
-                   cell.collective = read_collective(place, where, value);
-                 } else if (key == "stages") {
-                   cell.stages = read_stages(place, where, value);
-                 } else if (key == "memory") {
-                   cell.memory = read_memory(place, where, value);
-                 } else if (key == "env") {
-                   read_environment(place, where, value, cell);
-                 } else if (key == "criteria") {
-                   read_criteria(place, where, value, cell.criteria);
-                 } else {
-                   read_option(place, where, key, value, is_default, cell, names);
-                 }
-               });
-  yaml_set(place, mark, "cell", [&] { check_size_conflict(names); });
-  if (!is_default && cell.collective == nullptr) place.fail(mark, "a cell without collective: name one");
+  map.each([&](const YamlValue& value) {
+    const std::string_view key = value.key;
+    if (!is_default && key == "name") {
+      cell.name = read_name(value);
+    } else if (!is_default && key == "collective") {
+      cell.collective = read_collective(value);
+    } else if (key == "stages") {
+      cell.stages = read_stages(value);
+    } else if (key == "memory") {
+      cell.memory = read_memory(value);
+    } else if (key == "env") {
+      read_environment(value, cell);
+    } else if (key == "criteria") {
+      read_criteria(value, cell.criteria);
+    } else {
+      read_option(value, is_default, cell, names);
+    }
+  });
+  map.as("cell").checked([&] { check_size_conflict(names); });
+  if (!is_default && cell.collective == nullptr) map.fail("a cell without collective: name one");
   return cell;
 }
 
@@ -192,109 +175,75 @@ double gigabytes(const std::string& text) { return positive(parse_double(text, 0
 double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
 
 /// One number is what FAILs; a map may say what WARNs too, and whatever else the criterion has.
-void read_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key,
-                const ParseNumber& parse, bool larger_is_worse, Bound& bound, const std::vector<Field>& more = {}) {
-  bound = {};
-  const auto number = [&](const YAML::Mark& where, const YAML::Node& value, std::string_view name,
-                          const ParseNumber& how) {
-    const std::string text = yaml_scalar(place, where, value, name);
-    double result = 0;
-    yaml_set(place, where, name, [&] { result = how(text); });
-    return result;
+Bound read_bound(const YamlValue& value, const ParseNumber& parse, bool larger_is_worse,
+                 const std::vector<Field>& more = {}) {
+  if (!value.node.IsMap()) return {std::nullopt, value.parsed(parse)};
+  Bound bound;
+  std::vector<YamlKey> keys;
+  const auto add = [&](std::string_view name, const ParseNumber& how, const std::function<void(double)>& set) {
+    keys.push_back({name, [&value, name, how, set](const YamlValue& at) {
+                      set(at.as(fmt::format("{}: {}", value.key, name)).parsed(how));
+                    }});
   };
-  if (!node.IsMap()) {
-    bound.fail = number(mark, node, key, parse);
-    return;
-  }
-  std::vector<std::string> valid{"warn", "fail"};
-  for (const Field& field : more) valid.push_back(field.name);
-  for_each_key(place, mark, node, key, [&](const std::string& name, const YAML::Mark& where, const YAML::Node& value) {
-    const std::string label = fmt::format("{}: {}", key, name);
-    if (name == "warn") {
-      bound.warn = number(where, value, label, parse);
-    } else if (name == "fail") {
-      bound.fail = number(where, value, label, parse);
-    } else {
-      for (const Field& field : more) {
-        if (field.name == name) return field.set(number(where, value, label, field.parse));
-      }
-      place.fail_unknown(where, "key", name, valid);
-    }
-  });
-  if (!bound.warn && !bound.fail) place.fail(mark, fmt::format("{}: give warn, fail or both", key));
-  if (!bound.warn || !bound.fail) return;
+  add("warn", parse, [&](double number) { bound.warn = number; });
+  add("fail", parse, [&](double number) { bound.fail = number; });
+  for (const Field& field : more) add(field.name, field.parse, field.set);
+  value.read(keys);
+  if (!bound.warn && !bound.fail) value.fail(fmt::format("{}: give warn, fail or both", value.key));
+  if (!bound.warn || !bound.fail) return bound;
   if (larger_is_worse ? *bound.warn > *bound.fail : *bound.warn < *bound.fail) {
-    place.fail(mark, fmt::format("{0}: warn is beyond fail, so it could never warn: {0} fails {1} {2} and must warn "
-                                 "before that",
-                                 key, larger_is_worse ? "above" : "below", *bound.fail));
+    value.fail(
+        fmt::format("{0}: warn is beyond fail, so it could never warn: {0} fails {1} {2} and must warn before "
+                    "that",
+                    value.key, larger_is_worse ? "above" : "below", *bound.fail));
   }
+  return bound;
 }
 
 /// A criterion that is on or off.
-bool read_word(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key,
-               std::string_view on) {
-  const std::string text = yaml_scalar(place, mark, node, key);
+bool read_word(const YamlValue& value, std::string_view on) {
+  const std::string text = value.text();
   if (text != on && text != "ignore") {
-    place.fail(mark, fmt::format("{}: {} is not a criterion; choose from: {} ignore", key, in_quotes(text), on));
+    value.fail(fmt::format("{}: {} is not a criterion; choose from: {} ignore", value.key, in_quotes(text), on));
   }
   return text == on;
 }
 
-void read_busbw(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
+void read_busbw(const YamlValue& value, Criteria& c) {
   c.busbw.reset();
-  c.busbw_expected = node.IsScalar() && node.Scalar() == "expected";
-  if (!c.busbw_expected) read_bound(place, mark, node, "busbw", gigabytes, false, c.busbw.emplace());
+  c.busbw_expected = value.node.IsScalar() && value.node.Scalar() == "expected";
+  if (!c.busbw_expected) c.busbw = read_bound(value, gigabytes, false);
 }
 
-void read_ceiling_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
+void read_ceiling_bound(const YamlValue& value, Criteria& c) {
   c.ceiling_busbw = 0;
-  Bound& bound = c.of_ceiling.emplace();
-  read_bound(place, mark, node, "ceiling", share, false, bound,
-             {{"of", gigabytes, [&](double value) { c.ceiling_busbw = value; }}});
-  if (!bound.warn && !bound.fail) place.fail(mark, "ceiling: give warn or fail, as a share of the ceiling");
+  c.of_ceiling = read_bound(value, share, false, {{"of", gigabytes, [&](double busbw) { c.ceiling_busbw = busbw; }}});
 }
 
 }  // namespace
 
-Bound read_share_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key) {
-  Bound bound;
-  read_bound(place, mark, node, key, share, true, bound);
-  return bound;
-}
+Bound read_share_bound(const YamlValue& value) { return read_bound(value, share, true); }
 
-Bound read_time_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key) {
-  Bound bound;
-  read_bound(place, mark, node, key, positive_duration, true, bound);
-  return bound;
-}
+Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
 
-void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& c) {
-  using Mark = YAML::Mark;
-  using Node = YAML::Node;
-  const auto shares = [&](std::string_view key, std::optional<Bound>& bound) {
-    return YamlKey{key, [&place, key, &bound](const std::string&, const Mark& at, const Node& value) {
-                     bound = read_share_bound(place, at, value, key);
-                   }};
+void read_criteria(const YamlValue& map, Criteria& c) {
+  const auto shares = [](std::string_view key, std::optional<Bound>& bound) {
+    return YamlKey{key, [key, &bound](const YamlValue& value) { bound = read_share_bound(value.as(key)); }};
   };
-  const auto word = [&](std::string_view key, std::string_view on, bool& is_on) {
-    return YamlKey{key, [&place, key, on, &is_on](const std::string&, const Mark& at, const Node& value) {
-                     is_on = read_word(place, at, value, key, on);
-                   }};
+  const auto word = [](std::string_view key, std::string_view on, bool& is_on) {
+    return YamlKey{key, [on, &is_on](const YamlValue& value) { is_on = read_word(value, on); }};
   };
-  read_keys(
-      place, mark, node, "criteria",
-      {{"busbw", [&](const auto&, const Mark& at, const Node& value) { read_busbw(place, at, value, c); }},
-       {"ceiling", [&](const auto&, const Mark& at, const Node& value) { read_ceiling_bound(place, at, value, c); }},
-       {"latency", [&](const auto&, const Mark& at,
-                       const Node& value) { c.latency = read_time_bound(place, at, value, "latency"); }},
-       word("wrong", "0", c.wrong),
-       shares("time-spread", c.time_spread),
-       shares("dips", c.dips),
-       shares("drift", c.drift),
-       shares("host-spread", c.host_spread),
-       shares("rank-spread", c.rank_spread),
-       word("counters", "unmoved", c.counters)},
-      "criterion");
+  map.read({{"busbw", [&](const YamlValue& value) { read_busbw(value, c); }},
+            {"ceiling", [&](const YamlValue& value) { read_ceiling_bound(value, c); }},
+            {"latency", [&](const YamlValue& value) { c.latency = read_time_bound(value); }},
+            word("wrong", "0", c.wrong),
+            shares("time-spread", c.time_spread),
+            shares("dips", c.dips),
+            shares("drift", c.drift),
+            shares("host-spread", c.host_spread),
+            shares("rank-spread", c.rank_spread),
+            word("counters", "unmoved", c.counters)},
+           "criterion");
 }
 
 }  // namespace busbar

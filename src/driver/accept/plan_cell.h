@@ -3,43 +3,29 @@
 #include "common/base/yaml_node.h"
 #include "common/record/accept_plan.h"
 
-#include <functional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace busbar {
 
 // Parts of read_accept_plan, and of other files that come with it.
 
-/// A key of a map, and what its value is for; `key` is as the file writes it.
-struct YamlKey {
-  std::string_view name;  ///< with '-'
-  std::function<void(const std::string& key, const YAML::Mark& at, const YAML::Node& value)> read;
-};
-
-/// Reads a map of these keys; the file's error about any other, which is no `kind`, names them all.
-void read_keys(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& map, std::string_view what,
-               const std::vector<YamlKey>& keys, std::string_view kind = "key");
-
 /// The collective of that name; the file's error names them all where there is none.
-const Collective* read_collective(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node);
+const Collective* read_collective(const YamlValue& value);
 
 /// "doctor", "per-host", "pairs", "whole" as the plan writes them.
-std::vector<Stage> read_stages(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node);
+std::vector<Stage> read_stages(const YamlValue& value);
 
 /// `criteria:` of a cell or of the defaults, over what `criteria` holds already.
-void read_criteria(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, Criteria& criteria);
+void read_criteria(const YamlValue& value, Criteria& criteria);
 
 /// "5%", or {warn: 5%, fail: 10%}, as shares; larger is worse.
-Bound read_share_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key);
+Bound read_share_bound(const YamlValue& value);
 
 /// "20s", or {warn: 20s, fail: 1min}, in seconds; longer is worse.
-Bound read_time_bound(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, std::string_view key);
+Bound read_time_bound(const YamlValue& value);
 
 /// One entry of `cells:`, or `defaults:` (`is_default`), over what `defaults` holds. Nothing is checked that needs the
 /// whole plan.
-PlanCell read_plan_cell(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node,
-                        const PlanCell& defaults, bool is_default);
+PlanCell read_plan_cell(const YamlValue& value, const PlanCell& defaults, bool is_default);
 
 }  // namespace busbar

@@ -22,116 +22,93 @@
 namespace busbar {
 namespace {
 
-using Mark = YAML::Mark;
-using Node = YAML::Node;
-
-double read_gbs(const YamlPlace& place, const Mark& mark, const Node& node, const std::string& key) {
-  double value = 0;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { value = parse_double(text, 0); });
-  if (!(value > 0)) place.fail(mark, fmt::format("{}: must be above 0", key));
-  return value;
+double read_gbs(const YamlValue& value) {
+  const double busbw = value.parsed([](const std::string& text) { return parse_double(text, 0); });
+  if (!(busbw > 0)) value.fail(fmt::format("{}: must be above 0", value.key));
+  return busbw;
 }
 
-int read_count(const YamlPlace& place, const Mark& mark, const Node& node, const std::string& key) {
-  int value = 0;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { value = parse_int(text, 1, 1 << 20); });
-  return value;
+int read_count(const YamlValue& value) {
+  return value.parsed([](const std::string& text) { return parse_int(text, 1, 1 << 20); });
 }
 
-std::string read_network(const YamlPlace& place, const Mark& mark, const Node& node) {
+std::string read_network(const YamlValue& value) {
   static const std::vector<std::string> kNetworks{"ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"};
-  const std::string name = yaml_scalar(place, mark, node, "network");
-  if (!contains(kNetworks, name)) {
-    place.fail_unknown(mark, "network", name, kNetworks);
-  }
+  std::string name = value.text();
+  if (!contains(kNetworks, name)) value.fail_unknown("network", name, kNetworks);
   return name;
 }
 
-FigureKind read_kind(const YamlPlace& place, const Mark& mark, const Node& node) {
-  const std::string text = yaml_scalar(place, mark, node, "kind");
+FigureKind read_kind(const YamlValue& value) {
+  const std::string text = value.text();
   const auto kind = from_word<FigureKind>(kFigureWords, text);
-  if (!kind) place.fail_unknown(mark, "kind", text, {kFigureWords.begin(), kFigureWords.end()});
+  if (!kind) value.fail_unknown("kind", text, {kFigureWords.begin(), kFigureWords.end()});
   return *kind;
 }
 
 /// "8G", or [8G, 16G] for all sizes from the first to the last.
-void read_sizes(const YamlPlace& place, const Mark& mark, const Node& node, PlatformEntry& entry) {
-  const std::vector<std::string> sizes = yaml_scalars(place, mark, node, "sizes");
-  if (sizes.empty() || sizes.size() > 2) place.fail(mark, "sizes: one size, or the first and the last");
-  yaml_set(place, mark, "sizes", [&] {
+void read_sizes(const YamlValue& value, PlatformEntry& entry) {
+  const std::vector<std::string> sizes = value.texts();
+  if (sizes.empty() || sizes.size() > 2) value.fail("sizes: one size, or the first and the last");
+  value.checked([&] {
     entry.nbytes_min = parse_bytes(sizes.front());
     entry.nbytes_max = parse_bytes(sizes.back());
   });
-  if (entry.nbytes_min > entry.nbytes_max) place.fail(mark, "sizes: the first is above the last");
+  if (entry.nbytes_min > entry.nbytes_max) value.fail("sizes: the first is above the last");
 }
 
-PlatformEntry read_entry(const YamlPlace& place, const Mark& mark, const Node& node) {
+PlatformEntry read_entry(const YamlValue& map) {
   PlatformEntry e;
   std::optional<FigureKind> kind;
-  using Text = const std::string&;
-  read_keys(
-      place, mark, node, "expect",
-      {{"collective", [&](Text, const Mark& at, const Node& v) { e.collective = read_collective(place, at, v)->name; }},
-       {"nodes",
-        [&](Text key, const Mark& at, const Node& v) { e.nodes_min = e.nodes_max = read_count(place, at, v, key); }},
-       {"ranks", [&](Text key, const Mark& at, const Node& v) { e.nranks = read_count(place, at, v, key); }},
-       {"network", [&](Text, const Mark& at, const Node& v) { e.network = read_network(place, at, v); }},
-       {"sizes", [&](Text, const Mark& at, const Node& v) { read_sizes(place, at, v, e); }},
-       {"algorithm", [&](Text key, const Mark& at, const Node& v) { e.algorithm = yaml_scalar(place, at, v, key); }},
-       {"busbw", [&](Text key, const Mark& at, const Node& v) { e.busbw = read_gbs(place, at, v, key); }},
-       {"kind", [&](Text, const Mark& at, const Node& v) { kind = read_kind(place, at, v); }},
-       {"source", [&](Text key, const Mark& at, const Node& v) { e.source = yaml_scalar(place, at, v, key); }}});
+  map.read({{"collective", [&](const YamlValue& v) { e.collective = read_collective(v)->name; }},
+            {"nodes", [&](const YamlValue& v) { e.nodes_min = e.nodes_max = read_count(v); }},
+            {"ranks", [&](const YamlValue& v) { e.nranks = read_count(v); }},
+            {"network", [&](const YamlValue& v) { e.network = read_network(v); }},
+            {"sizes", [&](const YamlValue& v) { read_sizes(v, e); }},
+            {"algorithm", [&](const YamlValue& v) { e.algorithm = v.text(); }},
+            {"busbw", [&](const YamlValue& v) { e.busbw = read_gbs(v); }},
+            {"kind", [&](const YamlValue& v) { kind = read_kind(v); }},
+            {"source", [&](const YamlValue& v) { e.source = v.text(); }}});
   // A number that nobody can be asked about is not an expectation.
-  if (e.source.empty()) place.fail(mark, "a number without source");
-  if (!kind) place.fail(mark, "a number without kind: measured or threshold");
+  if (e.source.empty()) map.fail("a number without source");
+  if (!kind) map.fail("a number without kind: measured or threshold");
   e.kind = *kind;
-  if (e.collective.empty() || e.nbytes_max == 0 || e.busbw <= 0) {
-    place.fail(mark, "collective, sizes and busbw are needed");
-  }
+  if (e.collective.empty() || e.nbytes_max == 0 || e.busbw <= 0) map.fail("collective, sizes and busbw are needed");
   return e;
 }
 
-PlatformCeiling read_ceiling(const YamlPlace& place, const Mark& mark, const Node& node) {
+PlatformCeiling read_ceiling(const YamlValue& map) {
   PlatformCeiling c;
-  using Text = const std::string&;
-  read_keys(
-      place, mark, node, "ceilings",
-      {{"network", [&](Text, const Mark& at, const Node& v) { c.network = read_network(place, at, v); }},
-       {"collective", [&](Text, const Mark& at, const Node& v) { c.collective = read_collective(place, at, v)->name; }},
-       {"algorithm", [&](Text key, const Mark& at, const Node& v) { c.algorithm = yaml_scalar(place, at, v, key); }},
-       {"busbw", [&](Text key, const Mark& at, const Node& v) { c.busbw = read_gbs(place, at, v, key); }},
-       {"source", [&](Text key, const Mark& at, const Node& v) { c.source = yaml_scalar(place, at, v, key); }}});
-  if (c.source.empty()) place.fail(mark, "a number without source");
-  if (c.algorithm.empty() || c.busbw <= 0) place.fail(mark, "algorithm and busbw are needed");
+  map.read({{"network", [&](const YamlValue& v) { c.network = read_network(v); }},
+            {"collective", [&](const YamlValue& v) { c.collective = read_collective(v)->name; }},
+            {"algorithm", [&](const YamlValue& v) { c.algorithm = v.text(); }},
+            {"busbw", [&](const YamlValue& v) { c.busbw = read_gbs(v); }},
+            {"source", [&](const YamlValue& v) { c.source = v.text(); }}});
+  if (c.source.empty()) map.fail("a number without source");
+  if (c.algorithm.empty() || c.busbw <= 0) map.fail("algorithm and busbw are needed");
   return c;
 }
 
 template <class Item>
-std::vector<Item> read_list(const YamlPlace& place, const Mark& mark, const Node& node, const char* key,
-                            Item (*read)(const YamlPlace&, const Mark&, const Node&)) {
-  if (!node.IsSequence()) place.fail(mark, fmt::format("{}: write a list", key));
+std::vector<Item> read_list(const YamlValue& list, Item (*read)(const YamlValue&)) {
+  if (!list.node.IsSequence()) list.fail(fmt::format("{}: write a list", list.key));
   std::vector<Item> items;
-  for (const Node& item : node) items.push_back(read(place, item.Mark(), item));
+  for (const YAML::Node& item : list.node) {
+    const YAML::Mark mark = item.Mark();
+    items.push_back(read({list.file, mark, item, list.key}));
+  }
   return items;
 }
 
-void read_root(const YamlPlace& place, const Node& root, Platform& p) {
-  using Text = const std::string&;
-  read_keys(place, root.Mark(), root, "the file",
-            {{"schema", [&](Text, const Mark& at, const Node& v) { check_yaml_schema(place, at, v); }},
-             {"gpu", [&](Text key, const Mark& at, const Node& v) { p.gpu = yaml_scalar(place, at, v, key); }},
-             {"gpu-not", [&](Text key, const Mark& at, const Node& v) { p.gpu_not = yaml_scalars(place, at, v, key); }},
-             {"gpus-per-node",
-              [&](Text key, const Mark& at, const Node& v) { p.gpus_per_node = read_count(place, at, v, key); }},
-             {"ceilings", [&](Text, const Mark& at,
-                              const Node& v) { p.ceilings = read_list(place, at, v, "ceilings", read_ceiling); }},
-             {"expect", [&](Text, const Mark& at, const Node& v) {
-                p.entries = read_list(place, at, v, "expect", read_entry);
-              }}});
-  if (p.gpu.empty()) place.fail(root.Mark(), "gpu: a word of the device's name is needed");
-  if (p.gpus_per_node == 0) place.fail(root.Mark(), "gpus-per-node is needed");
+void read_root(const YamlValue& root, Platform& p) {
+  root.read({{"schema", check_yaml_schema},
+             {"gpu", [&](const YamlValue& v) { p.gpu = v.text(); }},
+             {"gpu-not", [&](const YamlValue& v) { p.gpu_not = v.texts(); }},
+             {"gpus-per-node", [&](const YamlValue& v) { p.gpus_per_node = read_count(v); }},
+             {"ceilings", [&](const YamlValue& v) { p.ceilings = read_list(v, read_ceiling); }},
+             {"expect", [&](const YamlValue& v) { p.entries = read_list(v, read_entry); }}});
+  if (p.gpu.empty()) root.fail("gpu: a word of the device's name is needed");
+  if (p.gpus_per_node == 0) root.fail("gpus-per-node is needed");
 }
 
 }  // namespace
@@ -141,8 +118,7 @@ Platform read_platform(std::string_view text, const std::string& file_name) {
   const std::size_t slash = file_name.rfind('/');
   const std::string base = slash == std::string::npos ? file_name : file_name.substr(slash + 1);
   platform.name = base.substr(0, base.rfind('.'));
-  const YamlPlace place(file_name);
-  with_yaml(place, text, [&](const YAML::Node& root) { read_root(place, root, platform); });
+  with_yaml(file_name, text, [&](const YamlValue& root) { read_root(root, platform); });
   return platform;
 }
 

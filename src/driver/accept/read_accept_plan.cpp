@@ -26,66 +26,65 @@ namespace {
 constexpr std::size_t kMaxCells = 500;
 constexpr std::size_t kMaxPlanRows = 20'000;
 
-std::string read_platform_name(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node) {
-  const std::string text = yaml_scalar(place, mark, node, "platform");
+std::string read_platform_name(const YamlValue& value) {
+  const std::string text = value.text();
   std::vector<std::string> valid{"auto", "none"};
   for (const EmbeddedFile& file : embedded_platforms()) valid.emplace_back(file.name.substr(0, file.name.rfind('.')));
-  if (!contains(valid, text)) place.fail_unknown(mark, "platform", text, valid);
+  if (!contains(valid, text)) value.fail_unknown("platform", text, valid);
   return text == "none" ? "" : text;
 }
 
-void read_expect(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, AcceptPlan& plan) {
-  for_each_key(place, mark, node, "expect", [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-    if (key == "platform") {
-      plan.platform = read_platform_name(place, at, value);
-    } else if (key == "baseline") {
-      plan.baseline = yaml_scalar(place, at, value, key);
-      if (plan.baseline.empty()) place.fail(at, "baseline: the file name is empty");
-    } else if (canonical_key(key) == "baseline-margin") {
-      plan.baseline_margin = read_share_bound(place, at, value, key);
-    } else if (key == "gpus") {
-      const std::string text = yaml_scalar(place, at, value, key);
-      if (text != "required" && text != "optional") {
-        place.fail(at, fmt::format("gpus: {} is none of: required optional", in_quotes(text)));
-      }
-      plan.needs_gpus = text == "required";
-    } else {
-      place.fail_unknown(at, "key", key, {"platform", "baseline", "baseline-margin", "gpus"});
-    }
-  });
+std::string read_baseline(const YamlValue& value) {
+  std::string file = value.text();
+  if (file.empty()) value.fail("baseline: the file name is empty");
+  return file;
+}
+
+bool read_needs_gpus(const YamlValue& value) {
+  const std::string text = value.text();
+  if (text != "required" && text != "optional") {
+    value.fail(fmt::format("gpus: {} is none of: required optional", in_quotes(text)));
+  }
+  return text == "required";
+}
+
+void read_expect(const YamlValue& map, AcceptPlan& plan) {
+  map.read({{"platform", [&](const YamlValue& v) { plan.platform = read_platform_name(v); }},
+            {"baseline", [&](const YamlValue& v) { plan.baseline = read_baseline(v); }},
+            {"baseline-margin", [&](const YamlValue& v) { plan.baseline_margin = read_share_bound(v); }},
+            {"gpus", [&](const YamlValue& v) { plan.needs_gpus = read_needs_gpus(v); }}});
 }
 
 /// What no single cell can tell; fills in what it leaves open.
-void finish_cell(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan, PlanCell& cell) {
+void finish_cell(const YamlValue& at, const AcceptPlan& plan, PlanCell& cell) {
   if (cell.stages.empty()) {
     for (Stage stage : plan.stages) {
       if (stage == Stage::per_host || stage == Stage::whole) cell.stages.push_back(stage);
     }
-    if (cell.stages.empty()) place.fail(mark, "the plan's stages measure no cells: add per-host or whole to stages");
+    if (cell.stages.empty()) at.fail("the plan's stages measure no cells: add per-host or whole to stages");
   }
   for (Stage stage : cell.stages) {
     if (stage != Stage::per_host && stage != Stage::whole) {
-      place.fail(mark, fmt::format("stages: a cell is measured in per-host and whole, not in {}", name(stage)));
+      at.fail(fmt::format("stages: a cell is measured in per-host and whole, not in {}", name(stage)));
     }
     if (!contains(plan.stages, stage)) {
-      place.fail(mark,
-                 fmt::format("stages: {} is not among the plan's stages: add it there or leave it out", name(stage)));
+      at.fail(fmt::format("stages: {} is not among the plan's stages: add it there or leave it out", name(stage)));
     }
   }
   const Criteria& criteria = cell.criteria;
   if (criteria.drift && plan.repeat_for_s <= 0) {
-    place.fail(mark, "drift is judged over repetitions: add repeat-for to the plan, or leave it out");
+    at.fail("drift is judged over repetitions: add repeat-for to the plan, or leave it out");
   }
   cell.config.stat = true;
   cell.config.min_time_s = std::min(cell.config.min_time_s, cell.config.cell_time_s);
   cell.config.per_rank = criteria.rank_spread.has_value();
   cell.config.show_algo = criteria.busbw_expected || criteria.of_ceiling;
-  yaml_set(place, mark, "cell", [&] { validate(cell.config); });
+  at.checked([&] { validate(cell.config); });
 }
 
-std::size_t rows(const YamlPlace& place, const YAML::Mark& mark, const PlanCell& cell) {
+std::size_t rows(const YamlValue& at, const PlanCell& cell) {
   std::size_t count = 0;
-  yaml_set(place, mark, "cell", [&] { count = planned_cells(cell.config, *cell.collective); });
+  at.checked([&] { count = planned_cells(cell.config, *cell.collective); });
   return count;
 }
 
@@ -96,117 +95,87 @@ std::string default_name(const PlanCell& cell, const std::set<std::string>& take
   return name;
 }
 
-void read_cells(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const PlanCell& defaults,
-                AcceptPlan& plan) {
-  if (!node.IsSequence()) place.fail(mark, "cells: write a list, each entry '- collective: NAME' and its options");
-  if (node.size() > kMaxCells) place.fail(mark, fmt::format("cells: more than {}", kMaxCells));
+void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& plan) {
+  if (!cells.node.IsSequence()) cells.fail("cells: write a list, each entry '- collective: NAME' and its options");
+  if (cells.node.size() > kMaxCells) cells.fail(fmt::format("cells: more than {}", kMaxCells));
   std::set<std::string> taken;
   std::vector<YAML::Mark> marks;
-  for (const YAML::Node& entry : node) {
+  for (const YAML::Node& entry : cells.node) {
     marks.push_back(entry.Mark());
-    plan.cells.push_back(read_plan_cell(place, entry.Mark(), entry, defaults, false));
+    const YamlValue cell{cells.file, marks.back(), entry, "cell"};
+    plan.cells.push_back(read_plan_cell(cell, defaults, false));
     const std::string& name = plan.cells.back().name;
     if (!name.empty() && !taken.insert(name).second) {
-      place.fail(entry.Mark(), fmt::format("name: two cells are called {}", in_quotes(name)));
+      cell.fail(fmt::format("name: two cells are called {}", in_quotes(name)));
     }
   }
   std::size_t total = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     PlanCell& cell = plan.cells[i];
     if (cell.name.empty()) taken.insert(cell.name = default_name(cell, taken));
-    finish_cell(place, marks[i], plan, cell);
-    total += rows(place, marks[i], cell) * cell.stages.size();
+    const YamlValue at{cells.file, marks[i], cells.node, "cell"};
+    finish_cell(at, plan, cell);
+    total += rows(at, cell) * cell.stages.size();
     if (total > kMaxPlanRows) {
-      place.fail(marks[i], fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with "
-                                       "stepfactor or sizes",
-                                       kMaxPlanRows));
+      at.fail(
+          fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with stepfactor or "
+                      "sizes",
+                      kMaxPlanRows));
     }
   }
 }
 
-void check_stages_have_cells(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan) {
+void check_stages_have_cells(const YamlValue& root, const AcceptPlan& plan) {
   for (Stage stage : {Stage::per_host, Stage::whole}) {
     const auto measures = [&](const PlanCell& cell) { return contains(cell.stages, stage); };
     if (!contains(plan.stages, stage) || std::ranges::any_of(plan.cells, measures)) continue;
-    place.fail(mark, fmt::format("stages: no cell is measured in {}: add cells, or leave the stage out", name(stage)));
+    root.fail(fmt::format("stages: no cell is measured in {}: add cells, or leave the stage out", name(stage)));
   }
 }
 
-void check_expectations(const YamlPlace& place, const YAML::Mark& mark, const AcceptPlan& plan) {
+void check_expectations(const YamlValue& root, const AcceptPlan& plan) {
   for (const PlanCell& cell : plan.cells) {
     if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
-    place.fail(mark, fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to "
-                                 "auto or a name, or give busbw a number",
-                                 cell.name));
+    root.fail(
+        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to "
+                    "auto or a name, or give busbw a number",
+                    cell.name));
   }
 }
 
-bool read_switch(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const std::string& key) {
-  bool on = false;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { on = parse_switch(text); });
-  return on;
-}
-
-double read_seconds(const YamlPlace& place, const YAML::Mark& mark, const YAML::Node& node, const std::string& key) {
-  double seconds = 0;
-  const std::string text = yaml_scalar(place, mark, node, key);
-  yaml_set(place, mark, key, [&] { seconds = parse_duration(text); });
-  return seconds;
-}
-
-void read_root(const YamlPlace& place, const YAML::Node& root, AcceptPlan& plan) {
-  if (!root.IsMap())
-    place.fail(root.Mark(), "not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
+void read_root(const YamlValue& root, AcceptPlan& plan) {
+  if (!root.node.IsMap()) {
+    root.fail("not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
+  }
   PlanCell defaults;
   // What cells refer to may stand after them in the file.
   YAML::Node cells;
   YAML::Mark cells_mark;
   bool has_cells = false;
-  for_each_key(
-      place, root.Mark(), root, "the file", [&](const std::string& key, const YAML::Mark& at, const YAML::Node& value) {
-        const std::string name = canonical_key(key);
-        if (name == "schema") {
-          check_yaml_schema(place, at, value);
-        } else if (name == "title") {
-          plan.title = yaml_scalar(place, at, value, key);
-        } else if (name == "expect") {
-          read_expect(place, at, value, plan);
-        } else if (name == "stages") {
-          plan.stages = read_stages(place, at, value);
-        } else if (name == "init") {
-          plan.init = read_time_bound(place, at, value, key);
-        } else if (name == "max-time") {
-          plan.max_time_s = read_seconds(place, at, value, key);
-        } else if (name == "repeat-for") {
-          plan.repeat_for_s = read_seconds(place, at, value, key);
-        } else if (name == "stage-timeout") {
-          plan.stage_timeout_s = read_seconds(place, at, value, key);
-        } else if (name == "locate-on-fail") {
-          plan.locate_on_fail = read_switch(place, at, value, key);
-        } else if (name == "locate-looks-time") {
-          plan.locate_looks_s = read_seconds(place, at, value, key);
-        } else if (name == "keep-results") {
-          plan.keeps_results = read_switch(place, at, value, key);
-        } else if (name == "defaults") {
-          defaults = read_plan_cell(place, at, value, {}, true);
-        } else if (name == "cells") {
-          cells.reset(value);
-          cells_mark = at;
-          has_cells = true;
-        } else {
-          place.fail_unknown(at, "key", key,
-                             {"schema", "title", "expect", "stages", "init", "max-time", "repeat-for", "stage-timeout",
-                              "locate-on-fail", "locate-looks-time", "keep-results", "defaults", "cells"});
-        }
-      });
+  root.read({{"schema", check_yaml_schema},
+             {"title", [&](const YamlValue& v) { plan.title = v.text(); }},
+             {"expect", [&](const YamlValue& v) { read_expect(v, plan); }},
+             {"stages", [&](const YamlValue& v) { plan.stages = read_stages(v); }},
+             {"init", [&](const YamlValue& v) { plan.init = read_time_bound(v); }},
+             {"max-time", [&](const YamlValue& v) { plan.max_time_s = v.parsed(parse_duration); }},
+             {"repeat-for", [&](const YamlValue& v) { plan.repeat_for_s = v.parsed(parse_duration); }},
+             {"stage-timeout", [&](const YamlValue& v) { plan.stage_timeout_s = v.parsed(parse_duration); }},
+             {"locate-on-fail", [&](const YamlValue& v) { plan.locate_on_fail = v.parsed(parse_switch); }},
+             {"locate-looks-time", [&](const YamlValue& v) { plan.locate_looks_s = v.parsed(parse_duration); }},
+             {"keep-results", [&](const YamlValue& v) { plan.keeps_results = v.parsed(parse_switch); }},
+             {"defaults", [&](const YamlValue& v) { defaults = read_plan_cell(v, {}, true); }},
+             {"cells", [&](const YamlValue& v) {
+                cells.reset(v.node);
+                cells_mark = v.mark;
+                has_cells = true;
+              }}});
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
-    place.fail(root.Mark(), "repeat-for repeats what is measured: add per-host, pairs or whole to stages");
+    root.fail("repeat-for repeats what is measured: add per-host, pairs or whole to stages");
   }
-  if (has_cells) read_cells(place, cells_mark, cells, defaults, plan);
-  check_stages_have_cells(place, root.Mark(), plan);
-  check_expectations(place, root.Mark(), plan);
+  if (has_cells) read_cells({root.file, cells_mark, cells, "cells"}, defaults, plan);
+  check_stages_have_cells(root, plan);
+  check_expectations(root, plan);
 }
 
 }  // namespace
@@ -216,8 +185,7 @@ AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name)
   plan.file = file_name;
   plan.text = text;
   plan.platform = "auto";
-  const YamlPlace place(file_name);
-  with_yaml(place, text, [&](const YAML::Node& root) { read_root(place, root, plan); });
+  with_yaml(file_name, text, [&](const YamlValue& root) { read_root(root, plan); });
   plan.digest = digest_of(plan);
   return plan;
 }
