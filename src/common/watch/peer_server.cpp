@@ -136,13 +136,11 @@ bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   if (got < 0) return again(errno);
   if (got == 0) return false;
   connection.in.append(chunk.data(), static_cast<std::size_t>(got));
-  const PeerGreeting hello = parse_hello(connection.in);
-  if (!hello.whole) return !hello.bad;
-  const PeerInput request = parse_request(std::string_view(connection.in).substr(kHelloLength));
+  const PeerInput request = parse_request(connection.in);
   if (request.state != PeerInput::State::whole) return request.state == PeerInput::State::incomplete;
-  const std::string proof = request_proof(token_, hello.text, connection.asked, request.kind, request.payload);
-  connection.trusted = equal_in_constant_time(request.proof, proof) && is_new(hello.text);
-  return connection.trusted && answer(connection, request, std::string(hello.text), handle);
+  const std::string proof = request_proof(token_, request.nonce, connection.asked, request.kind, request.payload);
+  connection.trusted = equal_in_constant_time(request.proof, proof) && is_new(request.nonce);
+  return connection.trusted && answer(connection, request, handle);
 }
 
 /// Whether it was not heard before; after that it was. Only who knows the token can have some remembered. At least the
@@ -155,11 +153,9 @@ bool PeerConnections::is_new(std::string_view nonce) {
   return true;
 }
 
-bool PeerConnections::answer(Connection& connection, const PeerInput& request, const std::string& nonce,
-                             const Handle& handle) {
+bool PeerConnections::answer(Connection& connection, const PeerInput& request, const Handle& handle) {
   const auto reply = [&](std::string_view payload) {
-    const std::string bytes = reply_bytes(payload);
-    return bytes.empty() ? bytes : answer_bytes(reply_proof(token_, nonce, connection.asked, payload)) + bytes;
+    return reply_bytes(reply_proof(token_, request.nonce, connection.asked, payload), payload);
   };
   try {
     if (request.kind == PeerKind::message) {

@@ -62,7 +62,7 @@ class PeerConnections {
   bool go_on(Connection& connection, const Handle& handle);
   bool receive(Connection& connection, const Handle& handle);
   bool is_new(std::string_view nonce);
-  bool answer(Connection& connection, const PeerInput& request, const std::string& nonce, const Handle& handle);
+  bool answer(Connection& connection, const PeerInput& request, const Handle& handle);
   void drop(Connection& connection);
 
   Socket listener_;
