@@ -229,8 +229,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   const int code = run_session(argc, argv, launch, mpi_start(before.line), work);
   // MPI is over: what follows are jobs of their own.
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
-  return code_of(
-      verify_emitted(emitted, verify_settings(arguments.options, arguments.configured.config, user_environment)));
+  return code_of(verify_emitted(emitted, arguments.options, arguments.configured.config, user_environment));
 }
 
 }  // namespace
