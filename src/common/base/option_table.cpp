@@ -58,23 +58,16 @@ void set_bytes(Config& config, Text text) {
   config.*field = positive_bytes(text);
 }
 
-/// Calls visit(item) for each item between commas, blanks around it dropped.
-template <typename Visit>
-void for_each_item(Text text, Visit visit) {
-  while (true) {
-    const std::size_t comma = text.find(',');
-    Text item = text.substr(0, comma);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    visit(item);
-    if (comma == Text::npos) return;
-    text.remove_prefix(comma + 1);
-  }
+/// The items between commas, blanks around them dropped.
+std::vector<Text> items_of(Text text) {
+  std::vector<Text> items = split_list(text);
+  for (Text& item : items) item = trimmed(item, " ");
+  return items;
 }
 
 void set_sizes(Config& config, Text text) {
   std::vector<std::uint64_t> sizes;
-  for_each_item(text, [&](Text item) { sizes.push_back(positive_bytes(item)); });
+  for (const Text item : items_of(text)) sizes.push_back(positive_bytes(item));
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   config.sizes = sizes;
@@ -87,15 +80,15 @@ void set_sizes(Config& config, Text text) {
 template <typename T, typename All, typename Parse>
 std::vector<T> parse_names(Text text, const All& all, Parse parse, Text wanted) {
   std::vector<T> values;
-  for_each_item(text, [&](Text item) {
+  for (const Text item : items_of(text)) {
     if (item == "all") {
       values.assign(all.begin(), all.end());
-      return;
+      continue;
     }
     const std::optional<T> value = parse(item);
     if (!value) reject(item, wanted);
-    if (std::find(values.begin(), values.end(), *value) == values.end()) values.push_back(*value);
-  });
+    if (!contains(values, *value)) values.push_back(*value);
+  }
   return values;
 }
 
@@ -303,31 +296,14 @@ bool of_nccl_tests(const Option& option) { return option.short_name != 0; }
 
 /// `left`, then `right` wrapped between the help column and the last.
 std::string entry(const std::string& left, std::string_view right) {
-  std::string text = left;
-  std::size_t column = left.size();
-  if (column + 2 > kHelpColumn) {
-    text += '\n';
-    column = 0;
-  }
-  text.append(kHelpColumn - column, ' ');
-  column = kHelpColumn;
-  while (!right.empty()) {
-    const std::size_t space = right.find(' ');
-    const std::string_view word = right.substr(0, space);
-    if (column > kHelpColumn && column + 1 + word.size() > last_column()) {
-      text += '\n';
-      text.append(kHelpColumn, ' ');
-      column = kHelpColumn;
-    } else if (column > kHelpColumn) {
-      text += ' ';
-      ++column;
-    }
-    text += word;
-    column += word.size();
-    right.remove_prefix(space == std::string_view::npos ? right.size() : space + 1);
+  std::string text = wrapped(right, kHelpColumn, kHelpColumn, last_column());
+  if (left.size() + 2 > kHelpColumn) {
+    text.insert(0, left + '\n');
+  } else {
+    text.replace(0, left.size(), left);
   }
   std::ranges::replace(text, kFixedBlank, ' ');
-  return text + '\n';
+  return text;
 }
 
 std::string with_default(const Option& option) {
