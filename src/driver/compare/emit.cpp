@@ -22,6 +22,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 
 namespace busbar {
@@ -398,27 +399,15 @@ void announce(const std::string& text) {
   if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
-/// The sizes at which a table has an entry of its own.
-std::vector<Emitted::Target> changed_sizes(std::span<const Comparison> comparisons) {
+/// The sizes at which a file changes something: a table where it has an entry, a setting everywhere.
+std::vector<Emitted::Target> targets_of(Emitted::Kind kind, std::span<const Comparison> comparisons) {
   std::vector<Emitted::Target> targets;
   for (const Comparison& c : join_by_collective(comparisons)) {
-    Emitted::Target target{.collective = c.collective, .sizes = {}};
+    std::set<std::uint64_t> sizes;
     for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
-      if (at.variant > 0) target.sizes.push_back(c.cases[at.cases.front()].row_case.nbytes);
+      if (kind == Emitted::Kind::environment || at.variant > 0) sizes.insert(at.from_bytes);
     }
-    if (!target.sizes.empty()) targets.push_back(std::move(target));
-  }
-  return targets;
-}
-
-std::vector<Emitted::Target> all_sizes(std::span<const Comparison> comparisons) {
-  std::vector<Emitted::Target> targets;
-  for (const Comparison& c : join_by_collective(comparisons)) {
-    Emitted::Target target{.collective = c.collective, .sizes = {}};
-    for (const ComparedCase& at : c.cases) target.sizes.push_back(at.row_case.nbytes);
-    std::ranges::sort(target.sizes);
-    target.sizes.erase(std::unique(target.sizes.begin(), target.sizes.end()), target.sizes.end());
-    targets.push_back(std::move(target));
+    if (!sizes.empty()) targets.push_back({c.collective, {sizes.begin(), sizes.end()}});
   }
   return targets;
 }
@@ -435,7 +424,7 @@ Emitted emitted(Emitted::Kind kind, const std::string& path, std::span<const Com
   result.kind = kind;
   result.path = path;
   result.environment = environment_of_file(kind, path);
-  result.targets = kind == Emitted::Kind::environment ? all_sizes(comparisons) : changed_sizes(comparisons);
+  result.targets = targets_of(kind, comparisons);
   result.nranks = comparisons.front().nranks;
   return result;
 }
