@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/answer_within.h"
-#include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/memory.h"

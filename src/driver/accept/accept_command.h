@@ -4,7 +4,6 @@
 #include "common/record/accept_plan.h"
 #include "driver/formats/output_options.h"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

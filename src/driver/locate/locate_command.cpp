@@ -2,7 +2,6 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/base/random_source.h"
 #include "common/base/say.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
