@@ -329,24 +329,6 @@ std::string environment_lines() {
   return text;
 }
 
-/// A bar would end the table's cell.
-std::string cell(std::string_view text) {
-  std::string escaped;
-  for (char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
-  return escaped;
-}
-
-std::string markdown_rows(bool nccl_tests) {
-  std::string text = "| option | argument | default | meaning |\n|---|---|---|---|\n";
-  for (const Option& o : all_options()) {
-    if (of_nccl_tests(o) != nccl_tests) continue;
-    const std::string letter = o.short_name != 0 ? fmt::format("`-{}` ", o.short_name) : "";
-    text += fmt::format("| {}`--{}` | {} | {} | {} |\n", letter, o.long_name, cell(o.argument), cell(o.default_text),
-                        cell(o.help));
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string help_text(std::string_view program, const ProgramHelp& help) {
@@ -363,16 +345,6 @@ std::string help_text(std::string_view program, const ProgramHelp& help) {
       "Exit codes:\n{4}",
       program, option_lines(true, help.options), option_lines(false, help.options), environment_lines(), kExitCodes,
       help.example, help.about.empty() ? "" : fmt::format("\n{}\n", help.about));
-}
-
-std::string options_markdown() {
-  std::string text = "<!-- options:begin -->\nOptions of nccl-tests:\n\n" + markdown_rows(true);
-  text += "\nOur own:\n\n" + markdown_rows(false);
-  text += "\nEnvironment:\n\n| variable | meaning |\n|---|---|\n";
-  for (const EnvironmentVariable& v : all_environment_variables()) {
-    text += fmt::format("| `{}` | {} |\n", v.name, cell(v.help));
-  }
-  return text + "<!-- options:end -->\n";
 }
 
 }  // namespace busbar

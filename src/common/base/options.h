@@ -106,7 +106,4 @@ struct ProgramHelp {
 /// What --help prints: at most 100 columns.
 std::string help_text(std::string_view program, const ProgramHelp& help = {});
 
-/// The option tables of docs/benchmarks.md, markers <!-- options:begin --> and <!-- options:end --> included.
-std::string options_markdown();
-
 }  // namespace busbar
