@@ -498,20 +498,12 @@ TEST_CASE("silent strangers on all places give way after a second to those with 
   CHECK(gone(later) == 0);
 }
 
-TEST_CASE("a watcher ticks at once, again and again, when rung, and under load", "[peers]") {
-  std::atomic<int> ticks = 0;
-  std::promise<void> first, rung;
+TEST_CASE("a watcher ticks at once, again and again, and under load", "[peers]") {
+  std::promise<void> first;
   PeerServer server({.handle = [](std::string_view) { return std::string(); },
-                     .tick =
-                         [&] {
-                           const int n = ++ticks;
-                           if (n == 1) first.set_value();
-                           if (n == 2) rung.set_value();
-                         },
+                     .tick = [&] { first.set_value(); },
                      .period = std::chrono::hours(1)});
   REQUIRE(first.get_future().wait_for(kAmple) == std::future_status::ready);
-  server.wake();
-  REQUIRE(rung.get_future().wait_for(kAmple) == std::future_status::ready);
 
   Answering busy;
   const int before = busy.ticks();

@@ -235,9 +235,8 @@ struct PeerServer::Impl {
   void adopt_listener();
 
   Hooks hooks;
-  Socket bell;  ///< an eventfd: wake(), listen() and the destructor ring it
+  Socket bell;  ///< an eventfd: listen() and the destructor ring it
   std::atomic<bool> stopping = false;
-  std::atomic<bool> woken = true;
   std::mutex mutex;
   std::optional<PeerConnections> opened;       ///< by listen(), until the thread takes it
   std::optional<PeerConnections> connections;  ///< of the thread
@@ -276,7 +275,7 @@ void PeerServer::Impl::serve() {
 
 void PeerServer::Impl::tick_when_due() noexcept {
   const Clock::time_point now = Clock::now();
-  if (stopping || (!woken.exchange(false) && now < next_tick)) return;
+  if (stopping || now < next_tick) return;
   next_tick = now + hooks.period;
   try {
     if (hooks.tick) hooks.tick();
@@ -285,10 +284,8 @@ void PeerServer::Impl::tick_when_due() noexcept {
 }
 
 void PeerServer::Impl::ring() noexcept {
-  const int kept = errno;  // of what a signal handler interrupted
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(bell.fd(), &one, sizeof one);
-  errno = kept;
 }
 
 void PeerServer::Impl::adopt_listener() {
@@ -332,11 +329,6 @@ std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token
   }
   impl_->ring();
   return port;
-}
-
-void PeerServer::wake() noexcept {
-  impl_->woken = true;
-  impl_->ring();
 }
 
 }  // namespace busbar

@@ -99,9 +99,6 @@ class PeerServer {
   /// Error.
   std::uint16_t listen(const std::string& ip, const std::string& token);
 
-  /// Ticks at once. Safe in a signal handler.
-  void wake() noexcept;
-
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
