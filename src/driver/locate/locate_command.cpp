@@ -37,8 +37,6 @@ namespace {
 
 /// The command line of `busbar locate`, and its --config file.
 struct LocateArguments {
-  CommandLine::Action action = CommandLine::Action::run;
-  std::string config_file;
   LocateOptions options;
   OutputOptions output;
   Configured configured;
@@ -122,9 +120,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   LocateArguments line_only;
   LocateArguments a;
   a.line = scan_arguments(argc, argv, own_options(line_only));
-  a.config_file = a.line.config_file;
-  a.action = a.line.action;
-  if (a.action != CommandLine::Action::run) return a;
+  if (a.line.action != CommandLine::Action::run) return a;
   if (!a.line.words.empty())
     throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(a.line.words.front())));
 
@@ -276,10 +272,10 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
 
 int run(const Launch& launch, int argc, char** argv) {
   const LocateArguments before = read_locate_arguments(argc, argv, std::nullopt, ::getenv);
-  if (const auto code = help_or_version(launch, before.action, locate_help)) return *code;
+  if (const auto code = help_or_version(launch, before.line.action, locate_help)) return *code;
   LocateArguments arguments;
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.line.config_file);
     collectively(job.world(), "reading the options",
                  [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
     return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, job);
