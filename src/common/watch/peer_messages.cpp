@@ -108,35 +108,25 @@ constexpr std::size_t kMaxText = 1000;
 }
 
 /// Makes of every field what may be sent.
-struct Tidier {
-  template <class T>
-  void operator()(const char*, T& field) const {
-    tidy(field);
+template <class T>
+void tidy(T& field) {
+  if constexpr (std::is_same_v<T, char>) {
+    field = static_cast<unsigned char>(field) < ' ' || field == 0x7f ? ' ' : field;
+  } else if constexpr (std::is_same_v<T, double>) {
+    field = std::isfinite(field) ? field : 0;
+  } else if constexpr (MaybeHeld<T>) {
+    if (field) tidy(*field);
+  } else if constexpr (ManyItems<T>) {
+    if constexpr (std::is_same_v<T, std::string>) field.resize(std::min(field.size(), kMaxText));
+    for (auto& item : field) tidy(item);
+  } else if constexpr (std::is_class_v<T>) {
+    visit_fields([](const char*, auto& inner) { tidy(inner); }, field);
   }
-
-  static void tidy(char& c) { c = static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c; }
-  static void tidy(std::string& text) {
-    if (text.size() > kMaxText) text.resize(kMaxText);
-    for (char& c : text) tidy(c);
-  }
-  static void tidy(double& number) { number = std::isfinite(number) ? number : 0; }
-  template <class T>
-  static void tidy(std::optional<T>& value) {
-    if (value) tidy(*value);
-  }
-  template <class T>
-  static void tidy(std::vector<T>& list) {
-    for (T& item : list) tidy(item);
-  }
-  template <class T>
-  static void tidy(T& field) {
-    if constexpr (std::is_class_v<T>) visit_fields(Tidier{}, field);
-  }
-};
+}
 
 HostEvidence tidied(HostEvidence host) {
   if (!std::isfinite(host.net_bytes_per_s)) host.net_bytes_per_s = -1;
-  Tidier::tidy(host);
+  tidy(host);
   return host;
 }
 
