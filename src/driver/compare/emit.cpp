@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -65,6 +66,14 @@ std::size_t choose(const Comparison& comparison, const std::vector<std::size_t>&
   const int winner = comparison.cases[cases.front()].winner;
   return contains(common, static_cast<std::size_t>(winner)) ? static_cast<std::size_t>(winner) : common.front();
 }
+
+/// What is decided at one measured size.
+struct SizeChoice {
+  std::uint64_t from_bytes = 0;    ///< as the rule's reader counts
+  std::uint64_t next_bytes = 0;    ///< the next measured size, or one byte more than the last
+  std::size_t variant = 0;         ///< 0: the library's own choice
+  std::vector<std::size_t> cases;  ///< of Comparison::cases, which this size covers
+};
 
 std::string range_text(const SizeChoice& at) {
   return at.next_bytes == at.from_bytes + 1
@@ -116,8 +125,7 @@ bool continues(const TunerRule& rule, const TunerRule& next) {
   return same == rule && rule.max_bytes + 1 == next.min_bytes;
 }
 
-}  // namespace
-
+/// Rising in size. `bytes_of` tells the bytes by which the rule's reader decides.
 std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
                                        const std::function<std::uint64_t(const Case&)>& bytes_of) {
   std::map<std::uint64_t, std::vector<std::size_t>> sizes;
@@ -134,6 +142,7 @@ std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
   return choices;
 }
 
+/// One comparison per collective: types and operations, which have tables of their own, share what follows.
 std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons) {
   std::vector<Comparison> joined;
   for (const Comparison& c : comparisons) {
@@ -148,6 +157,8 @@ std::vector<Comparison> join_by_collective(std::span<const Comparison> compariso
   }
   return joined;
 }
+
+}  // namespace
 
 std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
   std::vector<OmpiRule> rules;
