@@ -15,6 +15,7 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/processes/collectively.h"
+#include "common/record/finding.h"
 #include "driver/command/subcommand.h"
 #include "driver/formats/output_options.h"
 #include "driver/formats/result_formats.h"
@@ -161,20 +162,6 @@ std::string locate_help() {
          "  mpirun -n 16 busbar locate --backend mpi --full -J pairs.json\n"
          "\n"
          "Exit code 0: PASS or WARN; 7: FAIL; 8: INCONCLUSIVE, or SKIP: nothing could be compared.\n";
-}
-
-ExitCode exit_code(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-      return ExitCode::wrong_data;  // a criterion missed
-    case Outcome::inconclusive:
-    case Outcome::skip:
-      return ExitCode::inconclusive;
-    case Outcome::pass:
-    case Outcome::warn:
-      return ExitCode::good;
-  }
-  return ExitCode::internal;
 }
 
 /// What is left of a run on process 0: the screen, the JSON file and the others.
