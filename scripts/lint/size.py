@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 81950, "src files": 559, "benchmark lines": 42700, "test lines": 65900}
+MOST = {"src lines": 81360, "src files": 560, "benchmark lines": 42210, "test lines": 65900}
 
 
 def lines_of(path):

@@ -20,15 +20,15 @@ std::string try_request(std::string_view input) {
   const PeerInput request = parse_request(input);
   if (request.expected > kRequestHeader + kMaxRequest) return "a request of more than may come";
   if (request.state != PeerInput::State::whole) return {};
-  return request_bytes(request.kind, request.proof, request.payload) == input ? ""
-                                                                              : "a request that is written otherwise";
+  const std::string again = request_bytes(request.kind, request.nonce, request.proof, request.payload);
+  return again == input ? "" : "a request that is written otherwise";
 }
 
 std::string try_reply(std::string_view input) {
   const PeerInput reply = parse_reply(input);
   if (reply.expected > kReplyHeader + kMaxReply) return "a reply of more than may come";
   if (reply.state != PeerInput::State::whole) return {};
-  return reply_bytes(reply.payload) == input ? "" : "a reply that is written otherwise";
+  return reply_bytes(reply.proof, reply.payload) == input ? "" : "a reply that is written otherwise";
 }
 
 std::string try_evidence(std::string_view input) {
@@ -105,10 +105,10 @@ std::string fuzz_one(std::string_view input) {
 }
 
 std::vector<std::string> fuzz_seeds() {
-  return {request_bytes(PeerKind::message, kToken, "evidence"),
-          request_bytes(PeerKind::echo, kToken, std::string(300, 'e')),
-          request_bytes(PeerKind::message, std::string(kTokenLength, '0'), ""),
-          reply_bytes("yes"),
+  return {request_bytes(PeerKind::message, kToken, kToken, "evidence"),
+          request_bytes(PeerKind::echo, kToken, kToken, std::string(300, 'e')),
+          request_bytes(PeerKind::message, kToken, std::string(kTokenLength, '0'), ""),
+          reply_bytes(kToken, "yes"),
           encode(some_host()),
           encode({}),
           "165019648.0;tcp://192.0.2.2,10.0.0.2:46433;tcp6://[fd00::3]:48325",

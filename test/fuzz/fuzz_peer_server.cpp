@@ -55,14 +55,11 @@ std::string some_bytes(Random& random, const std::string& token, const PeerAddre
 
 /// Whether the handler may see something of them.
 bool may_be_handled(std::string_view bytes, const std::string& token, const PeerAddress& to) {
-  const PeerGreeting hello = parse_hello(bytes);
-  if (!hello.whole) return false;
-  bytes.remove_prefix(kHelloLength);
   // What follows it may come too late to make it bad.
   const PeerInput input = parse_request(bytes.substr(0, parse_request(bytes.substr(0, kRequestHeader)).expected));
   return input.state == PeerInput::State::whole && input.kind == PeerKind::message &&
          input.proof ==
-             request_proof(token, hello.text, asked_address(to.ip, to.port), PeerKind::message, input.payload);
+             request_proof(token, input.nonce, asked_address(to.ip, to.port), PeerKind::message, input.payload);
 }
 
 /// Sends in pieces without waiting for anything, and leaves in one of the ways that there are, or stays.

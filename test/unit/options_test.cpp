@@ -405,14 +405,6 @@ TEST_CASE("the help has every option and at most 100 columns", "[base][options]"
   CHECK_THAT(help, Contains("  -b, --minbytes SIZE                 first size (default: 32M)\n"));
 }
 
-TEST_CASE("the table for the manual has one row per option and no bare bars", "[base][options]") {
-  const std::string text = options_markdown();
-  CHECK_THAT(text, StartsWith("<!-- options:begin -->\n") && Catch::Matchers::EndsWith("<!-- options:end -->\n"));
-  CHECK_THAT(text, Contains("| `-b` `--minbytes` | SIZE | 32M | first size |\n"));
-  CHECK_THAT(text, Contains("| `-S` `--report_timestamps` | 0\\|1 | 0 |"));
-  for (const Option& option : all_options()) CHECK_THAT(text, Contains("`--" + std::string(option.long_name) + "`"));
-}
-
 TEST_CASE("suggestions are slips, not guesses", "[base][options]") {
   const std::vector<std::string> choices{"iters", "root", "minbytes", "ranks-per-gpu"};
   CHECK(nearest_choice("itesr", choices) == "iters");

@@ -3,6 +3,7 @@
 // tables anew.
 
 #include "collectives/collective.h"
+#include "common/base/environment.h"
 #include "common/base/options.h"
 #include "common/output/csv_report.h"
 #include "golden.h"
@@ -17,6 +18,9 @@
 #include <string>
 
 using namespace busbar;
+using Catch::Contains;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -37,6 +41,35 @@ std::string part(const std::string& text, const std::string& begin, const std::s
 
 bool mentions(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
+/// A bar would end the table's cell.
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
+  return escaped;
+}
+
+std::string markdown_rows(bool nccl_tests) {
+  std::string text = "| option | argument | default | meaning |\n|---|---|---|---|\n";
+  for (const Option& o : all_options()) {
+    if ((o.short_name != 0) != nccl_tests) continue;
+    const std::string letter = o.short_name != 0 ? fmt::format("`-{}` ", o.short_name) : "";
+    text += fmt::format("| {}`--{}` | {} | {} | {} |\n", letter, o.long_name, cell(o.argument), cell(o.default_text),
+                        cell(o.help));
+  }
+  return text;
+}
+
+/// The option tables of docs/benchmarks.md, markers included.
+std::string options_markdown() {
+  std::string text = kBegin + "Options of nccl-tests:\n\n" + markdown_rows(true);
+  text += "\nOur own:\n\n" + markdown_rows(false);
+  text += "\nEnvironment:\n\n| variable | meaning |\n|---|---|\n";
+  for (const EnvironmentVariable& v : all_environment_variables()) {
+    text += fmt::format("| `{}` | {} |\n", v.name, cell(v.help));
+  }
+  return text + kEnd;
+}
+
 }  // namespace
 
 TEST_CASE("the option tables of the manual are those that the parser makes", "[readme]") {
@@ -50,6 +83,14 @@ TEST_CASE("the option tables of the manual are those that the parser makes", "[r
     tables = options_markdown();
   }
   CHECK(tables == options_markdown());
+}
+
+TEST_CASE("the table for the manual has one row per option and no bare bars", "[base][options]") {
+  const std::string text = options_markdown();
+  CHECK_THAT(text, StartsWith(kBegin) && EndsWith(kEnd));
+  CHECK_THAT(text, Contains("| `-b` `--minbytes` | SIZE | 32M | first size |\n"));
+  CHECK_THAT(text, Contains("| `-S` `--report_timestamps` | 0\\|1 | 0 |"));
+  for (const Option& option : all_options()) CHECK_THAT(text, Contains("`--" + std::string(option.long_name) + "`"));
 }
 
 TEST_CASE("the README names every executable", "[readme]") {

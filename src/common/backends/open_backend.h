@@ -6,7 +6,6 @@
 #include "common/base/config.h"
 #include "common/processes/comm.h"
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

@@ -1,5 +1,6 @@
 #include "common/base/injection.h"
 
+#include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
@@ -7,8 +8,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +21,23 @@ namespace {
 
 using Kind = Injection::Kind;
 
-constexpr std::array kKinds{Kind::skip,  Kind::late, Kind::count, Kind::dtype,   Kind::op,    Kind::stop,   Kind::kill,
-                            Kind::crash, Kind::flip, Kind::drop,  Kind::doubled, Kind::shift, Kind::overrun};
+constexpr std::array<std::string_view, 13> kKindWords{"skip",  "late", "count", "dtype",  "op",    "stop",   "kill",
+                                                      "crash", "flip", "drop",  "double", "shift", "overrun"};
+/// What the rank does to its operation.
+constexpr std::array<std::string_view, 13> kDoes{"skip {}",
+                                                 "come {} s late to {}",
+                                                 "call {} with one element fewer",
+                                                 "call {} with another type",
+                                                 "call {} with another reduction",
+                                                 "stop itself before {}",
+                                                 "kill itself before {}",
+                                                 "crash before {}",
+                                                 "flip a bit in the result of {}",
+                                                 "leave its contribution out of {}",
+                                                 "count its contribution to {} twice",
+                                                 "shift the result of {} by one element",
+                                                 "write beyond the result of {}"};
+static_assert(kKindWords[static_cast<std::size_t>(Kind::overrun)] == "overrun");
 
 [[noreturn]] void reject(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 
@@ -37,69 +55,32 @@ std::uint64_t operation_number(std::string_view text) {
 void set_kind(Injection& injection, std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view word = text.substr(0, colon);
-  std::vector<std::string> choices;
-  for (const Kind kind : kKinds) {
-    choices.push_back(kind == Kind::late ? "late:SECONDS" : std::string(name(kind)));
-    if (word != name(kind)) continue;
-    injection.kind = kind;
-    if (kind != Kind::late && colon != std::string_view::npos) {
-      reject(fmt::format("{} is too much: only late takes a time (late:5s)", in_quotes(text)));
-    }
-    if (kind == Kind::late) {
-      if (colon == std::string_view::npos) reject("late needs a time: late:5s");
-      injection.late_s = parse_duration(text.substr(colon + 1));
-    }
-    return;
+  const std::optional<Kind> kind = from_word<Kind>(kKindWords, word);
+  if (!kind) {
+    const std::vector<std::string> words(kKindWords.begin(), kKindWords.end());
+    std::vector<std::string> choices = words;
+    std::ranges::replace(choices, "late", "late:SECONDS");
+    const bool near = !nearest_choice(word, words).empty();
+    reject(fmt::format("{} is not a kind{}", in_quotes(word), advice(word, near ? words : choices)));
   }
-  std::vector<std::string> words;
-  for (const Kind kind : kKinds) words.emplace_back(name(kind));
-  const bool near = !nearest_choice(word, words).empty();
-  reject(fmt::format("{} is not a kind{}", in_quotes(word), advice(word, near ? words : choices)));
+  injection.kind = *kind;
+  if (kind != Kind::late && colon != std::string_view::npos) {
+    reject(fmt::format("{} is too much: only late takes a time (late:5s)", in_quotes(text)));
+  }
+  if (kind != Kind::late) return;
+  if (colon == std::string_view::npos) reject("late needs a time: late:5s");
+  injection.late_s = parse_duration(text.substr(colon + 1));
 }
 
 }  // namespace
 
-std::string_view name(Kind kind) {
-  switch (kind) {
-    case Kind::skip:
-      return "skip";
-    case Kind::late:
-      return "late";
-    case Kind::count:
-      return "count";
-    case Kind::dtype:
-      return "dtype";
-    case Kind::op:
-      return "op";
-    case Kind::stop:
-      return "stop";
-    case Kind::kill:
-      return "kill";
-    case Kind::crash:
-      return "crash";
-    case Kind::flip:
-      return "flip";
-    case Kind::drop:
-      return "drop";
-    case Kind::doubled:
-      return "double";
-    case Kind::shift:
-      return "shift";
-    case Kind::overrun:
-      return "overrun";
-  }
-  return "?";
-}
+std::string_view name(Kind kind) { return word(kKindWords, kind); }
 
 Injection parse_injection(std::string_view text) {
   const std::vector<std::string> keys{"rank", "op", "kind"};
   Injection injection;
   std::set<std::string, std::less<>> given;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    const std::string_view item = text.substr(0, comma);
-    more = comma != std::string_view::npos;
-    if (more) text.remove_prefix(comma + 1);
+  for (const std::string_view item : split_list(text)) {
     const std::size_t equals = item.find('=');
     const std::string_view key = item.substr(0, equals);
     if (equals == std::string_view::npos)
@@ -123,37 +104,8 @@ Injection parse_injection(std::string_view text) {
 }
 
 std::string describe(const Injection& injection) {
-  const auto does = [&]() -> std::string {
-    switch (injection.kind) {
-      case Kind::skip:
-        return "skip {}";
-      case Kind::late:
-        return fmt::format("come {:g} s late to {{}}", injection.late_s);
-      case Kind::count:
-        return "call {} with one element fewer";
-      case Kind::dtype:
-        return "call {} with another type";
-      case Kind::op:
-        return "call {} with another reduction";
-      case Kind::stop:
-        return "stop itself before {}";
-      case Kind::kill:
-        return "kill itself before {}";
-      case Kind::crash:
-        return "crash before {}";
-      case Kind::flip:
-        return "flip a bit in the result of {}";
-      case Kind::drop:
-        return "leave its contribution out of {}";
-      case Kind::doubled:
-        return "count its contribution to {} twice";
-      case Kind::shift:
-        return "shift the result of {} by one element";
-      case Kind::overrun:
-        return "write beyond the result of {}";
-    }
-    return "?";
-  }();
+  std::string does(word(kDoes, injection.kind));
+  if (injection.kind == Kind::late) does.replace(does.find("{}"), 2, fmt::format("{:g}", injection.late_s));
   return fmt::format("rank {} is to ", injection.rank) +
          fmt::format(fmt::runtime(does), fmt::format("its operation {}", injection.operation));
 }

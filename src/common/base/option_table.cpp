@@ -58,23 +58,16 @@ void set_bytes(Config& config, Text text) {
   config.*field = positive_bytes(text);
 }
 
-/// Calls visit(item) for each item between commas, blanks around it dropped.
-template <typename Visit>
-void for_each_item(Text text, Visit visit) {
-  while (true) {
-    const std::size_t comma = text.find(',');
-    Text item = text.substr(0, comma);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    visit(item);
-    if (comma == Text::npos) return;
-    text.remove_prefix(comma + 1);
-  }
+/// The items between commas, blanks around them dropped.
+std::vector<Text> items_of(Text text) {
+  std::vector<Text> items = split_list(text);
+  for (Text& item : items) item = trimmed(item, " ");
+  return items;
 }
 
 void set_sizes(Config& config, Text text) {
   std::vector<std::uint64_t> sizes;
-  for_each_item(text, [&](Text item) { sizes.push_back(positive_bytes(item)); });
+  for (const Text item : items_of(text)) sizes.push_back(positive_bytes(item));
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   config.sizes = sizes;
@@ -87,15 +80,15 @@ void set_sizes(Config& config, Text text) {
 template <typename T, typename All, typename Parse>
 std::vector<T> parse_names(Text text, const All& all, Parse parse, Text wanted) {
   std::vector<T> values;
-  for_each_item(text, [&](Text item) {
+  for (const Text item : items_of(text)) {
     if (item == "all") {
       values.assign(all.begin(), all.end());
-      return;
+      continue;
     }
     const std::optional<T> value = parse(item);
     if (!value) reject(item, wanted);
-    if (std::find(values.begin(), values.end(), *value) == values.end()) values.push_back(*value);
-  });
+    if (!contains(values, *value)) values.push_back(*value);
+  }
   return values;
 }
 
@@ -173,25 +166,10 @@ void set_backend(Config& config, Text text) {
   config.backend = *choice;
 }
 
-/// The names, and what stands after them in the help: joined when compiled, because options are constants.
-constexpr auto kDTypeHelp = [] {
-  constexpr std::string_view kRest = "a comma list, or all";
-  constexpr std::size_t kNames = [] {
-    std::size_t size = 0;
-    for (const ElementType& type : kElementTypes) size += type.name.size() + 1;
-    return size;
-  }();
-  std::array<char, kNames + 1 + kRest.size()> text{};
-  auto end = text.begin();
-  for (const ElementType& type : kElementTypes) {
-    end = std::copy(type.name.begin(), type.name.end(), end);
-    *end++ = ' ';
-  }
-  *(end - 1) = ',';
-  *end++ = ' ';
-  std::copy(kRest.begin(), kRest.end(), end);
-  return text;
-}();
+constexpr Text kDTypeHelp =
+    "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2, a comma list, or all";
+static_assert(std::ranges::all_of(kElementTypes,
+                                  [](const ElementType& type) { return kDTypeHelp.find(type.name) != Text::npos; }));
 
 using C = Config;
 
@@ -210,7 +188,7 @@ constexpr std::array kOptions{
     Option{'p', "parallel_init", "0|1", "0", "threads create their communicators in parallel", false, set_switch<&C::parallel_init>},
     Option{'c', "check", "N", "1", "verification iterations per row; 0: off, #wrong prints N/A", false, set_int<&C::check, 0>},
     Option{'o', "op", "OP", "sum", "sum prod max min avg mulsum, a comma list, or all", true, set_ops},
-    Option{'d', "datatype", "TYPE", "float", std::string_view(kDTypeHelp.data(), kDTypeHelp.size()), true, set_dtypes},
+    Option{'d', "datatype", "TYPE", "float", kDTypeHelp, true, set_dtypes},
     Option{'r', "root", "RANK", "0", "root; all or -1: every rank in turn", false, set_root},
     Option{'z', "blocking", "0..3", "0", "1: wait and barrier after each operation; 2: wait only; 3: wait and barrier after each iteration, the barrier not timed", false, set_int<&C::blocking, 0, 3>},
     Option{'y', "stream_null", "0|1", "0", "use the NULL stream", false, set_switch<&C::stream_null>},
@@ -303,31 +281,14 @@ bool of_nccl_tests(const Option& option) { return option.short_name != 0; }
 
 /// `left`, then `right` wrapped between the help column and the last.
 std::string entry(const std::string& left, std::string_view right) {
-  std::string text = left;
-  std::size_t column = left.size();
-  if (column + 2 > kHelpColumn) {
-    text += '\n';
-    column = 0;
-  }
-  text.append(kHelpColumn - column, ' ');
-  column = kHelpColumn;
-  while (!right.empty()) {
-    const std::size_t space = right.find(' ');
-    const std::string_view word = right.substr(0, space);
-    if (column > kHelpColumn && column + 1 + word.size() > last_column()) {
-      text += '\n';
-      text.append(kHelpColumn, ' ');
-      column = kHelpColumn;
-    } else if (column > kHelpColumn) {
-      text += ' ';
-      ++column;
-    }
-    text += word;
-    column += word.size();
-    right.remove_prefix(space == std::string_view::npos ? right.size() : space + 1);
+  std::string text = wrapped(right, kHelpColumn, kHelpColumn, last_column());
+  if (left.size() + 2 > kHelpColumn) {
+    text.insert(0, left + '\n');
+  } else {
+    text.replace(0, left.size(), left);
   }
   std::ranges::replace(text, kFixedBlank, ' ');
-  return text + '\n';
+  return text;
 }
 
 std::string with_default(const Option& option) {
@@ -353,24 +314,6 @@ std::string environment_lines() {
   return text;
 }
 
-/// A bar would end the table's cell.
-std::string cell(std::string_view text) {
-  std::string escaped;
-  for (char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
-  return escaped;
-}
-
-std::string markdown_rows(bool nccl_tests) {
-  std::string text = "| option | argument | default | meaning |\n|---|---|---|---|\n";
-  for (const Option& o : all_options()) {
-    if (of_nccl_tests(o) != nccl_tests) continue;
-    const std::string letter = o.short_name != 0 ? fmt::format("`-{}` ", o.short_name) : "";
-    text += fmt::format("| {}`--{}` | {} | {} | {} |\n", letter, o.long_name, cell(o.argument), cell(o.default_text),
-                        cell(o.help));
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string help_text(std::string_view program, const ProgramHelp& help) {
@@ -387,16 +330,6 @@ std::string help_text(std::string_view program, const ProgramHelp& help) {
       "Exit codes:\n{4}",
       program, option_lines(true, help.options), option_lines(false, help.options), environment_lines(), kExitCodes,
       help.example, help.about.empty() ? "" : fmt::format("\n{}\n", help.about));
-}
-
-std::string options_markdown() {
-  std::string text = "<!-- options:begin -->\nOptions of nccl-tests:\n\n" + markdown_rows(true);
-  text += "\nOur own:\n\n" + markdown_rows(false);
-  text += "\nEnvironment:\n\n| variable | meaning |\n|---|---|\n";
-  for (const EnvironmentVariable& v : all_environment_variables()) {
-    text += fmt::format("| `{}` | {} |\n", v.name, cell(v.help));
-  }
-  return text + "<!-- options:end -->\n";
 }
 
 }  // namespace busbar

@@ -73,26 +73,13 @@ void accept(CommandLine& line, const Option& option, std::string_view word, cons
   line.settings.push_back({&option, text});
 }
 
-void remember(std::vector<std::string>& names, std::string_view name) {
-  if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
-}
-
 bool names_range(const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return std::find(kRangeOptions.begin(), kRangeOptions.end(), name) != kRangeOptions.end();
-  });
+  return std::ranges::any_of(names, [](const std::string& name) { return contains(kRangeOptions, name); });
 }
 
 /// The command line's choice between a list of sizes and a range replaces the file's, not only its numbers.
 void drop_file_sizes(Config& config, const std::vector<std::string>& names) {
-  const bool list = std::find(names.begin(), names.end(), "sizes") != names.end();
-  if (!list && (!names_range(names) || config.sizes.empty())) return;
-  const Config defaults;
-  config.sizes.clear();
-  config.minbytes = defaults.minbytes;
-  config.maxbytes = defaults.maxbytes;
-  config.stepbytes = defaults.stepbytes;
-  config.stepfactor = defaults.stepfactor;
+  if (contains(names, "sizes") || (names_range(names) && !config.sizes.empty())) forget_sizes(config);
 }
 
 /// Reads a command line word by word.
@@ -219,7 +206,7 @@ class ArgumentScanner {
 CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own) {
   CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own).scan();
   std::vector<std::string> names;
-  for (const Setting& setting : line.settings) remember(names, setting.option->long_name);
+  for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
   if (line.action == CommandLine::Action::run) check_size_conflict(names);
   return line;
 }
@@ -232,8 +219,17 @@ CommandLine scan_arguments(int argc, const char* const* argv) {
   return line;
 }
 
+void forget_sizes(Config& config) {
+  const Config untouched;
+  config.sizes.clear();
+  config.minbytes = untouched.minbytes;
+  config.maxbytes = untouched.maxbytes;
+  config.stepbytes = untouched.stepbytes;
+  config.stepfactor = untouched.stepfactor;
+}
+
 void check_size_conflict(const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), "sizes") == names.end() || !names_range(names)) return;
+  if (!contains(names, "sizes") || !names_range(names)) return;
   throw Error(ExitCode::bad_config, "--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
 }
 
@@ -246,7 +242,7 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
   if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
   config.config_file = line.config_file;
   std::vector<std::string> names;
-  for (const Setting& setting : line.settings) remember(names, setting.option->long_name);
+  for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
   if (contains(result.set_by_user, "mpi-threads") && !contains(names, "mpi-threads")) {
     throw Error(ExitCode::bad_config,
                 fmt::format("{}: mpi-threads: MPI is started before a file is read; give --mpi-threads on the command "
@@ -255,7 +251,7 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
   }
   drop_file_sizes(config, names);
   for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
-  for (const std::string& name : names) remember(result.set_by_user, name);
+  for (const std::string& name : names) add_once(result.set_by_user, name);
   validate(config);
   return result;
 }

@@ -93,6 +93,9 @@ void validate(const Config& config);
 /// --sizes beside -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
 void check_size_conflict(const std::vector<std::string>& names);
 
+/// As if neither a list nor a range of sizes had been given: what comes replaces them, not only their numbers.
+void forget_sizes(Config& config);
+
 /// What is different about the help of a program that takes some of the options.
 struct ProgramHelp {
   std::string_view example = "-b 8 -e 64M -f 2";
@@ -102,8 +105,5 @@ struct ProgramHelp {
 
 /// What --help prints: at most 100 columns.
 std::string help_text(std::string_view program, const ProgramHelp& help = {});
-
-/// The option tables of docs/benchmarks.md, markers <!-- options:begin --> and <!-- options:end --> included.
-std::string options_markdown();
 
 }  // namespace busbar

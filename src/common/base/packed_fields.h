@@ -2,14 +2,11 @@
 
 #include "common/base/error.h"
 
-#include <array>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 // A record's fields, each written once: what a visitor is called with as the name and as the value cannot disagree.
 //   void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
@@ -40,128 +37,97 @@ namespace busbar {
 // A record's fields as bytes, in the order in which visit_fields names them: what travels between the processes of one
 // job, which run the same program on machines of one kind. For files there is JSON (json_fields.h).
 
-class FieldPacker {
- public:
-  template <class T>
-  void operator()(const char*, T& value, const auto&...) {
-    pack(value);
-  }
-  std::string take() { return std::move(bytes_); }
-
-  template <class T>
-  void pack(T& value) {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
-      raw(&value, sizeof value);
-    } else {
-      visit_fields(*this, value);
-    }
-  }
-  void pack(std::string& text) {
-    count(text.size());
-    raw(text.data(), text.size());
-  }
-  template <class T>
-  void pack(std::optional<T>& value) {
-    count(value.has_value());
-    if (value) pack(*value);
-  }
-  template <class T, std::size_t n>
-  void pack(std::array<T, n>& items) {
-    for (T& item : items) pack(item);
-  }
-  template <class T>
-  void pack(std::vector<T>& list) {
-    count(list.size());
-    for (T& item : list) pack(item);
-  }
-
- private:
-  void count(std::uint64_t n) { raw(&n, sizeof n); }
-  void raw(const void* from, std::size_t size) { bytes_.append(static_cast<const char*>(from), size); }
-
-  std::string bytes_;
+template <class T>
+concept PlainBytes = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <class T>
+concept MaybeHeld = requires(T& value) {
+  value.has_value();
+};
+template <class T>
+concept ManyItems = requires(T& value) {
+  value.begin();
 };
 
-class FieldUnpacker {
- public:
-  explicit FieldUnpacker(std::string_view bytes) : rest_(bytes) {}
-
-  template <class T>
-  void operator()(const char*, T& value, const auto&...) {
-    unpack(value);
-  }
-  bool done() const { return rest_.empty(); }
-
-  template <class T>
-  void unpack(T& value) {
-    if constexpr (std::is_same_v<T, bool>) {
-      value = below(2) == 1;
-    } else if constexpr (std::is_enum_v<T> && requires { words_of(value); }) {
-      static_assert(sizeof value == 1);
-      value = static_cast<T>(below(words_of(value).size()));
-    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
-      std::memcpy(&value, raw(sizeof value), sizeof value);
-    } else {
-      visit_fields(*this, value);
+template <class T>
+void pack_into(std::string& bytes, T& value) {
+  if constexpr (PlainBytes<T>) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  } else if constexpr (MaybeHeld<T>) {
+    bytes += value.has_value() ? '\1' : '\0';
+    if (value) pack_into(bytes, *value);
+  } else if constexpr (ManyItems<T>) {
+    if constexpr (requires { value.clear(); }) {
+      const std::uint64_t size = value.size();
+      pack_into(bytes, size);
     }
+    if constexpr (std::is_same_v<T, std::string>) {
+      bytes += value;
+    } else {
+      for (auto& item : value) pack_into(bytes, item);
+    }
+  } else {
+    visit_fields([&](const char*, auto& field, const auto&...) { pack_into(bytes, field); }, value);
   }
-  void unpack(std::string& text) {
-    const std::uint64_t size = count();
-    text.assign(raw(size), size);
-  }
-  template <class T>
-  void unpack(std::optional<T>& value) {
+}
+
+/// The next bytes, which are taken off. Throws Error(internal) where there are fewer.
+inline const char* take_packed(std::string_view& bytes, std::uint64_t size) {
+  if (size > bytes.size()) throw Error(ExitCode::internal, "a packed record ends too early");
+  const char* at = bytes.data();
+  bytes.remove_prefix(size);
+  return at;
+}
+
+/// What has no such value may not even be copied into one.
+inline std::size_t take_below(std::string_view& bytes, std::size_t end) {
+  const auto value = static_cast<unsigned char>(*take_packed(bytes, 1));
+  if (value >= end) throw Error(ExitCode::internal, "a packed record has a value that does not exist");
+  return value;
+}
+
+template <class T>
+void unpack_from(std::string_view& bytes, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value = take_below(bytes, 2) == 1;
+  } else if constexpr (std::is_enum_v<T> && requires { words_of(value); }) {
+    static_assert(sizeof value == 1);
+    value = static_cast<T>(take_below(bytes, words_of(value).size()));
+  } else if constexpr (PlainBytes<T>) {
+    std::memcpy(&value, take_packed(bytes, sizeof value), sizeof value);
+  } else if constexpr (MaybeHeld<T>) {
     value.reset();
-    if (count() != 0) unpack(value.emplace());
-  }
-  template <class T, std::size_t n>
-  void unpack(std::array<T, n>& items) {
-    for (T& item : items) unpack(item);
-  }
-  template <class T>
-  void unpack(std::vector<T>& list) {
-    list.clear();
+    if (take_below(bytes, 2) == 1) unpack_from(bytes, value.emplace());
+  } else if constexpr (requires { value.clear(); }) {
+    value.clear();
+    std::uint64_t left = 0;
+    unpack_from(bytes, left);
+    if constexpr (std::is_same_v<T, std::string>) return void(value.assign(take_packed(bytes, left), left));
     // Item by item, not resized at once: too high a count ends with the bytes.
-    for (std::uint64_t left = count(); left > 0; --left) unpack(list.emplace_back());
+    for (; left > 0; --left) {
+      value.resize(value.size() + 1);
+      unpack_from(bytes, value.back());
+    }
+  } else if constexpr (ManyItems<T>) {
+    for (auto& item : value) unpack_from(bytes, item);
+  } else {
+    visit_fields([&](const char*, auto& field, const auto&...) { unpack_from(bytes, field); }, value);
   }
-
- private:
-  /// What has no such value may not even be copied into one.
-  std::size_t below(std::size_t end) {
-    const auto value = static_cast<unsigned char>(*raw(1));
-    if (value >= end) throw Error(ExitCode::internal, "a packed record has a value that does not exist");
-    return value;
-  }
-  std::uint64_t count() {
-    std::uint64_t n = 0;
-    std::memcpy(&n, raw(sizeof n), sizeof n);
-    return n;
-  }
-  const char* raw(std::uint64_t size) {
-    if (size > rest_.size()) throw Error(ExitCode::internal, "a packed record ends too early");
-    const char* at = rest_.data();
-    rest_.remove_prefix(size);
-    return at;
-  }
-
-  std::string_view rest_;
-};
+}
 
 /// The record's bytes, and the record again. Throws Error(internal) where the bytes are of another one; whatever they
 /// are, never anything worse.
 template <class T>
 std::string pack_fields(T record) {
-  FieldPacker packer;
-  packer.pack(record);
-  return packer.take();
+  std::string bytes;
+  pack_into(bytes, record);
+  return bytes;
 }
 
 template <class T>
 T unpack_fields(std::string_view bytes) {
   T record;
-  FieldUnpacker unpacker(bytes);
-  unpacker.unpack(record);
-  if (!unpacker.done()) throw Error(ExitCode::internal, "a packed record has more than it should");
+  unpack_from(bytes, record);
+  if (!bytes.empty()) throw Error(ExitCode::internal, "a packed record has more than it should");
   return record;
 }
 

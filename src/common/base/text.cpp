@@ -57,4 +57,29 @@ std::string printable(std::string_view text) {
 
 std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
 
+std::string wrapped(std::string_view text, std::size_t first, std::size_t later, std::size_t columns) {
+  std::string out(first, ' ');
+  std::size_t column = first;
+  bool fresh = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (!fresh && column + 1 + word.size() > columns) {
+      out += '\n' + std::string(later, ' ');
+      column = later;
+      fresh = true;
+    }
+    if (!fresh) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    fresh = false;
+  }
+  return out + '\n';
+}
+
 }  // namespace busbar

@@ -2,8 +2,6 @@
 
 #include "common/base/text.h"
 
-#include <cctype>
-
 namespace busbar::nvml {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include "common/machine/shared_library.h"
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

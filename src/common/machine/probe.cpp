@@ -20,7 +20,6 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cstdlib>
 #include <ctime>
 #include <utility>
 

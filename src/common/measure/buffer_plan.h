@@ -5,7 +5,6 @@
 #include "common/measure/plan.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

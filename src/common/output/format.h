@@ -40,12 +40,6 @@ const HalfResult* measured_half(const Config& config, const Row& row, bool in_pl
 /// Whether the host's part of the time is known: --stat has it of --nonblocking alone.
 bool has_cpu_time(const Config& config, const HalfResult& half);
 
-inline constexpr std::size_t kColumns = 120;
-
-/// Text broken at blanks into lines of at most kColumns, the last one ended too; a word that is longer than a line
-/// stays whole, runs of blanks become one. `first` and `later`: indents of the first line and of the others.
-std::string wrapped(const std::string& text, std::size_t first, std::size_t later);
-
 /// Ranks that one wrong row explains on stderr: enough to see a pattern, few enough to find the next row.
 inline constexpr std::size_t kMaxExplainedRanks = 8;
 

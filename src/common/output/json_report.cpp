@@ -17,7 +17,6 @@
 #include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -1,7 +1,6 @@
 #include "common/output/progress.h"
 
 #include "common/base/text.h"
-#include "common/output/format.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

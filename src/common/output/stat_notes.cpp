@@ -2,7 +2,6 @@
 
 #include "common/measure/disturbance.h"
 #include "common/output/format.h"
-#include "common/output/iteration_stats.h"
 
 #include <fmt/format.h>
 

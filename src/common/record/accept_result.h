@@ -7,7 +7,6 @@
 #include "common/record/culprit.h"
 #include "common/record/node_report.h"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

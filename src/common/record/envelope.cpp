@@ -32,13 +32,8 @@ Json envelope_json(const Envelope& envelope) {
 std::vector<std::string> own_command() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\0', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
+  const std::vector<std::string_view> words = split_text(text, '\0');
+  return {words.begin(), words.end()};
 }
 
 void require_schema(const Json& ours, const std::string& name) {

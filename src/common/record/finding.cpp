@@ -28,4 +28,19 @@ ExitCode exit_code(Verdict verdict) {
   return ExitCode::invalid_use;
 }
 
+ExitCode exit_code(Outcome outcome, bool strict) {
+  switch (outcome) {
+    case Outcome::pass:
+      return ExitCode::good;
+    case Outcome::warn:
+      return strict ? ExitCode::wrong_data : ExitCode::good;
+    case Outcome::fail:
+      return ExitCode::wrong_data;
+    case Outcome::skip:
+    case Outcome::inconclusive:
+      return ExitCode::inconclusive;
+  }
+  return ExitCode::internal;
+}
+
 }  // namespace busbar

@@ -2,6 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
+#include "common/base/outcome.h"
 #include "common/base/packed_fields.h"
 
 #include <array>
@@ -45,6 +46,9 @@ constexpr const auto& words_of(Verdict) { return kVerdictWords; }
 /// What `busbar diagnose` ends with: 0 ok; 3 hardware, hosts, processes, resources, settings; 4 what hangs; 7 slow; 6
 /// unknown.
 ExitCode exit_code(Verdict verdict);
+
+/// What accept and locate end with: 0, 7 or 8; a warning is 7 where `strict`.
+ExitCode exit_code(Outcome outcome, bool strict = false);
 
 /// What evidence says of a job that failed or stands still: the watchdog's of its own, a log's of anybody's.
 struct Finding {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "common/base/enum_words.h"
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/base/text.h"
 #include "common/record/json_values.h"
 
@@ -8,14 +10,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 
@@ -25,38 +25,25 @@ namespace busbar {
 // brings the whole of the JSON library.
 
 template <class T>
-Json fields_json(const T& value);
-
-inline Json fields_json(double value) { return json_number(value); }
-
-inline Json fields_json(const std::string& text) { return text; }
-
-/// A byte that is not a letter would be replaced by several.
-inline Json fields_json(char letter) { return std::string(1, letter > 32 && letter < 127 ? letter : '?'); }
-
-inline Json fields_json(const RankList& ranks) {
-  std::uint64_t room = kMostListedRanks;
-  return json_ranks(ranks, room);
-}
-
-template <class T>
-Json fields_json(const std::optional<T>& value) {
-  return value ? fields_json(*value) : Json(nullptr);
-}
-
-template <class T>
-Json fields_json(const std::vector<T>& list) {
-  Json json = Json::array();
-  for (const T& item : list) json.push_back(fields_json(item));
-  return json;
-}
-
-template <class T>
 Json fields_json(const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
+  if constexpr (std::is_same_v<T, double>) {
+    return json_number(value);
+  } else if constexpr (std::is_same_v<T, char>) {
+    // A byte that is not a letter would be replaced by several.
+    return std::string(1, value > 32 && value < 127 ? value : '?');
+  } else if constexpr (std::is_same_v<T, RankList>) {
+    std::uint64_t room = kMostListedRanks;
+    return json_ranks(value, room);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
     return value;
   } else if constexpr (std::is_enum_v<T>) {
     return words_of(value)[static_cast<std::size_t>(value)];
+  } else if constexpr (MaybeHeld<const T>) {
+    return value ? fields_json(*value) : Json(nullptr);
+  } else if constexpr (ManyItems<const T>) {
+    Json json = Json::array();
+    for (const auto& item : value) json.push_back(fields_json(item));
+    return json;
   } else {
     Json json = Json::object();
     const auto write = [&](const char* key, const auto& field, const auto&... nothing) {
@@ -76,76 +63,50 @@ inline const Json& member(const Json& object, const char* key) {
   return *found;
 }
 
-inline void read_field(const Json& json, const char* key, bool& value) {
-  if (!json.is_boolean()) fail_reading(fmt::format("'{}' is neither true nor false", key));
-  value = json.get<bool>();
-}
-
-inline void read_field(const Json& json, const char* key, std::string& value) {
-  if (!json.is_string()) fail_reading(fmt::format("'{}' is not a string", key));
-  value = json.get<std::string>();
-}
-
-/// null stands for what JSON cannot say.
-inline void read_field(const Json& json, const char* key, double& value) {
-  if (!json.is_number() && !json.is_null()) fail_reading(fmt::format("'{}' is not a number", key));
-  value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
-}
-
 template <class T>
-requires std::is_integral_v<T>
 void read_field(const Json& json, const char* key, T& value) {
-  const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
-                                              : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
-  if (!fits) fail_reading(fmt::format("'{}' is not a whole number that fits", key));
-  value = json.get<T>();
-}
-
-template <class T>
-requires std::is_enum_v<T>
-void read_field(const Json& json, const char* key, T& value) {
-  std::string text;
-  read_field(json, key, text);
-  const auto& words = words_of(value);
-  const auto found = std::find(words.begin(), words.end(), text);
-  if (found == words.end())
-    fail_reading(fmt::format("'{}' is {}, none of {}", key, in_quotes(text), fmt::join(words, ", ")));
-  value = static_cast<T>(found - words.begin());
-}
-
-template <class T>
-requires std::is_class_v<T>
-void read_field(const Json& json, const char* key, T& value);
-
-template <class T>
-void read_field(const Json& json, const char* key, std::optional<T>& value) {
-  if (json.is_null()) {
-    value.reset();
-  } else {
-    T held;
-    read_field(json, key, held);
-    value = std::move(held);
-  }
-}
-
-template <class T>
-void read_field(const Json& json, const char* key, std::vector<T>& list) {
-  if (!json.is_array()) fail_reading(fmt::format("'{}' is not a list", key));
-  list.clear();
-  for (const Json& item : json) read_field(item, key, list.emplace_back());
-}
-
-template <class T>
-requires std::is_class_v<T>
-void read_field(const Json& json, const char* key, T& value) {
-  if (!json.is_object()) fail_reading(fmt::format("'{}' is not an object", key));
-  const auto read = [&](const char* name, auto& field, const auto&... nothing) {
-    if (sizeof...(nothing) == 0 || json.contains(name))
-      read_field(member(json, name), name, field);
-    else
-      (..., (field = nothing));
+  const auto must_be = [&](bool it_is, std::string_view what) {
+    if (!it_is) fail_reading(fmt::format("'{}' is not {}", key, what));
   };
-  visit_fields(read, value);
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!json.is_boolean()) fail_reading(fmt::format("'{}' is neither true nor false", key));
+    value = json.get<bool>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    must_be(json.is_string(), "a string");
+    value = json.get<std::string>();
+  } else if constexpr (std::is_same_v<T, double>) {
+    must_be(json.is_number() || json.is_null(), "a number");  // null stands for what JSON cannot say
+    value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
+  } else if constexpr (std::is_integral_v<T>) {
+    const bool fits = json.is_number_unsigned()
+                          ? std::in_range<T>(json.get<std::uint64_t>())
+                          : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
+    must_be(fits, "a whole number that fits");
+    value = json.get<T>();
+  } else if constexpr (std::is_enum_v<T>) {
+    std::string text;
+    read_field(json, key, text);
+    const auto known = from_word<T>(words_of(value), text);
+    if (!known)
+      fail_reading(fmt::format("'{}' is {}, none of {}", key, in_quotes(text), fmt::join(words_of(value), ", ")));
+    value = *known;
+  } else if constexpr (MaybeHeld<T>) {
+    value.reset();
+    if (!json.is_null()) read_field(json, key, value.emplace());
+  } else if constexpr (ManyItems<T>) {
+    must_be(json.is_array(), "a list");
+    value.clear();
+    for (const Json& item : json) read_field(item, key, value.emplace_back());
+  } else {
+    must_be(json.is_object(), "an object");
+    const auto read = [&](const char* name, auto& field, const auto&... nothing) {
+      if (sizeof...(nothing) == 0 || json.contains(name))
+        read_field(member(json, name), name, field);
+      else
+        (..., (field = nothing));
+    };
+    visit_fields(read, value);
+  }
 }
 
 /// The record at a place of a document, which complaints name.

@@ -145,24 +145,15 @@ namespace {
 
 struct alignas(FlightLayout) FlightBytes : std::array<std::byte, sizeof(FlightLayout)> {};
 
-FlightHead head_of(const FlightBytes& bytes) {
-  FlightHead head;
-  std::memcpy(&head, bytes.data() + offsetof(FlightLayout, head), sizeof head);
-  return head;
-}
-
-std::optional<FlightBeat> beat_of(const FlightBytes& bytes) {
-  DoubleBuffer<FlightBeat> beat;
-  std::memcpy(&beat, bytes.data() + offsetof(FlightLayout, beat), sizeof beat);
-  if (const auto last = beat.read()) return last->value;
-  return std::nullopt;
+auto last_beat(std::span<const std::byte> bytes) {
+  return part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
 }
 
 /// The time from which ages count: now, or for a record from elsewhere its own last beat.
 std::int64_t reading_time_ns(const FlightBytes& bytes) {
-  if (head_of(bytes).boot == this_boot()) return flight_clock_ns();
-  const std::optional<FlightBeat> beat = beat_of(bytes);
-  return beat ? beat->beat_ns : flight_clock_ns();
+  if (part<FlightHead>(bytes, offsetof(FlightLayout, head)).boot == this_boot()) return flight_clock_ns();
+  const auto beat = last_beat(bytes);
+  return beat ? beat->value.beat_ns : flight_clock_ns();
 }
 
 /// Calls `use` with the file's bytes, again until it has made something of them, a hundred times at most: what was
@@ -194,8 +185,8 @@ std::optional<FlightState> read_flight(const std::filesystem::path& file) {
 
 std::optional<std::int64_t> last_beat_unix_s(const std::filesystem::path& file) {
   return with_bytes(file, [](const FlightBytes& bytes) {
-    const std::optional<FlightBeat> beat = beat_of(bytes);
-    return beat ? std::optional(beat->beat_unix_s) : std::nullopt;
+    const auto beat = last_beat(bytes);
+    return beat ? std::optional(beat->value.beat_unix_s) : std::nullopt;
   });
 }
 

@@ -55,61 +55,46 @@ WholeRange range_of(std::string_view key) {
   return {0, kMostRanks};  // ranks, and how many
 }
 
+template <class T>
+void read(const JsonPlace& json, T& value, WholeRange range);
+
 /// Reads a record from the object at a place. null is an empty text, and of a number what it is without one.
-class EvidenceReader {
- public:
-  explicit EvidenceReader(const JsonPlace& object) : object_(object) {}
+auto reader_of(const JsonPlace& object) {
+  return [&object](const char* key, auto& field) { read(object.at(key), field, range_of(key)); };
+}
 
-  template <class T>
-  void operator()(const char* key, T& field) const {
-    if constexpr (std::is_same_v<T, int> || std::is_same_v<T, std::vector<int>>) {
-      read(object_.at(key), field, range_of(key));
-    } else {
-      read(object_.at(key), field);
-    }
-  }
-
- private:
-  static void read(const JsonPlace& json, std::string& text) { text = json.text_or_empty(); }
-  static void read(const JsonPlace& json, bool& flag) { flag = json.truth(); }
-  static void read(const JsonPlace& json, double& number) { number = json.number_or(number); }
-  static void read(const JsonPlace& json, std::uint64_t& number) { number = json.unsigned_whole(); }
-  static void read(const JsonPlace& json, std::int64_t& number) {
-    number = json.whole(std::numeric_limits<std::int64_t>::min());
-  }
-  static void read(const JsonPlace& json, int& number, WholeRange range) {
-    number = static_cast<int>(json.whole(range.least, range.most));
-  }
-  static void read(const JsonPlace& json, char& letter) {
+template <class T>
+void read(const JsonPlace& json, T& value, WholeRange range) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    value = json.text_or_empty();
+  } else if constexpr (std::is_same_v<T, bool>) {
+    value = json.truth();
+  } else if constexpr (std::is_same_v<T, double>) {
+    value = json.number_or(value);
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    value = json.unsigned_whole();
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    value = json.whole(std::numeric_limits<std::int64_t>::min());
+  } else if constexpr (std::is_same_v<T, int>) {
+    value = static_cast<int>(json.whole(range.least, range.most));
+  } else if constexpr (std::is_same_v<T, char>) {
     const std::string text = json.text_or_empty();
     if (text.size() != 1) json.fail("is not a single letter");
-    letter = text.front();
-  }
-  template <class Enum>
-  requires std::is_enum_v<Enum>
-  static void read(const JsonPlace& json, Enum& value) {
-    const std::optional<Enum> known = from_word<Enum>(words_of(value), json.text_or_empty());
+    value = text.front();
+  } else if constexpr (std::is_enum_v<T>) {
+    const std::optional<T> known = from_word<T>(words_of(value), json.text_or_empty());
     if (!known) json.fail(fmt::format("is none of {}", fmt::join(words_of(value), ", ")));
     value = *known;
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    value = json.texts();
+  } else if constexpr (MaybeHeld<T>) {
+    if (!json.is_null()) read(json, value.emplace(), range);
+  } else if constexpr (ManyItems<T>) {
+    json.each([&](const JsonPlace& item) { read(item, value.emplace_back(), range); });
+  } else {
+    visit_fields(reader_of(json), value);
   }
-  template <class T>
-  static void read(const JsonPlace& json, std::optional<T>& value) {
-    if (!json.is_null()) read(json, value.emplace());
-  }
-  static void read(const JsonPlace& json, std::vector<std::string>& texts) { texts = json.texts(); }
-  static void read(const JsonPlace& json, std::vector<int>& list, WholeRange range) {
-    json.each([&](const JsonPlace& item) { read(item, list.emplace_back(), range); });
-  }
-  template <class T>
-  static void read(const JsonPlace& json, std::vector<T>& list) {
-    json.each([&](const JsonPlace& item) { read(item, list.emplace_back()); });
-  }
-  template <class T>
-  requires std::is_class_v<T>
-  static void read(const JsonPlace& json, T& record) { visit_fields(EvidenceReader(json), record); }
-
-  const JsonPlace& object_;
-};
+}
 
 }  // namespace
 
@@ -136,9 +121,9 @@ HangEvidence read_hang_json(std::string_view text, const std::string& name) {
   const Json json = read_document(text, name, "hang");
   const JsonPlace document(json, "", name, "this suite's watchdog");
   HangEvidence evidence;
-  visit_occasion(EvidenceReader(document), evidence);
+  visit_occasion(reader_of(document), evidence);
   const JsonPlace observed = document.at("observed");
-  visit_observed(EvidenceReader(observed), evidence);
+  visit_observed(reader_of(observed), evidence);
   return evidence;
 }
 

@@ -135,8 +135,7 @@ std::string circumstances(const HangEvidence& evidence) {
   const bool is_part = evidence.host_of_rank.empty() && heard < static_cast<std::size_t>(std::max(evidence.nprocs, 0));
   text += fmt::format("{} on {}{}", is_part ? fmt::format(", {} of them", heard) : "",
                       counted(evidence.hosts.size(), "host"), is_part ? " heard from" : "");
-  const auto reached = std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
-                                     [](const HostEvidence& host) { return host.reached; });
+  const auto reached = std::ranges::count(evidence.hosts, true, &HostEvidence::reached);
   if (static_cast<std::size_t>(reached) < evidence.hosts.size()) text += fmt::format(", {} of them reached", reached);
   if (evidence.idle_s >= 1) text += fmt::format("; nothing has advanced for {}", format_duration(evidence.idle_s));
   const bool limited =
@@ -187,8 +186,7 @@ std::string hang_report(const HangEvidence& evidence, const HangFinding& finding
 }
 
 std::string part_report(const HangEvidence& evidence, const HangFinding& finding) {
-  const auto reached = std::count_if(evidence.hosts.begin(), evidence.hosts.end(),
-                                     [](const HostEvidence& host) { return host.reached; });
+  const auto reached = std::ranges::count(evidence.hosts, true, &HostEvidence::reached);
   Lines lines;
   lines.add(0, fmt::format("{}, as {} of {} hosts see it ({}): {}: {}; what the others know: busbar diagnose --flight "
                            "/dev/shm, on every host",

@@ -105,6 +105,11 @@ struct HostObserver::Seen {
   void note_network();
   void note_counters();
   void look(const JobView& view);
+  template <class T>
+  void keep(T& field, T value) {
+    const std::lock_guard lock(mutex);
+    field = std::move(value);
+  }
 
   const std::filesystem::path root;
   std::mutex mutex;
@@ -144,9 +149,7 @@ void HostObserver::look_early() {
     if (std::exchange(seen_->counting, true)) return;
   }
   // A card that is sick may keep whoever reads its counters for ever.
-  const bool begun = left_to_itself([seen = seen_] { seen->note_counters(); });
-  const std::lock_guard lock(seen_->mutex);
-  if (!begun) seen_->counting = false;
+  if (!left_to_itself([seen = seen_] { seen->note_counters(); })) seen_->keep(seen_->counting, false);
 }
 
 void HostObserver::note_links(const JobView& view) {
@@ -155,8 +158,7 @@ void HostObserver::note_links(const JobView& view) {
        linked_hosts(view, established_connections(seen_->root), socket_inodes(getpid()))) {
     linked.insert(host);
   }
-  const std::lock_guard lock(seen_->mutex);
-  seen_->linked = std::move(linked);
+  seen_->keep(seen_->linked, std::move(linked));
 }
 
 void HostObserver::Seen::note_counters() {
@@ -193,9 +195,7 @@ void HostObserver::look_closely(const JobView& view) {
       seen_->net_bytes_per_s = std::max(0.0, all - own) / since.count();
     }
   }
-  const bool begun = left_to_itself([seen = seen_, view] { seen->look(view); });
-  const std::lock_guard lock(seen_->mutex);
-  if (!begun) seen_->looking = false;
+  if (!left_to_itself([seen = seen_, view] { seen->look(view); })) seen_->keep(seen_->looking, false);
 }
 
 void HostObserver::Seen::look(const JobView& view) {
@@ -210,15 +210,8 @@ void HostObserver::Seen::look(const JobView& view) {
   } catch (const std::exception&) {
     probed.clear();  // no sockets left: the troubles say so
   }
-  {
-    const std::lock_guard lock(mutex);
-    probes = std::move(probed);
-  }
-  std::vector<Trouble> found = host_troubles(before, root);
-  {
-    const std::lock_guard lock(mutex);
-    troubles = std::move(found);
-  }
+  keep(probes, std::move(probed));
+  keep(troubles, host_troubles(before, root));
   // Waits, for seconds at times, while anybody on the machine adds or removes network interfaces.
   const int now = view.peers.empty() ? 0 : interface_mtu(interface_of(view.peers[view.rank].ip));
   const std::lock_guard lock(mutex);
@@ -258,15 +251,8 @@ std::vector<PeerAddress> probe_targets(const JobView& view) {
   constexpr int kAll = 32;
   const int n = static_cast<int>(view.hosts.size());
   const int own = view.host_index();
-  std::set<int> wanted;
-  if (n <= kAll) {
-    for (int h = 0; h < n; ++h) wanted.insert(h);
-  } else {
-    for (int distance = 1; distance < n; distance *= 2) {
-      wanted.insert((own + distance) % n);
-      wanted.insert((own - distance + n) % n);
-    }
-  }
+  std::set<int> wanted = hosts_at_distances(n, own);
+  for (int h = 0; h < n && n <= kAll; ++h) wanted.insert(h);
   wanted.erase(own);
   const std::vector<bool> met = met_hosts(view);
   std::vector<PeerAddress> targets;

@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/answer_within.h"
-#include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/memory.h"
@@ -66,9 +65,9 @@ std::optional<std::string> address_of(std::string_view text) {
   if (digits.size() != kWord && digits.size() != 4 * kWord) return std::nullopt;
   std::array<std::uint32_t, 4> words{};
   for (std::size_t w = 0; w < digits.size() / kWord; ++w) {
-    const std::string word(digits.substr(w * kWord, kWord));
-    if (word.find_first_not_of("0123456789ABCDEFabcdef") != std::string::npos) return std::nullopt;
-    words[w] = static_cast<std::uint32_t>(std::stoul(word, nullptr, 16));
+    const auto word = number_of<std::uint32_t>(digits.substr(w * kWord, kWord), 16);
+    if (!word) return std::nullopt;
+    words[w] = *word;
   }
   std::array<char, INET6_ADDRSTRLEN> name{};
   // IPv4 in IPv6's clothes.
@@ -79,19 +78,13 @@ std::optional<std::string> address_of(std::string_view text) {
   return std::string(name.data());
 }
 
-std::optional<unsigned long> number(const std::string& text, int base) {
-  const char* digits = base == 16 ? "0123456789ABCDEFabcdef" : "0123456789";
-  if (text.empty() || text.size() > 8 || text.find_first_not_of(digits) != std::string::npos) return std::nullopt;
-  return std::stoul(text, nullptr, base);
-}
-
 /// proc(5): "TracerPid:\t4711".
 std::int64_t tracer_of(std::string_view status) {
   constexpr std::string_view kKey = "\nTracerPid:";
   const std::size_t at = status.find(kKey);
   if (at == std::string_view::npos) return 0;
-  return number(std::string(trimmed(status.substr(at + kKey.size(), status.find('\n', at + 1) - at - kKey.size()))), 10)
-      .value_or(0);
+  status.remove_prefix(at + kKey.size());
+  return number_of<std::uint32_t>(trimmed(status.substr(0, status.find('\n')))).value_or(0);
 }
 
 }  // namespace
@@ -136,7 +129,7 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
 }
 
 std::vector<TcpConnection> parse_established(std::string_view text) {
-  constexpr unsigned long kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
+  constexpr std::uint32_t kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
   std::vector<TcpConnection> established;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
@@ -144,12 +137,12 @@ std::vector<TcpConnection> parse_established(std::string_view text) {
     std::string slot, local, remote, state, queues, timer, again, owner, timeout;
     std::uint64_t inode = 0;
     if (!(fields >> slot >> local >> remote >> state >> queues >> timer >> again >> owner) || state != "01") continue;
-    const auto waiting = number(queues.substr(0, queues.find(':')), 16);
-    const auto times = number(again, 16);
-    const auto of = number(owner, 10);
+    const auto waiting = number_of<std::uint32_t>(queues.substr(0, queues.find(':')), 16);
+    const auto times = number_of<std::uint32_t>(again, 16);
+    const auto of = number_of<std::uint32_t>(owner);
     const auto address = address_of(remote);
     if (!waiting || !times || !of || !address || !(fields >> timeout >> inode)) continue;
-    established.push_back({*address, *waiting > 0 && *times >= kAgain, static_cast<std::uint32_t>(*of), inode});
+    established.push_back({*address, *waiting > 0 && *times >= kAgain, *of, inode});
   }
   return established;
 }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 namespace busbar {
@@ -17,15 +16,20 @@ const std::string& name_of(const JobView& view, int host) { return view.peers[vi
 
 }  // namespace
 
+std::set<int> hosts_at_distances(int hosts, int from) {
+  std::set<int> found;
+  for (int distance = 1; distance < hosts; distance *= 2) {
+    found.insert({(from + distance) % hosts, (from - distance + hosts) % hosts});
+  }
+  return found;
+}
+
 std::vector<int> hosts_to_meet(const JobView& view, int host) {
   constexpr int kFirst = 8;
   const int n = static_cast<int>(view.hosts.size());
   std::set<int> wanted;
   for (int h = 0; h < (host == 0 ? n : std::min(kFirst, n)); ++h) wanted.insert(h);
-  for (int distance = 1; distance < n; distance *= 2) {
-    wanted.insert((host + distance) % n);
-    wanted.insert((host - distance + n) % n);
-  }
+  wanted.merge(hosts_at_distances(n, host));
   wanted.erase(host);
   return {wanted.begin(), wanted.end()};
 }

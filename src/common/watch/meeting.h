@@ -3,6 +3,7 @@
 #include "common/watch/peer_address.h"
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace busbar {
 // not them; found out at the start it is one line, found out in a hang it is a wrong culprit.
 
 inline constexpr std::chrono::milliseconds kMeetingLimit{2000};  ///< for who answers nothing; all others take a moment
+
+/// Of so many hosts those at distances of 1, 2, 4, ... from one, both ways around.
+std::set<int> hosts_at_distances(int hosts, int from);
 
 /// The hosts that a host tries when the job begins, by their places in JobView::hosts: host 0, which collects, all of
 /// them; any other the first few, whom it will alarm, and those at distances of 1, 2, 4, ...: O(N log N) in all.

@@ -1,6 +1,5 @@
 #include "common/watch/peer_address.h"
 
-#include "common/base/error.h"
 #include "common/watch/flight_layout.h"
 
 #include <fmt/format.h>
@@ -13,8 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 namespace busbar {

@@ -228,12 +228,9 @@ bool Asking::receive(Exchange& exchange) {
     return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
   }
   exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
-  const PeerGreeting answer = parse_answer(exchange.in);
-  PeerInput input;
-  if (answer.bad) input.state = PeerInput::State::bad;
-  if (answer.whole) input = parse_reply(std::string_view(exchange.in).substr(kAnswerLength));
+  PeerInput input = parse_reply(exchange.in);
   if (input.state == PeerInput::State::whole &&
-      !equal_in_constant_time(answer.text,
+      !equal_in_constant_time(input.proof,
                               reply_proof(question_.token, exchange.nonce, exchange.asked, input.payload))) {
     input.state = PeerInput::State::bad;
   }
@@ -264,7 +261,8 @@ void Asking::give_up(const Exchange& exchange) {
 
 std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question, milliseconds limit,
                            const std::function<void()>& meanwhile) {
-  (void)request_bytes(question.kind, question.token, question.payload);  // throws before anybody was asked
+  (void)request_bytes(question.kind, question.token, question.token,
+                      question.payload);  // throws before anybody was asked
   return Asking(peers, std::move(question), Clock::now() + limit).run(meanwhile);
 }
 

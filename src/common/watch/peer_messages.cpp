@@ -19,9 +19,9 @@
 namespace busbar {
 namespace {
 
-constexpr std::string_view kRequestMagic("BBPQ\x01", 5);  // with the version
+constexpr std::string_view kRequestMagic("BBPQ\x04", 5);  // with the version
 constexpr std::string_view kReplyMagic = "BBPR";
-constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kProofAt = 12, kReplyLengthAt = 4;
+constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kReplyLengthAt = 4;
 
 std::string length_bytes(std::size_t length) {
   std::string bytes;
@@ -51,6 +51,7 @@ PeerInput with_payload(PeerInput input, std::string_view received, std::size_t h
   if (received.size() > input.expected) return bad();
   if (received.size() == input.expected) {
     input.state = PeerInput::State::whole;
+    input.proof = received.substr(header - kTokenLength, kTokenLength);
     input.payload = received.substr(header);
   }
   return input;
@@ -68,7 +69,7 @@ PeerInput parse_request(std::string_view received) {
     return bad();
   }
   PeerInput input;
-  input.proof = received.substr(kProofAt, kTokenLength);
+  input.nonce = received.substr(kNonceAt, kTokenLength);
   input.kind = static_cast<PeerKind>(kind);
   return with_payload(input, received, kRequestHeader, length);
 }
@@ -80,8 +81,8 @@ PeerInput parse_reply(std::string_view received) {
   return length > kMaxReply ? bad() : with_payload({}, received, kReplyHeader, length);
 }
 
-std::string request_bytes(PeerKind kind, std::string_view proof, std::string_view payload) {
-  if (proof.size() != kTokenLength || payload.size() > kMaxRequest) {
+std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_view proof, std::string_view payload) {
+  if (nonce.size() != kTokenLength || proof.size() != kTokenLength || payload.size() > kMaxRequest) {
     throw Error(ExitCode::internal, fmt::format("a request to a watcher with a token of {} characters and {} bytes",
                                                 proof.size(), payload.size()));
   }
@@ -89,14 +90,12 @@ std::string request_bytes(PeerKind kind, std::string_view proof, std::string_vie
   bytes += static_cast<char>(kind);
   bytes.append(2, '\0');
   bytes += length_bytes(payload.size());
-  bytes += proof;
-  bytes += payload;
-  return bytes;
+  return bytes.append(nonce).append(proof).append(payload);
 }
 
-std::string reply_bytes(std::string_view payload) {
+std::string reply_bytes(std::string_view proof, std::string_view payload) {
   if (payload.size() > kMaxReply) return {};
-  return std::string(kReplyMagic) + length_bytes(payload.size()) + std::string(payload);
+  return (std::string(kReplyMagic) + length_bytes(payload.size())).append(proof).append(payload);
 }
 
 namespace {
@@ -109,35 +108,25 @@ constexpr std::size_t kMaxText = 1000;
 }
 
 /// Makes of every field what may be sent.
-struct Tidier {
-  template <class T>
-  void operator()(const char*, T& field) const {
-    tidy(field);
+template <class T>
+void tidy(T& field) {
+  if constexpr (std::is_same_v<T, char>) {
+    field = static_cast<unsigned char>(field) < ' ' || field == 0x7f ? ' ' : field;
+  } else if constexpr (std::is_same_v<T, double>) {
+    field = std::isfinite(field) ? field : 0;
+  } else if constexpr (MaybeHeld<T>) {
+    if (field) tidy(*field);
+  } else if constexpr (ManyItems<T>) {
+    if constexpr (std::is_same_v<T, std::string>) field.resize(std::min(field.size(), kMaxText));
+    for (auto& item : field) tidy(item);
+  } else if constexpr (std::is_class_v<T>) {
+    visit_fields([](const char*, auto& inner) { tidy(inner); }, field);
   }
-
-  static void tidy(char& c) { c = static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c; }
-  static void tidy(std::string& text) {
-    if (text.size() > kMaxText) text.resize(kMaxText);
-    for (char& c : text) tidy(c);
-  }
-  static void tidy(double& number) { number = std::isfinite(number) ? number : 0; }
-  template <class T>
-  static void tidy(std::optional<T>& value) {
-    if (value) tidy(*value);
-  }
-  template <class T>
-  static void tidy(std::vector<T>& list) {
-    for (T& item : list) tidy(item);
-  }
-  template <class T>
-  static void tidy(T& field) {
-    if constexpr (std::is_class_v<T>) visit_fields(Tidier{}, field);
-  }
-};
+}
 
 HostEvidence tidied(HostEvidence host) {
   if (!std::isfinite(host.net_bytes_per_s)) host.net_bytes_per_s = -1;
-  Tidier::tidy(host);
+  tidy(host);
   return host;
 }
 
@@ -171,9 +160,6 @@ HostEvidence decode_host(std::string_view message) {
 
 namespace {
 
-constexpr std::string_view kHello("BBPH\x03", 5);  // with the version
-constexpr std::string_view kAnswer = "BBPC";
-
 std::string proof(std::string_view token, std::string text, std::string_view payload) {
   text += payload;
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -185,13 +171,6 @@ std::string proof(std::string_view token, std::string text, std::string_view pay
   std::string hex;
   for (std::size_t i = 0; i < kTokenLength / 2; ++i) hex += fmt::format("{:02x}", digest[i]);
   return hex;
-}
-
-PeerGreeting parse(std::string_view received, std::string_view magic, std::size_t length) {
-  const std::size_t n = std::min(received.size(), magic.size());
-  if (received.substr(0, n) != magic.substr(0, n)) return {.bad = true, .text = {}};
-  if (received.size() < length) return {};
-  return {.whole = true, .text = received.substr(magic.size(), length - magic.size())};
 }
 
 }  // namespace
@@ -207,16 +186,10 @@ std::string reply_proof(std::string_view token, std::string_view nonce, std::str
 
 std::string asked_address(std::string_view ip, std::uint16_t port) { return fmt::format("{} {}", ip, port); }
 
-std::string hello_bytes(std::string_view nonce) { return std::string(kHello) += nonce; }
-std::string answer_bytes(std::string_view proof) { return std::string(kAnswer) += proof; }
-
 std::string proven_request(std::string_view token, std::string_view to, std::string_view nonce, PeerKind kind,
                            std::string_view payload) {
-  return hello_bytes(nonce) + request_bytes(kind, request_proof(token, nonce, to, kind, payload), payload);
+  return request_bytes(kind, nonce, request_proof(token, nonce, to, kind, payload), payload);
 }
-
-PeerGreeting parse_hello(std::string_view received) { return parse(received, kHello, kHelloLength); }
-PeerGreeting parse_answer(std::string_view received) { return parse(received, kAnswer, kAnswerLength); }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;

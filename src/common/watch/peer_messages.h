@@ -10,16 +10,23 @@
 namespace busbar {
 
 // The bytes with which watchers talk to each other while the main threads may be stuck in MPI: over TCP, bounded. A
-// connection carries one request and one reply, each with a proof that who says it knows the job's token:
-//   request: "BBPQ" version kind 0 0 length(4, big end first) proof(32) payload
-//   reply:   "BBPR" length(4) payload
+// connection carries one request and one reply:
+//   request: "BBPQ" version kind 0 0 length(4, big end first) nonce(32) proof(32) payload
+//   reply:   "BBPR" length(4) proof(32) payload
 // The client closes when it has the reply.
+//
+// Both prove that they know the job's token without sending it: whoever sits on a dead rank's port, or on the way, gets
+// nothing with which he could speak for the job, cannot answer for the dead, and cannot change a word. Proofs are
+// HMAC-SHA256 under the token of who proves, the nonce, the address that was asked and what is said, cut to 128 bits,
+// in hexadecimal. A listener hears a nonce once. It gives no challenge of its own, for which a request would have to
+// wait: a last word must reach who is too busy to answer before its speaker has gone.
 
 inline constexpr std::size_t kMaxRequest = 64 * 1024;
 inline constexpr std::size_t kMaxReply = 4 * 1024 * 1024;
-inline constexpr std::size_t kTokenLength = 32;
-inline constexpr std::size_t kRequestHeader = 12 + kTokenLength;
-inline constexpr std::size_t kReplyHeader = 8;
+inline constexpr std::size_t kTokenLength = 32;  ///< as that of a nonce and of a proof
+inline constexpr std::size_t kNonceAt = 12;      ///< of a request
+inline constexpr std::size_t kRequestHeader = kNonceAt + 2 * kTokenLength;
+inline constexpr std::size_t kReplyHeader = 8 + kTokenLength;
 
 inline constexpr std::size_t kSmallEcho = 64;  ///< with its header below 400 bytes: passes any path
 inline constexpr std::size_t kLargeEcho = 32 * 1024;
@@ -52,7 +59,8 @@ struct PeerInput {
   State state = State::incomplete;
   std::size_t expected = 0;  ///< bytes of the message with its header; 0: not known yet
   PeerKind kind = PeerKind::message;
-  std::string_view proof;  ///< of a request: where whole; into `received`, as the next
+  std::string_view nonce;  ///< of a request; where whole; into `received`, as the next
+  std::string_view proof;
   std::string_view payload;
 };
 
@@ -60,10 +68,23 @@ struct PeerInput {
 PeerInput parse_request(std::string_view received);
 PeerInput parse_reply(std::string_view received);
 
-/// Throws Error(internal) where the proof has not kTokenLength characters or the payload exceeds kMaxRequest.
-std::string request_bytes(PeerKind kind, std::string_view proof, std::string_view payload);
+/// Throws Error(internal) where nonce or proof has not kTokenLength characters or the payload exceeds kMaxRequest.
+std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_view proof, std::string_view payload);
 /// Empty where the payload exceeds kMaxReply.
-std::string reply_bytes(std::string_view payload);
+std::string reply_bytes(std::string_view proof, std::string_view payload);
+
+/// `to`: asked_address().
+std::string request_proof(std::string_view token, std::string_view nonce, std::string_view to, PeerKind kind,
+                          std::string_view payload);
+std::string reply_proof(std::string_view token, std::string_view nonce, std::string_view to, std::string_view payload);
+std::string asked_address(std::string_view ip, std::uint16_t port);
+
+/// What a client sends that knows the token.
+std::string proven_request(std::string_view token, std::string_view to, std::string_view nonce, PeerKind kind,
+                           std::string_view payload);
+
+/// In a time that does not tell where they differ.
+bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 /// A host's evidence as one message, at most kMaxReply bytes. Control characters in texts become spaces, texts are cut
 /// at 1000 bytes, numbers that are none become 0 (net_bytes_per_s -1); where the whole would be too long, the finished
@@ -72,42 +93,5 @@ std::string encode(const HostEvidence& host);
 
 /// Back again. Throws Error(internal) on anything else than what encode() makes.
 HostEvidence decode_host(std::string_view message);
-
-// How watchers prove that they know the job's token without sending it: whoever sits on a dead rank's port, or on the
-// way, gets nothing with which he could speak for the job, cannot answer for the dead, and cannot change a word.
-//   client: "BBPH" version nonce(32), and a request (peer_messages.h) with the client's proof
-//   server: "BBPC" proof(32), and the reply
-// Proofs are HMAC-SHA256 under the token of who proves, the nonce, the address that was asked and what is said, cut to
-// 128 bits, in hexadecimal. A listener hears a nonce once. It gives no challenge of its own, for which a request would
-// have to wait: a last word must reach who is too busy to answer before its speaker has gone.
-
-inline constexpr std::size_t kNonceLength = 32;
-inline constexpr std::size_t kHelloLength = 5 + kNonceLength;
-inline constexpr std::size_t kAnswerLength = 4 + kTokenLength;
-
-/// `to`: asked_address().
-std::string request_proof(std::string_view token, std::string_view nonce, std::string_view to, PeerKind kind,
-                          std::string_view payload);
-std::string reply_proof(std::string_view token, std::string_view nonce, std::string_view to, std::string_view payload);
-std::string asked_address(std::string_view ip, std::uint16_t port);
-
-std::string hello_bytes(std::string_view nonce);
-std::string answer_bytes(std::string_view proof);
-
-/// What a client sends in all.
-std::string proven_request(std::string_view token, std::string_view to, std::string_view nonce, PeerKind kind,
-                           std::string_view payload);
-
-/// The nonce or proof of what came first; more follows behind it.
-struct PeerGreeting {
-  bool bad = false;  ///< whatever follows, this is nothing for us
-  bool whole = false;
-  std::string_view text;
-};
-PeerGreeting parse_hello(std::string_view received);
-PeerGreeting parse_answer(std::string_view received);
-
-/// In a time that does not tell where they differ.
-bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 }  // namespace busbar

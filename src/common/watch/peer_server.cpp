@@ -136,13 +136,11 @@ bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   if (got < 0) return again(errno);
   if (got == 0) return false;
   connection.in.append(chunk.data(), static_cast<std::size_t>(got));
-  const PeerGreeting hello = parse_hello(connection.in);
-  if (!hello.whole) return !hello.bad;
-  const PeerInput request = parse_request(std::string_view(connection.in).substr(kHelloLength));
+  const PeerInput request = parse_request(connection.in);
   if (request.state != PeerInput::State::whole) return request.state == PeerInput::State::incomplete;
-  const std::string proof = request_proof(token_, hello.text, connection.asked, request.kind, request.payload);
-  connection.trusted = equal_in_constant_time(request.proof, proof) && is_new(hello.text);
-  return connection.trusted && answer(connection, request, std::string(hello.text), handle);
+  const std::string proof = request_proof(token_, request.nonce, connection.asked, request.kind, request.payload);
+  connection.trusted = equal_in_constant_time(request.proof, proof) && is_new(request.nonce);
+  return connection.trusted && answer(connection, request, handle);
 }
 
 /// Whether it was not heard before; after that it was. Only who knows the token can have some remembered. At least the
@@ -155,11 +153,9 @@ bool PeerConnections::is_new(std::string_view nonce) {
   return true;
 }
 
-bool PeerConnections::answer(Connection& connection, const PeerInput& request, const std::string& nonce,
-                             const Handle& handle) {
+bool PeerConnections::answer(Connection& connection, const PeerInput& request, const Handle& handle) {
   const auto reply = [&](std::string_view payload) {
-    const std::string bytes = reply_bytes(payload);
-    return bytes.empty() ? bytes : answer_bytes(reply_proof(token_, nonce, connection.asked, payload)) + bytes;
+    return reply_bytes(reply_proof(token_, request.nonce, connection.asked, payload), payload);
   };
   try {
     if (request.kind == PeerKind::message) {
@@ -239,9 +235,8 @@ struct PeerServer::Impl {
   void adopt_listener();
 
   Hooks hooks;
-  Socket bell;  ///< an eventfd: wake(), listen() and the destructor ring it
+  Socket bell;  ///< an eventfd: listen() and the destructor ring it
   std::atomic<bool> stopping = false;
-  std::atomic<bool> woken = true;
   std::mutex mutex;
   std::optional<PeerConnections> opened;       ///< by listen(), until the thread takes it
   std::optional<PeerConnections> connections;  ///< of the thread
@@ -280,7 +275,7 @@ void PeerServer::Impl::serve() {
 
 void PeerServer::Impl::tick_when_due() noexcept {
   const Clock::time_point now = Clock::now();
-  if (stopping || (!woken.exchange(false) && now < next_tick)) return;
+  if (stopping || now < next_tick) return;
   next_tick = now + hooks.period;
   try {
     if (hooks.tick) hooks.tick();
@@ -289,10 +284,8 @@ void PeerServer::Impl::tick_when_due() noexcept {
 }
 
 void PeerServer::Impl::ring() noexcept {
-  const int kept = errno;  // of what a signal handler interrupted
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(bell.fd(), &one, sizeof one);
-  errno = kept;
 }
 
 void PeerServer::Impl::adopt_listener() {
@@ -336,11 +329,6 @@ std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token
   }
   impl_->ring();
   return port;
-}
-
-void PeerServer::wake() noexcept {
-  impl_->woken = true;
-  impl_->ring();
 }
 
 }  // namespace busbar

@@ -62,7 +62,7 @@ class PeerConnections {
   bool go_on(Connection& connection, const Handle& handle);
   bool receive(Connection& connection, const Handle& handle);
   bool is_new(std::string_view nonce);
-  bool answer(Connection& connection, const PeerInput& request, const std::string& nonce, const Handle& handle);
+  bool answer(Connection& connection, const PeerInput& request, const Handle& handle);
   void drop(Connection& connection);
 
   Socket listener_;
@@ -98,9 +98,6 @@ class PeerServer {
   /// Opens the socket on a port of the system's choice, which it returns; the one before, if any, is closed. Throws
   /// Error.
   std::uint16_t listen(const std::string& ip, const std::string& token);
-
-  /// Ticks at once. Safe in a signal handler.
-  void wake() noexcept;
 
  private:
   struct Impl;

@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/machine/mapped_nccl.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/ras_answer.h"
 
 #include <fmt/format.h>
@@ -92,13 +93,8 @@ class Connection {
     if (list == nullptr) list = look_up_name(at, end);
     if (list == nullptr) fail("the address cannot be found");
     std::string why;
-    for (const addrinfo* a = list.get(); a != nullptr && fd_ < 0; a = a->ai_next) why = open(*a);
-    if (fd_ < 0) fail(why);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-  ~Connection() {
-    if (fd_ >= 0) close(fd_);
+    for (const addrinfo* a = list.get(); a != nullptr && !socket_.open(); a = a->ai_next) why = open(*a);
+    if (!socket_.open()) fail(why);
   }
 
   void wait_until(Clock::time_point end) { end_ = end; }
@@ -106,7 +102,7 @@ class Connection {
   /// Where the other side is gone, line() and rest() will tell.
   void send(std::string_view text) {
     while (!text.empty()) {
-      const ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+      const ssize_t sent = ::send(socket_.fd(), text.data(), text.size(), MSG_NOSIGNAL);
       if (sent > 0) {
         text.remove_prefix(static_cast<std::size_t>(sent));
       } else if (errno == EAGAIN || errno == EINTR) {
@@ -145,17 +141,16 @@ class Connection {
  private:
   /// Connects within the deadline; else why not.
   std::string open(const addrinfo& a) {
-    fd_ = socket(a.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd_ < 0) return std::strerror(errno);
-    int error = connect(fd_, a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
+    socket_ = make_tcp_socket(a.ai_family);
+    if (!socket_.open()) return std::strerror(errno);
+    int error = connect(socket_.fd(), a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       error = ETIMEDOUT;
       socklen_t size = sizeof error;
-      if (ready(POLLOUT)) getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+      if (ready(POLLOUT)) getsockopt(socket_.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
     if (error == 0) return {};
-    close(fd_);
-    fd_ = -1;
+    socket_ = Socket();
     return error == ECONNREFUSED ? "nobody listens (no NCCL job runs here, or NCCL_RAS_ENABLE=0)"
                                  : std::strerror(error);
   }
@@ -164,7 +159,7 @@ class Connection {
     for (;;) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now()).count();
       if (left <= 0) return false;
-      pollfd p{fd_, what, 0};
+      pollfd p{socket_.fd(), what, 0};
       const int n = poll(&p, 1, static_cast<int>(std::min<long>(left, 60'000)));
       if (n > 0) return true;
       if (n < 0 && errno != EINTR) return false;
@@ -175,7 +170,7 @@ class Connection {
   bool receive() {
     char piece[65536];
     for (;;) {
-      const ssize_t n = recv(fd_, piece, sizeof piece, 0);
+      const ssize_t n = recv(socket_.fd(), piece, sizeof piece, 0);
       if (n == 0) return false;
       if (n > 0) {
         if (got_.size() + static_cast<std::size_t>(n) > kMostBytes) fail("its answer does not end");
@@ -189,7 +184,7 @@ class Connection {
   }
 
   Clock::time_point end_;
-  int fd_ = -1;
+  Socket socket_;
   std::string got_;
 };
 
@@ -362,7 +357,9 @@ class Evidence {
     // What is told in more words above is not told again.
     for (const std::string& doubt : evidence_.lines.empty() ? evidence_.doubts : std::vector<std::string>{})
       say("{}", doubt);
-    tidy();
+    unique(evidence_.lagging_ranks);
+    unique(evidence_.lagging_pids);
+    unique(evidence_.dead_pids);
     return std::move(evidence_);
   }
 
@@ -478,12 +475,6 @@ class Evidence {
     } else {
       say("{} launched between the two answers", counted(more, "operation"));
     }
-  }
-
-  void tidy() {
-    unique(evidence_.lagging_ranks);
-    unique(evidence_.lagging_pids);
-    unique(evidence_.dead_pids);
   }
 
   template <typename T>

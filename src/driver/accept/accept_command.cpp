@@ -110,21 +110,18 @@ std::vector<std::string> shipped_plans() {
   return names;
 }
 
-}  // namespace
-
-AcceptArguments read_accept_arguments(int argc, const char* const* argv) {
-  AcceptArguments result;
-  AcceptOptions& options = result.options;
+/// Throws Error(bad_config).
+AcceptOptions read_accept_options(int argc, const char* const* argv) {
+  AcceptOptions options;
   options.line = scan_arguments(argc, argv, own_options(options));
-  result.action = options.line.action;
-  if (result.action != CommandLine::Action::run) return result;
+  if (options.line.action != CommandLine::Action::run) return options;
   if (options.line.words.size() != 1) {
     throw_bad_config(fmt::format("which plan? busbar accept PLAN.yaml, or one of the shipped ones: {}",
                                  fmt::join(shipped_plans(), " ")));
   }
   options.plan_file = options.line.words.front();
   check_line(options);
-  return result;
+  return options;
 }
 
 std::string accept_help() {
@@ -141,6 +138,8 @@ std::string accept_help() {
       "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/accept.md).\n",
       fmt::join(shipped_plans(), " "), own_options_help(std::span(own).first(own.size() - kHidden)));
 }
+
+}  // namespace
 
 Config config_of(const PlanCell& cell, const AcceptOptions& options) {
   Config config = cell.config;
@@ -193,9 +192,8 @@ namespace {
 
 int run(const Launch& launch, int argc, char** argv) {
   const bool is_root = launch.rank <= 0;
-  const AcceptArguments arguments = read_accept_arguments(argc, argv);
-  const AcceptOptions& options = arguments.options;
-  if (const auto code = help_or_version(launch, arguments.action, accept_help)) return *code;
+  const AcceptOptions options = read_accept_options(argc, argv);
+  if (const auto code = help_or_version(launch, options.line.action, accept_help)) return *code;
   if (options.dry_run) {
     const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
     if (is_root) write_stdout(accept_dry_run(plan, !options.launch.empty()));

@@ -4,7 +4,6 @@
 #include "common/record/accept_plan.h"
 #include "driver/formats/output_options.h"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,16 +37,6 @@ struct AcceptOptions {
 
 /// The part that measures nothing: does a launch start at all?
 inline constexpr std::string_view kStartOnly = "start";
-
-struct AcceptArguments {
-  CommandLine::Action action = CommandLine::Action::run;
-  AcceptOptions options;
-};
-
-/// Throws Error(bad_config).
-AcceptArguments read_accept_arguments(int argc, const char* const* argv);
-
-std::string accept_help();
 
 /// The cell's options with those of the command line over them.
 Config config_of(const PlanCell& cell, const AcceptOptions& options);

@@ -12,6 +12,7 @@
 #include "common/processes/child.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
+#include "common/record/finding.h"
 #include "driver/accept/accept_command.h"
 #include "driver/accept/accept_steps.h"
 #include "driver/accept/accept_text.h"
@@ -42,23 +43,6 @@ namespace busbar {
 namespace {
 
 void warn(const std::string& path, int error) { write_stderr(write_warning(path, error)); }
-
-/// 0, 7 or 8; a warning is 7 with --strict.
-ExitCode exit_code_of(Outcome outcome, bool strict) {
-  switch (outcome) {
-    case Outcome::pass:
-      return ExitCode::good;
-    case Outcome::warn:
-      return strict ? ExitCode::wrong_data : ExitCode::good;
-    case Outcome::fail:
-      return ExitCode::wrong_data;
-    case Outcome::skip:
-    case Outcome::inconclusive:
-      return ExitCode::inconclusive;
-  }
-
-  return ExitCode::internal;
-}
 
 /// That no other run writes the same results, as long as it lives: flock of FILE.lock, which ends with the process.
 class ResultsLock {
@@ -226,7 +210,7 @@ class AcceptEnd {
     if (!results_file.empty()) written.push_back("results: " + results_file);
     if (!report_file_.empty()) written.push_back("report: " + report_file_);
     if (!written.empty()) say("{}", joined_words(written, ", "));
-    const ExitCode code = exit_code_of(result.outcome, options_.strict);
+    const ExitCode code = exit_code(result.outcome, options_.strict);
     return complete || code != ExitCode::good ? code : ExitCode::internal;
   }
 

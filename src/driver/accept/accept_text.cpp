@@ -8,7 +8,6 @@
 #include "common/record/accept_result.h"
 #include "common/record/criterion.h"
 #include "common/record/culprit.h"
-#include "common/record/node_report.h"
 #include "common/statistics/interval.h"
 #include "driver/accept/judge_acceptance.h"
 

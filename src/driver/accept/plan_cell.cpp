@@ -75,16 +75,6 @@ void read_environment(const YamlValue& map, PlanCell& cell) {
   });
 }
 
-/// A cell's own sizes replace those of the defaults, not only their numbers.
-void forget_sizes(Config& config) {
-  const Config untouched;
-  config.sizes.clear();
-  config.minbytes = untouched.minbytes;
-  config.maxbytes = untouched.maxbytes;
-  config.stepbytes = untouched.stepbytes;
-  config.stepfactor = untouched.stepfactor;
-}
-
 bool has_sizes(const YAML::Node& node) {
   return std::ranges::any_of(
       node, [](const auto& entry) { return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar()); });

@@ -3,7 +3,6 @@
 #include "common/base/options.h"
 #include "common/base/yaml_config.h"
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>

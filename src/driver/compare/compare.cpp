@@ -114,8 +114,25 @@ Config compare_defaults() {
   return config;
 }
 
-}  // namespace
+/// The command line and the file together.
+struct CompareArguments {
+  CompareOptions options;
+  Configured configured;  ///< stat is set: compare's clockwork is the statistical mode's
+  CommandLine line;       ///< the benchmarks' options on the command line
+};
 
+/// What must be there once the file is read: collectives and something to vary. Throws Error(bad_config).
+void require_complete(const CompareOptions& options) {
+  if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
+  if (options.vary.empty() && options.verify_file.empty()) {
+    throw_bad_config(
+        "what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
+        "NCCL_ALGO=Ring,Tree (NCCL)");
+  }
+}
+
+/// Reads everything; `file` is the text of --config, or nothing yet: then nothing that a file may still bring is
+/// missed. The command line wins: its --vary replace the file's, its collectives the file's. Throws Error(bad_config).
 CompareArguments read_compare_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
                                         const ReadEnvironment& environment) {
   // Everything is applied twice: once to learn what the command line sets, and again over the file.
@@ -123,9 +140,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   CompareArguments result;
   result.line = scan_arguments(argc, argv, own_options(line_only));
   for (const std::string& word : result.line.words) add_collectives(line_only, word);
-  result.config_file = result.line.config_file;
-  result.action = result.line.action;
-  if (result.action != CommandLine::Action::run) return result;
+  if (result.line.action != CommandLine::Action::run) return result;
 
   const std::vector<OwnOption> own = own_options(result.options);
   const std::vector<FileKey> keys = file_keys(result.options, own);
@@ -143,17 +158,8 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
     throw_bad_config("device kernels work in symmetric windows: add -R 2");
   }
   if (result.configured.config.nonblocking) check_vary_nonblocking(result.options.vary);
-  if (file || result.config_file.empty()) require_complete(result.options);
+  if (file || result.line.config_file.empty()) require_complete(result.options);
   return result;
-}
-
-void require_complete(const CompareOptions& options) {
-  if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
-  if (options.vary.empty() && options.verify_file.empty()) {
-    throw_bad_config(
-        "what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
-        "NCCL_ALGO=Ring,Tree (NCCL)");
-  }
 }
 
 std::string compare_help() {
@@ -187,8 +193,6 @@ std::string compare_help() {
          "could not decide.\n";
 }
 
-namespace {
-
 /// What --launch would make of these options is not for ranks of a job.
 void check_in_one_job(const CompareOptions& options) {
   if (!options.launch.empty() && !options.verify) {
@@ -205,9 +209,9 @@ void check_in_one_job(const CompareOptions& options) {
 
 int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   const CompareArguments before = read_compare_arguments(argc, argv, std::nullopt, ::getenv);
-  if (const auto code = help_or_version(launch, before.action, compare_help)) return *code;
+  if (const auto code = help_or_version(launch, before.line.action, compare_help)) return *code;
   if (!launch.launched()) {
-    const std::optional<ConfigFile> file = read_config_file(before.config_file);
+    const std::optional<ConfigFile> file = read_config_file(before.line.config_file);
     const CompareArguments alone = read_compare_arguments(argc, argv, file, ::getenv);
     if (!alone.options.launch.empty()) {
       return code_of(run_launch_comparison({argv, static_cast<std::size_t>(argc)}, alone.options, alone.configured));
@@ -218,7 +222,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   std::vector<Emitted> emitted;
   CompareArguments arguments;
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.line.config_file);
     collectively(job.world(), "reading the options", [&] {
       arguments = read_compare_arguments(argc, argv, file, ::getenv);
       check_in_one_job(arguments.options);
@@ -229,8 +233,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   const int code = run_session(argc, argv, launch, mpi_start(before.line), work);
   // MPI is over: what follows are jobs of their own.
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
-  return code_of(
-      verify_emitted(emitted, verify_settings(arguments.options, arguments.configured.config, user_environment)));
+  return code_of(verify_emitted(emitted, arguments.options, arguments.configured.config, user_environment));
 }
 
 }  // namespace

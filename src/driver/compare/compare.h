@@ -32,25 +32,6 @@ struct CompareOptions {
   std::string verify_file;      ///< compare nothing, verify this rules file or tuner table; empty: none
 };
 
-/// The command line and the file together.
-struct CompareArguments {
-  CommandLine::Action action = CommandLine::Action::run;
-  std::string config_file;  ///< --config; empty: none
-  CompareOptions options;
-  Configured configured;  ///< stat is set: compare's clockwork is the statistical mode's
-  CommandLine line;       ///< the benchmarks' options on the command line
-};
-
-/// Reads everything; `file` is the text of --config, or nothing yet: then nothing that a file may still bring is
-/// missed. The command line wins: its --vary replace the file's, its collectives the file's. Throws Error(bad_config).
-CompareArguments read_compare_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
-                                        const ReadEnvironment& environment);
-
-/// What must be there once the file is read: collectives and something to vary. Throws Error(bad_config).
-void require_complete(const CompareOptions& options);
-
-std::string compare_help();
-
 struct Emitted;
 
 /// Puts something around a variant's backend: the fault tests' way of breaking it.

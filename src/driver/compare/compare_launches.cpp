@@ -158,7 +158,7 @@ ExitCode verify_given_file(const CompareOptions& options, const Config& config) 
   for (const Collective* collective : options.collectives) {
     file.targets.push_back({collective, sweep_sizes(config, config.maxbytes)});
   }
-  return verify_emitted({&file, 1}, verify_settings(options, config, read_user_environment()));
+  return verify_emitted({&file, 1}, options, config, read_user_environment());
 }
 
 }  // namespace
@@ -216,7 +216,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   const std::vector<Emitted> files = emit_files(options, reporter->comparisons());
   if (!reporter->table_complete()) return ExitCode::internal;
   if (wrong || !options.verify) return code;
-  return verify_emitted(files, verify_settings(options, config, read_user_environment()));
+  return verify_emitted(files, options, config, read_user_environment());
 }
 
 }  // namespace busbar

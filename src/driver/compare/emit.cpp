@@ -19,9 +19,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 
 namespace busbar {
@@ -64,6 +66,14 @@ std::size_t choose(const Comparison& comparison, const std::vector<std::size_t>&
   const int winner = comparison.cases[cases.front()].winner;
   return contains(common, static_cast<std::size_t>(winner)) ? static_cast<std::size_t>(winner) : common.front();
 }
+
+/// What is decided at one measured size.
+struct SizeChoice {
+  std::uint64_t from_bytes = 0;    ///< as the rule's reader counts
+  std::uint64_t next_bytes = 0;    ///< the next measured size, or one byte more than the last
+  std::size_t variant = 0;         ///< 0: the library's own choice
+  std::vector<std::size_t> cases;  ///< of Comparison::cases, which this size covers
+};
 
 std::string range_text(const SizeChoice& at) {
   return at.next_bytes == at.from_bytes + 1
@@ -115,8 +125,7 @@ bool continues(const TunerRule& rule, const TunerRule& next) {
   return same == rule && rule.max_bytes + 1 == next.min_bytes;
 }
 
-}  // namespace
-
+/// Rising in size. `bytes_of` tells the bytes by which the rule's reader decides.
 std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
                                        const std::function<std::uint64_t(const Case&)>& bytes_of) {
   std::map<std::uint64_t, std::vector<std::size_t>> sizes;
@@ -133,6 +142,7 @@ std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
   return choices;
 }
 
+/// One comparison per collective: types and operations, which have tables of their own, share what follows.
 std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons) {
   std::vector<Comparison> joined;
   for (const Comparison& c : comparisons) {
@@ -147,6 +157,8 @@ std::vector<Comparison> join_by_collective(std::span<const Comparison> compariso
   }
   return joined;
 }
+
+}  // namespace
 
 std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
   std::vector<OmpiRule> rules;
@@ -398,27 +410,15 @@ void announce(const std::string& text) {
   if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
-/// The sizes at which a table has an entry of its own.
-std::vector<Emitted::Target> changed_sizes(std::span<const Comparison> comparisons) {
+/// The sizes at which a file changes something: a table where it has an entry, a setting everywhere.
+std::vector<Emitted::Target> targets_of(Emitted::Kind kind, std::span<const Comparison> comparisons) {
   std::vector<Emitted::Target> targets;
   for (const Comparison& c : join_by_collective(comparisons)) {
-    Emitted::Target target{.collective = c.collective, .sizes = {}};
+    std::set<std::uint64_t> sizes;
     for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
-      if (at.variant > 0) target.sizes.push_back(c.cases[at.cases.front()].row_case.nbytes);
+      if (kind == Emitted::Kind::environment || at.variant > 0) sizes.insert(at.from_bytes);
     }
-    if (!target.sizes.empty()) targets.push_back(std::move(target));
-  }
-  return targets;
-}
-
-std::vector<Emitted::Target> all_sizes(std::span<const Comparison> comparisons) {
-  std::vector<Emitted::Target> targets;
-  for (const Comparison& c : join_by_collective(comparisons)) {
-    Emitted::Target target{.collective = c.collective, .sizes = {}};
-    for (const ComparedCase& at : c.cases) target.sizes.push_back(at.row_case.nbytes);
-    std::ranges::sort(target.sizes);
-    target.sizes.erase(std::unique(target.sizes.begin(), target.sizes.end()), target.sizes.end());
-    targets.push_back(std::move(target));
+    if (!sizes.empty()) targets.push_back({c.collective, {sizes.begin(), sizes.end()}});
   }
   return targets;
 }
@@ -435,7 +435,7 @@ Emitted emitted(Emitted::Kind kind, const std::string& path, std::span<const Com
   result.kind = kind;
   result.path = path;
   result.environment = environment_of_file(kind, path);
-  result.targets = kind == Emitted::Kind::environment ? all_sizes(comparisons) : changed_sizes(comparisons);
+  result.targets = targets_of(kind, comparisons);
   result.nranks = comparisons.front().nranks;
   return result;
 }

@@ -6,7 +6,6 @@
 #include "driver/compare/comparison.h"
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,21 +22,6 @@ namespace busbar {
 // measured is not claimed. Where the former rule's variant is confidently faster too and within the band of the
 // winner, it goes on, because the simpler table is worth more than a difference that does not count. Cases that a rule
 // cannot tell apart (types, operations, placements of one size) must agree on the variant.
-
-/// What is decided at one measured size.
-struct SizeChoice {
-  std::uint64_t from_bytes = 0;    ///< as the rule's reader counts
-  std::uint64_t next_bytes = 0;    ///< the next measured size, or one byte more than the last
-  std::size_t variant = 0;         ///< 0: the library's own choice
-  std::vector<std::size_t> cases;  ///< of Comparison::cases, which this size covers
-};
-
-/// Rising in size. `bytes_of` tells the bytes by which the rule's reader decides.
-std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
-                                       const std::function<std::uint64_t(const Case&)>& bytes_of);
-
-/// One comparison per collective: types and operations, which have tables of their own, share what follows.
-std::vector<Comparison> join_by_collective(std::span<const Comparison> comparisons);
 
 /// Open MPI's rules; empty where nothing is worth one. Throws Error(bad_config) for settings that rules cannot hold.
 std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons);

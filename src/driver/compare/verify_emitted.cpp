@@ -26,7 +26,15 @@
 namespace busbar {
 namespace {
 
+constexpr int kLaunches = 6;                  // with the file, and as many without
 constexpr std::size_t kMostFingerprints = 4;  // each takes two launches
+
+/// How launches with and without a file are started.
+struct VerifySettings {
+  const CompareOptions& options;
+  const Config& config;
+  const std::vector<std::pair<std::string, std::string>>& user_environment;
+};
 
 /// What was seen of one file.
 struct Seen {
@@ -48,7 +56,8 @@ void release_binding() {
 }
 
 std::string launch_of(const VerifySettings& settings, int nranks) {
-  return settings.launch.empty() ? fmt::format("mpirun -n {} --oversubscribe", nranks) : settings.launch;
+  const std::string& given = settings.options.launch;
+  return given.empty() ? fmt::format("mpirun -n {} --oversubscribe", nranks) : given;
 }
 
 /// The user's own environment: without what the file brings, and without what `busbar compare` set for itself.
@@ -82,9 +91,10 @@ LaunchSeries series_for(const Emitted& file, const Emitted::Target& target, cons
   series.variants = {{{.label = "without", .settings = {}}, words_without(file, settings)},
                      {{.label = "with", .settings = file.environment}, environment_words(file.environment)}};
   const std::size_t cells = planned_cells(series.config, *target.collective);
-  series.launches = std::max(settings.launches, launches_for(cells));
+  series.launches = std::max(kLaunches, launches_for(cells));
   series.measure_s = measuring_time_s(cells);
-  series.timeout_s = settings.timeout_s > 0 ? settings.timeout_s : 60 + 3 * series.measure_s;
+  series.timeout_s =
+      settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60 + 3 * series.measure_s;
   series.seed = seed;
   return series;
 }
@@ -219,10 +229,11 @@ ExitCode tell_verdict(const Emitted& file, const Seen& seen) {
 std::string prove(const Emitted& file, const VerifySettings& settings, Seen& seen) {
   if (file.kind != Emitted::Kind::ompi_rules) return {};
   try {
-    Fingerprinter fingerprinter({.launch = launch_of(settings, file.nranks),
-                                 .tmp = ".",
-                                 .launch_timeout_s = settings.timeout_s > 0 ? settings.timeout_s : 60,
-                                 .program = {}});
+    Fingerprinter fingerprinter(
+        {.launch = launch_of(settings, file.nranks),
+         .tmp = ".",
+         .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60,
+         .program = {}});
     std::string text;
     for (const Emitted::Target& target : file.targets) {
       text += fingerprint_lines(fingerprinter, file, target, settings.config, seen);
@@ -254,9 +265,9 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
     const SeriesResult result = run_series(series, folder);
-    for (const Comparison& c :
-         compare_runs(*series.collective, result.variants, settings.delta, series.config.placement == Placements::in)) {
-      for (const ComparedCase& at : c.cases) print(row_text(c, at, settings.delta, seen));
+    for (const Comparison& c : compare_runs(*series.collective, result.variants, settings.options.delta,
+                                            series.config.placement == Placements::in)) {
+      for (const ComparedCase& at : c.cases) print(row_text(c, at, settings.options.delta, seen));
       if (file.kind == Emitted::Kind::tuner) print(shown_lines(c, seen));
     }
   }
@@ -264,15 +275,6 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
 }
 
 }  // namespace
-
-VerifySettings verify_settings(const CompareOptions& options, const Config& config,
-                               std::vector<std::pair<std::string, std::string>> user_environment) {
-  return {.launch = options.launch,
-          .config = config,
-          .user_environment = std::move(user_environment),
-          .delta = options.delta,
-          .timeout_s = options.launch_timeout_s};
-}
 
 std::vector<std::pair<std::string, std::string>> read_user_environment() {
   std::vector<std::pair<std::string, std::string>> user;
@@ -284,14 +286,15 @@ std::vector<std::pair<std::string, std::string>> read_user_environment() {
   return user;
 }
 
-ExitCode verify_emitted(std::span<const Emitted> files, const VerifySettings& settings) {
+ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
+                        const std::vector<std::pair<std::string, std::string>>& user_environment) {
   if (detect_launch().launched()) release_binding();
   const InterruptsHeld held;
   const LaunchFolder folder;
   ExitCode worst = ExitCode::good;
   for (const Emitted& file : files) {
     try {
-      const ExitCode code = verify_file(file, settings, folder);
+      const ExitCode code = verify_file(file, {options, config, user_environment}, folder);
       if (code == ExitCode::wrong_data || worst == ExitCode::good) worst = code;
     } catch (const Interrupted& e) {
       throw Interrupted(e.signal(), fmt::format("kept {0}; --verify-file {0} verifies it", file.path));

@@ -13,7 +13,6 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <utility>
 
 namespace busbar {

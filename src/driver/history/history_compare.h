@@ -4,7 +4,6 @@
 #include "common/statistics/paired.h"
 
 #include <span>
-#include <string>
 #include <vector>
 
 namespace busbar {

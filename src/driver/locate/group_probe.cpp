@@ -141,7 +141,7 @@ GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes)
   std::ranges::sort(sorted);
   const double middle = median(sorted);
   m.bandwidth = nbytes / middle;
-  m.tail = quantile(sorted, 0.99) / middle;
+  m.p99_over_median = quantile(sorted, 0.99) / middle;
   m.dips = static_cast<int>(std::ranges::count_if(sorted, [&](double t) { return nbytes / t < 0.8 * m.bandwidth; }));
   if (sorted.size() < 2) return m;
   const auto n = static_cast<double>(sorted.size());

@@ -2,7 +2,6 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/base/random_source.h"
 #include "common/base/say.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
@@ -16,6 +15,7 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/processes/collectively.h"
+#include "common/record/finding.h"
 #include "driver/command/subcommand.h"
 #include "driver/formats/output_options.h"
 #include "driver/formats/result_formats.h"
@@ -38,8 +38,6 @@ namespace {
 
 /// The command line of `busbar locate`, and its --config file.
 struct LocateArguments {
-  CommandLine::Action action = CommandLine::Action::run;
-  std::string config_file;
   LocateOptions options;
   OutputOptions output;
   Configured configured;
@@ -123,9 +121,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   LocateArguments line_only;
   LocateArguments a;
   a.line = scan_arguments(argc, argv, own_options(line_only));
-  a.config_file = a.line.config_file;
-  a.action = a.line.action;
-  if (a.action != CommandLine::Action::run) return a;
+  if (a.line.action != CommandLine::Action::run) return a;
   if (!a.line.words.empty())
     throw_bad_config(fmt::format("{}: locate takes options only", in_quotes(a.line.words.front())));
 
@@ -166,20 +162,6 @@ std::string locate_help() {
          "  mpirun -n 16 busbar locate --backend mpi --full -J pairs.json\n"
          "\n"
          "Exit code 0: PASS or WARN; 7: FAIL; 8: INCONCLUSIVE, or SKIP: nothing could be compared.\n";
-}
-
-ExitCode exit_code(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail:
-      return ExitCode::wrong_data;  // a criterion missed
-    case Outcome::inconclusive:
-    case Outcome::skip:
-      return ExitCode::inconclusive;
-    case Outcome::pass:
-    case Outcome::warn:
-      return ExitCode::good;
-  }
-  return ExitCode::internal;
 }
 
 /// What is left of a run on process 0: the screen, the JSON file and the others.
@@ -277,10 +259,10 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
 
 int run(const Launch& launch, int argc, char** argv) {
   const LocateArguments before = read_locate_arguments(argc, argv, std::nullopt, ::getenv);
-  if (const auto code = help_or_version(launch, before.action, locate_help)) return *code;
+  if (const auto code = help_or_version(launch, before.line.action, locate_help)) return *code;
   LocateArguments arguments;
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.line.config_file);
     collectively(job.world(), "reading the options",
                  [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
     return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, job);

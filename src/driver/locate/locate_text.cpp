@@ -316,14 +316,9 @@ Json ranks_json(const SlowRankVerdict& ranks) {
 Json round_json(const MeasuredRound& m) {
   Json groups = Json::array();
   for (std::size_t g = 0; g < m.measured.size(); ++g) {
-    const GroupMeasurement& measured = m.measured[g];
-    groups.push_back({{"units", m.round.groups[g]},
-                      {"bandwidth", json_number(measured.bandwidth)},
-                      {"variation", json_number(measured.variation)},
-                      {"p99_over_median", json_number(measured.tail)},
-                      {"dips", measured.dips},
-                      {"sustained", json_number(measured.sustained)},
-                      {"repetitions", measured.repetitions}});
+    Json group{{"units", m.round.groups[g]}};
+    group.update(fields_json(m.measured[g]));
+    groups.push_back(std::move(group));
   }
   return {{"kind", kind_word(m.round.kind)},
           {"one_way", m.round.one_way},

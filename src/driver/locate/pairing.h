@@ -41,16 +41,16 @@ void visit_fields(auto&& visit, LocateRound& r) {
 
 /// What one group of a round achieved.
 struct GroupMeasurement {
-  double bandwidth = 0;  ///< [B/s] of the slowest of its links, median of the repetitions
-  double variation = 0;  ///< standard deviation over mean of the repetitions
-  double tail = 1;       ///< p99 (or the largest of fewer) over median of the times
-  int dips = 0;          ///< repetitions below 0.8 of the group's median
+  double bandwidth = 0;        ///< [B/s] of the slowest of its links, median of the repetitions
+  double variation = 0;        ///< standard deviation over mean of the repetitions
+  double p99_over_median = 1;  ///< p99 (or the largest of fewer) over median of the times
+  int dips = 0;                ///< repetitions below 0.8 of the group's median
   double sustained = 1;  ///< what all repetitions together reach, of the median one: 0.5 where half of the time is lost
   int repetitions = 0;
 };
 
 void visit_fields(auto&& visit, GroupMeasurement& m) {
-  BUSBAR_ALL_FIELDS(visit, m, bandwidth, variation, tail, dips, sustained, repetitions);
+  BUSBAR_ALL_FIELDS(visit, m, bandwidth, variation, p99_over_median, dips, sustained, repetitions);
 }
 
 // Who meets whom. Pure functions of their arguments; equal seeds give equal answers on every machine.

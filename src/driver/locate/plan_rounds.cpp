@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <numeric>
+#include <set>
 
 namespace busbar {
 namespace {
@@ -97,7 +99,8 @@ std::vector<int> ends_in_random_order(std::span<const EndEvidence> ends, Random&
   return order;
 }
 
-}  // namespace
+/// Whom each end that is tested has met.
+using Met = std::map<int, std::set<int>>;
 
 Met partners_of(std::span<const EndEvidence> ends, std::span<const PairResult> results, bool one_way, int nunits) {
   Met met;
@@ -112,6 +115,8 @@ Met partners_of(std::span<const EndEvidence> ends, std::span<const PairResult> r
   }
   return met;
 }
+
+}  // namespace
 
 std::vector<PlannedRound> plan_confirmations(const PairEvidence& evidence, std::span<const PairResult> results,
                                              int nunits, int times, Random& random) {
@@ -175,7 +180,7 @@ std::vector<PlannedRound> plan_alone(const PairEvidence& evidence, std::span<con
 std::vector<PlannedRound> plan_rails(const PairEvidence& evidence, std::span<const int> units,
                                      std::span<const int> rails, int nunits, Random& random) {
   std::vector<PlannedRound> rounds;
-  std::map<int, std::set<int>> met;
+  Met met;
   for (const int rail : rails) {
     Table table(evidence, nunits, random);
     for (const int unit : units) table.seat_with_good(unit, met[unit]);

@@ -5,8 +5,6 @@
 #include "driver/locate/score_pairs.h"
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -19,10 +17,6 @@ struct PlannedRound : LocateRound {  ///< groups: of `halving`, those of others 
   int matching = -1;                 ///< pairs are those of this matching, made when the round comes
   bool reverse = false;              ///< of the matching: the second sends to the first
 };
-
-/// Whom each end that is tested has met.
-using Met = std::map<int, std::set<int>>;
-Met partners_of(std::span<const EndEvidence> ends, std::span<const PairResult> results, bool one_way, int nunits);
 
 /// Rounds that test each of `ends` `times` times with good partners, other ones each time as far as there are any, and
 /// `links` as often as they fit in between; all other good units meet each other meanwhile, because a fabric without

@@ -97,8 +97,8 @@ namespace {
 
 bool good(const Screen& screen, int end) { return screen.state[static_cast<std::size_t>(end)] == Screen::State::good; }
 
-}  // namespace
-
+/// The screen's pairs, two-way or one-way, each once: the median of its measurements, each divided by the factor of its
+/// round (1 where there is none).
 std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, bool one_way, int nunits,
                                           std::span<const double> round_factor) {
   std::vector<MeasuredPair> all;
@@ -123,6 +123,8 @@ std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, b
   return pairs;
 }
 
+/// What each round did to all pairs of good ends, where there are 8 or more: their median over the reference. A minute
+/// in which the whole cluster was slow makes nobody suspect.
 std::vector<double> round_factors(std::span<const PairResult> results, bool one_way, int nunits, const Screen& screen) {
   constexpr std::size_t kEnough = 8;
   std::vector<std::vector<double>> of_round;
@@ -139,8 +141,6 @@ std::vector<double> round_factors(std::span<const PairResult> results, bool one_
   }
   return factors;
 }
-
-namespace {
 
 /// P(at least `slow` of `measured`) at the rate `share`. Through the lower tail, which stays exact where it is tiny.
 double tail(int slow, int measured, double share) {

@@ -63,15 +63,6 @@ inline bool of_screen(const PairResult& result) {
          result.kind == Kind::direction || result.kind == Kind::halving;
 }
 
-/// The screen's pairs, two-way or one-way, each once: the median of its measurements, each divided by the factor of its
-/// round (1 where there is none).
-std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, bool one_way, int nunits,
-                                          std::span<const double> round_factor);
-
-/// What each round did to all pairs of good ends, where there are 8 or more: their median over the reference. A minute
-/// in which the whole cluster was slow makes nobody suspect.
-std::vector<double> round_factors(std::span<const PairResult> results, bool one_way, int nunits, const Screen& screen);
-
 /// The most units blamed by chance that a search may expect: one is blamed only where (how many there are) x
 /// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
 constexpr double kFalseSuspects = 0.01;

@@ -151,13 +151,8 @@ ReportRun how(const AcceptResult& result, const std::string& source) {
     skipped.push_back(fmt::format("{} ({}): {}", s.cell, name(s.stage), s.reason));
   add_fact(run, "skipped", skipped);
   add_fact(run, "environment", reported_environment(result.environment));
-  std::vector<std::string> plan;
-  for (std::size_t at = 0; at < result.plan.text.size();) {
-    const std::size_t end = std::min(result.plan.text.find('\n', at), result.plan.text.size());
-    plan.push_back(result.plan.text.substr(at, end - at));
-    at = end + 1;
-  }
-  add_fact(run, "the plan's text", plan);
+  const std::vector<std::string_view> plan = split_text(result.plan.text, '\n');
+  add_fact(run, "the plan's text", std::vector<std::string>(plan.begin(), plan.end()));
   return run;
 }
 

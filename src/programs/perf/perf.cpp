@@ -17,7 +17,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <thread>

@@ -24,7 +24,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <unordered_map>
-#include <utility>
 
 #define BUSBAR_TEXT_OF(number) #number
 #define BUSBAR_TEXT(number) BUSBAR_TEXT_OF(number)
