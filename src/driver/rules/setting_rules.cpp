@@ -19,7 +19,7 @@ namespace busbar {
 namespace {
 
 /// In the order of WordsOfSetting.
-constexpr std::array<std::string_view, 4> kKinds{"choices", "one-of", "levels", "known-words"};
+constexpr std::array<std::string_view, 4> kWordKinds{"choices", "one-of", "levels", "known-words"};
 
 int bound_of(const std::string& text) { return parse_int(text, 0); }
 
@@ -58,8 +58,8 @@ SettingRule read_rule(const YamlValue& map) {
                             {"range", [&](const YamlValue& v) { rule.range = read_range(v); }},
                             {"unwanted", [&](const YamlValue& v) { rule.unwanted = read_remark(v); }},
                             {"slow", [&](const YamlValue& v) { rule.slow = read_remark(v); }}};
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    keys.push_back({kKinds[i], [&, i](const YamlValue& v) {
+  for (std::size_t i = 0; i < kWordKinds.size(); ++i) {
+    keys.push_back({kWordKinds[i], [&, i](const YamlValue& v) {
                       if (!rule.words.empty()) v.fail(fmt::format("{}: it has words of another kind", v.key));
                       rule.kind = static_cast<WordsOfSetting>(i);
                       rule.words = v.texts();
