@@ -214,9 +214,9 @@ TEST_CASE("what encode would not write is refused", "[peers]") {
   CHECK(accepted(replaced(good, "node1\x04\x01", "node1\x03\x01")));
   CHECK_FALSE(accepted(replaced(good, "node1\x04\x01", "node1\x05\x01")));
   CHECK_FALSE(accepted(replaced(good, "node1\x04\x01", "node1\x04\x02")));
-  // An optional value is there once or not: the call's communicator is the first number behind its count.
-  const std::string call = bytes_of(std::uint64_t{1}) + bytes_of(3);
-  CHECK_FALSE(accepted(replaced(good, call, bytes_of(std::uint64_t{2}) + bytes_of(3))));
+  // An optional value is there or not: the call's communicator is the first number behind that.
+  const std::string call = bytes_of(3) + bytes_of(std::uint64_t{6}) + "reduce";
+  CHECK_FALSE(accepted(replaced(good, "\x01" + call, "\x02" + call)));
 }
 
 TEST_CASE("a count that the message cannot hold ends with the message", "[peers]") {

@@ -92,7 +92,8 @@ void read_field(const Json& json, const char* key, T& value) {
     value = *known;
   } else if constexpr (MaybeHeld<T>) {
     value.reset();
-    if (!json.is_null()) read_field(json, key, value.emplace());
+    // Moved in: clang finds no emplace() for a class within the one that holds it.
+    if (!json.is_null()) read_field(json, key, value.emplace(typename T::value_type{}));
   } else if constexpr (ManyItems<T>) {
     must_be(json.is_array(), "a list");
     value.clear();
