@@ -419,7 +419,7 @@ void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls
   fill_if_unset(ours.last_site, later.last_site, std::string());
   ours.ends_only = ours.ends_only || later.ends_only;
   ours.ended_to = std::max(ours.ended_to, later.ended_to);
-  if (ours.calls.size() + ours.sends + ours.receives == 0) ours.announced = ours.announced || later.announced;
+  if (ours.told() == 0) ours.announced = ours.announced || later.announced;
   ours.started = ours.started || later.started;
   ours.completed = ours.completed || later.completed;
   ours.used = ours.used || later.used;

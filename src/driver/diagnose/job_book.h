@@ -55,6 +55,9 @@ struct CommInstance {
   bool ends_only = false;      ///< only calls that ended are recorded
   std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: not told
   std::string last_site;       ///< where the program made the last one
+
+  /// Calls of any kind.
+  std::uint64_t told() const { return calls.size() + sends + receives; }
 };
 
 /// The source of a line: a device of a process, that is a rank.

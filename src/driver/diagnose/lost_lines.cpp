@@ -11,8 +11,6 @@
 namespace busbar {
 namespace {
 
-std::uint64_t told(const CommInstance& instance) { return instance.calls.size() + instance.sends + instance.receives; }
-
 /// Of a log that begins in the middle the first lines are no loss.
 bool tells_beginning(const Process& process) {
   return !process.network.empty() || !process.devices.empty() || !process.env.empty();
@@ -54,7 +52,7 @@ class LossFinder {
     std::size_t counting = 0;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
-      most_told = std::max(most_told, told(instance));
+      most_told = std::max(most_told, instance.told());
       if (instance.op_counts.last == 0) continue;
       least = std::min(least, untold(instance));
       if (instance.announced) least_first = std::min(least_first, instance.op_counts.first);
@@ -63,8 +61,8 @@ class LossFinder {
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       // Who alone counts is held against what the others tell.
-      if (counting == 1) least = told(instance) < most_told ? 0 : untold(instance);
-      if (told(instance) == 0) continue;
+      if (counting == 1) least = instance.told() < most_told ? 0 : untold(instance);
+      if (instance.told() == 0) continue;
       // Others may lack as many, but not the same, where one's calls begin later.
       const std::uint64_t first = instance.announced && counting > 1 ? instance.op_counts.first : 0;
       const std::uint64_t lacking =
@@ -88,9 +86,9 @@ class LossFinder {
       const Process& process = book_.processes[instance.process];
       const bool from_start = tells_beginning(process);
       const std::string& name = rank_map_.name_of[member.actor];
-      if (complete_told && !instance.completed && (from_start || instance.started) && told(instance) > 0) {
+      if (complete_told && !instance.completed && (from_start || instance.started) && instance.told() > 0) {
         lost(member.actor, name + " calls, and its Init COMPLETE is not told");
-      } else if (start_told && !instance.started && from_start && (instance.completed || told(instance) > 0)) {
+      } else if (start_told && !instance.started && from_start && (instance.completed || instance.told() > 0)) {
         lost(member.actor, name + " completed, and its Init START is not told");
       }
     }

@@ -26,18 +26,20 @@ class RankGuess {
     std::map<std::size_t, int> ranks_of_file;
     std::map<std::uint32_t, int> ranks_of_process;
     for (const std::uint32_t actor : rank_map_.rank_actors) {
-      ++ranks_of_file[process(actor).file];
+      ++ranks_of_file[process_of(book_, actor).file];
       ++ranks_of_process[book_.actors[actor].process];
     }
     std::size_t decorated = 0, named = 0;
     for (const std::uint32_t actor : rank_map_.rank_actors) {
       if (rank_map_.rank_of[actor] >= 0) continue;
-      int rank = ranks_of_process[book_.actors[actor].process] == 1 ? decoration_rank(process(actor).decoration) : -1;
+      int rank = ranks_of_process[book_.actors[actor].process] == 1
+                     ? decoration_rank(process_of(book_, actor).decoration)
+                     : -1;
       if (assign(actor, rank)) {
         ++decorated;
         continue;
       }
-      const std::size_t file = process(actor).file;
+      const std::size_t file = process_of(book_, actor).file;
       rank =
           ranks_of_file[file] == 1 && file < files_.size() ? file_name_rank(files_[file].path.filename().string()) : -1;
       if (assign(actor, rank)) ++named;
@@ -49,8 +51,6 @@ class RankGuess {
   }
 
  private:
-  const Process& process(std::uint32_t actor) const { return book_.processes[book_.actors[actor].process]; }
-
   bool assign(std::uint32_t actor, int rank) {
     if (rank < 0 || rank_map_.actor_of.count(rank) > 0) return false;
     rank_map_.rank_of[actor] = rank;
@@ -181,9 +181,11 @@ std::string name_actor(const JobBook& book, const RankMap& rank_map, std::uint32
 
 }  // namespace
 
-const std::string& host_of(const JobBook& book, std::uint32_t actor) {
-  return book.processes[book.actors[actor].process].host;
+const Process& process_of(const JobBook& book, std::uint32_t actor) {
+  return book.processes[book.actors[actor].process];
 }
+
+const std::string& host_of(const JobBook& book, std::uint32_t actor) { return process_of(book, actor).host; }
 
 RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
   RankMap rank_map;
@@ -218,11 +220,10 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
   return rank_map;
 }
 
-std::string list_ranks(std::span<const int> ranks) {
-  std::vector<int> sorted(ranks.begin(), ranks.end());
-  std::ranges::sort(sorted);
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  return list_ranks(RankList(sorted));
+std::string list_ranks(std::span<const int> ranks) { return list_ranks(std::set<int>(ranks.begin(), ranks.end())); }
+
+std::string list_ranks(const std::set<int>& ranks) {
+  return list_ranks(RankList(std::vector<int>(ranks.begin(), ranks.end())));
 }
 
 std::string list_ranks(const RankList& ranks) {
