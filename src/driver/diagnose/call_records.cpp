@@ -308,9 +308,7 @@ void JobBook::note_inspector(const InspectorCall& call, std::size_t file, std::u
   const std::uint32_t actor = find_actor(process, -1);
   const std::string name = fmt::format("{} of communicator {}", call.op, call.comm);
   const std::uint64_t id = id_of(name);
-  std::uint32_t index = live_instance(process, id);
-  if (index == kNone) index = new_instance(process, actor, id);
-  CommInstance& instance = instances[index];
+  CommInstance& instance = instances[find_instance(process, actor, id)];
   instance.comm_id = id;
   instance.rank = call.rank;
   instance.nranks = call.nranks;
