@@ -190,10 +190,7 @@ bool is_dump(const Json& json) {
   return !member_of(json, "pg_config").is_null() || !member_of(json, "entries").is_null();
 }
 
-bool starts_as(std::string_view head, char first) {
-  const std::size_t at = head.find_first_not_of(" \t\r\n");
-  return at != std::string_view::npos && head[at] == first;
-}
+bool starts_as(std::string_view head, char first) { return trimmed(head).starts_with(first); }
 
 }  // namespace
 

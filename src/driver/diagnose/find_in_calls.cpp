@@ -1,3 +1,4 @@
+#include "common/base/enum_words.h"
 #include "common/base/text.h"
 #include "common/watch/ras_safety.h"
 #include "driver/diagnose/log_findings.h"
@@ -5,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <map>
 #include <set>
@@ -38,22 +40,19 @@ std::string describe_divergence(const LogView& view, std::size_t comm) {
 
 namespace {
 
+/// How calls were matched, in the order of CallAlignment::How.
+constexpr std::array<std::string_view, 5> kMatched{
+    "calls are counted from the beginning of the communicator",
+    "not all logs begin with the communicator: calls are matched by opCount",
+    "calls are matched by the number that they were recorded with",
+    "not all logs begin with the communicator: calls are matched where they agree most, and counted from the first "
+    "that "
+    "is told",
+    ""};
+
 std::string_view alignment_note(const CallAlignment& alignment) {
-  switch (alignment.how) {
-    case CallAlignment::How::ordinals:
-      return "calls are counted from the beginning of the communicator";
-    case CallAlignment::How::op_counts:
-      if (alignment.streams.front().holes) return "lines are missing in the logs: calls are matched by opCount";
-      return "not all logs begin with the communicator: calls are matched by opCount";
-    case CallAlignment::How::sequence:
-      return "calls are matched by the number that they were recorded with";
-    case CallAlignment::How::best_shift:
-      return "not all logs begin with the communicator: calls are matched where they agree most, and counted from the "
-             "first that is told";
-    case CallAlignment::How::none:
-      break;
-  }
-  return "";
+  const bool holes = alignment.how == CallAlignment::How::op_counts && alignment.streams.front().holes;
+  return holes ? "lines are missing in the logs: calls are matched by opCount" : word(kMatched, alignment.how);
 }
 
 Finding divergence_finding(const LogView& view, std::size_t comm) {

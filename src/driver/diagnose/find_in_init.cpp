@@ -1,7 +1,9 @@
+#include "common/base/enum_words.h"
 #include "driver/diagnose/log_findings.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,24 +11,14 @@
 namespace busbar {
 namespace {
 
-std::string_view describe(InitStage stage) {
-  switch (stage) {
-    case InitStage::none:
-    case InitStage::started:
-      return "in the bootstrap (after Init START nothing follows)";
-    case InitStage::bootstrap:
-      return "after the bootstrap, while topology and graphs are agreed on";
-    case InitStage::connect:
-      return "while rings connect";
-    case InitStage::rings:
-      return "after the rings, while trees connect";
-    case InitStage::trees:
-      return "after the trees";
-    case InitStage::complete:
-      return "after it";
-  }
-  return "";
-}
+/// Where a rank stands, by how far its lines say that it came.
+constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init START nothing follows)",
+                                                  "in the bootstrap (after Init START nothing follows)",
+                                                  "after the bootstrap, while topology and graphs are agreed on",
+                                                  "while rings connect",
+                                                  "after the rings, while trees connect",
+                                                  "after the trees",
+                                                  "after it"};
 
 /// By stage, from hang_diagnosis: what a rank waits for there.
 const std::string& advice(InitStage stage) {
@@ -111,7 +103,7 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
       make_finding(Verdict::init_stuck,
                    fmt::format("initialisation of {}: {} began and did not complete; {}stuck {}", comm.name,
                                list_actors(view.rank_map, progress.pending),
-                               all_there ? "" : list_actors(view.rank_map, there) + " ", describe(stage)),
+                               all_there ? "" : list_actors(view.rank_map, there) + " ", word(kStages, stage)),
                    {fmt::format("Init START of {}, Init COMPLETE of {}", list_actors(view.rank_map, progress.started),
                                 list_actors(view.rank_map, progress.completed))},
                    {advice(stage)});
