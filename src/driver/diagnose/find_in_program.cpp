@@ -221,9 +221,10 @@ const Ending& ending_of(std::int64_t number) {
 Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const ProgramEvent& event = note.event;
   const std::int64_t number = event.number;
+  const Ending& ending = ending_of(number);
   const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
   Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(note)},
-                                 {remedy(oom ? "job-memory" : ending_of(number).remedy)});
+                                 {remedy(oom ? "job-memory" : ending.remedy)});
   finding.ranks = event.ranks;
   add_once(finding.hosts, event.host);
   const auto is_its = [&](std::uint32_t actor) {
@@ -235,7 +236,7 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const std::string who = !finding.ranks.empty() ? list_ranks(finding.ranks)
                           : event.pid >= 0       ? fmt::format("process {}", event.pid)
                                                  : std::string("a process");
-  const std::string how = number < 0   ? std::string(ending_of(number).name)
+  const std::string how = number < 0   ? std::string(ending.name)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
   finding.sentence = oom ? who + " was killed for lack of memory"
