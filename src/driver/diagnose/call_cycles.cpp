@@ -28,10 +28,10 @@ struct MadeCall {
 /// For every rank, its streams by communicator.
 using StreamsOfActors = std::map<std::uint32_t, std::map<std::size_t, const PlacedCalls*>>;
 
-StreamsOfActors streams_of_actors(const std::vector<CallAlignment>& alignments) {
+StreamsOfActors streams_of_actors(const std::vector<AlignedComm>& comms) {
   StreamsOfActors streams;
-  for (std::size_t comm = 0; comm < alignments.size(); ++comm) {
-    const CallAlignment& alignment = alignments[comm];
+  for (std::size_t comm = 0; comm < comms.size(); ++comm) {
+    const CallAlignment& alignment = comms[comm].alignment;
     if (alignment.how == CallAlignment::How::none || !alignment.certain) continue;
     for (const PlacedCalls& placed : alignment.streams) streams[placed.member->actor][comm] = &placed;
   }
@@ -52,14 +52,14 @@ std::vector<MadeCall> last_calls(const std::map<std::size_t, const PlacedCalls*>
 
 class WaitGraph {
  public:
-  WaitGraph(const StreamsOfActors& streams, const std::vector<CallAlignment>& alignments) {
+  WaitGraph(const StreamsOfActors& streams, const std::vector<AlignedComm>& comms) {
     std::map<std::uint32_t, Place> last;  // of each rank, over all communicators
     for (const auto& [actor, by_comm] : streams) {
       const std::vector<MadeCall> calls = last_calls(by_comm);
       if (!calls.empty()) waiting_[last[actor] = calls.front().place].push_back(actor);
     }
     for (const auto& [place, actors] : waiting_) {
-      for (const PlacedCalls& placed : alignments[place.first].streams) {
+      for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
         // Who has not made this call yet is waited for, wherever it is now.
         if (placed.end() > place.second) continue;
         const auto other = last.find(placed.member->actor);
@@ -104,10 +104,10 @@ class WaitGraph {
 };
 
 /// "AllReduce #5 of communicator 2".
-std::string call_at(const JobBook& book, const std::vector<JoinedComm>& comms,
-                    const std::vector<CallAlignment>& alignments, const PlacedCalls& placed, const Place& place) {
+std::string call_at(const JobBook& book, const std::vector<AlignedComm>& comms, const PlacedCalls& placed,
+                    const Place& place) {
   const auto& [comm, key] = place;
-  return fmt::format("{} {} of {}", book.words.text(placed.find(key)->op), call_number(alignments[comm], key),
+  return fmt::format("{} {} of {}", book.words.text(placed.find(key)->op), call_number(comms[comm].alignment, key),
                      comms[comm].name);
 }
 
@@ -146,13 +146,12 @@ bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& ot
   return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
 }
 
-void find_inversions(const JobBook& book, const RankMap& rank_map, const std::vector<JoinedComm>& comms,
-                     const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
-                     std::vector<DeadlockCycle>& cycles) {
+void find_inversions(const JobBook& book, const RankMap& rank_map, const std::vector<AlignedComm>& comms,
+                     const StreamsOfActors& streams, std::vector<DeadlockCycle>& cycles) {
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
     // order -> who has it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
-    for (const PlacedCalls& a : alignments[comm_a].streams) {
+    for (const PlacedCalls& a : comms[comm_a].alignment.streams) {
       const std::uint32_t actor = a.member->actor;
       const auto b = streams.at(actor).find(comm_b);
       if (streams.at(actor).at(comm_a) != &a || b == streams.at(actor).end()) continue;
@@ -166,7 +165,7 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
       if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
       const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());
       const auto text_of = [&, who = actors.front()](const Place& place) {
-        return call_at(book, comms, alignments, *streams.at(who).at(place.first), place);
+        return call_at(book, comms, *streams.at(who).at(place.first), place);
       };
       cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(rank_map, actors),
                                     text_of(*second), text_of(*first), list_actors(rank_map, usual->second)),
@@ -179,24 +178,23 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
 }  // namespace
 
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
-                                       const std::vector<JoinedComm>& comms,
-                                       const std::vector<CallAlignment>& alignments) {
+                                       const std::vector<AlignedComm>& comms) {
   std::vector<DeadlockCycle> cycles;
-  const StreamsOfActors streams = streams_of_actors(alignments);
-  const WaitGraph graph(streams, alignments);
+  const StreamsOfActors streams = streams_of_actors(comms);
+  const WaitGraph graph(streams, comms);
   for (const std::vector<Place>& places : graph.cycles()) {
     DeadlockCycle cycle;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::vector<std::uint32_t>& actors = graph.waiting(places[i]);
       const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
       cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(rank_map, actors),
-                                actors.size() == 1 ? "s" : "", call_at(book, comms, alignments, placed, places[i]));
+                                actors.size() == 1 ? "s" : "", call_at(book, comms, placed, places[i]));
       if (cycle.actors.empty() || actors.size() < cycle.actors.size()) cycle.actors = actors;
     }
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));
   }
-  if (cycles.empty()) find_inversions(book, rank_map, comms, alignments, streams, cycles);
+  if (cycles.empty()) find_inversions(book, rank_map, comms, streams, cycles);
   return cycles;
 }
 

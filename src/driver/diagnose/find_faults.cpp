@@ -195,9 +195,9 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
 /// Whether some communicator's calls were compared and all agree.
 bool calls_agree(const LogView& view) {
   bool compared = false;
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    if (view.divergences[i]) return false;
-    compared = compared || view.alignments[i].streams.size() > 1;
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) return false;
+    compared = compared || comm.alignment.streams.size() > 1;
   }
   return compared;
 }
@@ -359,9 +359,9 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
 /// Those that stopped first, where calls show it; else all of `actors`.
 std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
   const std::set<std::uint32_t> asked(actors.begin(), actors.end());
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    if (!view.lags[i]) continue;
-    std::vector<std::uint32_t> behind = actors_of(view.alignments[i], view.lags[i]->behind);
+  for (const AlignedComm& comm : view.comms) {
+    if (!comm.lag) continue;
+    std::vector<std::uint32_t> behind = actors_of(comm.alignment, comm.lag->behind);
     std::erase_if(behind, [&](std::uint32_t actor) { return !asked.contains(actor); });
     if (!behind.empty()) return behind;
   }

@@ -21,19 +21,18 @@ std::string list_streams(const LogView& view, const CallAlignment& alignment, st
 
 }  // namespace
 
-std::string describe_divergence(const LogView& view, std::size_t comm) {
-  const Divergence& divergence = *view.divergences[comm];
-  const CallAlignment& alignment = view.alignments[comm];
+std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
+  const Divergence& divergence = *comm.divergence;
+  const CallAlignment& alignment = comm.alignment;
   const std::string deviating = list_streams(view, alignment, divergence.deviating);
   const std::string majority = list_streams(view, alignment, divergence.majority);
   if (divergence.not_before) {
-    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", view.comms[comm].name,
+    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", comm.name,
                        call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
                        deviating, majority);
   }
-  std::string text =
-      fmt::format("{}: call {} of {} is {}, of {} {}", view.comms[comm].name, call_number(alignment, divergence.key),
-                  deviating, divergence.deviating_call, majority, divergence.majority_call);
+  std::string text = fmt::format("{}: call {} of {} is {}, of {} {}", comm.name, call_number(alignment, divergence.key),
+                                 deviating, divergence.deviating_call, majority, divergence.majority_call);
   if (divergence.tie) text += " (no majority)";
   return text;
 }
@@ -55,9 +54,9 @@ std::string_view alignment_note(const CallAlignment& alignment) {
   return holes ? "lines are missing in the logs: calls are matched by opCount" : word(kMatched, alignment.how);
 }
 
-Finding divergence_finding(const LogView& view, std::size_t comm) {
-  const Divergence& divergence = *view.divergences[comm];
-  const CallAlignment& alignment = view.alignments[comm];
+Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
+  const Divergence& divergence = *comm.divergence;
+  const CallAlignment& alignment = comm.alignment;
   const std::string who = list_streams(view, alignment, divergence.deviating);
   const std::string others = list_streams(view, alignment, divergence.majority);
   const std::string number = call_number(alignment, divergence.key);
@@ -65,18 +64,17 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
   finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   if (divergence.not_before) {
     finding.sentence = fmt::format("{} called otherwise than {} between calls {} and {} of {}", who, others,
-                                   call_number(alignment, *divergence.not_before), number, view.comms[comm].name);
+                                   call_number(alignment, *divergence.not_before), number, comm.name);
     finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
   } else if (divergence.order) {
     finding.sentence =
         fmt::format("{} made the same calls as {} in another order from call {} of {} on: {} first, others {}", who,
-                    others, number, view.comms[comm].name, divergence.deviating_call, divergence.majority_call);
+                    others, number, comm.name, divergence.deviating_call, divergence.majority_call);
   } else if (divergence.tie) {
     finding.sentence = fmt::format("{} and {} differ in call {} of {}, and neither is the majority: {}", who, others,
-                                   number, view.comms[comm].name, divergence.differs);
+                                   number, comm.name, divergence.differs);
   } else {
-    finding.sentence =
-        fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, view.comms[comm].name);
+    finding.sentence = fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, comm.name);
   }
   blame_ranks(view, actors_of(alignment, divergence.deviating), finding);
   if (divergence.tie) blame_ranks(view, actors_of(alignment, divergence.majority), finding);
@@ -99,16 +97,15 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
 }
 
 /// By actor, the communicators in whose calls it waits for others.
-using WaitsIn = std::map<std::uint32_t, std::vector<std::size_t>>;
+using WaitsIn = std::map<std::uint32_t, std::set<const AlignedComm*>>;
 
 WaitsIn who_waits(const LogView& view) {
   WaitsIn waiting;
-  for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
-    if (!view.lags[comm] || !view.lags[comm]->waited_for) continue;
-    const CallLag& lag = *view.lags[comm];
-    for (const std::uint32_t stream : lag.at_front) {
-      const PlacedCalls& placed = view.alignments[comm].streams[stream];
-      if (is_open(view.book, placed, lag.front - 1)) waiting[placed.member->actor].push_back(comm);
+  for (const AlignedComm& comm : view.comms) {
+    if (!comm.lag || !comm.lag->waited_for) continue;
+    for (const std::uint32_t stream : comm.lag->at_front) {
+      const PlacedCalls& placed = comm.alignment.streams[stream];
+      if (is_open(view.book, placed, comm.lag->front - 1)) waiting[placed.member->actor].insert(&comm);
     }
   }
   return waiting;
@@ -116,24 +113,24 @@ WaitsIn who_waits(const LogView& view) {
 
 /// Whoever waits in a call of another communicator is late here because of that: not the one to ask, where somebody
 /// else is behind too.
-void leave_out_victims(const LogView& view, const WaitsIn& waiting, std::size_t comm, CallLag& lag) {
+CallLag without_victims(const WaitsIn& waiting, const AlignedComm& comm) {
+  const std::vector<PlacedCalls>& streams = comm.alignment.streams;
+  CallLag lag = *comm.lag;
   std::vector<std::uint32_t> others = lag.behind;
   std::erase_if(others, [&](std::uint32_t stream) {
-    const auto known = waiting.find(view.alignments[comm].streams[stream].member->actor);
-    return known != waiting.end() && (known->second.front() != comm || known->second.back() != comm);
+    const auto known = waiting.find(streams[stream].member->actor);
+    return known != waiting.end() && known->second != std::set{&comm};
   });
-  if (others.empty() || others.size() == lag.behind.size()) return;
+  if (others.empty() || others.size() == lag.behind.size()) return lag;
   lag.behind = std::move(others);
-  lag.least = INT64_MAX;
-  for (const std::uint32_t stream : lag.behind) {
-    lag.least = std::min(lag.least, view.alignments[comm].streams[stream].end());
-  }
+  const auto end_of = [&](std::uint32_t stream) { return streams[stream].end(); };
+  lag.least = end_of(std::ranges::min(lag.behind, {}, end_of));
+  return lag;
 }
 
-Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t comm) {
-  CallLag lag = *view.lags[comm];
-  const CallAlignment& alignment = view.alignments[comm];
-  leave_out_victims(view, waiting, comm, lag);
+Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedComm& comm) {
+  const CallLag lag = without_victims(waiting, comm);
+  const CallAlignment& alignment = comm.alignment;
   std::vector<std::uint32_t> last;
   for (const std::uint32_t stream : lag.behind) {
     if (alignment.streams[stream].end() == lag.least) last.push_back(stream);
@@ -150,7 +147,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t com
   const CommInstance& instance = view.book.instances[slowest.member->instance];
   const std::string who = list_actors(view.rank_map, behind);
   const std::string others = list_streams(view, alignment, lag.at_front);
-  const std::string call = fmt::format("call {} of {} ({})", front_number, view.comms[comm].name,
+  const std::string call = fmt::format("call {} of {} ({})", front_number, comm.name,
                                        describe_call(*front.find(lag.front - 1), view.book.words));
   const std::string so_far = called ? "last call " + last_number : "no call at all before";
   finding.sentence = instance.ends_only
@@ -164,9 +161,9 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t com
   }
   finding.evidence.push_back(
       fmt::format("{} of {} ranks seen reached call {}", lag.at_front.size(), alignment.streams.size(), front_number));
-  const int nranks = view.comms[comm].nranks, absent = nranks - static_cast<int>(alignment.streams.size());
+  const int nranks = comm.nranks, absent = nranks - static_cast<int>(alignment.streams.size());
   if (absent > 0) {
-    finding.missing.push_back(fmt::format("calls of {} of the {} ranks of {}", absent, nranks, view.comms[comm].name));
+    finding.missing.push_back(fmt::format("calls of {} of the {} ranks of {}", absent, nranks, comm.name));
   }
   finding.evidence.emplace_back(alignment_note(alignment));
   finding.next.push_back(remedy(instance.ends_only ? "inspector-late" : "what-keeps-them"));
@@ -174,32 +171,32 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t com
 }
 
 /// Whether those whose logs lack their ends would be late, were it not for that.
-bool is_cut_off(const LogView& view, const CallLag& lag, std::size_t comm) {
+bool is_cut_off(const LogView& view, const AlignedComm& comm) {
+  const CallLag& lag = *comm.lag;
   const auto left = [&](std::uint32_t stream) {
-    const CommInstance& instance = view.book.instances[view.alignments[comm].streams[stream].member->instance];
+    const CommInstance& instance = view.book.instances[comm.alignment.streams[stream].member->instance];
     return instance.ended && !instance.aborted;
   };
   return lag.behind.empty() && lag.at_front.size() > lag.cut_off.size() && !std::ranges::all_of(lag.at_front, left);
 }
 
 /// Who seems late only because the end of its log is missing.
-Finding cut_off_finding(const LogView& view, std::size_t comm) {
-  const CallLag& lag = *view.lags[comm];
-  const CallAlignment& alignment = view.alignments[comm];
+Finding cut_off_finding(const LogView& view, const AlignedComm& comm) {
+  const CallLag& lag = *comm.lag;
+  const CallAlignment& alignment = comm.alignment;
   const std::string who = list_streams(view, alignment, lag.cut_off);
   return make_finding(
       Verdict::unknown,
       fmt::format(
           "{} came to call {} of {}; of {} the log ends earlier, where a stretch of it is missing: late or not, "
           "it does not tell",
-          list_streams(view, alignment, lag.at_front), call_number(alignment, lag.front - 1), view.comms[comm].name,
-          who),
+          list_streams(view, alignment, lag.at_front), call_number(alignment, lag.front - 1), comm.name, who),
       {}, {"the whole log of " + who + ": whether it made that call"}, {"the end of the log of " + who});
 }
 
 /// All ranks seen made the same last call, which is known not to have ended on some.
-void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
-  const CallAlignment& alignment = view.alignments[comm];
+void find_open_call(const LogView& view, const AlignedComm& comm, Findings& findings) {
+  const CallAlignment& alignment = comm.alignment;
   std::vector<std::uint32_t> inside, out;
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
@@ -207,14 +204,13 @@ void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
   }
   if (inside.empty()) return;
   const PlacedCalls& example = alignment.streams[inside.front()];
-  const std::string call =
-      fmt::format("{} of {} ({})", call_number(alignment, example.end() - 1), view.comms[comm].name,
-                  describe_call(*example.find(example.end() - 1), view.book.words));
+  const std::string call = fmt::format("{} of {} ({})", call_number(alignment, example.end() - 1), comm.name,
+                                       describe_call(*example.find(example.end() - 1), view.book.words));
   const std::string who = list_streams(view, alignment, inside);
   const std::string& site = view.book.instances[example.member->instance].last_site;
   Finding finding;
   if (!site.empty()) finding.evidence.push_back("made in " + site);
-  const int absent = view.comms[comm].nranks - static_cast<int>(alignment.streams.size());
+  const int absent = comm.nranks - static_cast<int>(alignment.streams.size());
   if (absent > 0) {
     finding.sentence = fmt::format("{} wait{} in {}; of {} other rank{} no dump is given", who,
                                    inside.size() == 1 ? "s" : "", call, absent, absent == 1 ? "" : "s");
@@ -242,15 +238,14 @@ void find_in_calls(const LogView& view, Findings& findings) {
     findings.emplace_back(std::move(finding));
   }
   const WaitsIn waiting = who_waits(view);
-  for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
-    const std::optional<CallLag>& lag = view.lags[comm];
-    if (view.divergences[comm]) {
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) {
       findings.emplace_back(divergence_finding(view, comm));  // calls behind it cannot be compared any more
-    } else if (!lag) {
+    } else if (!comm.lag) {
       find_open_call(view, comm, findings);
-    } else if (lag->waited_for) {
+    } else if (comm.lag->waited_for) {
       findings.emplace_back(lag_finding(view, waiting, comm));
-    } else if (is_cut_off(view, *lag, comm)) {
+    } else if (is_cut_off(view, comm)) {
       findings.emplace_back(cut_off_finding(view, comm));
     }
   }

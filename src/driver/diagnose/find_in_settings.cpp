@@ -63,7 +63,7 @@ Values gather(const std::vector<ProcessRanks>& processes, auto value_of) {
 void add_skew(const LogView& view, std::string_view name, const Values& values, bool decisive,
               std::vector<SettingSkew>& skews) {
   if (values.size() < 2) return;
-  skews.push_back({std::string(name), describe(view.rank_map, name, values), decisive, false});
+  skews.push_back({describe(view.rank_map, name, values), decisive, false});
 }
 
 /// Set on some processes; others print their settings, but not this one.
@@ -84,8 +84,7 @@ void add_presence_skew(const LogView& view, const std::vector<ProcessRanks>& pro
   std::set_intersection(hosts_with.begin(), hosts_with.end(), hosts_without.begin(), hosts_without.end(),
                         std::back_inserter(mixed));
   if (with.empty() || without.empty() || !mixed.empty()) return;
-  skews.push_back({name,
-                   fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
+  skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
                                list_actors(view.rank_map, without)),
                    must_agree(name), true});
 }
@@ -110,7 +109,7 @@ void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
       text += fmt::format("{} {} on {}{}", told == 1 ? "" : ";", names.empty() ? "none" : names, *where.begin(),
                           where.size() > 1 ? fmt::format(" and {} more hosts", where.size() - 1) : "");
     }
-    skews.push_back({"devices of " + network, text, false, false});
+    skews.push_back({text, false, false});
   }
 }
 

@@ -40,16 +40,17 @@ OpCountRule op_count_rule(const JobBook& book) {
 }
 
 LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras) {
-  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}, {}, {}, {}};
-  view.comms = join_communicators(book, view.rank_map);
-  view.lost = find_lost_lines(book, view.rank_map, view.comms);
+  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}};
+  std::vector<JoinedComm> joined = join_communicators(book, view.rank_map);
+  view.lost = find_lost_lines(book, view.rank_map, joined);
   const OpCountRule rule = op_count_rule(book);
-  for (const JoinedComm& comm : view.comms) {
-    view.alignments.push_back(align_calls(book, comm, view.lost, rule.reliable, rule.unknown));
-    view.divergences.push_back(first_divergence(view.alignments.back(), book.words));
-    view.lags.push_back(find_lag(book, view.alignments.back(), view.lost));
+  for (JoinedComm& one : joined) {
+    AlignedComm& comm = view.comms.emplace_back(AlignedComm{std::move(one), {}, {}, {}});
+    comm.alignment = align_calls(book, comm, view.lost, rule.reliable, rule.unknown);
+    comm.divergence = first_divergence(comm.alignment, book.words);
+    comm.lag = find_lag(book, comm.alignment, view.lost);
   }
-  view.cycles = find_cycles(book, view.rank_map, view.comms, view.alignments);
+  view.cycles = find_cycles(book, view.rank_map, view.comms);
   return view;
 }
 
@@ -222,16 +223,16 @@ Finding nothing_wrong(const LogView& view) {
                                              seen == 1 ? "s" : "");
   std::size_t compared = 0;
   std::uint64_t calls = 0;
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    const CallAlignment& alignment = view.alignments[i];
-    if (alignment.streams.size() < 2) continue;
+  for (const AlignedComm& comm : view.comms) {
+    const std::vector<PlacedCalls>& streams = comm.alignment.streams;
+    if (streams.size() < 2) continue;
     ++compared;
-    for (const PlacedCalls& placed : alignment.streams) calls += placed.calls->size();
-    if (!view.lags[i] || view.lags[i]->behind.empty()) continue;
+    for (const PlacedCalls& placed : streams) calls += placed.calls->size();
+    if (!comm.lag || comm.lag->behind.empty()) continue;
     finding.evidence.push_back(
-        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", view.comms[i].name,
-                    list_actors(view.rank_map, actors_of(alignment, view.lags[i]->at_front)),
-                    view.lags[i]->at_front.size() == 1 ? "is" : "are", view.lags[i]->front - view.lags[i]->least));
+        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", comm.name,
+                    list_actors(view.rank_map, actors_of(comm.alignment, comm.lag->at_front)),
+                    comm.lag->at_front.size() == 1 ? "is" : "are", comm.lag->front - comm.lag->least));
   }
   if (compared > 0) {
     finding.evidence.insert(finding.evidence.begin(),

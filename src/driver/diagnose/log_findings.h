@@ -22,12 +22,8 @@ struct LogView {
   std::span<const LogFile> files;
   std::span<const RasEvidence> ras;
   RankMap rank_map;
-  std::vector<JoinedComm> comms;
+  std::vector<AlignedComm> comms;
   LostLines lost;
-  // By communicator:
-  std::vector<CallAlignment> alignments;
-  std::vector<std::optional<Divergence>> divergences;
-  std::vector<std::optional<CallLag>> lags;
   std::vector<DeadlockCycle> cycles;
 };
 
@@ -42,7 +38,6 @@ int nccl_version_of(const LogView& view);
 
 /// Something that is not the same on all ranks.
 struct SettingSkew {
-  std::string name;       ///< "NCCL_ALGO", "NCCL version"
   std::string text;       ///< "NCCL_ALGO: Ring on ranks 0-7; Tree on ranks 8-15"
   bool decisive = false;  ///< all ranks must have the same
   bool presence = false;  ///< set on some, not printed by others, where it may be set too
@@ -106,8 +101,8 @@ void find_doubts_of_ras(const LogView& view, Findings& findings);
 /// Who warned; empty where nothing tells.
 std::string voice_of(const LogView& view, const WarningRecord& record);
 
-/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where view.divergences[comm] is set.
-std::string describe_divergence(const LogView& view, std::size_t comm);
+/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where there is a divergence.
+std::string describe_divergence(const LogView& view, const AlignedComm& comm);
 
 /// Communicators, lags, divergences, skews, transports, algorithms and warnings of a diagnosis.
 void fill_tables(const LogView& view, Diagnosis& diagnosis);
