@@ -30,7 +30,7 @@ void blame_ranks(const LogView& view, std::span<const std::uint32_t> actors, Fin
 }
 
 void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
-  std::set<std::string> known(finding.hosts.begin(), finding.hosts.end());  // of thousands
+  std::set<std::string> known(finding.hosts.begin(), finding.hosts.end());
   for (const std::uint32_t actor : actors) {
     const std::string& host = host_of(view.book, actor);
     if (!host.empty() && known.insert(host).second) finding.hosts.push_back(host);

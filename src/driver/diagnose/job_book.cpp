@@ -346,14 +346,14 @@ namespace {
 /// Takes over those fields that are as they were made.
 template <auto... fields, class Record>
 void fill_unset(Record& ours, const Record& later) {
-  static const Record kUnset;
+  static const Record kUnset{};
   (..., (ours.*fields == kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
 }
 
 /// Takes over those fields that tell something.
 template <auto... fields, class Record>
 void take_set(Record& ours, const Record& later) {
-  static const Record kUnset;
+  static const Record kUnset{};
   (..., (later.*fields != kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
 }
 

@@ -56,10 +56,7 @@ void JobBook::ingest(const CollCall& call, From& from) {
     ++instance.receives;
     return;
   }
-  Call kept;
-  kept.count = call.count;
-  kept.op_count = static_cast<std::uint32_t>(call.op_count);
-  kept.when = when;
+  Call kept{.count = call.count, .op_count = static_cast<std::uint32_t>(call.op_count), .when = when};
   kept.op = words.id(call.op);
   kept.dtype = words.id(call.dtype);
   // A user's own reduction is a handle: its number may differ from rank to rank.
@@ -329,8 +326,7 @@ void JobBook::ingest(const TuningChoice& choice, From&) {
     if (told.size() == 1 && told[0] >= '0' && static_cast<std::size_t>(told[0] - '0') < names.size())
       return std::string(names[static_cast<std::size_t>(told[0] - '0')]);
     std::string upper(told.substr(0, 32));
-    std::transform(upper.begin(), upper.end(), upper.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return upper;
   };
   const std::string algo = word(choice.algo, kAlgos);

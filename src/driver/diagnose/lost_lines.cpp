@@ -31,18 +31,16 @@ class LossFinder {
   }
 
   LostLines result() const {
-    LostLines lost{std::vector<bool>(book_.actors.size(), false), sign_, std::vector<bool>(book_.actors.size(), false)};
-    for (std::size_t actor = 0; actor < book_.actors.size(); ++actor) {
-      lost.of_actor[actor] = files_.contains(file_of(static_cast<std::uint32_t>(actor)));
+    LostLines lost{{}, sign_, std::vector<bool>(book_.actors.size(), false)};
+    for (const Actor& actor : book_.actors) {
+      lost.of_actor.push_back(files_.contains(book_.processes[actor.process].file));
     }
     return lost;
   }
 
  private:
-  std::size_t file_of(std::uint32_t actor) const { return book_.processes[book_.actors[actor].process].file; }
-
   void lost(std::uint32_t actor, std::string sign) {
-    files_.insert(file_of(actor));
+    files_.insert(process_of(book_, actor).file);
     if (sign_.empty()) sign_ = std::move(sign);
   }
 
@@ -75,12 +73,11 @@ class LossFinder {
 
   /// Later stages of a rank are told and earlier ones are not, which are told of others.
   void find_missing_stages(const JoinedComm& comm) {
-    bool start_told = false, complete_told = false;
-    for (const CommMember& member : comm.members) {
-      const CommInstance& instance = book_.instances[member.instance];
-      start_told = start_told || instance.started;
-      complete_told = complete_told || instance.completed;
-    }
+    const auto some = [&](bool CommInstance::*stage) {
+      return std::ranges::any_of(comm.members,
+                                 [&](const CommMember& one) { return book_.instances[one.instance].*stage; });
+    };
+    const bool start_told = some(&CommInstance::started), complete_told = some(&CommInstance::completed);
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       const Process& process = book_.processes[instance.process];
