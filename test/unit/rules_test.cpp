@@ -1,11 +1,19 @@
-// Would catch: a table of configs/rules that a slip of its editor breaks, or of which half is read, without a word, and
-// a watchdog that blames the hardware for an XID which diagnose does not.
+// Would catch: a table of configs/rules that a slip of its editor breaks, or of which half is read, without a word, a
+// remedy that diagnose names and nobody wrote, and a watchdog that blames the hardware for an XID which diagnose does
+// not.
 
 #include "common/machine/kernel_log.h"
+#include "driver/rules/remedies.h"
 #include "driver/rules/setting_rules.h"
 #include "driver/rules/xid_table.h"
+#include "golden.h"
 
 #include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
 
 using namespace busbar;
 using Catch::Contains;
@@ -37,4 +45,30 @@ TEST_CASE("A slip in a table of rules is refused with its line", "[rules]") {
 
 TEST_CASE("The watchdog knows the XIDs of programs that the table has", "[rules]") {
   for (int number = 1; number < 300; ++number) CHECK(is_hardware_xid(number) != xid_meaning(number).by_program);
+}
+
+TEST_CASE("Every remedy that the program names is written, and every one that is written is named", "[rules]") {
+  const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  const auto found = [](const std::string& text, const char* pattern) {
+    const std::regex regex(pattern);
+    std::set<std::string> all;
+    for (std::sregex_iterator one(text.begin(), text.end(), regex), end; one != end; ++one) all.insert((*one)[1]);
+    return all;
+  };
+  std::string code;
+  for (const auto& file : std::filesystem::directory_iterator(root / "src/driver/diagnose")) {
+    code += read_text(file.path());
+  }
+  // Whatever is in quotes in remedy(...), and, of kEndings, behind the name of a signal.
+  std::set<std::string> named = found(code, R"re("SIG[A-Z]+", "([a-z-]+)")re");
+  const std::regex inside(R"re(remedy\(([^()]*)\))re");
+  for (std::sregex_iterator call(code.begin(), code.end(), inside), end; call != end; ++call) {
+    named.merge(found((*call)[1], R"re("([a-z-]+)")re"));
+  }
+  CHECK(named.size() > 40);
+  for (const std::string& name : named) {
+    INFO(name);
+    CHECK_NOTHROW(remedy(name));
+  }
+  CHECK(named == found(read_text(root / "configs/rules/remedies.yaml"), R"re(\n  ([a-z-]+): )re"));
 }

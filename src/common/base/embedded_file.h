@@ -26,6 +26,9 @@ std::span<const EmbeddedFile> embedded_plans();
 /// configs/rules/*.yaml.
 std::span<const EmbeddedFile> embedded_rules();
 
+/// configs/help: what is too long for --help.
+std::span<const EmbeddedFile> embedded_help();
+
 /// What the HTML report is made of: the charting library, style, script.
 std::span<const EmbeddedFile> embedded_report();
 

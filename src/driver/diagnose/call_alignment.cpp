@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -52,9 +53,8 @@ Shift best_shift(const CallStream& calls, const PlacedCalls& reference) {
 
 CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
   CallAlignment alignment;
-  const auto longest = std::ranges::max_element(
-      streams, [](const auto& a, const auto& b) { return a.end() - a.begin() < b.end() - b.begin(); });
-  const PlacedCalls reference = *longest;
+  const PlacedCalls reference =
+      std::ranges::max(streams, {}, [](const PlacedCalls& one) { return one.end() - one.begin(); });
   for (PlacedCalls& placed : streams) {
     if (placed.member == reference.member) continue;
     const Shift shift = best_shift(*placed.calls, reference);
@@ -63,9 +63,7 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
     alignment.certain = alignment.certain && shift.only;
   }
   // The log that reaches back furthest begins with call #1.
-  const auto first =
-      std::ranges::min_element(streams, [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  const std::int64_t least = first->offset;
+  const std::int64_t least = std::ranges::min_element(streams, {}, &PlacedCalls::offset)->offset;
   for (PlacedCalls& placed : streams) placed.offset -= least;
   alignment.how = CallAlignment::How::best_shift;
   alignment.streams = std::move(streams);
@@ -83,12 +81,10 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key) {
 const Call* PlacedCalls::find(std::int64_t key) const {
   if (key < begin() || key >= end()) return nullptr;
   if (!holes) return &at(key);
-  std::uint64_t low = calls->window_begin(), high = calls->size();
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (calls->at(middle).op_count <= key ? low : high) = middle;
-  }
-  return calls->at(low).op_count == key ? &calls->at(low) : nullptr;
+  const auto ordinals = std::views::iota(calls->window_begin(), calls->size());
+  const auto found = std::ranges::lower_bound(ordinals, key, {},
+                                              [&](std::uint64_t i) -> std::int64_t { return calls->at(i).op_count; });
+  return found != ordinals.end() && calls->at(*found).op_count == key ? &calls->at(*found) : nullptr;
 }
 
 namespace {
@@ -200,9 +196,7 @@ Divergence divergence_of(const auto& votes, std::int64_t key) {
   divergence.key = key;
   std::vector<std::vector<std::uint32_t>> voters;
   for (const auto& [ballot, alike] : votes) voters.push_back(alike);
-  std::ranges::sort(voters, [](const auto& a, const auto& b) {
-    return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
-  });
+  std::ranges::sort(voters, {}, [](const auto& one) { return std::pair(~one.size(), one.front()); });
   divergence.majority = voters[0];
   for (std::size_t i = 1; i < voters.size(); ++i) {
     divergence.deviating.insert(divergence.deviating.end(), voters[i].begin(), voters[i].end());
@@ -274,15 +268,13 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment) {
 bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   const std::int64_t most = std::min({a.end(), b.end(), key + kReorderWindow}) - key;
   std::vector<Call> calls_a, calls_b;
+  const auto alike = [](const Call& one, const Call& other) { return one.agrees(other); };
   for (std::int64_t n = 0; n < most; ++n) {
-    const auto insert = [](std::vector<Call>& calls, const Call& call) {
-      calls.insert(std::upper_bound(calls.begin(), calls.end(), call, LessCall{}), call);
-    };
-    insert(calls_a, a.at(key + n));
-    insert(calls_b, b.at(key + n));
-    if (n > 0 && std::equal(calls_a.begin(), calls_a.end(), calls_b.begin(),
-                            [](const Call& one, const Call& other) { return one.agrees(other); }))
-      return true;
+    for (const auto& [calls, placed] : {std::pair(&calls_a, &a), std::pair(&calls_b, &b)}) {
+      const Call& call = placed->at(key + n);
+      calls->insert(std::upper_bound(calls->begin(), calls->end(), call, LessCall{}), call);
+    }
+    if (n > 0 && std::ranges::equal(calls_a, calls_b, alike)) return true;
   }
   return false;
 }
@@ -335,10 +327,8 @@ std::optional<Divergence> first_divergence(const CallAlignment& alignment, const
   if (early) return early;
   if (!exact) return std::nullopt;
   const PlacedCalls& deviating = alignment.streams[exact->deviating.front()];
-  const PlacedCalls& usual =
-      alignment.streams[*std::ranges::max_element(exact->majority, [&](std::uint32_t a, std::uint32_t b) {
-        return alignment.streams[a].end() < alignment.streams[b].end();
-      })];
+  const auto end_of = [&](std::uint32_t i) { return alignment.streams[i].end(); };
+  const PlacedCalls& usual = alignment.streams[std::ranges::max(exact->majority, {}, end_of)];
   if (!deviating.holes && !usual.holes) {
     exact->order = reordered(deviating, usual, exact->key);
     if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);

@@ -103,6 +103,13 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
 /// Whether a call was made and is known not to have ended.
 bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key);
 
+/// A communicator with what its calls tell.
+struct AlignedComm : JoinedComm {
+  CallAlignment alignment;
+  std::optional<Divergence> divergence;
+  std::optional<CallLag> lag;
+};
+
 /// Calls on several communicators that wait for each other.
 struct DeadlockCycle {
   std::string text;  ///< "rank 3 waits in AllReduce #5 of communicator 2 for ranks 0-2, which wait in ..."
@@ -110,10 +117,9 @@ struct DeadlockCycle {
   bool inversion = false;             ///< all called everything, in opposite orders
 };
 
-/// `comms` and `alignments` belong together. Looks at the last calls of each rank: a cycle of ranks that wait for each
-/// other, or two communicators whose last calls are in opposite orders on ranks that share both.
+/// Looks at the last calls of each rank: a cycle of ranks that wait for each other, or two communicators whose last
+/// calls are in opposite orders on ranks that share both.
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
-                                       const std::vector<JoinedComm>& comms,
-                                       const std::vector<CallAlignment>& alignments);
+                                       const std::vector<AlignedComm>& comms);
 
 }  // namespace busbar

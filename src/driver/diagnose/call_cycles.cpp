@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,7 +20,7 @@ constexpr std::size_t kMaxCycles = 8;
 /// A call of one communicator: (communicator, key).
 using Place = std::pair<std::size_t, std::int64_t>;
 
-struct LastCall {
+struct MadeCall {
   Place place;
   std::uint32_t when = 0;
 };
@@ -26,42 +28,42 @@ struct LastCall {
 /// For every rank, its streams by communicator.
 using StreamsOfActors = std::map<std::uint32_t, std::map<std::size_t, const PlacedCalls*>>;
 
-StreamsOfActors streams_of_actors(const std::vector<CallAlignment>& alignments) {
+StreamsOfActors streams_of_actors(const std::vector<AlignedComm>& comms) {
   StreamsOfActors streams;
-  for (std::size_t comm = 0; comm < alignments.size(); ++comm) {
-    const CallAlignment& alignment = alignments[comm];
+  for (std::size_t comm = 0; comm < comms.size(); ++comm) {
+    const CallAlignment& alignment = comms[comm].alignment;
     if (alignment.how == CallAlignment::How::none || !alignment.certain) continue;
     for (const PlacedCalls& placed : alignment.streams) streams[placed.member->actor][comm] = &placed;
   }
   return streams;
 }
 
-/// The call that a rank made last, over all communicators.
-std::map<std::uint32_t, LastCall> last_calls(const StreamsOfActors& streams) {
-  std::map<std::uint32_t, LastCall> last;
-  for (const auto& [actor, by_comm] : streams) {
-    for (const auto& [comm, placed] : by_comm) {
-      if (placed->calls->size() == 0) continue;
-      const std::int64_t key = placed->end() - 1;
-      const std::uint32_t when = placed->find(key)->when;
-      const auto known = last.find(actor);
-      if (known == last.end() || known->second.when < when) last[actor] = {{comm, key}, when};
-    }
+/// The last call of a rank on each of its communicators, the latest first.
+std::vector<MadeCall> last_calls(const std::map<std::size_t, const PlacedCalls*>& by_comm) {
+  std::vector<MadeCall> calls;
+  for (const auto& [comm, placed] : by_comm) {
+    if (placed->calls->size() == 0) continue;
+    const std::int64_t key = placed->end() - 1;
+    calls.push_back({{comm, key}, placed->find(key)->when});
   }
-  return last;
+  std::ranges::stable_sort(calls, std::greater<>(), &MadeCall::when);
+  return calls;
 }
 
 class WaitGraph {
  public:
-  WaitGraph(const std::map<std::uint32_t, LastCall>& last, const std::vector<CallAlignment>& alignments) {
-    for (const auto& [actor, call] : last) waiting_[call.place].push_back(actor);
+  WaitGraph(const StreamsOfActors& streams, const std::vector<AlignedComm>& comms) {
+    std::map<std::uint32_t, Place> last;  // of each rank, over all communicators
+    for (const auto& [actor, by_comm] : streams) {
+      const std::vector<MadeCall> calls = last_calls(by_comm);
+      if (!calls.empty()) waiting_[last[actor] = calls.front().place].push_back(actor);
+    }
     for (const auto& [place, actors] : waiting_) {
-      for (const PlacedCalls& placed : alignments[place.first].streams) {
+      for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
         // Who has not made this call yet is waited for, wherever it is now.
         if (placed.end() > place.second) continue;
         const auto other = last.find(placed.member->actor);
-        if (other == last.end() || other->second.place.first == place.first) continue;
-        edges_[place].insert(other->second.place);
+        if (other != last.end() && other->second.first != place.first) edges_[place].insert(other->second);
       }
     }
   }
@@ -102,27 +104,25 @@ class WaitGraph {
 };
 
 /// "AllReduce #5 of communicator 2".
-std::string call_at(const JobBook& book, const std::vector<JoinedComm>& comms,
-                    const std::vector<CallAlignment>& alignments, const PlacedCalls& placed, const Place& place) {
+std::string call_at(const JobBook& book, const std::vector<AlignedComm>& comms, const PlacedCalls& placed,
+                    const Place& place) {
   const auto& [comm, key] = place;
-  return fmt::format("{} {} of {}", book.words.text(placed.find(key)->op), call_number(alignments[comm], key),
+  return fmt::format("{} {} of {}", book.words.text(placed.find(key)->op), call_number(comms[comm].alignment, key),
                      comms[comm].name);
 }
 
 /// The last calls of a rank on two communicators, in its order.
 std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const PlacedCalls& b, std::size_t comm_b) {
-  std::vector<std::pair<std::uint32_t, Place>> calls;
-  const auto gather = [&](const PlacedCalls& placed, std::size_t comm) {
-    const std::int64_t from = std::max(placed.begin(), placed.end() - static_cast<std::int64_t>(kTail));
-    for (std::int64_t key = from; key < placed.end(); ++key) {
-      if (const Call* const call = placed.find(key)) calls.push_back({call->when, {comm, key}});
+  std::vector<MadeCall> calls;
+  for (const auto& [placed, comm] : {std::pair(&a, comm_a), std::pair(&b, comm_b)}) {
+    const std::int64_t from = std::max(placed->begin(), placed->end() - static_cast<std::int64_t>(kTail));
+    for (std::int64_t key = from; key < placed->end(); ++key) {
+      if (const Call* const call = placed->find(key)) calls.push_back({{comm, key}, call->when});
     }
-  };
-  gather(a, comm_a);
-  gather(b, comm_b);
-  std::ranges::sort(calls);
+  }
+  std::ranges::sort(calls, {}, [](const MadeCall& call) { return std::pair(call.when, call.place); });
   std::vector<Place> order;
-  for (const auto& [when, place] : calls) order.push_back(place);
+  std::ranges::transform(calls, std::back_inserter(order), &MadeCall::place);
   return order;
 }
 
@@ -130,13 +130,9 @@ std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const P
 std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& streams) {
   std::set<std::pair<std::size_t, std::size_t>> pairs;
   for (const auto& [actor, by_comm] : streams) {
-    std::vector<std::pair<std::uint32_t, std::size_t>> by_time;
-    for (const auto& [comm, placed] : by_comm) {
-      if (placed->calls->size() > 0) by_time.push_back({placed->find(placed->end() - 1)->when, comm});
-    }
-    if (by_time.size() < 2 || pairs.size() >= kMaxPairs) continue;
-    std::partial_sort(by_time.begin(), by_time.begin() + 2, by_time.end(), std::greater<>());
-    pairs.insert(std::minmax(by_time[0].second, by_time[1].second));
+    const std::vector<MadeCall> calls = last_calls(by_comm);
+    if (calls.size() < 2 || pairs.size() >= kMaxPairs) continue;
+    pairs.insert(std::minmax(calls[0].place.first, calls[1].place.first));
   }
   return pairs;
 }
@@ -150,13 +146,12 @@ bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& ot
   return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
 }
 
-void find_inversions(const JobBook& book, const RankMap& rank_map, const std::vector<JoinedComm>& comms,
-                     const std::vector<CallAlignment>& alignments, const StreamsOfActors& streams,
-                     std::vector<DeadlockCycle>& cycles) {
+void find_inversions(const JobBook& book, const RankMap& rank_map, const std::vector<AlignedComm>& comms,
+                     const StreamsOfActors& streams, std::vector<DeadlockCycle>& cycles) {
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
     // order -> who has it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
-    for (const PlacedCalls& a : alignments[comm_a].streams) {
+    for (const PlacedCalls& a : comms[comm_a].alignment.streams) {
       const std::uint32_t actor = a.member->actor;
       const auto b = streams.at(actor).find(comm_b);
       if (streams.at(actor).at(comm_a) != &a || b == streams.at(actor).end()) continue;
@@ -170,7 +165,7 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
       if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
       const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());
       const auto text_of = [&, who = actors.front()](const Place& place) {
-        return call_at(book, comms, alignments, *streams.at(who).at(place.first), place);
+        return call_at(book, comms, *streams.at(who).at(place.first), place);
       };
       cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(rank_map, actors),
                                     text_of(*second), text_of(*first), list_actors(rank_map, usual->second)),
@@ -183,25 +178,23 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
 }  // namespace
 
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
-                                       const std::vector<JoinedComm>& comms,
-                                       const std::vector<CallAlignment>& alignments) {
+                                       const std::vector<AlignedComm>& comms) {
   std::vector<DeadlockCycle> cycles;
-  const StreamsOfActors streams = streams_of_actors(alignments);
-  const auto last = last_calls(streams);
-  const WaitGraph graph(last, alignments);
+  const StreamsOfActors streams = streams_of_actors(comms);
+  const WaitGraph graph(streams, comms);
   for (const std::vector<Place>& places : graph.cycles()) {
     DeadlockCycle cycle;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::vector<std::uint32_t>& actors = graph.waiting(places[i]);
       const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
       cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(rank_map, actors),
-                                actors.size() == 1 ? "s" : "", call_at(book, comms, alignments, placed, places[i]));
+                                actors.size() == 1 ? "s" : "", call_at(book, comms, placed, places[i]));
       if (cycle.actors.empty() || actors.size() < cycle.actors.size()) cycle.actors = actors;
     }
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));
   }
-  if (cycles.empty()) find_inversions(book, rank_map, comms, alignments, streams, cycles);
+  if (cycles.empty()) find_inversions(book, rank_map, comms, streams, cycles);
   return cycles;
 }
 

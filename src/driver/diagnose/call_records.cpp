@@ -190,10 +190,7 @@ bool is_dump(const Json& json) {
   return !member_of(json, "pg_config").is_null() || !member_of(json, "entries").is_null();
 }
 
-bool starts_as(std::string_view head, char first) {
-  const std::size_t at = head.find_first_not_of(" \t\r\n");
-  return at != std::string_view::npos && head[at] == first;
-}
+bool starts_as(std::string_view head, char first) { return trimmed(head).starts_with(first); }
 
 }  // namespace
 
@@ -259,6 +256,16 @@ namespace {
 /// A number that ranks agree on, in place of a communicator's.
 std::uint64_t id_of(const std::string& name) { return std::hash<std::string>{}(name) | 1; }
 
+/// A call that was recorded with its number.
+void add_call(CommInstance& instance, Words& words, std::int64_t seq, std::uint64_t count, std::uint32_t when,
+              std::string_view op, std::string_view dtype) {
+  Call call{.count = count, .op_count = static_cast<std::uint32_t>(seq), .when = when};
+  call.op = words.id(op);
+  call.dtype = words.id(dtype);
+  call.redop = words.id("");
+  instance.calls.add(call, words);
+}
+
 }  // namespace
 
 void JobBook::add(const TorchDump& dump, std::size_t file) {
@@ -287,13 +294,7 @@ void JobBook::add(const TorchDump& dump, std::size_t file) {
     for (std::size_t i = 0; i < group.calls.size(); ++i) {
       const TorchDump::Call& call = group.calls[i];
       if (call.ended || instance.ended_to < 0) instance.ended_to = call.seq + (call.ended ? 1 : 0);
-      instance.calls.add({.count = call.count,
-                          .op_count = static_cast<std::uint32_t>(call.seq),
-                          .when = group.order[i],
-                          .op = words.id(call.op),
-                          .dtype = words.id(call.dtype),
-                          .redop = words.id("")},
-                         words);
+      add_call(instance, words, call.seq, call.count, group.order[i], call.op, call.dtype);
     }
     understood += group.calls.size() + 1;
   }
@@ -308,22 +309,14 @@ void JobBook::note_inspector(const InspectorCall& call, std::size_t file, std::u
   const std::uint32_t actor = find_actor(process, -1);
   const std::string name = fmt::format("{} of communicator {}", call.op, call.comm);
   const std::uint64_t id = id_of(name);
-  std::uint32_t index = live_instance(process, id);
-  if (index == kNone) index = new_instance(process, actor, id);
-  CommInstance& instance = instances[index];
+  CommInstance& instance = instances[find_instance(process, actor, id)];
   instance.comm_id = id;
   instance.rank = call.rank;
   instance.nranks = call.nranks;
   instance.recorded_as = name;
   instance.ends_only = instance.used = true;
   instance.ended_to = call.seq + 1;
-  instance.calls.add({.count = call.nbytes,
-                      .op_count = static_cast<std::uint32_t>(call.seq),
-                      .when = processes[process].calls++,
-                      .op = words.id(call.op),
-                      .dtype = words.id("bytes"),
-                      .redop = words.id("")},
-                     words);
+  add_call(instance, words, call.seq, call.nbytes, processes[process].calls++, call.op, "bytes");
 }
 
 }  // namespace busbar

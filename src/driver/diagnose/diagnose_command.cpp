@@ -1,4 +1,5 @@
 
+#include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/job/before_session.h"
@@ -65,65 +66,6 @@ std::string diagnose_help() {
          "6 UNKNOWN; 255 bad use.\n";
 }
 
-// NCCL's variables are those of src/debug.cc (2.4 to 2.30), PyTorch's those of ProcessGroupNCCL.hpp (2.2 to 2.8).
-std::string capture_help() {
-  return R"(How to run a job so that `busbar diagnose` can tell what hung.
-
-1. NCCL's log: one file per process, every communicator and every call. On all ranks:
-
-     export NCCL_DEBUG=INFO
-     export NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH,TUNING,COLL,P2P,NVLS
-     export NCCL_DEBUG_FILE=/shared/logs/nccl.%h.%p.log
-     export NCCL_DEBUG_TIMESTAMP_LEVELS=ALL NCCL_DEBUG_TIMESTAMP_FORMAT="[%F %T.%6f] "
-
-   %h is the host, %p the process: without both, processes overwrite each other's file (no other letters are known).
-   The timestamps come with NCCL 2.26; older ones ignore those variables. With mpirun pass all of them on
-   (-x NCCL_DEBUG -x ...), with srun --export=ALL, with torchrun they are inherited.
-
-   What each subsystem tells, and costs:
-     INIT BOOTSTRAP ENV   who joined, who finished, what is set            a few kB per process, at start only
-     NET GRAPH NVLS       network cards, GPU Direct, channels, paths       tens of kB per process, at start only
-     TUNING               algorithm and protocol of each call              a line per call (2.23 on; before it a table)
-     COLL                 each call with its arguments: the one that tells who is behind, and whose arguments differ
-                          about 250 bytes and one write per call and rank; 10 GB a day at 500 calls/s.
-                          For a job that runs for days: INIT,BOOTSTRAP,ENV,NET first, COLL once it is known to hang.
-     P2P                  transports of each pair; at start and at the first use of an algorithm
-   The file is written line by line, so that it is complete when the process is killed. A local disk (/tmp) serves as
-   well where /shared is slow: collect the files of all hosts afterwards, because one that is missing looks like a rank
-   that never spoke.
-
-2. PyTorch, beside it:
-
-     export TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1
-     export TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/shared/logs/fr_trace_
-     export TORCH_NCCL_DESYNC_DEBUG=1
-     export TORCH_CPP_LOG_LEVEL=INFO
-
-   The buffer (the flight recorder, 2.2 on) costs memory and a little time per call; its dumps, made JSON, are read too
-   (python3 -c 'import json,pickle,sys; print(json.dumps(pickle.load(open(sys.argv[1],"rb"))))' fr_trace_0 >fr_0.json).
-   DESYNC_DEBUG adds a store access per call of every rank: only while looking for a hang. The watchdog's
-   lines ("Watchdog caught collective operation timeout", "last enqueued NCCL work") are read from the job's output;
-   keep the output of every rank: torchrun --redirects=3 --log-dir /shared/logs, or mpirun --output-filename.
-   Shorten the timeout (init_process_group(timeout=...), 10 minutes as a rule) rather than waiting for it.
-
-3. While it hangs, before anybody kills it, on one host of a job that runs NCCL 2.28.7 or newer:
-
-     (echo "set format json"; echo "verbose status"; sleep 12) | nc localhost 28028 >/shared/logs/ras1.json
-     ... the same once more after 10 s into ras2.json: only what both say is certain
-
-   (NCCL_RAS_ADDR where it is set.) Do not ask an older NCCL: the question can crash a job of 2.24 to 2.28.6 that has
-   a dead or stopped rank or is creating a communicator. And on every host:
-
-     sudo dmesg -T >/shared/logs/dmesg.$(hostname)     # or journalctl -k --since -1h
-     ps -eo pid,stat,wchan:32,etime,args >/shared/logs/ps.$(hostname)
-
-4. Jobs of busbar itself need nothing of this: each rank keeps a flight record in /dev/shm.
-     busbar diagnose --flight /dev/shm
-
-Then:  busbar diagnose /shared/logs
-)";
-}
-
 DiagnoseOptions read_options(int argc, char** argv) {
   DiagnoseOptions options;
   const CommandLine line = scan_arguments(argc, argv, own_options(options));
@@ -178,7 +120,9 @@ int diagnose(int argc, char** argv, bool is_root) {
   const DiagnoseOptions options = read_options(argc, argv);
   if (!is_root) return static_cast<int>(ExitCode::good);
   if (options.help || options.help_capture) {
-    fmt::print("{}", options.help ? diagnose_help() : capture_help());
+    // The variables of NCCL that it names are those of src/debug.cc (2.4 to 2.30), PyTorch's those of
+    // ProcessGroupNCCL.hpp (2.2 to 2.8).
+    fmt::print("{}", options.help ? diagnose_help() : embedded_text(embedded_help(), "capture.txt"));
     return static_cast<int>(ExitCode::good);
   }
   DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));

@@ -8,6 +8,7 @@
 #include "common/machine/error_counters.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
+#include "common/processes/session.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/local_evidence.h"
@@ -17,18 +18,16 @@
 #include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/ras_blocks.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <fstream>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -51,27 +50,18 @@ struct Piece {
   std::uint64_t size = 0;  ///< of the whole file
 };
 
-/// A regular file's first `most` bytes, and its size; nothing where it is not a regular file or cannot be read.
+/// A regular file's first `most` bytes, and its size; nothing where it is not a regular file or cannot be read. Of a
+/// pipe without a writer opening it alone would hold us up.
 std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
-  // A pipe without a writer must not hold us up.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return std::nullopt;
+  std::error_code unknown;
   Piece piece;
-  struct stat info {};
-  bool good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  if (good) {
-    piece.size = static_cast<std::uint64_t>(info.st_size);
-    piece.text.resize(static_cast<std::size_t>(std::min(piece.size, most)));
-    std::size_t at = 0;
-    while (at < piece.text.size()) {
-      const ssize_t n = read(fd, piece.text.data() + at, piece.text.size() - at);
-      if (n <= 0) break;
-      at += static_cast<std::size_t>(n);
-    }
-    piece.text.resize(at);
-  }
-  close(fd);
-  if (!good) return std::nullopt;
+  if (!fs::is_regular_file(path, unknown)) return std::nullopt;
+  piece.size = fs::file_size(path, unknown);
+  std::ifstream file(path, std::ios::binary);
+  if (unknown || !file) return std::nullopt;
+  piece.text.resize(static_cast<std::size_t>(std::min(piece.size, most)));
+  file.read(piece.text.data(), static_cast<std::streamsize>(piece.text.size()));
+  piece.text.resize(static_cast<std::size_t>(file.gcount()));
   return piece;
 }
 
@@ -178,18 +168,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookApart{2000};  ///< RAS's counters are compared over this time
 constexpr std::chrono::milliseconds kRasLimit{3000};
 
-std::string this_host() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  const std::string_view whole = name.data();
-  return std::string(whole.substr(0, whole.find('.')));  // as records have it
-}
+bool lives(const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; }
 
 /// How NCCL's RAS may be asked of the job's processes on this host; nothing where they run without NCCL.
 std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazards& hazards) {
   std::optional<int> version;
   for (const RankEvidence& rank : host.ranks) {
-    if (rank.process.life != ProcessState::Life::alive) continue;
+    if (!lives(rank)) continue;
     version = mapped_nccl_version(rank.flight.pid);
     if (version && *version > 0) break;
   }
@@ -238,7 +223,7 @@ HostEvidence host_of(std::string name, std::vector<FlightState> flights) {
   HostEvidence host;
   host.host = std::move(name);
   host.reached = true;
-  const bool here = host.host == this_host();
+  const bool here = host.host == hostname();
   for (FlightState& flight : flights) {
     RankEvidence rank;
     if (here) rank.process = process_state(flight);
@@ -248,16 +233,11 @@ HostEvidence host_of(std::string name, std::vector<FlightState> flights) {
   return host;
 }
 
-bool runs(const HostEvidence& host) {
-  return std::ranges::any_of(host.ranks,
-                             [](const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; });
-}
-
 /// What this host says beyond the records, which may be of several.
 void look_at_this_host(HangEvidence& evidence) {
   for (HostEvidence& host : evidence.hosts) {
     if (host.host != evidence.reporter_host) continue;
-    if (runs(host)) {
+    if (std::ranges::any_of(host.ranks, lives)) {
       look_here(host, ras_hazards(evidence), evidence.ras);
     } else {
       host.troubles = host_troubles(error_counters());
@@ -269,18 +249,15 @@ void look_at_this_host(HangEvidence& evidence) {
 
 std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid) {
   std::string wanted(jobid);
-  std::map<std::string, std::int64_t> started;
-  for (const FlightState& f : flights) {
-    auto& at = started[f.jobid];
-    at = std::max(at, f.started_unix_s);
-  }
-  if (wanted.empty()) {
-    const auto newest =
-        std::ranges::max_element(started, [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (newest != started.end()) wanted = newest->first;
-  } else if (!started.contains(wanted)) {
+  if (wanted.empty() && !flights.empty()) {
+    // Of those that began in one second the first by name.
+    const auto newer = [](const FlightState& a, const FlightState& b) {
+      return std::pair(a.started_unix_s, b.jobid) < std::pair(b.started_unix_s, a.jobid);
+    };
+    wanted = std::ranges::max(flights, newer).jobid;
+  } else if (!wanted.empty() && !std::ranges::count(flights, wanted, &FlightState::jobid)) {
     std::set<std::string> jobs;
-    for (const auto& [job, time] : started) jobs.insert(job);
+    for (const FlightState& f : flights) jobs.insert(f.jobid);
     throw Error(ExitCode::bad_config,
                 fmt::format("no flight record of job {}; {}", in_quotes(wanted),
                             jobs.empty() ? "there are none at all"
@@ -293,7 +270,7 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
 HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
   HangEvidence evidence;
   evidence.occasion = HangEvidence::Occasion::files;
-  evidence.reporter_host = this_host();
+  evidence.reporter_host = hostname();
   evidence.reporter = "busbar diagnose on " + evidence.reporter_host;
   std::map<std::string, std::vector<FlightState>> by_host;
   constexpr int kMost = 1 << 22;
@@ -325,7 +302,6 @@ struct Share {
   JobLog job;
   std::vector<std::string> ras;  ///< answers, as they came
   std::vector<std::string> unknown;
-  std::exception_ptr failure;
 };
 
 /// The rank that a dump's file is named after: "nccl_trace_rank_3", "fr_trace_3.json".
@@ -388,8 +364,7 @@ std::vector<Share> share_out(std::span<const fs::path> files, std::size_t thread
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::uint64_t due = all * shares.size() / threads;
-    if (shares.empty() || (shares.size() < threads && before >= due))
-      shares.push_back({i, i, JobLog(), {}, {}, nullptr});
+    if (shares.empty() || (shares.size() < threads && before >= due)) shares.push_back({i, i, JobLog(), {}, {}});
     shares.back().end = i + 1;
     before += sizes[i];
   }
@@ -397,22 +372,18 @@ std::vector<Share> share_out(std::span<const fs::path> files, std::size_t thread
 }
 
 void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFile>& read, std::size_t unknown_lines) {
-  try {
-    for (std::size_t i = share.begin; i < share.end; ++i) {
-      if (read_dump(files[i], i, share.job, read[i])) continue;
-      RasBlocks ras;
-      read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
-        share.job.add(line, i, number);
-        look_for_ras(line, ras);
-        const auto* other = std::get_if<OtherLine>(&line.fact);
-        if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
-        share.unknown.push_back(fmt::format("{}:{}: {}", files[i].string(), number,
-                                            without_controls(other->text.substr(0, kLongestShown))));
-      });
-      std::ranges::move(ras.take(), std::back_inserter(share.ras));
-    }
-  } catch (...) {
-    share.failure = std::current_exception();
+  for (std::size_t i = share.begin; i < share.end; ++i) {
+    if (read_dump(files[i], i, share.job, read[i])) continue;
+    RasBlocks ras;
+    read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
+      share.job.add(line, i, number);
+      look_for_ras(line, ras);
+      const auto* other = std::get_if<OtherLine>(&line.fact);
+      if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
+      share.unknown.push_back(
+          fmt::format("{}:{}: {}", files[i].string(), number, without_controls(other->text.substr(0, kLongestShown))));
+    });
+    std::ranges::move(ras.take(), std::back_inserter(share.ras));
   }
 }
 
@@ -422,15 +393,15 @@ ReadLogs read_logs(std::span<const fs::path> files, std::size_t unknown_lines) {
   ReadLogs logs;
   logs.files.resize(files.size());
   std::vector<Share> shares = share_out(files, static_cast<std::size_t>(std::max(1, job_cores())));
-  std::vector<std::thread> threads;
+  std::vector<std::future<void>> others;
   for (std::size_t i = 1; i < shares.size(); ++i) {
-    threads.emplace_back([&, i] { read_share(shares[i], files, logs.files, unknown_lines); });
+    others.push_back(
+        std::async(std::launch::async, [&, i] { read_share(shares[i], files, logs.files, unknown_lines); }));
   }
   if (!shares.empty()) read_share(shares[0], files, logs.files, unknown_lines);
-  for (std::thread& thread : threads) thread.join();
+  for (std::future<void>& other : others) other.get();
   std::string ras_before;
   for (Share& share : shares) {
-    if (share.failure) std::rethrow_exception(share.failure);
     logs.job.merge(std::move(share.job));
     read_answers(share.ras, ras_before, logs.ras);
     for (std::string& line : share.unknown) {

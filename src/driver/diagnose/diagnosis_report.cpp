@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,11 +59,11 @@ std::string table(std::string_view title, const Cells& head, const std::vector<C
   return text;
 }
 
-std::string lines(std::string_view title, const std::vector<std::string>& list) {
+std::string lines(std::string_view title, const std::vector<std::string>& list, std::size_t most = kMostRows) {
   if (list.empty()) return "";
   std::string text = fmt::format("\n{}\n", title);
-  for (std::size_t i = 0; i < std::min(list.size(), kMostRows); ++i) text += fmt::format("  {}\n", list[i]);
-  if (list.size() > kMostRows) text += fmt::format("  ... and {} more\n", list.size() - kMostRows);
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) text += fmt::format("  {}\n", list[i]);
+  if (list.size() > most) text += fmt::format("  ... and {} more\n", list.size() - most);
   return text;
 }
 
@@ -112,22 +113,18 @@ std::string facts(const Diagnosis& diagnosis) {
   }
   std::size_t width = 0;
   for (const auto& [key, value] : grouped) width = std::max(width, std::min(key.size(), kWidestCell));
-  std::string text;
+  std::vector<std::string> rows;
+  for (const auto& [key, value] : grouped) rows.push_back(fmt::format("{:<{}}  {}", key, width, value));
   constexpr std::size_t kMostFacts = 60;
-  for (std::size_t i = 0; i < std::min(grouped.size(), kMostFacts); ++i) {
-    text += fmt::format("  {:<{}}  {}\n", grouped[i].first, width, grouped[i].second);
-  }
-  if (grouped.size() > kMostFacts) text += fmt::format("  ... and {} more\n", grouped.size() - kMostFacts);
-  return text.empty() ? text : "\nFacts\n" + text;
+  return lines("Facts", rows, kMostFacts);
 }
 
 std::string transports(const Diagnosis& diagnosis) {
-  std::vector<const Diagnosis::HostPair*> pairs;
-  for (const Diagnosis::HostPair& pair : diagnosis.transports) pairs.push_back(&pair);
-  std::ranges::stable_sort(pairs, [](const auto* a, const auto* b) { return a->connections > b->connections; });
+  std::vector<Diagnosis::HostPair> pairs = diagnosis.transports;
+  std::ranges::stable_sort(pairs, std::greater<>(), &Diagnosis::HostPair::connections);
   std::vector<Cells> rows;
-  for (const Diagnosis::HostPair* pair : pairs) {
-    rows.push_back({pair->from, pair->to, std::to_string(pair->connections), pair->via});
+  for (const Diagnosis::HostPair& pair : pairs) {
+    rows.push_back({pair.from, pair.to, std::to_string(pair.connections), pair.via});
   }
   return table("Transports (\"?\": a rank whose host is not told)", {"from", "to", "connections", "via"}, rows);
 }
@@ -135,11 +132,8 @@ std::string transports(const Diagnosis& diagnosis) {
 std::string warnings(const Diagnosis& diagnosis) {
   std::vector<Cells> rows;
   for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
-    rows.push_back({std::to_string(warning.times), warning.who,
-                    warning.harmless ? "harmless"
-                    : warning.victim ? "victim"
-                                     : "",
-                    warning.timestamp, warning.example});
+    const char* kind = warning.harmless ? "harmless" : warning.victim ? "victim" : "";
+    rows.push_back({std::to_string(warning.times), warning.who, kind, warning.timestamp, warning.example});
   }
   return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
 }

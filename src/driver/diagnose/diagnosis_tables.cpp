@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "driver/diagnose/log_findings.h"
 
@@ -66,28 +67,27 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
 
 void fill_lags(const LogView& view, Diagnosis& diagnosis) {
   std::vector<std::pair<std::int64_t, Diagnosis::Lag>> lags;
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
+  for (const AlignedComm& comm : view.comms) {
     std::map<const CallStream*, std::int64_t> behind;
-    for (const PlacedCalls& placed : view.alignments[i].streams) {
-      if (view.lags[i]) behind[placed.calls] = view.lags[i]->front - placed.end();
+    for (const PlacedCalls& placed : comm.alignment.streams) {
+      if (comm.lag) behind[placed.calls] = comm.lag->front - placed.end();
     }
-    for (const CommMember& member : view.comms[i].members) {
+    for (const CommMember& member : comm.members) {
       const CommInstance& instance = view.book.instances[member.instance];
       if (instance.calls.size() == 0) continue;
       Diagnosis::Lag lag;
       lag.rank = view.rank_map.rank_of[member.actor];
       lag.who = view.rank_map.name_of[member.actor];
-      lag.communicator = view.comms[i].name;
+      lag.communicator = comm.name;
       lag.ordinal = instance.calls.size();
       const Call& last = instance.calls.at(instance.calls.size() - 1);
       lag.op_count = last.op_count;
       lag.recorded = !instance.recorded_as.empty();
       lag.last = describe_call(last, view.book.words);
-      const auto known = behind.find(&instance.calls);
-      lags.emplace_back(known == behind.end() ? 0 : -known->second, std::move(lag));
+      lags.emplace_back(-behind[&instance.calls], std::move(lag));
     }
   }
-  std::ranges::stable_sort(lags, [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(lags, {}, [](const auto& one) { return one.first; });
   for (auto& [place, lag] : lags) diagnosis.lags.push_back(std::move(lag));
 }
 
@@ -135,15 +135,13 @@ void fill_algorithms(const LogView& view, Diagnosis& diagnosis) {
     }
   }
   for (auto& [op, choices] : by_op) {
-    std::string text = op.empty() ? "all operations" : op;
+    std::vector<std::string> parts;
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i + 1 < choices.size() && choices[i + 1].second == choices[i].second) continue;
-      const int bits = std::clamp(choices[i].first, 1, 62);
-      text += fmt::format("{} below {}: {}",
-                          &choices[i] == choices.data() || text.find(" below ") == std::string::npos ? "" : ";",
-                          format_bytes(std::uint64_t{1} << bits), choices[i].second);
+      const std::uint64_t bytes = std::uint64_t{1} << std::clamp(choices[i].first, 1, 62);
+      parts.push_back(fmt::format("below {}: {}", format_bytes(bytes), choices[i].second));
     }
-    diagnosis.algorithms.push_back(text);
+    diagnosis.algorithms.push_back((op.empty() ? "all operations " : op + " ") + joined_words(parts, "; "));
   }
 }
 
@@ -171,8 +169,8 @@ void fill_tables(const LogView& view, Diagnosis& diagnosis) {
   fill_transports(view, diagnosis);
   fill_algorithms(view, diagnosis);
   fill_warnings(view, diagnosis);
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    if (view.divergences[i]) diagnosis.divergences.push_back(describe_divergence(view, i));
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) diagnosis.divergences.push_back(describe_divergence(view, comm));
   }
   for (const DeadlockCycle& cycle : view.cycles) diagnosis.divergences.push_back(cycle.text);
   for (const SettingSkew& skew : setting_skews(view, false)) diagnosis.skews.push_back(skew.text);

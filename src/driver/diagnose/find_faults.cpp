@@ -10,14 +10,23 @@
 
 namespace busbar {
 
+Finding make_finding(Verdict verdict, std::string sentence, std::vector<std::string> evidence,
+                     std::vector<std::string> next, std::vector<std::string> missing) {
+  return {verdict, std::move(sentence), {}, {}, std::move(evidence), std::move(missing), std::move(next)};
+}
+
 void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
+  blame_ranks(view, actors, finding);
+  blame_hosts(view, actors, finding);
+}
+
+void blame_ranks(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
   std::set<int> ranks(finding.ranks.begin(), finding.ranks.end());
   for (const std::uint32_t actor : actors) {
     const int rank = view.rank_map.rank_of[actor];
     if (rank >= 0 && !view.rank_map.guessed) ranks.insert(rank);
   }
   finding.ranks.assign(ranks.begin(), ranks.end());
-  blame_hosts(view, actors, finding);
 }
 
 void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
@@ -31,20 +40,23 @@ void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Fin
 std::string voice_of(const LogView& view, const WarningRecord& record) {
   std::vector<std::string> voices;
   if (!record.actors.empty()) voices.push_back(list_actors(view.rank_map, record.actors));
-  if (!record.ranks.empty()) {
-    voices.push_back(list_ranks(std::vector<int>(record.ranks.begin(), record.ranks.end())));
-  }
+  if (!record.ranks.empty()) voices.push_back(list_ranks(record.ranks));
   for (const std::string& host : record.hosts) add_once(voices, host);
   return joined_words(voices, "; ");
 }
 
 namespace {
 
+/// The host that has an address, where a log tells it, else the address.
+std::string host_at(const LogView& view, const std::string& address) {
+  const auto host = view.rank_map.host_of_address.find(address);
+  return host == view.rank_map.host_of_address.end() || host->second.empty() ? address : host->second;
+}
+
 /// "node3 (10.0.0.4)": an address, with its host where a log names it.
-std::string name_peer(const RankMap& rank_map, const std::string& address) {
-  const auto host = rank_map.host_of_address.find(address);
-  if (host == rank_map.host_of_address.end() || host->second.empty()) return address;
-  return fmt::format("{} ({})", host->second, address);
+std::string name_peer(const LogView& view, const std::string& address) {
+  const std::string host = host_at(view, address);
+  return host == address ? address : fmt::format("{} ({})", host, address);
 }
 
 std::string quoted_warning(const LogView& view, const WarningRecord& record) {
@@ -71,10 +83,7 @@ std::vector<int> ranks_in(std::string_view text) {
 }
 
 Finding finding_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
-  Finding finding;
-  finding.verdict = verdict;
-  finding.sentence = meaning_of(view, record);
-  finding.evidence.push_back(quoted_warning(view, record));
+  Finding finding = make_finding(verdict, meaning_of(view, record), {quoted_warning(view, record)});
   if (!record.rule->remedy.empty()) finding.next.emplace_back(record.rule->remedy);
   return finding;
 }
@@ -99,12 +108,6 @@ std::vector<std::string> peers_of(const LogView& view, RuleKind kind) {
     if (peer.first == kind) peers.push_back(peer.second);
   }
   return peers;
-}
-
-/// The host that has an address, where a log tells it, else the address.
-std::string host_at(const LogView& view, const std::string& address) {
-  const auto host = view.rank_map.host_of_address.find(address);
-  return host == view.rank_map.host_of_address.end() || host->second.empty() ? address : host->second;
 }
 
 /// Addresses that container engines and virtual machines give their bridges: 172.17.0.0/12 and 192.168.122.0/24.
@@ -140,8 +143,7 @@ std::vector<std::uint32_t> refused_after_init(const LogView& view) {
 
 /// Whether an address is of the host that says so itself.
 bool is_own_address(const LogView& view, std::uint32_t actor, const std::string& address) {
-  return address.starts_with("127.") || address == "::1" ||
-         view.book.processes[view.book.actors[actor].process].addresses.contains(address);
+  return address.starts_with("127.") || address == "::1" || process_of(view.book, actor).addresses.contains(address);
 }
 
 void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
@@ -149,19 +151,16 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
   const bool refused = record.rule->kind == RuleKind::refused;
   const std::vector<std::string> peers = peers_of(view, record.rule->kind);
   if (!peers.empty()) {
+    const bool several = peers.size() > 1;
     const std::string who = voice_of(view, record);
-    finding.sentence =
-        fmt::format("{}{} {}{}{}", name_peer(view.rank_map, peers.front()),
-                    peers.size() > 1 ? fmt::format(" and {} more", peers.size() - 1) : "",
-                    refused ? (peers.size() > 1 ? "refuse connections" : "refuses connections") : "cannot be reached",
-                    who.empty() ? ""
-                    : refused   ? " of "
-                                : " by ",
-                    who);
+    std::string what = !refused ? "cannot be reached" : several ? "refuse connections" : "refuses connections";
+    if (!who.empty()) what += (refused ? " of " : " by ") + who;
+    finding.sentence = fmt::format("{}{} {}", name_peer(view, peers.front()),
+                                   several ? fmt::format(" and {} more", peers.size() - 1) : "", what);
     for (const std::string& peer : peers) {
       add_once(finding.hosts, host_at(view, peer));
-      if (finding.evidence.size() < 4 && peers.size() > 1) {
-        finding.evidence.push_back("named as the peer: " + name_peer(view.rank_map, peer));
+      if (finding.evidence.size() < 4 && several) {
+        finding.evidence.push_back("named as the peer: " + name_peer(view, peer));
       }
     }
     const auto bridge = std::ranges::find_if(peers, is_bridge_address);
@@ -169,9 +168,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
       finding.evidence.push_back(*bridge +
                                  " looks like the address of a container's or virtual machine's bridge, which "
                                  "no other host can reach");
-      finding.next.insert(finding.next.begin(),
-                          "ip -br addr on the host that has that address; NCCL_SOCKET_IFNAME=^lo,docker,br-,veth,virbr "
-                          "or the interface that all hosts share");
+      finding.next.insert(finding.next.begin(), remedy("bridge-address"));
     }
   } else if (only_root_is_missing(view, record)) {
     finding.sentence = fmt::format("rank 0, of which nothing is told, {} {}", refused ? "refuses" : "does not answer",
@@ -192,15 +189,15 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
                                    list_actors(view.rank_map, gave_up));
   }
   // Whoever has gone refuses, whatever made it go.
-  refused ? findings.emplace_back(std::move(finding), Verdict::config) : findings.emplace_back(std::move(finding));
+  findings.emplace_back(std::move(finding), refused ? std::optional(Verdict::config) : std::nullopt);
 }
 
 /// Whether some communicator's calls were compared and all agree.
 bool calls_agree(const LogView& view) {
   bool compared = false;
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    if (view.divergences[i]) return false;
-    compared = compared || view.alignments[i].streams.size() > 1;
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) return false;
+    compared = compared || comm.alignment.streams.size() > 1;
   }
   return compared;
 }
@@ -208,10 +205,8 @@ bool calls_agree(const LogView& view) {
 /// Sizes differ on the wire: either the calls differ, or what NCCL made of them.
 void find_size_mismatch(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = finding_of(view, record, Verdict::arg_mismatch);
-  std::string unequal;
-  for (const SettingSkew& skew : setting_skews(view, true)) {
-    if (unequal.empty()) unequal = skew.text;
-  }
+  const std::vector<SettingSkew> skews = setting_skews(view, true);
+  const std::string unequal = skews.empty() ? "" : skews.front().text;
   if (!unequal.empty() || calls_agree(view)) {
     finding.verdict = Verdict::config;
     finding.sentence =
@@ -227,10 +222,6 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
   findings.push_back(std::move(finding));
 }
 
-}  // namespace
-
-namespace {
-
 /// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
@@ -243,7 +234,7 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   for (const std::string& peer : peers) {
     add_once(finding.hosts, host_at(view, peer));
     if (finding.evidence.size() < 3) {
-      finding.evidence.push_back("the peer of that connection: " + name_peer(view.rank_map, peer));
+      finding.evidence.push_back("the peer of that connection: " + name_peer(view, peer));
     }
   }
   // InfiniBand's own GIDs are always so; those of RoCE are so where the interface has no address.
@@ -255,16 +246,14 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
     finding.evidence.emplace_back(
         "its addresses (GIDs) are link-local, fe80::: that port has no IP address, and no router forwards such "
         "packets");
-    finding.next.insert(finding.next.begin(),
-                        "ip -br addr on both hosts: give the interface of that port an address, take the port out of "
-                        "NCCL_IB_HCA, or choose a GID with one (show_gids; NCCL_IB_GID_INDEX)");
+    finding.next.insert(finding.next.begin(), remedy("link-local-address"));
   }
   findings.push_back(std::move(finding));
 }
 
 /// What the environment of a process sets a variable to; null: not set, or not in the log.
 const std::string* setting_of(const LogView& view, std::uint32_t actor, const std::string& name) {
-  const auto& env = view.book.processes[view.book.actors[actor].process].env;
+  const auto& env = process_of(view.book, actor).env;
   const auto set = env.find(name);
   return set == env.end() ? nullptr : &set->second;
 }
@@ -300,47 +289,24 @@ void find_config(const LogView& view, const WarningRecord& record, Findings& fin
 void find_in_warnings(const LogView& view, Findings& findings) {
   for (const WarningRecord* one : causes_first(view.book.warnings)) {
     const WarningRecord& record = *one;
-    switch (record.rule->kind) {
-      case RuleKind::hardware:
-        find_hardware(view, record, findings);
-        break;
-      case RuleKind::unreachable:
-      case RuleKind::refused:
-        find_unreachable(view, record, findings);
-        break;
-      case RuleKind::resource:
-        findings.push_back(fault_of(view, record, Verdict::resource));
-        break;
-      case RuleKind::config:
-        find_config(view, record, findings);
-        break;
-      case RuleKind::call_mismatch:
-        findings.push_back(fault_of(view, record, Verdict::arg_mismatch));
-        break;
-      case RuleKind::size_mismatch:
-        find_size_mismatch(view, record, findings);
-        break;
-      case RuleKind::fallout: {
-        Finding finding = finding_of(view, record, Verdict::unknown);
-        finding.missing.emplace_back(
-            "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
-        findings.push_back(std::move(finding));
-        break;
-      }
-      case RuleKind::other: {
-        Finding finding = finding_of(view, record, Verdict::unknown);
-        finding.sentence =
-            fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
-        finding.next.emplace_back(
-            "the lines around it; NCCL's source has its words (git grep in the version that ran)");
-        findings.push_back(std::move(finding));
-        break;
-      }
-      case RuleKind::victim:  // find_silent_ranks
-      case RuleKind::harmless:
-      default:  // programs' lines are no warnings
-        break;
+    const RuleKind kind = record.rule->kind;  // of a victim see find_silent_ranks
+    if (kind == RuleKind::hardware) find_hardware(view, record, findings);
+    if (kind == RuleKind::unreachable || kind == RuleKind::refused) find_unreachable(view, record, findings);
+    if (kind == RuleKind::resource) findings.emplace_back(fault_of(view, record, Verdict::resource));
+    if (kind == RuleKind::config) find_config(view, record, findings);
+    if (kind == RuleKind::call_mismatch) findings.emplace_back(fault_of(view, record, Verdict::arg_mismatch));
+    if (kind == RuleKind::size_mismatch) find_size_mismatch(view, record, findings);
+    if (kind != RuleKind::fallout && kind != RuleKind::other) continue;
+    Finding finding = finding_of(view, record, Verdict::unknown);
+    if (kind == RuleKind::fallout) {
+      finding.missing.emplace_back(
+          "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
+    } else {
+      finding.sentence =
+          fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
+      finding.next.push_back(remedy("unknown-warning"));
     }
+    findings.emplace_back(std::move(finding));
   }
 }
 
@@ -372,11 +338,7 @@ std::vector<std::uint32_t> victims_of(const LogView& view) {
   for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
     if (view.book.actors[actor].victim_warnings > 0) complaining.insert(view.rank_map.owner_of[actor]);
   }
-  std::vector<std::uint32_t> victims;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    if (complaining.count(actor) > 0) victims.push_back(actor);
-  }
-  return victims;
+  return ranks_that(view, [&](std::uint32_t actor) { return complaining.contains(actor); });
 }
 
 /// Whether `names` have the host, or its name with a domain.
@@ -385,17 +347,11 @@ bool has_host(const std::set<std::string>& names, const std::string& host) {
   return !host.empty() && (names.contains(host) || (longer != names.end() && longer->starts_with(host + ".")));
 }
 
-/// Those of `actors` on a host that complaints about lost peers name; these peers are added to `named`.
-std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors, RuleKind complaint,
-                                          std::vector<std::string>& named) {
-  for (const auto& [peer, times] : view.book.named_peers) {
-    if (peer.first == complaint) named.push_back(peer.second);
-  }
+/// Those of `actors` on a host that is named as a lost peer.
+std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
+                                          const std::vector<std::string>& named) {
   std::set<std::string> hosts;
-  for (const std::string& address : named) {
-    const auto known = view.rank_map.host_of_address.find(address);
-    hosts.insert(known != view.rank_map.host_of_address.end() ? known->second : address);
-  }
+  for (const std::string& address : named) hosts.insert(host_at(view, address));
   std::erase_if(actors, [&](std::uint32_t actor) { return !has_host(hosts, host_of(view.book, actor)); });
   return actors;
 }
@@ -403,9 +359,9 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
 /// Those that stopped first, where calls show it; else all of `actors`.
 std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
   const std::set<std::uint32_t> asked(actors.begin(), actors.end());
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    if (!view.lags[i]) continue;
-    std::vector<std::uint32_t> behind = actors_of(view.alignments[i], view.lags[i]->behind);
+  for (const AlignedComm& comm : view.comms) {
+    if (!comm.lag) continue;
+    std::vector<std::uint32_t> behind = actors_of(comm.alignment, comm.lag->behind);
     std::erase_if(behind, [&](std::uint32_t actor) { return !asked.contains(actor); });
     if (!behind.empty()) return behind;
   }
@@ -421,26 +377,35 @@ bool cause_is_told(const LogView& view) {
   return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
 }
 
+/// Whoever went away is not in the logs. `what` the victims say, `peers` as they name them.
+Finding only_victims(const LogView& view, const std::string& what, const std::vector<std::string>& peers,
+                     std::vector<std::string> evidence, const std::string& next) {
+  const std::string at = peers.empty() ? "" : " at " + name_peer(view, peers.front());
+  return make_finding(
+      Verdict::unknown,
+      fmt::format("only victims speak: {}; the process that went away is not in {}", what, name_files(view.files)),
+      std::move(evidence), {next}, {fmt::format("the log of the process{} that closed the connection", at)});
+}
+
+/// " to node3 (10.0.0.4)", where a peer is named.
+std::string to_first(const LogView& view, const std::vector<std::string>& peers) {
+  return peers.empty() ? "" : " to " + name_peer(view, peers.front());
+}
+
 /// Programs that pass on what NCCL told them of a lost peer.
 void find_nameless_victims(const LogView& view, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::victim);
-  Finding finding;
+  std::vector<std::string> evidence;
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
-    if (record->rule->kind == RuleKind::victim && finding.evidence.size() < 3) {
-      finding.evidence.push_back(quoted_warning(view, *record));
+    if (record->rule->kind == RuleKind::victim && evidence.size() < 3) {
+      evidence.push_back(quoted_warning(view, *record));
     }
   }
-  if (finding.evidence.empty()) return;
-  finding.sentence =
-      fmt::format("only victims speak: a connection{} was lost; the process that went away is not in {}",
-                  peers.empty() ? "" : " to " + name_peer(view.rank_map, peers.front()), name_files(view.files));
+  if (evidence.empty()) return;
+  Finding finding = only_victims(view, fmt::format("a connection{} was lost", to_first(view, peers)), peers,
+                                 std::move(evidence), remedy("lost-nameless-peer"));
   if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
-  finding.missing.push_back(fmt::format("the log of the process{} that closed the connection",
-                                        peers.empty() ? "" : " at " + name_peer(view.rank_map, peers.front())));
-  finding.next.emplace_back(
-      "the first error by time on that host: its NCCL log, dmesg (XID, link down, killed for "
-      "memory), the launcher's output");
-  findings.push_back(std::move(finding));
+  findings.emplace_back(std::move(finding));
 }
 
 }  // namespace
@@ -454,52 +419,42 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
     find_nameless_victims(view, findings);
     return;
   }
-  std::vector<std::string> named;
+  const std::vector<std::string> named = peers_of(view, refused ? RuleKind::refused : RuleKind::victim);
   const std::vector<std::uint32_t> all_silent = silent_actors(view);
-  std::vector<std::uint32_t> silent =
-      on_named_hosts(view, all_silent, refused ? RuleKind::refused : RuleKind::victim, named);
-  const bool host_known = !silent.empty();
-  if (!host_known) silent = all_silent;
+  std::vector<std::uint32_t> silent = on_named_hosts(view, all_silent, named);
+  if (silent.empty()) silent = all_silent;
   std::erase_if(silent, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
   if (silent.size() > 1) silent = furthest_behind(view, silent);
-  Finding finding;
-  finding.evidence.push_back(fmt::format("{} lost {}: \"{}\" and its like", list_actors(view.rank_map, victims),
-                                         victims.size() == 1 ? "a peer" : "peers",
-                                         refused ? "connection refused" : "closed by remote peer"));
+  const std::string complaining = list_actors(view.rank_map, victims);
+  std::vector<std::string> evidence{fmt::format("{} lost {}: \"{}\" and its like", complaining,
+                                                victims.size() == 1 ? "a peer" : "peers",
+                                                refused ? "connection refused" : "closed by remote peer")};
   for (const std::string& address : named) {
-    if (finding.evidence.size() < 4)
-      finding.evidence.push_back("named as the peer: " + name_peer(view.rank_map, address));
+    if (evidence.size() < 4) evidence.push_back("named as the peer: " + name_peer(view, address));
   }
   // Silent ranks must be few against those that complain, or a log is merely cut.
   if (silent.empty() || silent.size() >= std::max<std::size_t>(victims.size(), 2)) {
     if (refused) return;  // find_unreachable says who
-    finding.verdict = Verdict::unknown;
-    finding.sentence =
-        fmt::format("only victims speak: {} lost a connection{}; the process that went away is not in {}",
-                    list_actors(view.rank_map, victims),
-                    named.empty() ? "" : " to " + name_peer(view.rank_map, named.front()), name_files(view.files));
-    finding.missing.push_back(fmt::format("the log of the process{} that closed the connection",
-                                          named.empty() ? "" : " at " + name_peer(view.rank_map, named.front())));
-    finding.next.emplace_back("the first error by time on that host: its NCCL log, dmesg, the launcher's output");
-    findings.push_back(std::move(finding));
+    findings.emplace_back(only_victims(view, fmt::format("{} lost a connection{}", complaining, to_first(view, named)),
+                                       named, std::move(evidence), remedy("lost-peer")));
     return;
   }
   std::set<std::string> hosts;
   for (const std::uint32_t actor : silent) hosts.insert(host_of(view.book, actor));
-  std::size_t of_host = 0;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) of_host += hosts.count(host_of(view.book, actor));
-  const bool whole_host =
-      hosts.size() == 1 && silent.size() > 1 && of_host == silent.size() && view.rank_map.hosts.size() > 1;
-  finding.verdict = whole_host ? Verdict::host_unreachable : Verdict::process_dead;
-  finding.sentence =
-      whole_host ? fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), list_actors(view.rank_map, silent))
-                 : fmt::format("{} went away without a word: {} log{} neither with an error nor with a goodbye",
-                               list_actors(view.rank_map, silent), silent.size() == 1 ? "its" : "their",
-                               silent.size() == 1 ? " ends" : "s end");
-  whole_host ? blame_hosts(view, silent, finding) : blame(view, silent, finding);
-  finding.next.emplace_back(
-      "dmesg (killed for memory, XID), core dumps and the launcher's output on that host: the first by time is the "
-      "cause; nothing there: the program itself called exit");
+  const auto on_these = [&](std::uint32_t actor) { return hosts.contains(host_of(view.book, actor)); };
+  const bool whole_host = hosts.size() == 1 && silent.size() > 1 && view.rank_map.hosts.size() > 1 &&
+                          ranks_that(view, on_these).size() == silent.size();
+  const std::string who = list_actors(view.rank_map, silent);
+  Finding finding = make_finding(Verdict::process_dead, "", std::move(evidence), {remedy("silent-rank")});
+  if (whole_host) {
+    finding.verdict = Verdict::host_unreachable;
+    finding.sentence = fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), who);
+    blame_hosts(view, silent, finding);
+  } else {
+    finding.sentence = fmt::format("{} went away without a word: {} neither with an error nor with a goodbye", who,
+                                   silent.size() == 1 ? "its log ends" : "their logs end");
+    blame(view, silent, finding);
+  }
   findings.push_back(std::move(finding));
 }
 

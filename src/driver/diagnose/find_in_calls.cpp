@@ -1,3 +1,4 @@
+#include "common/base/enum_words.h"
 #include "common/base/text.h"
 #include "common/watch/ras_safety.h"
 #include "driver/diagnose/log_findings.h"
@@ -5,80 +6,78 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <map>
 #include <set>
 
 namespace busbar {
+namespace {
 
-std::string describe_divergence(const LogView& view, std::size_t comm) {
-  const Divergence& divergence = *view.divergences[comm];
-  const CallAlignment& alignment = view.alignments[comm];
-  const std::string deviating = list_actors(view.rank_map, actors_of(alignment, divergence.deviating));
-  const std::string majority = list_actors(view.rank_map, actors_of(alignment, divergence.majority));
+/// Some of an alignment's streams, by the names of their ranks.
+std::string list_streams(const LogView& view, const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
+  return list_actors(view.rank_map, actors_of(alignment, streams));
+}
+
+}  // namespace
+
+std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
+  const Divergence& divergence = *comm.divergence;
+  const CallAlignment& alignment = comm.alignment;
+  const std::string deviating = list_streams(view, alignment, divergence.deviating);
+  const std::string majority = list_streams(view, alignment, divergence.majority);
   if (divergence.not_before) {
-    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", view.comms[comm].name,
+    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", comm.name,
                        call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
                        deviating, majority);
   }
-  std::string text =
-      fmt::format("{}: call {} of {} is {}, of {} {}", view.comms[comm].name, call_number(alignment, divergence.key),
-                  deviating, divergence.deviating_call, majority, divergence.majority_call);
+  std::string text = fmt::format("{}: call {} of {} is {}, of {} {}", comm.name, call_number(alignment, divergence.key),
+                                 deviating, divergence.deviating_call, majority, divergence.majority_call);
   if (divergence.tie) text += " (no majority)";
   return text;
 }
 
 namespace {
 
-/// For ranks that are late.
-constexpr std::string_view kWhatKeepsThem =
-    "py-spy dump --pid (or gdb -p) of those ranks: the stack (a data loader, a checkpoint, a lock) is what keeps "
-    "them; no process there: it died, and dmesg and the launcher's output tell of what";
+/// How calls were matched, in the order of CallAlignment::How.
+constexpr std::array<std::string_view, 5> kMatched{
+    "calls are counted from the beginning of the communicator",
+    "not all logs begin with the communicator: calls are matched by opCount",
+    "calls are matched by the number that they were recorded with",
+    "not all logs begin with the communicator: calls are matched where they agree most, and counted from the first "
+    "that "
+    "is told",
+    ""};
 
 std::string_view alignment_note(const CallAlignment& alignment) {
-  switch (alignment.how) {
-    case CallAlignment::How::ordinals:
-      return "calls are counted from the beginning of the communicator";
-    case CallAlignment::How::op_counts:
-      if (alignment.streams.front().holes) return "lines are missing in the logs: calls are matched by opCount";
-      return "not all logs begin with the communicator: calls are matched by opCount";
-    case CallAlignment::How::sequence:
-      return "calls are matched by the number that they were recorded with";
-    case CallAlignment::How::best_shift:
-      return "not all logs begin with the communicator: calls are matched where they agree most, and counted from the "
-             "first that is told";
-    case CallAlignment::How::none:
-      break;
-  }
-  return "";
+  const bool holes = alignment.how == CallAlignment::How::op_counts && alignment.streams.front().holes;
+  return holes ? "lines are missing in the logs: calls are matched by opCount" : word(kMatched, alignment.how);
 }
 
-Finding divergence_finding(const LogView& view, std::size_t comm) {
-  const Divergence& divergence = *view.divergences[comm];
-  const CallAlignment& alignment = view.alignments[comm];
-  const std::string who = list_actors(view.rank_map, actors_of(alignment, divergence.deviating));
-  const std::string others = list_actors(view.rank_map, actors_of(alignment, divergence.majority));
+Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
+  const Divergence& divergence = *comm.divergence;
+  const CallAlignment& alignment = comm.alignment;
+  const std::string who = list_streams(view, alignment, divergence.deviating);
+  const std::string others = list_streams(view, alignment, divergence.majority);
   const std::string number = call_number(alignment, divergence.key);
   Finding finding;
   finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   if (divergence.not_before) {
     finding.sentence = fmt::format("{} called otherwise than {} between calls {} and {} of {}", who, others,
-                                   call_number(alignment, *divergence.not_before), number, view.comms[comm].name);
+                                   call_number(alignment, *divergence.not_before), number, comm.name);
     finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
   } else if (divergence.order) {
     finding.sentence =
         fmt::format("{} made the same calls as {} in another order from call {} of {} on: {} first, others {}", who,
-                    others, number, view.comms[comm].name, divergence.deviating_call, divergence.majority_call);
+                    others, number, comm.name, divergence.deviating_call, divergence.majority_call);
   } else if (divergence.tie) {
     finding.sentence = fmt::format("{} and {} differ in call {} of {}, and neither is the majority: {}", who, others,
-                                   number, view.comms[comm].name, divergence.differs);
+                                   number, comm.name, divergence.differs);
   } else {
-    finding.sentence =
-        fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, view.comms[comm].name);
+    finding.sentence = fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, comm.name);
   }
-  blame(view, actors_of(alignment, divergence.deviating), finding);
-  if (divergence.tie) blame(view, actors_of(alignment, divergence.majority), finding);
-  finding.hosts.clear();
+  blame_ranks(view, actors_of(alignment, divergence.deviating), finding);
+  if (divergence.tie) blame_ranks(view, actors_of(alignment, divergence.majority), finding);
   if (!divergence.not_before) {
     finding.evidence.push_back(fmt::format("{}: {}", who, divergence.deviating_call));
     finding.evidence.push_back(fmt::format("{}: {}", others, divergence.majority_call));
@@ -98,16 +97,15 @@ Finding divergence_finding(const LogView& view, std::size_t comm) {
 }
 
 /// By actor, the communicators in whose calls it waits for others.
-using WaitsIn = std::map<std::uint32_t, std::vector<std::size_t>>;
+using WaitsIn = std::map<std::uint32_t, std::set<const AlignedComm*>>;
 
 WaitsIn who_waits(const LogView& view) {
   WaitsIn waiting;
-  for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
-    if (!view.lags[comm] || !view.lags[comm]->waited_for) continue;
-    const CallLag& lag = *view.lags[comm];
-    for (const std::uint32_t stream : lag.at_front) {
-      const PlacedCalls& placed = view.alignments[comm].streams[stream];
-      if (is_open(view.book, placed, lag.front - 1)) waiting[placed.member->actor].push_back(comm);
+  for (const AlignedComm& comm : view.comms) {
+    if (!comm.lag || !comm.lag->waited_for) continue;
+    for (const std::uint32_t stream : comm.lag->at_front) {
+      const PlacedCalls& placed = comm.alignment.streams[stream];
+      if (is_open(view.book, placed, comm.lag->front - 1)) waiting[placed.member->actor].insert(&comm);
     }
   }
   return waiting;
@@ -115,24 +113,24 @@ WaitsIn who_waits(const LogView& view) {
 
 /// Whoever waits in a call of another communicator is late here because of that: not the one to ask, where somebody
 /// else is behind too.
-void leave_out_victims(const LogView& view, const WaitsIn& waiting, std::size_t comm, CallLag& lag) {
+CallLag without_victims(const WaitsIn& waiting, const AlignedComm& comm) {
+  const std::vector<PlacedCalls>& streams = comm.alignment.streams;
+  CallLag lag = *comm.lag;
   std::vector<std::uint32_t> others = lag.behind;
   std::erase_if(others, [&](std::uint32_t stream) {
-    const auto known = waiting.find(view.alignments[comm].streams[stream].member->actor);
-    return known != waiting.end() && (known->second.front() != comm || known->second.back() != comm);
+    const auto known = waiting.find(streams[stream].member->actor);
+    return known != waiting.end() && known->second != std::set{&comm};
   });
-  if (others.empty() || others.size() == lag.behind.size()) return;
+  if (others.empty() || others.size() == lag.behind.size()) return lag;
   lag.behind = std::move(others);
-  lag.least = INT64_MAX;
-  for (const std::uint32_t stream : lag.behind) {
-    lag.least = std::min(lag.least, view.alignments[comm].streams[stream].end());
-  }
+  const auto end_of = [&](std::uint32_t stream) { return streams[stream].end(); };
+  lag.least = end_of(std::ranges::min(lag.behind, {}, end_of));
+  return lag;
 }
 
-Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t comm) {
-  CallLag lag = *view.lags[comm];
-  const CallAlignment& alignment = view.alignments[comm];
-  leave_out_victims(view, waiting, comm, lag);
+Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedComm& comm) {
+  const CallLag lag = without_victims(waiting, comm);
+  const CallAlignment& alignment = comm.alignment;
   std::vector<std::uint32_t> last;
   for (const std::uint32_t stream : lag.behind) {
     if (alignment.streams[stream].end() == lag.least) last.push_back(stream);
@@ -140,8 +138,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t com
   const std::vector<std::uint32_t> behind = actors_of(alignment, lag.behind);
   Finding finding;
   finding.verdict = Verdict::rank_lagging;
-  blame(view, behind, finding);
-  finding.hosts.clear();
+  blame_ranks(view, behind, finding);
   const PlacedCalls& front = alignment.streams[lag.at_front.front()];
   const PlacedCalls& slowest = alignment.streams[last.front()];
   const bool called = slowest.calls->size() > 0;
@@ -149,8 +146,8 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t com
   const std::string last_number = call_number(alignment, lag.least - 1);
   const CommInstance& instance = view.book.instances[slowest.member->instance];
   const std::string who = list_actors(view.rank_map, behind);
-  const std::string others = list_actors(view.rank_map, actors_of(alignment, lag.at_front));
-  const std::string call = fmt::format("call {} of {} ({})", front_number, view.comms[comm].name,
+  const std::string others = list_streams(view, alignment, lag.at_front);
+  const std::string call = fmt::format("call {} of {} ({})", front_number, comm.name,
                                        describe_call(*front.find(lag.front - 1), view.book.words));
   const std::string so_far = called ? "last call " + last_number : "no call at all before";
   finding.sentence = instance.ends_only
@@ -158,56 +155,48 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, std::size_t com
                          : fmt::format("{} never made {}, in which {} wait{}; {}", who, call, others,
                                        lag.at_front.size() == 1 ? "s" : "", so_far);
   if (called) {
-    finding.evidence.push_back(fmt::format("last call of {}: {} {}{}",
-                                           list_actors(view.rank_map, actors_of(alignment, last)), last_number,
+    finding.evidence.push_back(fmt::format("last call of {}: {} {}{}", list_streams(view, alignment, last), last_number,
                                            describe_call(*slowest.find(lag.least - 1), view.book.words),
                                            instance.last_site.empty() ? "" : ", made in " + instance.last_site));
   }
   finding.evidence.push_back(
       fmt::format("{} of {} ranks seen reached call {}", lag.at_front.size(), alignment.streams.size(), front_number));
-  if (view.comms[comm].nranks > static_cast<int>(alignment.streams.size())) {
-    finding.missing.push_back(fmt::format("calls of {} of the {} ranks of {}",
-                                          view.comms[comm].nranks - static_cast<int>(alignment.streams.size()),
-                                          view.comms[comm].nranks, view.comms[comm].name));
+  const int nranks = comm.nranks, absent = nranks - static_cast<int>(alignment.streams.size());
+  if (absent > 0) {
+    finding.missing.push_back(fmt::format("calls of {} of the {} ranks of {}", absent, nranks, comm.name));
   }
   finding.evidence.emplace_back(alignment_note(alignment));
-  finding.next.emplace_back(
-      instance.ends_only
-          ? "the Inspector's later lines of those ranks: if there are any, they only wrote later; if not, py-spy dump "
-            "--pid there: inside the collective it is the network or a GPU (dmesg), elsewhere that is what keeps them"
-          : kWhatKeepsThem);
+  finding.next.push_back(remedy(instance.ends_only ? "inspector-late" : "what-keeps-them"));
   return finding;
 }
 
 /// Whether those whose logs lack their ends would be late, were it not for that.
-bool is_cut_off(const LogView& view, const CallLag& lag, std::size_t comm) {
+bool is_cut_off(const LogView& view, const AlignedComm& comm) {
+  const CallLag& lag = *comm.lag;
   const auto left = [&](std::uint32_t stream) {
-    const CommInstance& instance = view.book.instances[view.alignments[comm].streams[stream].member->instance];
+    const CommInstance& instance = view.book.instances[comm.alignment.streams[stream].member->instance];
     return instance.ended && !instance.aborted;
   };
   return lag.behind.empty() && lag.at_front.size() > lag.cut_off.size() && !std::ranges::all_of(lag.at_front, left);
 }
 
 /// Who seems late only because the end of its log is missing.
-Finding cut_off_finding(const LogView& view, std::size_t comm) {
-  const CallLag& lag = *view.lags[comm];
-  const CallAlignment& alignment = view.alignments[comm];
-  const std::string who = list_actors(view.rank_map, actors_of(alignment, lag.cut_off));
-  Finding finding;
-  finding.verdict = Verdict::unknown;
-  finding.sentence = fmt::format(
-      "{} came to call {} of {}; of {} the log ends earlier, where a stretch of it is missing: late or not, it does "
-      "not tell",
-      list_actors(view.rank_map, actors_of(alignment, lag.at_front)), call_number(alignment, lag.front - 1),
-      view.comms[comm].name, who);
-  finding.missing.push_back("the end of the log of " + who);
-  finding.next.push_back("the whole log of " + who + ": whether it made that call");
-  return finding;
+Finding cut_off_finding(const LogView& view, const AlignedComm& comm) {
+  const CallLag& lag = *comm.lag;
+  const CallAlignment& alignment = comm.alignment;
+  const std::string who = list_streams(view, alignment, lag.cut_off);
+  return make_finding(
+      Verdict::unknown,
+      fmt::format(
+          "{} came to call {} of {}; of {} the log ends earlier, where a stretch of it is missing: late or not, "
+          "it does not tell",
+          list_streams(view, alignment, lag.at_front), call_number(alignment, lag.front - 1), comm.name, who),
+      {}, {"the whole log of " + who + ": whether it made that call"}, {"the end of the log of " + who});
 }
 
 /// All ranks seen made the same last call, which is known not to have ended on some.
-void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
-  const CallAlignment& alignment = view.alignments[comm];
+void find_open_call(const LogView& view, const AlignedComm& comm, Findings& findings) {
+  const CallAlignment& alignment = comm.alignment;
   std::vector<std::uint32_t> inside, out;
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
@@ -215,29 +204,24 @@ void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
   }
   if (inside.empty()) return;
   const PlacedCalls& example = alignment.streams[inside.front()];
-  const std::string call =
-      fmt::format("{} of {} ({})", call_number(alignment, example.end() - 1), view.comms[comm].name,
-                  describe_call(*example.find(example.end() - 1), view.book.words));
-  const std::string who = list_actors(view.rank_map, actors_of(alignment, inside));
+  const std::string call = fmt::format("{} of {} ({})", call_number(alignment, example.end() - 1), comm.name,
+                                       describe_call(*example.find(example.end() - 1), view.book.words));
+  const std::string who = list_streams(view, alignment, inside);
   const std::string& site = view.book.instances[example.member->instance].last_site;
   Finding finding;
   if (!site.empty()) finding.evidence.push_back("made in " + site);
-  const int absent = view.comms[comm].nranks - static_cast<int>(alignment.streams.size());
+  const int absent = comm.nranks - static_cast<int>(alignment.streams.size());
   if (absent > 0) {
     finding.sentence = fmt::format("{} wait{} in {}; of {} other rank{} no dump is given", who,
                                    inside.size() == 1 ? "s" : "", call, absent, absent == 1 ? "" : "s");
     finding.missing.emplace_back("the dumps of the other ranks: whether they came to that call");
-    finding.next.emplace_back(
-        "their dumps; a rank that has none, or none of that call, is late or gone (py-spy dump "
-        "--pid, dmesg there)");
+    finding.next.push_back(remedy("other-dumps"));
   } else {
     finding.verdict = Verdict::stuck_inside;
     finding.sentence = out.empty() ? fmt::format("all ranks ({}) entered {} and none came out", who, call)
                                    : fmt::format("all ranks entered {}; {} did not come out, {} did", call, who,
-                                                 list_actors(view.rank_map, actors_of(alignment, out)));
-    finding.next.emplace_back(
-        "another dump a minute later: where it is the same, dmesg (XID, link down) and ibstat on all hosts, and "
-        "all_reduce_perf on them: if that hangs too, it is the network or a GPU");
+                                                 list_streams(view, alignment, out));
+    finding.next.push_back(remedy("dump-again"));
   }
   findings.push_back(std::move(finding));
 }
@@ -246,26 +230,24 @@ void find_open_call(const LogView& view, std::size_t comm, Findings& findings) {
 
 void find_in_calls(const LogView& view, Findings& findings) {
   for (const DeadlockCycle& cycle : view.cycles) {
-    Finding finding;
-    finding.verdict = Verdict::order_mismatch;
-    finding.sentence = "deadlock over communicators: " + cycle.text;
-    finding.evidence.push_back(cycle.inversion ? "all made the calls, in opposite orders"
-                                               : "each waits for a call that the other makes only afterwards");
-    blame(view, cycle.actors, finding);
-    finding.hosts.clear();
-    finding.next.emplace_back("call collectives of different communicators in the same order on all ranks");
-    findings.push_back(std::move(finding));
+    Finding finding = make_finding(Verdict::order_mismatch, "deadlock over communicators: " + cycle.text,
+                                   {cycle.inversion ? "all made the calls, in opposite orders"
+                                                    : "each waits for a call that the other makes only afterwards"},
+                                   {remedy("same-order")});
+    blame_ranks(view, cycle.actors, finding);
+    findings.emplace_back(std::move(finding));
   }
   const WaitsIn waiting = who_waits(view);
-  for (std::size_t comm = 0; comm < view.comms.size(); ++comm) {
-    if (view.divergences[comm]) findings.push_back(divergence_finding(view, comm));
-    // Calls after a divergence cannot be compared any more.
-    if (!view.divergences[comm] && view.lags[comm] && view.lags[comm]->waited_for) {
-      findings.push_back(lag_finding(view, waiting, comm));
-    } else if (!view.divergences[comm] && view.lags[comm] && is_cut_off(view, *view.lags[comm], comm)) {
-      findings.push_back(cut_off_finding(view, comm));
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) {
+      findings.emplace_back(divergence_finding(view, comm));  // calls behind it cannot be compared any more
+    } else if (!comm.lag) {
+      find_open_call(view, comm, findings);
+    } else if (comm.lag->waited_for) {
+      findings.emplace_back(lag_finding(view, waiting, comm));
+    } else if (is_cut_off(view, comm)) {
+      findings.emplace_back(cut_off_finding(view, comm));
     }
-    if (!view.divergences[comm] && !view.lags[comm]) find_open_call(view, comm, findings);
   }
 }
 
@@ -318,21 +300,17 @@ bool find_mismatch(const TorchGroup& timed, Findings& findings) {
     const auto usual = largest(kinds);
     for (const auto& [call, ranks] : kinds) {
       if (call == usual->first) continue;
-      Finding finding;
-      finding.verdict = Verdict::arg_mismatch;
-      finding.ranks = ranks;
       const std::string differs =
           call.first != usual->first.first
               ? fmt::format("{} instead of {}", call.first, usual->first.first)
               : fmt::format("count {} instead of {} in {}", call.second, usual->first.second, call.first);
-      finding.sentence = fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq);
-      finding.evidence.push_back(fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})",
-                                             list_ranks(ranks), call.first, call.second, list_ranks(usual->second),
-                                             usual->first.first, usual->first.second));
-      finding.next.emplace_back(
-          "py-spy dump --pid of those ranks and of one of the others: where their stacks part is the branch that "
-          "depends on the rank or its data");
-      findings.push_back(std::move(finding));
+      Finding finding = make_finding(
+          Verdict::arg_mismatch, fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq),
+          {fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})", list_ranks(ranks), call.first,
+                       call.second, list_ranks(usual->second), usual->first.first, usual->first.second)},
+          {remedy("compare-stacks")});
+      finding.ranks = ranks;
+      findings.emplace_back(std::move(finding));
       return true;
     }
   }
@@ -341,14 +319,12 @@ bool find_mismatch(const TorchGroup& timed, Findings& findings) {
 
 Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting, const TorchState& waits,
                 std::string evidence) {
-  Finding finding;
-  finding.verdict = Verdict::rank_lagging;
+  Finding finding = make_finding(Verdict::rank_lagging,
+                                 fmt::format("{} did not reach {}, in which {} timed out", list_ranks(behind),
+                                             call_of(waits), list_ranks(waiting)),
+                                 {std::move(evidence)}, {remedy("what-keeps-them")});
   finding.ranks = behind;
-  finding.sentence = fmt::format("{} did not reach {}, in which {} timed out", list_ranks(behind), call_of(waits),
-                                 list_ranks(waiting));
-  finding.evidence.push_back(std::move(evidence));
   if (!waits.example.empty()) finding.evidence.push_back("\"" + waits.example + "\"");
-  finding.next.emplace_back(kWhatKeepsThem);
   return finding;
 }
 
@@ -356,13 +332,11 @@ Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting,
 Finding slow(const TorchGroup& timed) {
   std::vector<int> ranks;
   for (const TorchRank& one : timed) ranks.push_back(one.rank);
-  Finding finding;
-  finding.verdict = Verdict::slow_not_hung;
-  finding.sentence = fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list_ranks(ranks),
-                                 call_of(*timed.front().state));
-  finding.evidence.emplace_back("calls follow the watchdog's words, or it says that the collective is completed");
-  finding.next.emplace_back("a longer timeout (init_process_group), and what takes so long: data loading, checkpoints");
-  return finding;
+  return make_finding(Verdict::slow_not_hung,
+                      fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list_ranks(ranks),
+                                  call_of(*timed.front().state)),
+                      {"calls follow the watchdog's words, or it says that the collective is completed"},
+                      {remedy("longer-timeout")});
 }
 
 /// A timeout whose cause the watchdog's lines do not show.
@@ -387,7 +361,6 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
       : group > 1 ? fmt::format("the other {} of the group's {} ranks", group - static_cast<int>(waiting.size()), group)
                   : std::string("the other ranks");
   Finding finding = timed_out(waiting, waits);
-  finding.verdict = Verdict::unknown;
   finding.sentence = fmt::format("{} timed out in {}; of {} nothing is in {}", list_ranks(waiting), call_of(waits),
                                  others, name_files(view.files));
   finding.missing.push_back("the logs of " + others + ": whether they came to that collective");
@@ -398,19 +371,14 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
       fmt::format("the output of {}: one that does not time out at that SeqNum is late or gone (py-spy "
                   "dump --pid, dmesg there); if all do, it is the network",
                   others));
-  finding.next.emplace_back(
-      "TORCH_NCCL_TRACE_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 for the next run: the dumps of all ranks, "
-      "given to busbar diagnose, name who is late");
+  finding.next.push_back(remedy("trace-buffer"));
   return finding;
 }
 
 Finding stuck_inside(const LogView& view, const std::vector<int>& ranks, const TorchState& waits) {
   Finding finding = timed_out(ranks, waits);
   finding.verdict = Verdict::stuck_inside;
-  finding.next.emplace_back(
-      "dmesg (XID, link down) and ibstat on all hosts, then all_reduce_perf or nccl-tests on the same "
-      "hosts: if that hangs too, it is the network or a GPU, else what runs beside the collective");
-  finding.next.push_back(ras_advice(nccl_version_of(view)));
+  finding.next = {remedy("test-network"), ras_advice(nccl_version_of(view))};
   finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
@@ -437,7 +405,7 @@ void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findi
     finding.ranks = idle;
     finding.sentence = fmt::format("{} enqueued nothing after work {}, while {} wait{} in work {}", list_ranks(idle),
                                    idle_at, list_ranks(busy), busy.size() == 1 ? "s" : "", busy_at);
-    finding.next.emplace_back(kWhatKeepsThem);
+    finding.next.push_back(remedy("what-keeps-them"));
   } else {
     finding.sentence = fmt::format(
         "a collective timed out, {}; which, and who is late, is not in {}",
@@ -445,9 +413,7 @@ void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findi
         name_files(view.files));
     finding.missing.emplace_back(
         "the watchdog's lines of all ranks (\"Watchdog caught collective operation timeout\")");
-    finding.next.emplace_back(
-        "the outputs of all ranks around that time: one that says nothing is late or gone; for the next run "
-        "TORCH_NCCL_TRACE_BUFFER_SIZE=20000: its dumps, given to busbar diagnose, tell");
+    finding.next.push_back(remedy("all-outputs"));
   }
   findings.push_back(std::move(finding));
 }
@@ -492,8 +458,8 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
                 fmt::format("PyTorch's watchdog: {} came only to SeqNum {}", list_ranks(behind), least)));
     return;
   }
-  std::vector<int> silent_known;
-  RankList silent_absent;
+  std::set<int> silent;
+  RankList absent;
   const bool of_all = is_default_group(name);
   const int size = group_size(*waits->state);
   const int most_told = spoke.empty() ? 0 : std::min(*spoke.rbegin(), INT_MAX - 1) + 1;
@@ -502,20 +468,18 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
   const bool all_of_group = size > 0 && static_cast<int>(spoke.size()) >= size;
   if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
     for (const auto& [rank, actor] : view.rank_map.actor_of) {
-      if (rank < nranks && spoke.count(rank) == 0 && !view.lost.may_lack_end(actor)) silent_known.push_back(rank);
+      if (rank < nranks && !spoke.contains(rank) && !view.lost.may_lack_end(actor)) silent.insert(rank);
     }
-    silent_absent = missing_ranks(std::vector<int>(spoke.begin(), spoke.end()), nranks);
+    absent = missing_ranks(std::vector<int>(spoke.begin(), spoke.end()), nranks);
   }
-  if (!silent_known.empty()) {
+  if (!silent.empty()) {
     findings.push_back(
-        lagging(silent_known, usual->second, *waits->state,
-                fmt::format("PyTorch's watchdog spoke on {}, not on {}",
-                            list_ranks(std::vector<int>(spoke.begin(), spoke.end())), list_ranks(silent_known))));
+        lagging({silent.begin(), silent.end()}, usual->second, *waits->state,
+                fmt::format("PyTorch's watchdog spoke on {}, not on {}", list_ranks(spoke), list_ranks(silent))));
     return;
   }
-  const bool some_absent =
-      !silent_absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
-  findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, silent_absent)
+  const bool some_absent = !absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
+  findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, absent)
                                  : stuck_inside(view, usual->second, *waits->state));
 }
 

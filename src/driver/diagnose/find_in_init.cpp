@@ -1,7 +1,9 @@
+#include "common/base/enum_words.h"
 #include "driver/diagnose/log_findings.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,41 +11,18 @@
 namespace busbar {
 namespace {
 
-std::string_view describe(InitStage stage) {
-  switch (stage) {
-    case InitStage::none:
-    case InitStage::started:
-      return "in the bootstrap (after Init START nothing follows)";
-    case InitStage::bootstrap:
-      return "after the bootstrap, while topology and graphs are agreed on";
-    case InitStage::connect:
-      return "while rings connect";
-    case InitStage::rings:
-      return "after the rings, while trees connect";
-    case InitStage::trees:
-      return "after the trees";
-    case InitStage::complete:
-      return "after it";
-  }
-  return "";
-}
+/// Where a rank stands, by how far its lines say that it came.
+constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init START nothing follows)",
+                                                  "in the bootstrap (after Init START nothing follows)",
+                                                  "after the bootstrap, while topology and graphs are agreed on",
+                                                  "while rings connect",
+                                                  "after the rings, while trees connect",
+                                                  "after the trees",
+                                                  "after it"};
 
-/// Advice by stage, from hang_diagnosis: what a rank waits for there.
-std::string_view advice(InitStage stage) {
-  switch (stage) {
-    case InitStage::none:
-    case InitStage::started:
-      return "nc -vz ADDRESS PORT from each host to the others (\"Bootstrap : Using\" has the interface): where it "
-             "fails, a firewall or NCCL_SOCKET_IFNAME, because the bootstrap is TCP between all ranks; where it "
-             "works, py-spy dump --pid of ranks without Init START";
-    case InitStage::bootstrap:
-      return "nvidia-smi topo -m on all hosts: one that hangs, or differs, is the one; NCCL_DEBUG_SUBSYS=INIT,GRAPH "
-             "tells more";
-    default:
-      return "ib_write_bw (iperf3 without RDMA) between the hosts of the last connection: if it fails too, that "
-             "network; if it "
-             "works, NCCL_DEBUG_SUBSYS=INIT,NET: the transport that is set up there";
-  }
+/// By stage, from hang_diagnosis: what a rank waits for there.
+const std::string& advice(InitStage stage) {
+  return remedy(stage <= InitStage::started ? "bootstrap" : stage == InitStage::bootstrap ? "topology" : "connect");
 }
 
 /// How far the ranks of a communicator came.
@@ -98,9 +77,8 @@ std::size_t count_outside(const LogView& view, const JoinedComm& comm, const Spe
 
 std::string list_outside(const LogView& view, const JoinedComm& comm) {
   const std::set<std::uint32_t> members = actors_in(comm);
-  std::vector<std::uint32_t> outside = view.rank_map.rank_actors;
-  std::erase_if(outside, [&](std::uint32_t actor) { return members.contains(actor); });
-  return list_actors(view.rank_map, outside);
+  const auto is_outside = [&](std::uint32_t actor) { return !members.contains(actor); };
+  return list_actors(view.rank_map, ranks_that(view, is_outside));
 }
 
 InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<std::uint32_t>& there) {
@@ -118,17 +96,17 @@ InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<s
 }
 
 Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
-  Finding finding;
-  finding.verdict = Verdict::init_stuck;
   std::vector<std::uint32_t> there;
   const InitStage stage = least_stage(view, comm, there);
   const bool all_there = there.size() == progress.pending.size();
-  finding.sentence = fmt::format("{} of {}: {} began and did not complete; {}stuck {}", "initialisation", comm.name,
-                                 list_actors(view.rank_map, progress.pending),
-                                 all_there ? "" : list_actors(view.rank_map, there) + " ", describe(stage));
-  finding.evidence.push_back(fmt::format("Init START of {}, Init COMPLETE of {}",
-                                         list_actors(view.rank_map, progress.started),
-                                         list_actors(view.rank_map, progress.completed)));
+  Finding finding =
+      make_finding(Verdict::init_stuck,
+                   fmt::format("initialisation of {}: {} began and did not complete; {}stuck {}", comm.name,
+                               list_actors(view.rank_map, progress.pending),
+                               all_there ? "" : list_actors(view.rank_map, there) + " ", word(kStages, stage)),
+                   {fmt::format("Init START of {}, Init COMPLETE of {}", list_actors(view.rank_map, progress.started),
+                                list_actors(view.rank_map, progress.completed))},
+                   {advice(stage)});
   std::map<std::string, std::vector<std::uint32_t>> connections;
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = view.book.instances[member.instance];
@@ -141,7 +119,6 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
     finding.evidence.push_back(
         fmt::format("last connection of {}: {}", list_actors(view.rank_map, actors), connection));
   }
-  finding.next.emplace_back(advice(stage));
   return finding;
 }
 
@@ -163,38 +140,32 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   const RankList absent_ranks = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
   // A name that a broken line damaged makes one process too many, not one rank too few.
   if (absent_ranks.empty()) return stuck(view, comm, progress);
-  Finding finding;
-  finding.evidence.push_back(fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks,
-                                         name_files(view.files), list_actors(view.rank_map, progress.started)));
+  const std::string began = list_actors(view.rank_map, progress.started), given = name_files(view.files);
+  std::vector<std::string> evidence{
+      fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks, given, began)};
   // Where most did not begin, the log ends too early to tell who never would.
   const bool all_given = wordless + outside + progress.started.size() >= nranks && progress.started.size() * 2 > nranks;
   if (all_given || shared) {
-    finding.verdict = Verdict::init_not_joined;
-    finding.ranks = absent_ranks.each();  // fewer than began
-    finding.sentence =
-        fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name);
+    Finding finding =
+        make_finding(Verdict::init_not_joined,
+                     fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name),
+                     std::move(evidence), {remedy("before-nccl")});
+    finding.ranks = absent_ranks.each();     // fewer than began
     if (outside > 0 && outside <= absent) {  // so that listing them takes no longer than reading the others did
       finding.sentence += fmt::format(": {} spoke, but not of it", list_outside(view, comm));
     } else if (wordless > 0) {
       finding.sentence += ": without a word of NCCL are " + speakers.their_names;
     } else {
-      finding.sentence +=
-          fmt::format(" in {}, which holds the other {}", name_files(view.files), progress.started.size());
+      finding.sentence += fmt::format(" in {}, which holds the other {}", given, progress.started.size());
     }
-    finding.next.emplace_back(
-        "py-spy dump --pid (or gdb -p) on those processes: the stack is what they do before NCCL; no process: it never "
-        "started, or died");
     return finding;
   }
-  finding.verdict = Verdict::unknown;
-  finding.sentence =
+  return make_finding(
+      Verdict::unknown,
       fmt::format("initialisation of {}: {} began, nobody completed; {} others have no Init START in {}", comm.name,
-                  list_actors(view.rank_map, progress.started), absent, name_files(view.files));
-  finding.missing.push_back(fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks));
-  finding.next.emplace_back(
-      "the rest of this log and the other ranks' logs: a rank without Init START did not come to NCCL "
-      "(py-spy dump --pid); if all began, the last lines of each tell where it stands");
-  return finding;
+                  began, absent, given),
+      std::move(evidence), {remedy("other-init-logs")},
+      {fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks)});
 }
 
 void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& speakers, Findings& findings) {
@@ -202,14 +173,11 @@ void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& spe
   if (progress.pending.empty() || comm.nranks < 1) return;
   const auto nranks = static_cast<std::size_t>(comm.nranks);
   if (nranks == 1) {
-    Finding finding;
-    finding.sentence = fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
-                                   list_actors(view.rank_map, progress.pending), comm.name);
-    finding.evidence.emplace_back("Init START is the last that is told, and no error");
-    finding.missing.emplace_back("the rest of the log");
-    finding.next.emplace_back(
-        "the log's end, once the program has run on; py-spy dump --pid (or gdb -p) if it stands there");
-    findings.push_back(std::move(finding));
+    findings.emplace_back(make_finding(Verdict::unknown,
+                                       fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
+                                                   list_actors(view.rank_map, progress.pending), comm.name),
+                                       {"Init START is the last that is told, and no error"}, {remedy("log-goes-on")},
+                                       {"the rest of the log"}));
     return;
   }
   // In an excerpt without its COMPLETE lines, a rank that is not seen to use the communicator need not be stuck.

@@ -65,35 +65,30 @@ void find_fingerprints(const LogView& view, Findings& findings) {
     for (const int rank : note.event.ranks) kinds[{note.event.number, note.event.name}].insert(rank);
   }
   if (kinds.size() < 2) return;
+  const std::int64_t least_seq = kinds.begin()->first.first, last_seq = kinds.rbegin()->first.first;
   std::size_t most = 0;
-  std::int64_t least_seq = kinds.begin()->first.first, last_seq = kinds.rbegin()->first.first;
   for (const auto& [kind, ranks] : kinds) most = std::max(most, ranks.size());
   const bool tie = std::ranges::count_if(kinds, [&](const auto& one) { return one.second.size() == most; }) > 1;
-  Finding finding;
-  finding.verdict = least_seq != last_seq ? Verdict::order_mismatch : Verdict::arg_mismatch;
+  std::set<int> blamed;
   std::vector<std::string> said;
-  for (const auto& [kind, members] : kinds) {
-    const std::vector<int> ranks(members.begin(), members.end());
+  for (const auto& [kind, ranks] : kinds) {
     said.push_back(fmt::format("{} run{} {}{}", list_ranks(ranks), ranks.size() == 1 ? "s" : "",
                                kind.second.empty() ? "a collective" : kind.second,
                                kind.first < 0 ? "" : fmt::format(" as number {}", kind.first)));
-    if (!tie && members.size() == most) continue;
-    finding.ranks.insert(finding.ranks.end(), ranks.begin(), ranks.end());
+    if (tie || ranks.size() != most) blamed.insert(ranks.begin(), ranks.end());
   }
-  std::ranges::sort(finding.ranks);
+  Finding finding = make_finding(Verdict::arg_mismatch,
+                                 "ranks called different collectives at one place: " + joined_words(said, ", "),
+                                 quotes(view, What::fingerprint, 3), {remedy("compare-both-stacks")});
+  finding.ranks.assign(blamed.begin(), blamed.end());
   if (least_seq != last_seq) {
-    const auto& behind = kinds.begin()->second;
-    finding.sentence = fmt::format("ranks ran different numbers of collectives: {}; {} {} behind by {}",
-                                   joined_words(said, ", "), list_ranks(std::vector<int>(behind.begin(), behind.end())),
-                                   behind.size() == 1 ? "is" : "are", last_seq - least_seq);
-  } else {
-    finding.sentence = "ranks called different collectives at one place: " + joined_words(said, ", ");
+    const std::set<int>& behind = kinds.begin()->second;
+    finding.verdict = Verdict::order_mismatch;
+    finding.sentence =
+        fmt::format("ranks ran different numbers of collectives: {}; {} {} behind by {}", joined_words(said, ", "),
+                    list_ranks(behind), behind.size() == 1 ? "is" : "are", last_seq - least_seq);
   }
-  finding.evidence = quotes(view, What::fingerprint, 3);
-  finding.next.emplace_back(
-      "py-spy dump --pid of both ranks: where their stacks part is the branch of the program that only some ranks take "
-      "(a condition on rank, data or cache)");
-  findings.push_back(std::move(finding));
+  findings.emplace_back(std::move(finding));
 }
 
 void find_absent(const LogView& view, const Waiting& waiting, Findings& findings) {
@@ -108,49 +103,46 @@ void find_absent(const LogView& view, const Waiting& waiting, Findings& findings
     }
   }
   if (first == nullptr) return;
-  const bool barrier = first->event.name == "a monitored barrier";
-  Finding finding;
+  const std::string who = absent.empty() ? "some ranks" : list_ranks(absent);
+  Finding finding =
+      make_finding(first->event.name == "a monitored barrier" ? Verdict::rank_lagging : Verdict::init_not_joined,
+                   fmt::format("{} did not come to {}", who, first->event.name), quotes(view, What::absent, 3),
+                   {remedy("did-not-come")});
   finding.ranks.assign(absent.begin(), absent.end());
-  finding.verdict = barrier ? Verdict::rank_lagging : Verdict::init_not_joined;
-  finding.sentence = fmt::format("{} did not come to {}", absent.empty() ? "some ranks" : list_ranks(finding.ranks),
-                                 first->event.name);
-  finding.evidence = quotes(view, What::absent, 3);
   if (says(first->event.text, "onnection reset") || says(first->event.text, "roken pipe")) {
     finding.verdict = Verdict::process_dead;
-    finding.sentence = fmt::format("{} went away before {}", list_ranks(finding.ranks), first->event.name);
+    finding.sentence = fmt::format("{} went away before {}", list_ranks(absent), first->event.name);
   }
-  finding.next.emplace_back(
-      "the output of those ranks, and py-spy dump --pid on them: where they are tells what keeps them; if their "
-      "processes are gone, the launcher's output and dmesg tell why");
-  findings.push_back(std::move(finding));
+  findings.emplace_back(std::move(finding));
 }
 
-constexpr std::array kConsequences = std::to_array<std::string_view>({"NCCL",
-                                                                      "nccl",
-                                                                      "DistBackendError",
-                                                                      "DistStoreError",
-                                                                      "DistNetworkError",
-                                                                      "ProcessExitedException",
-                                                                      "ProcessRaisedException",
-                                                                      "ChildFailedError",
-                                                                      "CUDA error",
-                                                                      "AcceleratorError",
-                                                                      "RayTaskError",
-                                                                      "ActorDied",
-                                                                      "SystemExit",
-                                                                      "KeyboardInterrupt",
-                                                                      "SIGTERM",
-                                                                      "DDP expects same model",
-                                                                      "terminate called",
-                                                                      "watchdog",
-                                                                      "Connection",
-                                                                      "connection",
-                                                                      "ollective",
-                                                                      "RendezvousC",
-                                                                      "SignalException",
-                                                                      "imeout",
-                                                                      "imed out",
-                                                                      "CalledProcess"});
+constexpr std::string_view kConsequences[] = {  // parts of words that begin with a large or a small letter
+    "NCCL",
+    "nccl",
+    "DistBackendError",
+    "DistStoreError",
+    "DistNetworkError",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "ChildFailedError",
+    "CUDA error",
+    "AcceleratorError",
+    "RayTaskError",
+    "ActorDied",
+    "SystemExit",
+    "KeyboardInterrupt",
+    "SIGTERM",
+    "DDP expects same model",
+    "terminate called",
+    "watchdog",
+    "Connection",
+    "connection",
+    "ollective",
+    "RendezvousC",
+    "SignalException",
+    "imeout",
+    "imed out",
+    "CalledProcess"};
 
 /// Whether an exception is the program's own, and not what follows when others fail.
 bool is_own(const ProgramEvent& event) {
@@ -169,12 +161,13 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   return -1;
 }
 
-/// Whether a line tells what made processes end.
-bool resource_or_setting_told(const LogView& view) {
+/// Behind what a finding stands that a lack of resources or a setting may explain, where a line tells of one.
+std::optional<Verdict> after_resources(const LogView& view) {
   const auto tells = [](const WarningRecord& one) {
     return one.rule->kind == RuleKind::resource || one.rule->kind == RuleKind::config;
   };
-  return std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
+  const bool told = std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
+  return told ? std::optional(Verdict::config) : std::nullopt;
 }
 
 /// A rank that raised and left before others timed out is what they waited for.
@@ -192,104 +185,73 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
   const ProgramNote* told = raised != nullptr ? raised : trace;
   if (told == nullptr) return;
   const int rank = rank_of(told->event, waiting);
-  const std::vector<int> victims(waiting.ranks.begin(), waiting.ranks.end());
-  Finding finding;
-  finding.verdict = Verdict::process_dead;
+  const std::string who = rank >= 0 ? fmt::format("rank {}", rank) : "a rank that the log does not name";
+  Finding finding = make_finding(Verdict::process_dead,
+                                 fmt::format("{} raised an exception of its own and left; {} timed out waiting for it",
+                                             who, list_ranks(waiting.ranks)),
+                                 {}, {remedy("raised")});
   if (rank >= 0) finding.ranks.push_back(rank);
-  const std::string who = rank >= 0 ? list_ranks(finding.ranks) : "a rank that the log does not name";
-  finding.sentence =
-      fmt::format("{} raised an exception of its own and left; {} timed out waiting for it", who, list_ranks(victims));
   if (rank >= 0 && told->event.ranks.empty()) {
     finding.evidence.emplace_back("the traceback carries no rank: it is " + who +
                                   "'s because all others of the group timed out");
   }
   finding.evidence.push_back(quoted(*told));
   if (raised == nullptr) finding.missing.emplace_back("the end of the traceback, which says what was raised");
-  finding.next.emplace_back(
-      "mend what that rank raised; a try/finally that destroys the process group lets the others "
-      "end at once instead of after the timeout");
   // What it raised may be what another line explains: memory, a setting.
-  resource_or_setting_told(view) ? findings.emplace_back(std::move(finding), Verdict::config)
-                                 : findings.emplace_back(std::move(finding));
+  findings.emplace_back(std::move(finding), after_resources(view));
 }
 
-std::string_view signal_name(std::int64_t number) {
-  switch (-number) {
-    case 4:
-      return "SIGILL";
-    case 6:
-      return "SIGABRT";
-    case 7:
-      return "SIGBUS";
-    case 8:
-      return "SIGFPE";
-    case 9:
-      return "SIGKILL";
-    case 11:
-      return "SIGSEGV";
-    default:
-      return "a signal";
-  }
-}
+/// How a process ended, in words, and what to look at then.
+struct Ending {
+  std::int64_t signal;
+  std::string_view name, remedy;
+  bool by_itself = false;  ///< or killed without a word; codes and SIGABRT follow from what was said before
+};
 
-std::string_view advice_after(std::int64_t number) {
-  switch (-number) {
-    case 9:
-      return "dmesg -T | grep -i -E 'killed process|oom' on that host: a kill without a word is mostly the kernel's or "
-             "the cgroup's for lack of memory (then more memory, or fewer workers); else somebody's or the scheduler's "
-             "(sacct, kubectl describe pod)";
-    case 7:
-      return "df -h /dev/shm on that host: a bus error mostly means that it is full (docker --shm-size); else dmesg";
-    case 11:
-    case 4:
-    case 8:
-      return "the core dump (coredumpctl gdb), or python -X faulthandler: the stack names the library";
-    default:
-      return "that process's own last lines, before the launcher's";
-  }
+constexpr Ending kEndings[] = {{9, "SIGKILL", "killed", true},     {7, "SIGBUS", "bus-error", true},
+                               {11, "SIGSEGV", "core-dump", true}, {4, "SIGILL", "core-dump", true},
+                               {8, "SIGFPE", "core-dump", true},   {6, "SIGABRT", "own-last-lines"},
+                               {0, "a signal", "own-last-lines"}};  // the last stands for all others
+
+/// `number`: an exit code, or minus a signal.
+const Ending& ending_of(std::int64_t number) {
+  const auto* known = std::ranges::find(kEndings, -number, &Ending::signal);
+  return *(known != std::end(kEndings) ? known : std::prev(known));
 }
 
 Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const ProgramEvent& event = note.event;
   const std::int64_t number = event.number;
+  const Ending& ending = ending_of(number);
   const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
-  Finding finding;
-  finding.verdict = oom ? Verdict::resource : Verdict::process_dead;
+  Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(note)},
+                                 {remedy(oom ? "job-memory" : ending.remedy)});
   finding.ranks = event.ranks;
   add_once(finding.hosts, event.host);
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    const Process& process = view.book.processes[view.book.actors[actor].process];
-    if (event.pid >= 0 && process.pid == event.pid && finding.ranks.empty()) {
-      blame(view, std::span(&actor, 1), finding);
-    }
+  const auto is_its = [&](std::uint32_t actor) {
+    return event.pid >= 0 && process_of(view.book, actor).pid == event.pid;
+  };
+  for (const std::uint32_t actor : ranks_that(view, is_its)) {
+    if (finding.ranks.empty()) blame(view, std::span(&actor, 1), finding);
   }
   const std::string who = !finding.ranks.empty() ? list_ranks(finding.ranks)
                           : event.pid >= 0       ? fmt::format("process {}", event.pid)
                                                  : std::string("a process");
-  const std::string how = number < 0   ? std::string(signal_name(number))
+  const std::string how = number < 0   ? std::string(ending.name)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
   finding.sentence = oom ? who + " was killed for lack of memory"
                          : fmt::format("{}{} ended by {}", who, event.host.empty() ? "" : " on " + event.host, how);
-  finding.evidence.push_back(quoted(note));
-  finding.next.emplace_back(
-      oom ? "the job's memory limit (cgroup, --mem) against what its processes use (free -h, data loaders' workers, "
-            "/dev/shm): more memory, or fewer workers"
-          : advice_after(number));
   return finding;
 }
 
 void find_lost_hosts(const LogView& view, Findings& findings) {
   for (const ProgramNote& note : view.book.program) {
     if (note.event.what != What::host_lost) continue;
-    Finding finding;
-    finding.verdict = Verdict::host_unreachable;
-    finding.sentence = "the launcher lost a host: " + note.event.text;
-    finding.evidence.push_back(quoted(note));
+    Finding finding = make_finding(Verdict::host_unreachable, "the launcher lost a host: " + note.event.text,
+                                   {quoted(note)}, {remedy("host-lost")});
     add_once(finding.hosts, note.event.host);
-    finding.next.emplace_back(
-        "whether that host answers (ssh, its console): power, kernel panic, network; then its dmesg");
-    findings.push_back(std::move(finding));
+    findings.emplace_back(std::move(finding));
   }
 }
 
@@ -311,18 +273,12 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
     if (!waiting.ranks.empty() && (timed_out || (number == -6 && finding.ranks.empty()))) continue;
-    // Whoever fails by itself is killed without a word or by its own fault; codes and SIGABRT follow from what was said
-    // before.
-    const bool by_itself = number == -9 || number == -11 || number == -7 || number == -4 || number == -8;
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
-    if (finding.verdict == Verdict::resource) {
-      findings.emplace_back(std::move(finding));
-    } else if (by_itself || missed) {
-      resource_or_setting_told(view) ? findings.emplace_back(std::move(finding), Verdict::config)
-                                     : findings.emplace_back(std::move(finding));
-    } else {
-      findings.emplace_back(std::move(finding), Verdict::stuck_inside);
+    std::optional<Verdict> after;
+    if (finding.verdict != Verdict::resource) {
+      after = ending_of(number).by_itself || missed ? after_resources(view) : Verdict::stuck_inside;
     }
+    findings.emplace_back(std::move(finding), after);
   }
 }
 
@@ -364,35 +320,28 @@ void find_other_errors(const LogView& view, Findings& findings) {
     finding.ranks = ranks;
     finding.evidence.emplace_back("that is a function of the external network plugin");
     finding.missing.emplace_back("the plugin's own log on that rank");
-    finding.next.emplace_back(
-        "the same job without the plugin (NCCL_NET=IB or Socket, NCCL_NET_PLUGIN=none): if that "
-        "works, the plugin's version and its settings; NCCL_DEBUG_SUBSYS=INIT,NET");
+    finding.next.push_back(remedy("without-plugin"));
   }
   finding.missing.emplace_back("the lines before the first error, of all ranks; NCCL_DEBUG=INFO in all of them");
-  finding.next.emplace_back(
-      "the first error by time over all ranks' outputs is the cause, or next to it; if none says what it means, run "
-      "again with NCCL_DEBUG=INFO (busbar diagnose --help-capture)");
-  findings.push_back(std::move(finding));
+  finding.next.push_back(remedy("first-error"));
+  findings.emplace_back(std::move(finding));
 }
 
 /// Unwinding and aborts of NCCL whose warning the log does not hold.
 void find_unwinding(const LogView& view, Findings& findings) {
-  std::vector<std::uint32_t> failed;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    if (view.book.actors[actor].failures > 0) failed.push_back(actor);
-  }
+  const std::vector<std::uint32_t> failed =
+      ranks_that(view, [&](std::uint32_t actor) { return view.book.actors[actor].failures > 0; });
   if (failed.empty() || !findings.empty()) return;
-  Finding finding;
-  finding.sentence = fmt::format("{} failed or aborted in NCCL, and the warning that says why is not in {}",
-                                 list_actors(view.rank_map, failed), name_files(view.files));
+  std::vector<std::string> evidence;
   for (const auto& [code, times] : view.book.return_codes) {
-    if (finding.evidence.size() < 3)
-      finding.evidence.push_back(fmt::format("return code {} ({} lines)", code.first, times));
+    if (evidence.size() < 3) evidence.push_back(fmt::format("return code {} ({} lines)", code.first, times));
   }
-  if (finding.evidence.empty()) finding.evidence.emplace_back("\"Abort COMPLETE\"");
-  finding.missing.emplace_back("the lines with NCCL WARN");
-  finding.next.emplace_back("the first NCCL WARN by time in the whole logs of all ranks");
-  findings.push_back(std::move(finding));
+  if (evidence.empty()) evidence.emplace_back("\"Abort COMPLETE\"");
+  findings.emplace_back(
+      make_finding(Verdict::unknown,
+                   fmt::format("{} failed or aborted in NCCL, and the warning that says why is not in {}",
+                               list_actors(view.rank_map, failed), name_files(view.files)),
+                   std::move(evidence), {remedy("first-warning")}, {"the lines with NCCL WARN"}));
 }
 
 }  // namespace

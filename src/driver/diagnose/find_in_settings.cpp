@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -41,7 +42,7 @@ std::vector<ProcessRanks> processes_of(const LogView& view) {
   std::map<std::uint32_t, ProcessRanks> by_process;
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
     ProcessRanks& ranks = by_process[view.book.actors[actor].process];
-    ranks.process = &view.book.processes[view.book.actors[actor].process];
+    ranks.process = &process_of(view.book, actor);
     ranks.actors.push_back(actor);
   }
   std::vector<ProcessRanks> processes;
@@ -49,11 +50,11 @@ std::vector<ProcessRanks> processes_of(const LogView& view) {
   return processes;
 }
 
-template <typename Get>
-Values gather(const std::vector<ProcessRanks>& processes, Get get) {
+/// `value_of`: a member of Process, or what a function makes of one.
+Values gather(const std::vector<ProcessRanks>& processes, auto value_of) {
   Values values;
   for (const ProcessRanks& one : processes) {
-    const std::string& value = get(*one.process);
+    const std::string& value = std::invoke(value_of, *one.process);
     if (!value.empty()) values[value].insert(values[value].end(), one.actors.begin(), one.actors.end());
   }
   return values;
@@ -62,7 +63,7 @@ Values gather(const std::vector<ProcessRanks>& processes, Get get) {
 void add_skew(const LogView& view, std::string_view name, const Values& values, bool decisive,
               std::vector<SettingSkew>& skews) {
   if (values.size() < 2) return;
-  skews.push_back({std::string(name), describe(view.rank_map, name, values), decisive, false});
+  skews.push_back({describe(view.rank_map, name, values), decisive, false});
 }
 
 /// Set on some processes; others print their settings, but not this one.
@@ -83,8 +84,7 @@ void add_presence_skew(const LogView& view, const std::vector<ProcessRanks>& pro
   std::set_intersection(hosts_with.begin(), hosts_with.end(), hosts_without.begin(), hosts_without.end(),
                         std::back_inserter(mixed));
   if (with.empty() || without.empty() || !mixed.empty()) return;
-  skews.push_back({name,
-                   fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
+  skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
                                list_actors(view.rank_map, without)),
                    must_agree(name), true});
 }
@@ -109,7 +109,7 @@ void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
       text += fmt::format("{} {} on {}{}", told == 1 ? "" : ";", names.empty() ? "none" : names, *where.begin(),
                           where.size() > 1 ? fmt::format(" and {} more hosts", where.size() - 1) : "");
     }
-    skews.push_back({"devices of " + network, text, false, false});
+    skews.push_back({text, false, false});
   }
 }
 
@@ -118,12 +118,9 @@ void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
   std::vector<SettingSkew> skews;
   const std::vector<ProcessRanks> processes = processes_of(view);
-  const auto nccl = [](const Process& process) -> const std::string& { return process.nccl; };
-  const auto cuda = [](const Process& process) -> const std::string& { return process.cuda; };
-  const auto network = [](const Process& process) -> const std::string& { return process.network; };
-  add_skew(view, "NCCL version", gather(processes, nccl), true, skews);
-  add_skew(view, "CUDA version of NCCL", gather(processes, cuda), false, skews);
-  add_skew(view, "network", gather(processes, network), true, skews);
+  add_skew(view, "NCCL version", gather(processes, &Process::nccl), true, skews);
+  add_skew(view, "CUDA version of NCCL", gather(processes, &Process::cuda), false, skews);
+  add_skew(view, "network", gather(processes, &Process::network), true, skews);
   std::set<std::string> names;
   for (const ProcessRanks& one : processes) {
     for (const auto& [name, value] : one.process->env) names.insert(name);
@@ -147,17 +144,14 @@ namespace {
 void find_ranges(const LogView& view, Findings& findings) {
   std::map<std::string, std::vector<std::uint32_t>> wrong;
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    for (const auto& [name, value] : view.book.processes[view.book.actors[actor].process].env) {
+    for (const auto& [name, value] : process_of(view.book, actor).env) {
       if (const auto why = wrong_setting(name, value)) wrong[*why].push_back(actor);
     }
   }
   for (const auto& [why, actors] : wrong) {
-    Finding finding;
-    finding.verdict = Verdict::config;
-    finding.sentence = why;
-    finding.evidence.push_back("set by " + list_actors(view.rank_map, actors));
-    finding.next.push_back(fmt::format("unset {} there, or a value inside the range", why.substr(0, why.find('='))));
-    findings.push_back(std::move(finding));
+    findings.emplace_back(
+        make_finding(Verdict::config, why, {"set by " + list_actors(view.rank_map, actors)},
+                     {fmt::format("unset {} there, or a value inside the range", why.substr(0, why.find('=')))}));
   }
 }
 
@@ -176,14 +170,11 @@ void find_prefixes(const LogView& view, Findings& findings) {
   for (const auto& [host, value] : setting) {
     const std::vector<std::string> taken = taken_by_prefix(value, devices[host]);
     if (taken.empty()) continue;
-    Finding finding;
-    finding.verdict = Verdict::config;
-    finding.sentence =
-        fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
-                    host.empty() ? "a host" : host, taken.front(), devices[host].size());
-    finding.evidence.push_back("NCCL_IB_HCA=" + value);
-    finding.next.push_back("NCCL_IB_HCA=\"=" + value + "\" takes exactly those");
-    findings.push_back(std::move(finding));
+    findings.emplace_back(
+        make_finding(Verdict::config,
+                     fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
+                                 host.empty() ? "a host" : host, taken.front(), devices[host].size()),
+                     {"NCCL_IB_HCA=" + value}, {"NCCL_IB_HCA=\"=" + value + "\" takes exactly those"}));
     return;
   }
 }
@@ -199,7 +190,7 @@ bool is_absent(const std::string& text, std::string_view setting, const std::str
 void find_absent_networks(const LogView& view, Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> lacking;  // setting, NCCL's words
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    const Process& process = view.book.processes[view.book.actors[actor].process];
+    const Process& process = process_of(view.book, actor);
     for (const char* setting : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
       const auto set = process.env.find(setting);
       // "none" wants none, and of a list one is enough.
@@ -212,16 +203,13 @@ void find_absent_networks(const LogView& view, Findings& findings) {
     }
   }
   for (const auto& [what, actors] : lacking) {
-    Finding finding;
-    finding.verdict = Verdict::config;
-    finding.sentence =
-        fmt::format("{} is asked for, and is not there: {}", what.first, list_actors(view.rank_map, actors));
-    finding.evidence.push_back(fmt::format("\"{}\"", what.second));
-    finding.next.push_back(fmt::format(
-        "ldconfig -p | grep nccl-net and ibv_devinfo in the job there: the library or the device that is missing; or "
-        "unset {}",
-        what.first.substr(0, what.first.find('='))));
-    findings.push_back(std::move(finding));
+    findings.emplace_back(make_finding(
+        Verdict::config,
+        fmt::format("{} is asked for, and is not there: {}", what.first, list_actors(view.rank_map, actors)),
+        {fmt::format("\"{}\"", what.second)},
+        {fmt::format("ldconfig -p | grep nccl-net and ibv_devinfo in the job there: the library or the device that is "
+                     "missing; or unset {}",
+                     what.first.substr(0, what.first.find('=')))}));
   }
 }
 
@@ -232,12 +220,8 @@ void find_in_settings(const LogView& view, Findings& findings) {
   find_absent_networks(view, findings);
   find_prefixes(view, findings);
   for (const SettingSkew& skew : setting_skews(view, true)) {
-    if (skew.presence) continue;  // no proof: not every process prints every setting
-    Finding finding;
-    finding.verdict = Verdict::config;
-    finding.sentence = skew.text;
-    finding.next.emplace_back("give all ranks the same (mpirun -x, srun --export, the same image on all hosts)");
-    findings.push_back(std::move(finding));
+    // Presence is no proof: not every process prints every setting.
+    if (!skew.presence) findings.emplace_back(make_finding(Verdict::config, skew.text, {}, {remedy("same-setting")}));
   }
 }
 

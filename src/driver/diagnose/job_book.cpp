@@ -71,63 +71,56 @@ std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, s
   const auto known = process_of.find(key_);
   if (known != process_of.end()) return last_process_ = recent = known->second;
   if (processes.size() == kMaxProcesses) return last_process_ = 0;
-  Process process;
-  process.anonymous = origin.host.empty() || origin.pid < 0;
-  process.host = origin.host.substr(0, 256);
-  process.pid = origin.pid;
-  process.decoration = decoration_label(origin.decoration);
-  process.file = file;
-  process.first_line = line;
-  process.key = key_;
-  processes.push_back(std::move(process));
+  Process& made = processes.emplace_back();
+  made.anonymous = origin.host.empty() || origin.pid < 0;
+  made.host = origin.host.substr(0, 256);
+  made.pid = origin.pid;
+  made.decoration = decoration_label(origin.decoration);
+  made.file = file;
+  made.first_line = line;
+  made.key = key_;
   last_process_ = recent = static_cast<std::uint32_t>(processes.size() - 1);
   process_of.emplace(key_, last_process_);
   return last_process_;
 }
 
 std::uint32_t JobBook::find_actor(std::uint32_t process, int dev) {
-  for (const std::uint32_t actor : processes[process].actors) {
+  std::vector<std::uint32_t>& its = processes[process].actors;
+  for (const std::uint32_t actor : its) {
     if (actors[actor].dev == dev) return actor;
   }
   // A line without a device is of the process's only one.
-  if (dev < 0 && processes[process].actors.size() == 1) return processes[process].actors.front();
-  if (processes[process].actors.size() == 1 && actors[processes[process].actors.front()].dev < 0) {
-    actors[processes[process].actors.front()].dev = dev;
-    return processes[process].actors.front();
+  if (its.size() == 1 && (dev < 0 || actors[its.front()].dev < 0)) {
+    if (dev >= 0) actors[its.front()].dev = dev;
+    return its.front();
   }
-  if (processes[process].actors.size() >= kMaxActorsOfProcess) return processes[process].actors.back();
-  Actor actor;
-  actor.process = process;
-  actor.dev = dev;
-  actors.push_back(std::move(actor));
-  processes[process].actors.push_back(static_cast<std::uint32_t>(actors.size() - 1));
-  return processes[process].actors.back();
+  if (its.size() >= kMaxActorsOfProcess) return its.back();
+  its.push_back(static_cast<std::uint32_t>(actors.size()));
+  Actor& made = actors.emplace_back();
+  made.process = process;
+  made.dev = dev;
+  return its.back();
 }
 
 std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer) {
   Process& owner = processes[process];
-  if (instances.size() >= kMaxInstances || owner.instances.size() >= kMaxInstancesOfProcess) {
+  auto made = static_cast<std::uint32_t>(instances.size());
+  const bool full = instances.size() >= kMaxInstances || owner.instances.size() >= kMaxInstancesOfProcess;
+  if (full) {
     // The oldest that ended makes room; a job that never destroys any loses the newest.
     const auto ended = std::ranges::find_if(owner.instances, [&](std::uint32_t one) { return instances[one].ended; });
     if (ended == owner.instances.end()) return owner.instances.empty() ? 0 : owner.instances.back();
-    const std::uint32_t reused = *ended;
+    made = *ended;
     owner.instances.erase(ended);
-    owner.instances.push_back(reused);
-    instances[reused] = CommInstance{};
-    instances[reused].process = process;
-    instances[reused].actor = actor;
-    instances[reused].pointer = pointer;
-    last_with_pointer[pointer] = reused;
-    return reused;
+    instances[made] = {};
+  } else {
+    instances.emplace_back();
   }
-  CommInstance instance;
-  instance.process = process;
-  instance.actor = actor;
-  instance.pointer = pointer;
-  instances.push_back(std::move(instance));
-  const auto made = static_cast<std::uint32_t>(instances.size() - 1);
+  instances[made].process = process;
+  instances[made].actor = actor;
+  instances[made].pointer = pointer;
   owner.instances.push_back(made);
-  if (last_with_pointer.size() < kMaxInstances) last_with_pointer[pointer] = made;
+  if (full || last_with_pointer.size() < kMaxInstances) last_with_pointer[pointer] = made;
   return made;
 }
 
@@ -217,10 +210,8 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
 void JobBook::remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number) {
   const LogLine beginning = parse_log_line(prefix);
   if (beginning.origin.pid < 0) return;
-  torn_.process = find_process(beginning.origin, file, number);
-  torn_.actor = find_actor(torn_.process, beginning.origin.dev);
-  torn_.file = file;
-  torn_.line = number;
+  const std::uint32_t process = find_process(beginning.origin, file, number);
+  torn_ = {process, find_actor(process, beginning.origin.dev), file, number};
 }
 
 bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number) {
@@ -237,7 +228,7 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     if (add_to_held(line, file, number)) return;
     flush();
   }
-  From from{line.origin, file, number, kNone, kNone};
+  From from{{kNone, kNone, file, number}, line.origin};
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
     if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
     return;
@@ -282,7 +273,7 @@ bool JobBook::hold(const LogLine& line, const From& from) {
   held_ = {};
   if (const auto* warning = std::get_if<Warning>(&line.fact)) {
     held_.text = std::string(warning->text.substr(0, 2000));
-    held_.place = std::string(warning->file.substr(0, 200));
+    held_.source = std::string(warning->file.substr(0, 200));
     held_.function = std::string(warning->function.substr(0, 100));
   } else {
     const TorchWork& work = std::get<TorchWork>(line.fact);
@@ -292,10 +283,7 @@ bool JobBook::hold(const LogLine& line, const From& from) {
     held_.text = std::string(work.line.substr(0, 2000));
   }
   held_.timestamp = std::string(line.origin.timestamp.substr(0, 64));
-  held_.process = from.process;
-  held_.actor = from.actor;
-  held_.file = from.file;
-  held_.line = from.line;
+  held_.from = from;
   held_.lines = 1;
   return true;
 }
@@ -325,7 +313,7 @@ int fields_of(const LogLine& line) {
 bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t number) {
   constexpr int kMostLines = 5;
   const auto* other = std::get_if<OtherLine>(&line.fact);
-  const bool next = file == held_.file && number == held_.line + static_cast<unsigned>(held_.lines);
+  const bool next = file == held_.from.file && number == held_.from.line + static_cast<unsigned>(held_.lines);
   if (!next || held_.lines >= kMostLines || other == nullptr || other->nccl) return false;
   const bool broken = held_.torch || held_.text.find("ompletion") != std::string::npos;
   if (!goes_on(other->text, broken) && !(held_.torch && other->text.find("WorkNCCL(") != kNotFound)) return false;
@@ -346,29 +334,35 @@ void JobBook::flush() {
   if (held_.lines == 0) return;
   const Held held = std::exchange(held_, {});
   if (!held.torch) {
-    count_warning({.file = held.place, .function = held.function, .text = held.text}, held.timestamp, held.process,
-                  held.actor, held.file, held.line);
+    count_warning({.file = held.source, .function = held.function, .text = held.text}, held.timestamp, held.from);
     return;
   }
   const LogLine line = parse_log_line(held.text);
-  if (const auto* work = std::get_if<TorchWork>(&line.fact)) torch.add(*work, held.file, held.line);
+  if (const auto* work = std::get_if<TorchWork>(&line.fact)) torch.add(*work, held.from.file, held.from.line);
 }
 
 namespace {
 
-template <typename T>
-void fill_if_unset(T& ours, const T& theirs, const T& unset) {
-  if (ours == unset) ours = theirs;
+/// Takes over those fields that are as they were made.
+template <auto... fields, class Record>
+void fill_unset(Record& ours, const Record& later) {
+  static const Record kUnset{};
+  (..., (ours.*fields == kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
+}
+
+/// Takes over those fields that tell something.
+template <auto... fields, class Record>
+void take_set(Record& ours, const Record& later) {
+  static const Record kUnset{};
+  (..., (later.*fields != kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
 }
 
 void merge_process(Process& ours, Process& later) {
   ours.first_line = std::min(ours.first_line, later.first_line);
   ours.last_line = ours.file == later.file ? std::max(ours.last_line, later.last_line) : UINT64_MAX;
   ours.lines += later.lines;
-  if (!later.nccl.empty()) ours.nccl = std::move(later.nccl);
-  if (!later.cuda.empty()) ours.cuda = std::move(later.cuda);
-  if (!later.network.empty()) ours.network = std::move(later.network);
-  if (ours.decoration.empty()) ours.decoration = std::move(later.decoration);
+  take_set<&Process::nccl, &Process::cuda, &Process::network>(ours, later);
+  fill_unset<&Process::decoration>(ours, later);
   for (auto& [name, value] : later.env) {
     if (ours.env.size() < JobBook::kMaxSettings) ours.env[name] = std::move(value);
   }
@@ -378,7 +372,7 @@ void merge_process(Process& ours, Process& later) {
 }
 
 void merge_actor(Actor& ours, const Actor& later) {
-  fill_if_unset(ours.job_rank, later.job_rank, -1);
+  fill_unset<&Actor::job_rank>(ours, later);
   if (ours.hint_rank < 0) {
     ours.hint_rank = later.hint_rank;
     ours.hint_nranks = later.hint_nranks;
@@ -390,12 +384,11 @@ void merge_actor(Actor& ours, const Actor& later) {
   if (later.timings.total > ours.timings.total) ours.timings = later.timings;
   if (later.bootstrap.total > ours.bootstrap.total) ours.bootstrap = later.bootstrap;
   ours.cut = later.cut;
+  if (later.got_through) ours.forgive_tries();
   ours.warnings += later.warnings;
   ours.victim_warnings += later.victim_warnings;
-  if (later.got_through) ours.forgive_tries();
   ours.failures += later.failures;
   ours.tries += later.tries;
-  ours.got_through = ours.got_through || later.got_through;
 }
 
 /// Whether what the other book has of a communicator follows what this one has.
@@ -407,41 +400,23 @@ bool continues(const CommInstance& ours, const CommInstance& later) {
 }
 
 void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls_before, const Words& words) {
-  fill_if_unset(ours.rank, later.rank, -1);
-  fill_if_unset(ours.nranks, later.nranks, -1);
-  fill_if_unset(ours.nnodes, later.nnodes, -1);
-  fill_if_unset(ours.comm_id, later.comm_id, std::uint64_t{0});
-  fill_if_unset(ours.parent, later.parent, std::uint64_t{0});
-  fill_if_unset(ours.parent_instance, later.parent_instance, kNone);
-  fill_if_unset(ours.color, later.color, std::int64_t{-1});
-  fill_if_unset(ours.function, later.function, std::string());
-  fill_if_unset(ours.recorded_as, later.recorded_as, std::string());
-  fill_if_unset(ours.last_site, later.last_site, std::string());
-  ours.ends_only = ours.ends_only || later.ends_only;
+  using Comm = CommInstance;
+  fill_unset<&Comm::rank, &Comm::nranks, &Comm::nnodes, &Comm::comm_id, &Comm::parent, &Comm::parent_instance,
+             &Comm::color, &Comm::function, &Comm::recorded_as, &Comm::last_site>(ours, later);
   ours.ended_to = std::max(ours.ended_to, later.ended_to);
-  if (ours.calls.size() + ours.sends + ours.receives == 0) ours.announced = ours.announced || later.announced;
-  ours.started = ours.started || later.started;
-  ours.completed = ours.completed || later.completed;
-  ours.used = ours.used || later.used;
+  if (ours.told() == 0) ours.announced = ours.announced || later.announced;
+  take_set<&Comm::ends_only, &Comm::started, &Comm::completed, &Comm::used, &Comm::last_connection>(ours, later);
   ours.ended = later.ended;
   ours.aborted = later.aborted;
-  ours.stage = std::max(ours.stage, later.stage);
-  if (!later.last_connection.empty()) ours.last_connection = std::move(later.last_connection);
+  ours.reach(later.stage);
   ours.sends += later.sends;
   ours.receives += later.receives;
   ours.op_counts.append(later.op_counts);
   ours.calls.append(later.calls, calls_before, words);
 }
 
-template <typename Map>
-void add_counts(Map& ours, const Map& later, std::size_t most) {
-  for (const auto& [key, times] : later) {
-    if (const auto known = ours.find(key); known != ours.end()) {
-      known->second += times;
-    } else if (ours.size() < most) {
-      ours.emplace(key, times);
-    }
-  }
+void add_counts(auto& ours, const auto& later, std::size_t most) {
+  for (const auto& [key, times] : later) add_count(ours, key, times, most);
 }
 
 }  // namespace

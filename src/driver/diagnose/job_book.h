@@ -7,6 +7,7 @@
 #include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/torch_watchdog.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -55,6 +56,10 @@ struct CommInstance {
   bool ends_only = false;      ///< only calls that ended are recorded
   std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: not told
   std::string last_site;       ///< where the program made the last one
+
+  /// Calls of any kind.
+  std::uint64_t told() const { return calls.size() + sends + receives; }
+  void reach(InitStage further) { stage = std::max(stage, further); }
 };
 
 /// The source of a line: a device of a process, that is a rank.
@@ -122,6 +127,15 @@ struct ProgramNote {
   std::uint64_t times = 0;
 };
 
+/// Adds to a count that is there, or as a new one while there are fewer than `most`.
+void add_count(auto& counts, const auto& key, std::uint64_t times, std::size_t most) {
+  if (const auto known = counts.find(key); known != counts.end()) {
+    known->second += times;
+  } else if (counts.size() < most) {
+    counts.emplace(key, times);
+  }
+}
+
 struct JobBook {
   static constexpr std::size_t kRecent = 256;
   static constexpr std::size_t kMaxProcesses = 1 << 17;
@@ -175,26 +189,22 @@ struct JobBook {
   std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent, kNone);  ///< processes, by their pid
   std::uint32_t last_instance_ = kNone;
 
-  struct From {
-    const LogOrigin& origin;
-    std::size_t file;
-    std::uint64_t line;
-    std::uint32_t process;
-    std::uint32_t actor;
-  };
-  struct Torn {
+  /// Where a line stands, and who wrote it.
+  struct Place {
     std::uint32_t process = kNone, actor = kNone;
     std::size_t file = 0;
     std::uint64_t line = 0;
-  } torn_;  ///< whose line was begun and not ended
+  };
+  struct From : Place {
+    const LogOrigin& origin;
+  };
+  Place torn_;  ///< where a line was begun and not ended
   /// A warning, or a line of PyTorch's watchdog, that may go on in the next lines, which people and terminals wrap.
   struct Held {
     int lines = 0;  ///< 0: nothing is held
     bool torch = false;
-    std::string text, place, function, timestamp;
-    std::uint32_t process = kNone, actor = kNone;
-    std::size_t file = 0;
-    std::uint64_t line = 0;
+    std::string text, source, function, timestamp;
+    Place from;
   } held_;
   std::uint64_t error_line_ = 0;  ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
@@ -208,8 +218,7 @@ struct JobBook {
   void note_elastic(std::string_view text);
   void note_hydra(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);
-  void count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process, std::uint32_t actor,
-                     std::size_t file, std::uint64_t line);
+  void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
   /// Adds up groups of the same text; further ones than the bounds allow are left out.
   void count(KernelGroup&& group);
   void count(ProgramNote&& note);

@@ -56,10 +56,7 @@ void JobBook::ingest(const CollCall& call, From& from) {
     ++instance.receives;
     return;
   }
-  Call kept;
-  kept.count = call.count;
-  kept.op_count = static_cast<std::uint32_t>(call.op_count);
-  kept.when = when;
+  Call kept{.count = call.count, .op_count = static_cast<std::uint32_t>(call.op_count), .when = when};
   kept.op = words.id(call.op);
   kept.dtype = words.id(call.dtype);
   // A user's own reduction is a handle: its number may differ from rank to rank.
@@ -88,7 +85,7 @@ void JobBook::ingest(const InitEvent& event, From& from) {
     index = new_instance(from.process, from.actor, event.comm);
   }
   CommInstance& instance = instances[index];
-  if (instance.calls.size() == 0 && instance.sends + instance.receives == 0) instance.announced = true;
+  if (instance.told() == 0) instance.announced = true;
   instance.actor = from.actor;
   if (event.rank >= 0) instance.rank = event.rank;
   if (event.nranks >= 0) instance.nranks = event.nranks;
@@ -103,7 +100,7 @@ void JobBook::ingest(const InitEvent& event, From& from) {
   actors[from.actor].instance = index;
   // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
   const bool oldest = event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
-  if (event.function == "bootstrapSplit") instance.stage = std::max(instance.stage, InitStage::bootstrap);
+  if (event.function == "bootstrapSplit") instance.reach(InitStage::bootstrap);
   if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
   if (event.complete) {
     actors[from.actor].forgive_tries();
@@ -111,19 +108,18 @@ void JobBook::ingest(const InitEvent& event, From& from) {
     instance.stage = InitStage::complete;
   } else {
     instance.started = true;
-    instance.stage = std::max(instance.stage, InitStage::started);
+    instance.reach(InitStage::started);
   }
 }
 
 void JobBook::ingest(const CommShape& shape, From& from) {
-  std::uint32_t index = live_instance(from.process, shape.comm);
-  if (index == kNone) index = new_instance(from.process, from.actor, shape.comm);
+  const std::uint32_t index = find_instance(from.process, from.actor, shape.comm);
   CommInstance& instance = instances[index];
   if (instance.calls.size() == 0) instance.announced = true;
   if (shape.rank >= 0) instance.rank = shape.rank;
   if (shape.nranks >= 0) instance.nranks = shape.nranks;
   if (shape.nnodes >= 0) instance.nnodes = shape.nnodes;
-  if (instance.stage != InitStage::complete) instance.stage = std::max(instance.stage, InitStage::bootstrap);
+  instance.reach(InitStage::bootstrap);
   actors[from.actor].instance = index;
 }
 
@@ -133,37 +129,22 @@ void JobBook::ingest(const Connection& connection, From& from) {
   note("transport", via);
   if (actor.instance != kNone) {
     CommInstance& instance = instances[actor.instance];
-    instance.stage = std::max(instance.stage, InitStage::connect);
+    instance.reach(InitStage::connect);
     instance.last_connection = std::to_string(connection.src) + " -> " + std::to_string(connection.dst) + " via " + via;
   }
   const std::tuple key{actor.instance, connection.src, connection.dst, via};
-  const auto known = actor.connections.find(key);
-  if (known != actor.connections.end()) {
-    ++known->second;
-  } else if (actor.connections.size() < kMaxConnections) {
-    actor.connections.emplace(key, 1);
-  }
+  add_count(actor.connections, key, 1, kMaxConnections);
 }
 
 void JobBook::ingest(const Connected& connected, From& from) {
   const Actor& actor = actors[from.actor];
   if (actor.instance != kNone) {
-    CommInstance& instance = instances[actor.instance];
     const bool rings = connected.what == Connected::What::rings;
-    instance.stage = std::max(instance.stage, rings ? InitStage::rings : InitStage::trees);
+    instances[actor.instance].reach(rings ? InitStage::rings : InitStage::trees);
   }
-  switch (connected.what) {
-    case Connected::What::rings:
-      note("connected", "rings");
-      break;
-    case Connected::What::trees:
-      note("connected", "trees");
-      break;
-    case Connected::What::nvls:
-      note("connected", "nvls");
-      note("nvls", "on");
-      break;
-  }
+  static constexpr std::string_view kWords[] = {"rings", "trees", "nvls"};
+  note("connected", kWords[static_cast<std::size_t>(connected.what)]);
+  if (connected.what == Connected::What::nvls) note("nvls", "on");
   if (connected.pxn >= 0) note("ring_pxn", std::to_string(connected.pxn));
   if (connected.gdr >= 0) note("ring_gdr", std::to_string(connected.gdr));
 }
@@ -180,22 +161,18 @@ void JobBook::ingest(const InitTimings& timings, From& from) {
 void JobBook::ingest(const BootstrapTimings& timings, From& from) {
   Actor& actor = actors[from.actor];
   if (timings.total > actor.bootstrap.total) actor.bootstrap = timings;
-  if (actor.instance == kNone) return;
-  InitStage& stage = instances[actor.instance].stage;
-  stage = std::max(stage, InitStage::bootstrap);
+  if (actor.instance != kNone) instances[actor.instance].reach(InitStage::bootstrap);
 }
 
-void JobBook::ingest(const Warning& warning, From& from) {
-  count_warning(warning, from.origin.timestamp, from.process, from.actor, from.file, from.line);
-}
+void JobBook::ingest(const Warning& warning, From& from) { count_warning(warning, from.origin.timestamp, from); }
 
-void JobBook::count_warning(const Warning& warning, std::string_view timestamp, std::uint32_t process,
-                            std::uint32_t actor, std::size_t file, std::uint64_t line) {
-  note_absent_network(warning.text, process);
-  const LineRule& rule = warnings.add(warning, timestamp, {.actor = actor, .rank = -1, .host = {}}, file, line);
+void JobBook::count_warning(const Warning& warning, std::string_view timestamp, const Place& from) {
+  note_absent_network(warning.text, from.process);
+  const WarningVoice voice{.actor = from.actor, .rank = -1, .host = {}};
+  const LineRule& rule = warnings.add(warning, timestamp, voice, from.file, from.line);
   if (rule.kind == RuleKind::harmless) return;
-  ++actors[actor].warnings;
-  if (rule.kind == RuleKind::victim) ++actors[actor].victim_warnings;
+  ++actors[from.actor].warnings;
+  if (rule.kind == RuleKind::victim) ++actors[from.actor].victim_warnings;
   note_peers(rule.kind, warning.text);
 }
 
@@ -237,8 +214,10 @@ std::string_view value_of(std::string_view text, std::string_view key) {
 }  // namespace
 
 void JobBook::note_elastic(std::string_view text) {
-  if (text.find("Root Cause (first") != std::string_view::npos) elastic_ = {};
-  if (text.find("Root Cause (first") != std::string_view::npos) elastic_.name = kRootCause;
+  if (text.find("Root Cause (first") != kNotFound) {
+    elastic_ = {};
+    elastic_.name = kRootCause;
+  }
   if (const std::string_view host = value_of(text, "host"); !host.empty())
     elastic_.host = std::string(host.substr(0, 256));
   int rank = -1;
@@ -347,8 +326,7 @@ void JobBook::ingest(const TuningChoice& choice, From&) {
     if (told.size() == 1 && told[0] >= '0' && static_cast<std::size_t>(told[0] - '0') < names.size())
       return std::string(names[static_cast<std::size_t>(told[0] - '0')]);
     std::string upper(told.substr(0, 32));
-    std::transform(upper.begin(), upper.end(), upper.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return upper;
   };
   const std::string algo = word(choice.algo, kAlgos);

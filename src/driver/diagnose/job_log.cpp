@@ -30,26 +30,27 @@ OpCountRule op_count_rule(const JobBook& book) {
     const std::string_view version = process.nccl;
     const std::size_t dot = version.find('.');
     if (dot == std::string_view::npos) continue;
-    const int major = leading_number<int>(version.substr(0, dot)).value_or(0);
+    const int major = leading_number<int>(version).value_or(0);
     const int minor = leading_number<int>(version.substr(dot + 1)).value_or(0);
     rule.unknown = false;
-    if (major > 2 || (major == 2 && minor > 26)) rule.reliable = false;
+    rule.reliable = rule.reliable && std::pair(major, minor) <= std::pair(2, 26);
   }
-  if (rule.unknown) rule.reliable = false;
+  rule.reliable = rule.reliable && !rule.unknown;
   return rule;
 }
 
 LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras) {
-  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}, {}, {}, {}};
-  view.comms = join_communicators(book, view.rank_map);
-  view.lost = find_lost_lines(book, view.rank_map, view.comms);
+  LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}};
+  std::vector<JoinedComm> joined = join_communicators(book, view.rank_map);
+  view.lost = find_lost_lines(book, view.rank_map, joined);
   const OpCountRule rule = op_count_rule(book);
-  for (const JoinedComm& comm : view.comms) {
-    view.alignments.push_back(align_calls(book, comm, view.lost, rule.reliable, rule.unknown));
-    view.divergences.push_back(first_divergence(view.alignments.back(), book.words));
-    view.lags.push_back(find_lag(book, view.alignments.back(), view.lost));
+  for (JoinedComm& one : joined) {
+    AlignedComm& comm = view.comms.emplace_back(AlignedComm{std::move(one), {}, {}, {}});
+    comm.alignment = align_calls(book, comm, view.lost, rule.reliable, rule.unknown);
+    comm.divergence = first_divergence(comm.alignment, book.words);
+    comm.lag = find_lag(book, comm.alignment, view.lost);
   }
-  view.cycles = find_cycles(book, view.rank_map, view.comms, view.alignments);
+  view.cycles = find_cycles(book, view.rank_map, view.comms);
   return view;
 }
 
@@ -95,11 +96,10 @@ constexpr std::size_t kMostEvidence = 5;
 constexpr std::size_t kMostBlamed = 4096;
 
 Finding nothing_read(const LogView& view) {
-  Finding finding;
-  finding.sentence = fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files));
-  finding.missing.emplace_back("NCCL's own log of all ranks");
-  finding.next.emplace_back("busbar diagnose --help-capture");
-  return finding;
+  return make_finding(
+      Verdict::unknown,
+      fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files)), {},
+      {"busbar diagnose --help-capture"}, {"NCCL's own log of all ranks"});
 }
 
 /// What shows that something went right; empty where nothing does.
@@ -141,11 +141,9 @@ std::vector<std::string> signs_of_health(const LogView& view) {
   if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {
     signs.emplace_back("initialisation was completed: its timings are told");
   }
-  for (const CommInstance& instance : view.book.instances) {
-    if (instance.used && instance.calls.size() + instance.sends + instance.receives > 0) {
-      signs.emplace_back("communicators are in use: calls are logged");
-      break;
-    }
+  const auto is_called = [](const CommInstance& one) { return one.used && one.told() > 0; };
+  if (std::ranges::any_of(view.book.instances, is_called)) {
+    signs.emplace_back("communicators are in use: calls are logged");
   }
   return signs;
 }
@@ -154,10 +152,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
 void note_slowness(const LogView& view, Finding& finding) {
   if (view.book.facts.contains({"network", "Socket"})) {
     finding.evidence.emplace_back("the network is Socket: between hosts data go by TCP through the CPU, not by RDMA");
-    finding.next.emplace_back(
-        "if it is slow: ibv_devinfo -l on a host: devices there mean that NCCL did not take them "
-        "(NCCL_DEBUG_SUBSYS=INIT,NET "
-        "says why; NCCL_IB_DISABLE, NCCL_IB_HCA, the plugin); none: there is only TCP");
+    finding.next.push_back(remedy("slow-network"));
   }
   constexpr double kSlowBootstrap = 5;  // [s]
   double slowest_s = 0, total_s = 0;
@@ -171,9 +166,7 @@ void note_slowness(const LogView& view, Finding& finding) {
   finding.evidence.push_back(
       fmt::format("the bootstrap took {:.1f} s{}: ranks waited for one that came late, or for its address", slowest_s,
                   total_s > 0 ? fmt::format(" of {:.1f} s of initialisation", total_s) : ""));
-  finding.next.emplace_back(
-      "if the start is slow: when each rank's process (pod) began: the last is what the others waited for; if all "
-      "began at once, how long names take to resolve (getent hosts) on each host");
+  finding.next.push_back(remedy("slow-bootstrap"));
 }
 
 /// Settings that are no error and hardly what was meant.
@@ -194,17 +187,14 @@ void note_settings(const LogView& view, Finding& finding) {
 }
 
 Finding no_sign(const LogView& view) {
-  Finding finding;
-  finding.sentence = fmt::format(
-      "nothing wrong is told in {}, and nothing that shows health either: no Init COMPLETE, no connection, no call",
-      name_files(view.files));
-  finding.evidence.push_back(
-      fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line")));
+  Finding finding = make_finding(
+      Verdict::unknown,
+      fmt::format(
+          "nothing wrong is told in {}, and nothing that shows health either: no Init COMPLETE, no connection, no call",
+          name_files(view.files)),
+      {fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line"))},
+      {remedy("whole-logs")}, {"the rest of the log, and those of the other ranks"});
   note_settings(view, finding);
-  finding.missing.emplace_back("the rest of the log, and those of the other ranks");
-  finding.next.emplace_back(
-      "the whole logs of all ranks; where there are none, a run with NCCL_DEBUG=INFO (busbar "
-      "diagnose --help-capture)");
   return finding;
 }
 
@@ -233,16 +223,16 @@ Finding nothing_wrong(const LogView& view) {
                                              seen == 1 ? "s" : "");
   std::size_t compared = 0;
   std::uint64_t calls = 0;
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    const CallAlignment& alignment = view.alignments[i];
-    if (alignment.streams.size() < 2) continue;
+  for (const AlignedComm& comm : view.comms) {
+    const std::vector<PlacedCalls>& streams = comm.alignment.streams;
+    if (streams.size() < 2) continue;
     ++compared;
-    for (const PlacedCalls& placed : alignment.streams) calls += placed.calls->size();
-    if (!view.lags[i] || view.lags[i]->behind.empty()) continue;
+    for (const PlacedCalls& placed : streams) calls += placed.calls->size();
+    if (!comm.lag || comm.lag->behind.empty()) continue;
     finding.evidence.push_back(
-        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", view.comms[i].name,
-                    list_actors(view.rank_map, actors_of(alignment, view.lags[i]->at_front)),
-                    view.lags[i]->at_front.size() == 1 ? "is" : "are", view.lags[i]->front - view.lags[i]->least));
+        fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", comm.name,
+                    list_actors(view.rank_map, actors_of(comm.alignment, comm.lag->at_front)),
+                    comm.lag->at_front.size() == 1 ? "is" : "are", comm.lag->front - comm.lag->least));
   }
   if (compared > 0) {
     finding.evidence.insert(finding.evidence.begin(),
@@ -251,13 +241,7 @@ Finding nothing_wrong(const LogView& view) {
         "whether the last calls ended, which NCCL does not log: if the job hangs, it is inside the last call");
     finding.next.push_back(ras_advice(nccl_version_of(view)));
   }
-  if (finding.next.empty()) {
-    finding.next.emplace_back(
-        "if it hangs all the same: a run with NCCL_DEBUG_SUBSYS=INIT,COLL on all ranks (busbar diagnose "
-        "--help-capture): the "
-        "calls tell which rank is late; if it is slow: all_reduce_perf on the same hosts: slow there too, the network "
-        "is");
-  }
+  if (finding.next.empty()) finding.next.push_back(remedy("hangs-all-the-same"));
   return finding;
 }
 
@@ -267,8 +251,7 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
     diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.rank_map.nranks - seen,
                                             view.rank_map.nranks, name_files(view.files)));
   }
-  const bool calls = std::ranges::any_of(
-      view.book.instances, [](const CommInstance& one) { return one.calls.size() + one.sends + one.receives > 0; });
+  const bool calls = std::ranges::any_of(view.book.instances, [](const CommInstance& one) { return one.told() > 0; });
   // Of no use where something else is known to be broken.
   const bool would_tell = diagnosis.verdict > Verdict::config;
   if (!calls && view.book.nccl_lines > 0 && would_tell) {
@@ -278,17 +261,15 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
     diagnosis.missing.push_back(
         fmt::format("lines in the middle of the logs ({}): what is not told there may have happened", view.lost.sign));
   }
-  std::vector<std::uint32_t> cut_off;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    if (view.lost.ends_early[actor]) cut_off.push_back(actor);
-  }
+  const std::vector<std::uint32_t> cut_off =
+      ranks_that(view, [&](std::uint32_t actor) { return view.lost.ends_early[actor]; });
   if (!cut_off.empty()) {
     diagnosis.missing.push_back(fmt::format("a stretch of the log behind {}: it may have come further than is told",
                                             list_actors(view.rank_map, cut_off)));
   }
-  for (std::size_t i = 0; i < view.comms.size(); ++i) {
-    if (!view.comms[i].ambiguous) continue;
-    diagnosis.missing.push_back(view.comms[i].name +
+  for (const JoinedComm& comm : view.comms) {
+    if (!comm.ambiguous) continue;
+    diagnosis.missing.push_back(comm.name +
                                 ": several of this size cannot be told apart (commId is in Init lines from 2.16 on)");
   }
   for (const LogFile& file : view.files) {

@@ -4,7 +4,10 @@
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/job_log.h"
 #include "driver/diagnose/rank_map.h"
+#include "driver/rules/remedies.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,12 +22,8 @@ struct LogView {
   std::span<const LogFile> files;
   std::span<const RasEvidence> ras;
   RankMap rank_map;
-  std::vector<JoinedComm> comms;
+  std::vector<AlignedComm> comms;
   LostLines lost;
-  // By communicator:
-  std::vector<CallAlignment> alignments;
-  std::vector<std::optional<Divergence>> divergences;
-  std::vector<std::optional<CallLag>> lags;
   std::vector<DeadlockCycle> cycles;
 };
 
@@ -39,7 +38,6 @@ int nccl_version_of(const LogView& view);
 
 /// Something that is not the same on all ranks.
 struct SettingSkew {
-  std::string name;       ///< "NCCL_ALGO", "NCCL version"
   std::string text;       ///< "NCCL_ALGO: Ring on ranks 0-7; Tree on ranks 8-15"
   bool decisive = false;  ///< all ranks must have the same
   bool presence = false;  ///< set on some, not printed by others, where it may be set too
@@ -50,8 +48,8 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only);
 
 /// Something wrong that a log shows.
 struct LogFinding : Finding {
-  LogFinding(Finding finding) : Finding(std::move(finding)) {}  // NOLINT(google-explicit-constructor): it is one
-  LogFinding(Finding finding, Verdict after) : Finding(std::move(finding)), weighs_after(after) {}
+  LogFinding(Finding finding, std::optional<Verdict> after = {})  // NOLINT(google-explicit-constructor): it is one
+      : Finding(std::move(finding)), weighs_after(after) {}
 
   /// What often follows from other causes stands behind those of this verdict.
   std::optional<Verdict> weighs_after;
@@ -60,8 +58,19 @@ struct LogFinding : Finding {
 /// Whatever is wrong. The one with the first verdict in Verdict's order becomes the diagnosis.
 using Findings = std::vector<LogFinding>;
 
-/// Puts them, or their hosts, among those to blame.
+Finding make_finding(Verdict verdict, std::string sentence, std::vector<std::string> evidence,
+                     std::vector<std::string> next = {}, std::vector<std::string> missing = {});
+
+/// The ranks' actors for which something is true, by rank.
+std::vector<std::uint32_t> ranks_that(const LogView& view, auto is_true) {
+  std::vector<std::uint32_t> actors;
+  std::ranges::copy_if(view.rank_map.rank_actors, std::back_inserter(actors), is_true);
+  return actors;
+}
+
+/// Puts them, their hosts or both among those to blame.
 void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
+void blame_ranks(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
 void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
 
 // What is wrong, each kind from its own evidence.
@@ -92,8 +101,8 @@ void find_doubts_of_ras(const LogView& view, Findings& findings);
 /// Who warned; empty where nothing tells.
 std::string voice_of(const LogView& view, const WarningRecord& record);
 
-/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where view.divergences[comm] is set.
-std::string describe_divergence(const LogView& view, std::size_t comm);
+/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where there is a divergence.
+std::string describe_divergence(const LogView& view, const AlignedComm& comm);
 
 /// Communicators, lags, divergences, skews, transports, algorithms and warnings of a diagnosis.
 void fill_tables(const LogView& view, Diagnosis& diagnosis);

@@ -11,8 +11,6 @@
 namespace busbar {
 namespace {
 
-std::uint64_t told(const CommInstance& instance) { return instance.calls.size() + instance.sends + instance.receives; }
-
 /// Of a log that begins in the middle the first lines are no loss.
 bool tells_beginning(const Process& process) {
   return !process.network.empty() || !process.devices.empty() || !process.env.empty();
@@ -33,18 +31,16 @@ class LossFinder {
   }
 
   LostLines result() const {
-    LostLines lost{std::vector<bool>(book_.actors.size(), false), sign_, std::vector<bool>(book_.actors.size(), false)};
-    for (std::size_t actor = 0; actor < book_.actors.size(); ++actor) {
-      lost.of_actor[actor] = files_.contains(file_of(static_cast<std::uint32_t>(actor)));
+    LostLines lost{{}, sign_, std::vector<bool>(book_.actors.size(), false)};
+    for (const Actor& actor : book_.actors) {
+      lost.of_actor.push_back(files_.contains(book_.processes[actor.process].file));
     }
     return lost;
   }
 
  private:
-  std::size_t file_of(std::uint32_t actor) const { return book_.processes[book_.actors[actor].process].file; }
-
   void lost(std::uint32_t actor, std::string sign) {
-    files_.insert(file_of(actor));
+    files_.insert(process_of(book_, actor).file);
     if (sign_.empty()) sign_ = std::move(sign);
   }
 
@@ -54,7 +50,7 @@ class LossFinder {
     std::size_t counting = 0;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
-      most_told = std::max(most_told, told(instance));
+      most_told = std::max(most_told, instance.told());
       if (instance.op_counts.last == 0) continue;
       least = std::min(least, untold(instance));
       if (instance.announced) least_first = std::min(least_first, instance.op_counts.first);
@@ -63,8 +59,8 @@ class LossFinder {
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       // Who alone counts is held against what the others tell.
-      if (counting == 1) least = told(instance) < most_told ? 0 : untold(instance);
-      if (told(instance) == 0) continue;
+      if (counting == 1) least = instance.told() < most_told ? 0 : untold(instance);
+      if (instance.told() == 0) continue;
       // Others may lack as many, but not the same, where one's calls begin later.
       const std::uint64_t first = instance.announced && counting > 1 ? instance.op_counts.first : 0;
       const std::uint64_t lacking =
@@ -77,20 +73,19 @@ class LossFinder {
 
   /// Later stages of a rank are told and earlier ones are not, which are told of others.
   void find_missing_stages(const JoinedComm& comm) {
-    bool start_told = false, complete_told = false;
-    for (const CommMember& member : comm.members) {
-      const CommInstance& instance = book_.instances[member.instance];
-      start_told = start_told || instance.started;
-      complete_told = complete_told || instance.completed;
-    }
+    const auto some = [&](bool CommInstance::*stage) {
+      return std::ranges::any_of(comm.members,
+                                 [&](const CommMember& one) { return book_.instances[one.instance].*stage; });
+    };
+    const bool start_told = some(&CommInstance::started), complete_told = some(&CommInstance::completed);
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       const Process& process = book_.processes[instance.process];
       const bool from_start = tells_beginning(process);
       const std::string& name = rank_map_.name_of[member.actor];
-      if (complete_told && !instance.completed && (from_start || instance.started) && told(instance) > 0) {
+      if (complete_told && !instance.completed && (from_start || instance.started) && instance.told() > 0) {
         lost(member.actor, name + " calls, and its Init COMPLETE is not told");
-      } else if (start_told && !instance.started && from_start && (instance.completed || told(instance) > 0)) {
+      } else if (start_told && !instance.started && from_start && (instance.completed || instance.told() > 0)) {
         lost(member.actor, name + " completed, and its Init START is not told");
       }
     }

@@ -8,18 +8,14 @@
 #include <utility>
 
 namespace busbar {
-namespace {
-
-const LineRule kOtherWarning{};
-
-}  // namespace
 
 const LineRule& classify_warning(std::string_view file, std::string_view text) {
   const std::string line = fmt::format("{} {}", file.substr(0, 200), text.substr(0, 2000));
   for (const LineRule* rule : builtin_line_rules().matches(line)) {
     if (rule->kind < RuleKind::traceback) return *rule;  // those of programs follow
   }
-  return kOtherWarning;
+  static const LineRule other{};
+  return other;
 }
 
 std::string warning_shape(std::string_view text) {

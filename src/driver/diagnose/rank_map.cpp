@@ -26,31 +26,30 @@ class RankGuess {
     std::map<std::size_t, int> ranks_of_file;
     std::map<std::uint32_t, int> ranks_of_process;
     for (const std::uint32_t actor : rank_map_.rank_actors) {
-      ++ranks_of_file[process(actor).file];
+      ++ranks_of_file[process_of(book_, actor).file];
       ++ranks_of_process[book_.actors[actor].process];
     }
     std::size_t decorated = 0, named = 0;
     for (const std::uint32_t actor : rank_map_.rank_actors) {
       if (rank_map_.rank_of[actor] >= 0) continue;
-      int rank = ranks_of_process[book_.actors[actor].process] == 1 ? decoration_rank(process(actor).decoration) : -1;
-      if (assign(actor, rank)) {
+      const Process& process = process_of(book_, actor);
+      const bool alone = ranks_of_process[book_.actors[actor].process] == 1;
+      const bool own_file = ranks_of_file[process.file] == 1 && process.file < files_.size();
+      if (alone && assign(actor, decoration_rank(process.decoration))) {
         ++decorated;
-        continue;
+      } else if (own_file && assign(actor, file_name_rank(files_[process.file].path.filename().string()))) {
+        ++named;
       }
-      const std::size_t file = process(actor).file;
-      rank =
-          ranks_of_file[file] == 1 && file < files_.size() ? file_name_rank(files_[file].path.filename().string()) : -1;
-      if (assign(actor, rank)) ++named;
     }
-    if (decorated > 0) rank_map_.notes.push_back(fmt::format("ranks of {} processes are the launcher's", decorated));
-    if (named > 0)
-      rank_map_.notes.push_back(fmt::format("ranks of {} processes are from the names of their files", named));
+    const auto note = [&](std::size_t processes, std::string_view whose) {
+      if (processes > 0) rank_map_.notes.push_back(fmt::format("ranks of {} processes are {}", processes, whose));
+    };
+    note(decorated, "the launcher's");
+    note(named, "from the names of their files");
     guess_by_device();
   }
 
  private:
-  const Process& process(std::uint32_t actor) const { return book_.processes[book_.actors[actor].process]; }
-
   bool assign(std::uint32_t actor, int rank) {
     if (rank < 0 || rank_map_.actor_of.count(rank) > 0) return false;
     rank_map_.rank_of[actor] = rank;
@@ -181,9 +180,11 @@ std::string name_actor(const JobBook& book, const RankMap& rank_map, std::uint32
 
 }  // namespace
 
-const std::string& host_of(const JobBook& book, std::uint32_t actor) {
-  return book.processes[book.actors[actor].process].host;
+const Process& process_of(const JobBook& book, std::uint32_t actor) {
+  return book.processes[book.actors[actor].process];
 }
+
+const std::string& host_of(const JobBook& book, std::uint32_t actor) { return process_of(book, actor).host; }
 
 RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
   RankMap rank_map;
@@ -218,11 +219,10 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
   return rank_map;
 }
 
-std::string list_ranks(std::span<const int> ranks) {
-  std::vector<int> sorted(ranks.begin(), ranks.end());
-  std::ranges::sort(sorted);
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  return list_ranks(RankList(sorted));
+std::string list_ranks(std::span<const int> ranks) { return list_ranks(std::set<int>(ranks.begin(), ranks.end())); }
+
+std::string list_ranks(const std::set<int>& ranks) {
+  return list_ranks(RankList(std::vector<int>(ranks.begin(), ranks.end())));
 }
 
 std::string list_ranks(const RankList& ranks) {
@@ -292,8 +292,7 @@ class CommKeys {
 };
 
 bool is_empty(const CommInstance& instance) {
-  return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.calls.size() == 0 &&
-         instance.sends + instance.receives == 0;
+  return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.told() == 0;
 }
 
 bool fits(const JobBook& book, const JoinedComm& comm) {
@@ -310,14 +309,11 @@ bool fits(const JobBook& book, const JoinedComm& comm) {
 /// Communicators of equal size on every host (tensor parallelism) have the same key: only hosts can distinguish them.
 std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
   if (!comm.heuristic || fits(book, comm)) return {std::move(comm)};
+  JoinedComm nobody = comm;
+  nobody.members.clear();
   std::map<std::string, JoinedComm> by_host;
   for (const CommMember& member : comm.members) {
-    JoinedComm& part = by_host[host_of(book, member.actor)];
-    part.heuristic = true;
-    part.child = comm.child;
-    part.nranks = comm.nranks;
-    part.nnodes = comm.nnodes;
-    part.members.push_back(member);
+    by_host.try_emplace(host_of(book, member.actor), nobody).first->second.members.push_back(member);
   }
   std::vector<JoinedComm> parts;
   for (auto& [host, part] : by_host) {
@@ -367,15 +363,10 @@ void find_strays(std::vector<JoinedComm>& comms) {
 }
 
 void name_comm(JoinedComm& comm, std::size_t number) {
-  const std::string size = comm.nranks < 0    ? std::string("size not told")
-                           : comm.nranks == 1 ? std::string("1 rank")
-                                              : fmt::format("{} ranks", comm.nranks);
-  if (!comm.recorded_as.empty()) {
-    comm.name = fmt::format("{} ({})", comm.recorded_as, size);
-    return;
-  }
-  comm.name = comm.id.empty() ? fmt::format("communicator {} ({}{})", number, size, comm.child ? ", child" : "")
-                              : fmt::format("communicator {} ({}{})", comm.id, size, comm.child ? ", child" : "");
+  const std::string size = comm.nranks < 0 ? "size not told" : counted(comm.nranks, "rank");
+  const std::string name = comm.id.empty() ? std::to_string(number) : comm.id;
+  comm.name = comm.recorded_as.empty() ? fmt::format("communicator {} ({}{})", name, size, comm.child ? ", child" : "")
+                                       : fmt::format("{} ({})", comm.recorded_as, size);
 }
 
 }  // namespace

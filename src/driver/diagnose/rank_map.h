@@ -36,8 +36,10 @@ std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> 
 
 /// "rank 3", "ranks 0-6,8-15"; long lists are cut.
 std::string list_ranks(std::span<const int> ranks);
+std::string list_ranks(const std::set<int>& ranks);
 std::string list_ranks(const RankList& ranks);
 
+const Process& process_of(const JobBook& book, std::uint32_t actor);
 /// The host of an actor; empty if unknown.
 const std::string& host_of(const JobBook& book, std::uint32_t actor);
 
