@@ -99,12 +99,13 @@ struct PortAttributes {  // begins as ibv_port_attr does, and has room for all o
 };
 
 struct VerbsCalls {
-  void** (*devices)(int* count) = nullptr;
-  void (*free_devices)(void**) = nullptr;
-  const char* (*name)(void* device) = nullptr;
-  void* (*open)(void* device) = nullptr;
-  int (*close)(void* context) = nullptr;
-  int (*query)(void* context, std::uint8_t port, PortAttributes*) = nullptr;
+  void* in;  ///< the library
+  void** (*devices)(int* count) = Symbol{in, "ibv_get_device_list"};
+  void (*free_devices)(void**) = Symbol{in, "ibv_free_device_list"};
+  const char* (*name)(void* device) = Symbol{in, "ibv_get_device_name"};
+  void* (*open)(void* device) = Symbol{in, "ibv_open_device"};
+  int (*close)(void* context) = Symbol{in, "ibv_close_device"};
+  int (*query)(void* context, std::uint8_t port, PortAttributes*) = Symbol{in, "ibv_query_port"};
 };
 
 /// enum ibv_mtu: 1 is 256 bytes, 5 is 4096.
@@ -209,12 +210,9 @@ bool leads_nowhere(std::string_view name) {
 
 std::vector<VerbsMtu> ask_active_mtus(const std::string& library) {
   const SharedLibrary opened = open_library(library);
-  VerbsCalls calls;
-  const bool able = opened != nullptr && find_in(opened, "ibv_get_device_list", calls.devices) &&
-                    find_in(opened, "ibv_free_device_list", calls.free_devices) &&
-                    find_in(opened, "ibv_get_device_name", calls.name) &&
-                    find_in(opened, "ibv_open_device", calls.open) &&
-                    find_in(opened, "ibv_close_device", calls.close) && find_in(opened, "ibv_query_port", calls.query);
+  const VerbsCalls calls{opened.get()};
+  const bool able = calls.devices != nullptr && calls.free_devices != nullptr && calls.name != nullptr &&
+                    calls.open != nullptr && calls.close != nullptr && calls.query != nullptr;
   std::vector<VerbsMtu> found;
   int count = 0;
   void** devices = able ? calls.devices(&count) : nullptr;
