@@ -1,5 +1,6 @@
 #include "common/measure/disturbance.h"
 
+#include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/series.h"
@@ -18,13 +19,6 @@ constexpr double kThrottledShare = 0.005;
 constexpr double kDrift = 1.10;
 /// A difference of the few counters that make a figure, each cut to 10 ms at both ends of the window, may err by this.
 constexpr double kCounterError = 0.03;
-
-/// What travels to process 0.
-constexpr double HostWindow::*kNumbers[] = {
-    &HostWindow::elapsed_s,    &HostWindow::cpus,        &HostWindow::idle_s,      &HostWindow::steal_s,
-    &HostWindow::interrupts_s, &HostWindow::own_s,       &HostWindow::container_s, &HostWindow::heat_s,
-    &HostWindow::switches,     &HostWindow::spin_spread, &HostWindow::copy_spread, &HostWindow::spin_median_s,
-    &HostWindow::copy_median_s};
 
 double rate(double amount, double elapsed_s) { return elapsed_s > 0 ? amount / elapsed_s : 0; }
 
@@ -52,6 +46,11 @@ double stolen_cores(const HostWindow& w) { return rate(w.steal_s, w.elapsed_s); 
 double switches_per_s(const HostWindow& w) { return rate(w.switches, w.elapsed_s); }
 
 }  // namespace
+
+void visit_fields(auto&& visit, HostWindow& w) {
+  BUSBAR_ALL_FIELDS(visit, w, host, elapsed_s, cpus, idle_s, steal_s, interrupts_s, own_s, container_s, heat_s,
+                    switches, spin_spread, copy_spread, spin_median_s, copy_median_s);
+}
 
 double foreign_cores(const HostWindow& w) {
   if (w.cpus == 0) return 0;
@@ -133,6 +132,7 @@ HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
   host_.max(canaries);
 
   HostWindow w;
+  w.host = hostname();
   w.elapsed_s = std::chrono::duration<double>(end.own.time - start_.own.time).count();
   if (start_.cpu && end.cpu) {
     w.cpus = end.cpu->cpus;
@@ -153,20 +153,9 @@ HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
 
 Disturbance DisturbanceMonitor::finish() {
   host_.barrier();
-  const HostWindow mine = window_until(read());
-  std::vector<double> values{host_.rank() == 0 ? 1.0 : 0.0};  // process 0 of a host speaks for all of it
-  for (const auto number : kNumbers) values.push_back(mine.*number);
-  const std::vector<double> all = world_.gather(values);
-  const std::vector<std::string> names = world_.gather(hostname());
-  std::vector<HostWindow> hosts;
-  for (std::size_t r = 0; r < names.size(); ++r) {
-    const double* at = &all[r * values.size()];
-    if (*at++ == 0) continue;
-    HostWindow& host = hosts.emplace_back();
-    host.host = names[r];
-    for (const auto number : kNumbers) host.*number = *at++;
-  }
-  return judge(hosts);
+  std::vector<HostWindow> mine{window_until(read())};
+  if (host_.rank() != 0) mine.clear();  // process 0 of a host speaks for all of it
+  return judge(gather_records(world_, std::move(mine)));
 }
 
 }  // namespace busbar
