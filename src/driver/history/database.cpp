@@ -89,7 +89,9 @@ void Database::run(const std::string& sql) {
 
 std::int64_t Database::number(const std::string& sql) {
   Statement statement(*this, sql);
-  return statement.step() ? statement.whole() : 0;
+  std::int64_t value = 0;
+  if (statement.step()) statement.read(value);
+  return value;
 }
 
 std::int64_t Database::last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
@@ -122,7 +124,7 @@ Statement& Statement::bind(std::string_view text) {
   return *this;
 }
 
-Statement& Statement::bind(std::int64_t value) {
+Statement& Statement::bind_whole(std::int64_t value) {
   database_.check(sqlite3_bind_int64(statement_.get(), ++bound_, value));
   return *this;
 }
@@ -132,14 +134,7 @@ Statement& Statement::bind(double value) {
   return *this;
 }
 
-Statement& Statement::bind(const std::optional<double>& value) {
-  if (value) return bind(*value);
-  database_.check(sqlite3_bind_null(statement_.get(), ++bound_));
-  return *this;
-}
-
-Statement& Statement::bind(const std::optional<std::int64_t>& value) {
-  if (value) return bind(*value);
+Statement& Statement::bind_null() {
   database_.check(sqlite3_bind_null(statement_.get(), ++bound_));
   return *this;
 }
@@ -165,17 +160,5 @@ std::string Statement::text() {
 std::int64_t Statement::whole() { return sqlite3_column_int64(statement_.get(), column_++); }
 
 double Statement::real() { return sqlite3_column_double(statement_.get(), column_++); }
-
-std::optional<double> Statement::real_or_none() {
-  if (!null()) return real();
-  ++column_;
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> Statement::whole_or_none() {
-  if (!null()) return whole();
-  ++column_;
-  return std::nullopt;
-}
 
 }  // namespace busbar
