@@ -1,5 +1,6 @@
 #include "common/processes/launcher.h"
 
+#include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/say.h"
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -63,23 +65,10 @@ bool is_slurm_shell(const Get& get) {
 }  // namespace
 
 std::string_view name(Launcher launcher) {
-  switch (launcher) {
-    case Launcher::none:
-      return "none";
-    case Launcher::open_mpi:
-      return "Open MPI's mpirun";
-    case Launcher::hydra:
-      return "Hydra (mpiexec of MPICH or Intel MPI)";
-    case Launcher::flux:
-      return "Flux";
-    case Launcher::slurm:
-      return "Slurm's srun";
-    case Launcher::pmi:
-      return "a PMI launcher";
-    case Launcher::pmix:
-      return "a PMIx launcher";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 7> kNames{
+      "none",           "Open MPI's mpirun", "Hydra (mpiexec of MPICH or Intel MPI)", "Flux", "Slurm's srun",
+      "a PMI launcher", "a PMIx launcher"};
+  return word(kNames, launcher);
 }
 
 Launch detect_launch(const Get& get) {
