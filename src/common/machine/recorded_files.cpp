@@ -57,7 +57,7 @@ std::string_view take_word(std::string_view& rest) {
 template <class Number>
 Number number(std::string_view word) {
   const std::optional<Number> value = number_of<Number>(word);
-  if (!value) throw Error(ExitCode::bad_config, fmt::format("{} is not a number", in_quotes(word)));
+  if (!value) throw_bad_config(fmt::format("{} is not a number", in_quotes(word)));
   return *value;
 }
 
@@ -83,7 +83,7 @@ std::string unescaped(std::string_view text) {
 
 std::string absolute(std::string_view path) {
   if (!path.starts_with('/')) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is not an absolute path", in_quotes(path)));
+    throw_bad_config(fmt::format("{} is not an absolute path", in_quotes(path)));
   }
   return std::string(path);
 }
@@ -93,7 +93,7 @@ std::string place(const RecordedFiles& files, std::string_view path) {
   const std::string text = absolute(path);
   const std::size_t slash = text.rfind('/');
   const auto folder = files.follow(text.substr(0, slash));
-  if (!folder) throw Error(ExitCode::bad_config, fmt::format("the links of {} go in circles", in_quotes(path)));
+  if (!folder) throw_bad_config(fmt::format("the links of {} go in circles", in_quotes(path)));
   return (*folder == "/" ? "" : *folder) + text.substr(slash);
 }
 
@@ -125,7 +125,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
   if (add_file_line(key, rest, files)) return;
   if (key == "env") {
     const std::size_t equals = rest.find('=');
-    if (equals == std::string_view::npos) throw Error(ExitCode::bad_config, "env wants NAME=VALUE");
+    if (equals == std::string_view::npos) throw_bad_config("env wants NAME=VALUE");
     probe.environment[std::string(rest.substr(0, equals))] = unescaped(rest.substr(equals + 1));
   } else if (key == "limit") {
     const std::string name(take_word(rest));
@@ -136,7 +136,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     mount.free_bytes = number<std::uint64_t>(rest);
   } else if (key == "cpus") {
     const std::set<int> cpus = parse_cpu_list(rest);
-    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is not a list of CPUs", in_quotes(rest)));
+    if (cpus.empty()) throw_bad_config(fmt::format("{} is not a list of CPUs", in_quotes(rest)));
     probe.cpus.assign(cpus.begin(), cpus.end());
   } else if (key == "uid") {
     probe.uid = number<unsigned>(rest);
@@ -153,10 +153,10 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     if (!probe.kernel_log) probe.kernel_log.emplace();
     if (!rest.empty()) probe.kernel_log->push_back(unescaped(rest));
   } else {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} is none of file, link, folder, gone, status, denied, env, limit, mount, cpus, uid, "
-                            "host, kernel, now, note, kmsg",
-                            in_quotes(key)));
+    throw_bad_config(
+        fmt::format("{} is none of file, link, folder, gone, status, denied, env, limit, mount, cpus, uid, "
+                    "host, kernel, now, note, kmsg",
+                    in_quotes(key)));
   }
 }
 

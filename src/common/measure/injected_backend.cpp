@@ -270,15 +270,15 @@ void Injector::check(int nranks, const Collective& collective) const {
   if (!fault_) return;
   const Injection& injection = fault_->injection;
   if (injection.rank >= nranks) {
-    throw Error(ExitCode::bad_config,
-                nranks == 1 ? fmt::format("--inject: there is no rank {}: the job has one rank, 0", injection.rank)
-                            : fmt::format("--inject: there is no rank {}: the job has ranks 0 to {}", injection.rank,
-                                          nranks - 1));
+    throw_bad_config(nranks == 1 ? fmt::format("--inject: there is no rank {}: the job has one rank, 0", injection.rank)
+                                 : fmt::format("--inject: there is no rank {}: the job has ranks 0 to {}",
+                                               injection.rank, nranks - 1));
   }
   if (!collective.has_op && (injection.kind == Kind::op || injection.kind == Kind::doubled)) {
-    throw Error(ExitCode::bad_config, fmt::format("--inject: kind={} needs a collective that reduces, {} does not: try "
-                                                  "kind=count, or drop",
-                                                  name(injection.kind), collective.name));
+    throw_bad_config(
+        fmt::format("--inject: kind={} needs a collective that reduces, {} does not: try "
+                    "kind=count, or drop",
+                    name(injection.kind), collective.name));
   }
 }
 

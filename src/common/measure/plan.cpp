@@ -17,7 +17,7 @@ namespace busbar {
 namespace {
 
 [[noreturn]] void fail_too_many(const std::string& what) {
-  throw Error(ExitCode::bad_config, fmt::format("more than {} {}: raise -i, or use -f 2", kMaxRows, what));
+  throw_bad_config(fmt::format("more than {} {}: raise -i, or use -f 2", kMaxRows, what));
 }
 
 /// The next size, or nothing beyond `last`: without overflow, and at least one byte further.
@@ -105,8 +105,8 @@ void refuse_options_of_pingpong(const Config& config, const Collective& collecti
                        : config.pairs != usual.pairs   ? "--pairs"
                                                        : nullptr;
   if (option == nullptr || collective.id == CollectiveId::pingpong) return;
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
+  throw_bad_config(
+      fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
 }
 
 /// Roots that are pingpong's rounds.
@@ -120,8 +120,8 @@ std::vector<int> rounds_of(PairChoice pairs, int nranks) {
 
 std::vector<int> roots_of(const Config& config, const Collective& collective, int nranks) {
   if (!config.all_roots && config.root >= nranks) {
-    throw Error(ExitCode::bad_config, fmt::format("-r {}: there {} only {}, numbered from 0", config.root,
-                                                  nranks == 1 ? "is" : "are", counted(nranks, "rank")));
+    throw_bad_config(fmt::format("-r {}: there {} only {}, numbered from 0", config.root, nranks == 1 ? "is" : "are",
+                                 counted(nranks, "rank")));
   }
   if (!collective.has_root) return {0};
   if (collective.id == CollectiveId::pingpong) return rounds_of(config.pairs, nranks);

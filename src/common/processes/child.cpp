@@ -197,7 +197,7 @@ std::string describe_end(const ChildResult& result, double timeout_s) {
 }
 
 ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& options) {
-  if (argv.empty()) throw Error(ExitCode::bad_config, "an empty command cannot be run");
+  if (argv.empty()) throw_bad_config("an empty command cannot be run");
   std::vector<const char*> current;
   for (char** e = environ; *e != nullptr; ++e) current.push_back(*e);
   const ReadableInterrupts signals;

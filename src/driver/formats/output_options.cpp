@@ -26,20 +26,19 @@ constexpr std::size_t kRoom = 256 * 1024;
 void check_prometheus(const std::string& path) {
   std::error_code unknown;  // then the trial below has the reason
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
+    throw_bad_config(fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
   }
   const int error = try_writing_beside(path, std::string(kRoom, ' '));
   if (error == 0) return;
-  throw Error(ExitCode::bad_config,
-              fmt::format("--prometheus {}: cannot write into its directory: {}; name a file in a "
-                          "directory that exists and that rank 0 may write",
-                          path, std::strerror(error)));
+  throw_bad_config(
+      fmt::format("--prometheus {}: cannot write into its directory: {}; name a file in a "
+                  "directory that exists and that rank 0 may write",
+                  path, std::strerror(error)));
 }
 
 std::function<void(std::string_view)> file_name(std::string& field) {
   return [&field](std::string_view text) {
-    if (text.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file name");
+    if (text.empty()) throw_bad_config("an empty name is not a file name");
     field = text;
   };
 }
@@ -55,8 +54,7 @@ OutputFiles::File OutputFiles::create(const std::string& asked, const char* opti
   if (error == 0) return file;
   std::error_code ignored;
   std::filesystem::remove(file.path, ignored);
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} {}: cannot write '{}': {}", option, asked, file.path, std::strerror(error)));
+  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, file.path, std::strerror(error)));
 }
 
 std::vector<OwnOption> output_own_options(OutputOptions& options) {

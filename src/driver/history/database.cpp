@@ -60,11 +60,11 @@ Database::Database(const std::string& path, Mode mode, double patience_s) : path
   sqlite3* database = nullptr;
   // SQLite takes some names for more than a file: "", ":memory:", "file:...".
   const bool absolute = path.starts_with('/');
-  if (path.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file");
+  if (path.empty()) throw_bad_config("an empty name is not a file");
   std::error_code unknown;  // then SQLite has the reason
   if (mode == Mode::existing &&
       std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found) {
-    throw Error(ExitCode::bad_config, fmt::format("{}: there is no such file", printable(path)));
+    throw_bad_config(fmt::format("{}: there is no such file", printable(path)));
   }
   const int result = sqlite3_open_v2((absolute ? path : "./" + path).c_str(), &database, flags, nullptr);
   database_.reset(database);
@@ -80,7 +80,7 @@ void Database::check(int result) const {
   if (result == SQLITE_OK || result == SQLITE_ROW || result == SQLITE_DONE) return;
   const char* words = database_ ? sqlite3_errmsg(database_.get()) : sqlite3_errstr(result);
   const int code = database_ ? sqlite3_extended_errcode(database_.get()) : result;
-  throw Error(ExitCode::bad_config, fmt::format("{}: {}{}", printable(path_), words, remedy(code)));
+  throw_bad_config(fmt::format("{}: {}{}", printable(path_), words, remedy(code)));
 }
 
 void Database::run(const std::string& sql) {

@@ -64,8 +64,7 @@ Outcome outcome_of(const std::string& text) {
 
 Criterion criterion_of(const std::string& text) {
   const auto criterion = from_word<Criterion>(kCriterionWords, text);
-  if (!criterion)
-    throw Error(ExitCode::bad_config, fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
+  if (!criterion) throw_bad_config(fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
   return *criterion;
 }
 
@@ -128,14 +127,13 @@ History::History(const std::string& path, Mode mode, double patience_s)
   if (mode == Mode::add && blank(database_)) create(database_);
   const std::int64_t version = database_.number("PRAGMA user_version");
   if (database_.number("PRAGMA application_id") != kApplication) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{}: is a database, but no history of busbar; it stays as it is: name "
-                            "another file",
-                            printable(database_.path())));
+    throw_bad_config(
+        fmt::format("{}: is a database, but no history of busbar; it stays as it is: name "
+                    "another file",
+                    printable(database_.path())));
   }
   if (version != kHistoryVersion) {
-    throw Error(
-        ExitCode::bad_config,
+    throw_bad_config(
         fmt::format("{}: is a history of version {}, and this busbar {} knows version {}: use a newer busbar, or "
                     "name another file",
                     printable(database_.path()), version, BUSBAR_VERSION, kHistoryVersion));

@@ -50,10 +50,10 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
            [&](std::string_view text) {
              const std::vector<std::string> kinds{"perf", "compare", "accept", "locate", "doctor"};
              if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) {
-               throw Error(ExitCode::bad_config,
-                           fmt::format("{} is not a kind; choose from: perf compare accept locate "
-                                       "doctor",
-                                       in_quotes(text)));
+               throw_bad_config(
+                   fmt::format("{} is not a kind; choose from: perf compare accept locate "
+                               "doctor",
+                               in_quotes(text)));
              }
              options.kind = text;
            }},
@@ -98,7 +98,7 @@ HistoryOptions read_options(int argc, char** argv) {
       setting.option->set(options.cells, setting.text);
       options.asked.emplace(name);
     } else {
-      throw Error(ExitCode::bad_config, fmt::format("--{} has no meaning in history, which measures nothing", name));
+      throw_bad_config(fmt::format("--{} has no meaning in history, which measures nothing", name));
     }
   }
   return options;
@@ -158,7 +158,7 @@ int list(History& history, const HistoryOptions& options) {
 }
 
 int show(History& history, const HistoryOptions& options) {
-  if (options.words.size() != 2) throw Error(ExitCode::bad_config, "history show needs one RUN");
+  if (options.words.size() != 2) throw_bad_config("history show needs one RUN");
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun run = find_run(runs, options.words[1]);
   read_wanted_cells(history, {&run, 1}, options);
@@ -186,7 +186,7 @@ std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
 }
 
 int trend(History& history, const HistoryOptions& options) {
-  if (options.words.size() > 2) throw Error(ExitCode::bad_config, "history trend takes one COLLECTIVE");
+  if (options.words.size() > 2) throw_bad_config("history trend takes one COLLECTIVE");
   const std::string collective = options.words.size() == 2 ? options.words[1] : "";
   TrendBook book;
   std::vector<HistoryRun> runs = chosen_runs(history, options);
@@ -197,9 +197,9 @@ int trend(History& history, const HistoryOptions& options) {
   });
   const std::vector<CellTrend> all = book.judge();
   if (all.empty()) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{}: no run has such cells{}; there are: {}", printable(options.file),
-                            collective.empty() ? "" : " of " + in_quotes(collective), what_there_is(history, runs)));
+    throw_bad_config(fmt::format("{}: no run has such cells{}; there are: {}", printable(options.file),
+                                 collective.empty() ? "" : " of " + in_quotes(collective),
+                                 what_there_is(history, runs)));
   }
   write_out(options, trend_text(all, runs, !speaks_utf8()), [&] { return trends_json(all); });
   return 0;
@@ -231,14 +231,14 @@ void check_alike(const HistoryRun& before, const HistoryRun& after) {
 int compare(History& history, const HistoryOptions& options) {
   const std::size_t named = options.words.size() - 1;
   if (named < 1 || named > 2) {
-    throw Error(ExitCode::bad_config, "history compare needs two RUNs, or one to hold against the days before it");
+    throw_bad_config("history compare needs two RUNs, or one to hold against the days before it");
   }
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun after = find_run(runs, options.words.back());
   std::vector<HistoryRun> before =
       named == 2 ? std::vector{find_run(runs, options.words[1])} : recent_runs(runs, after, options.days);
   check_alike(before.back(), after);
-  if (named == 2 && before.front().id == after.id) throw Error(ExitCode::bad_config, "that is one run, named twice");
+  if (named == 2 && before.front().id == after.id) throw_bad_config("that is one run, named twice");
   constexpr std::size_t kMostOthers = 100;
   std::vector<HistoryRun> others;
   std::set<std::int64_t> taken{after.id};
@@ -262,9 +262,8 @@ int compare(History& history, const HistoryOptions& options) {
 /// What benchmarks call that hold no database themselves: `init` before they measure, `add RUN.json` afterwards.
 int write(const std::string& action, const HistoryOptions& options) {
   if (options.words.size() != (action == "add" ? 2 : 1)) {
-    throw Error(ExitCode::bad_config, action == "add"
-                                          ? "history add needs one file, as a benchmark's --history writes it"
-                                          : "history init takes nothing but --history FILE");
+    throw_bad_config(action == "add" ? "history add needs one file, as a benchmark's --history writes it"
+                                     : "history init takes nothing but --history FILE");
   }
   if (action == "init") {
     check_history(options.file);
@@ -286,11 +285,10 @@ int history(int argc, char** argv, bool is_root) {
   const std::string action = options.words.empty() ? "" : options.words.front();
   if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
     const std::string nearest = nearest_choice(action, actions);
-    throw Error(ExitCode::bad_config,
-                fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
-                            nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
+    throw_bad_config(fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
+                                 nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
-  if (options.file.empty()) throw Error(ExitCode::bad_config, "which history? --history FILE");
+  if (options.file.empty()) throw_bad_config("which history? --history FILE");
   if (action == "init" || action == "add") return write(action, options);
   History file(options.file, History::Mode::read);
   if (action == "list") return list(file, options);

@@ -30,9 +30,10 @@ bool all_digits(std::string_view text) {
   const std::string known = runs.empty() ? "there are none"
                                          : fmt::format("there are {} from {} to {}", runs.size(),
                                                        run_words(runs.front()), run_words(runs.back()));
-  throw Error(ExitCode::bad_config, fmt::format("no run {}: name one by its number, a date as in 2026-07-04, last or "
-                                                "last-1; {}",
-                                                in_quotes(word), known));
+  throw_bad_config(
+      fmt::format("no run {}: name one by its number, a date as in 2026-07-04, last or "
+                  "last-1; {}",
+                  in_quotes(word), known));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ constexpr double kCanaryBand = 0.10;
 /// what independent ones are (docs/statistics.md).
 constexpr double kApart = 180;
 
-[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
+[[noreturn]] void fail(const std::string& text) { throw_bad_config(text); }
 
 void check(const std::vector<RunFile>& runs) {
   if (runs.size() < 2)

@@ -53,18 +53,18 @@ constexpr std::string_view kAbout =
 void check_options(const Configured& configured) {
   for (const std::string& name : configured.set_by_user) {
     if (contains(kOwnOptions, name)) continue;
-    throw Error(ExitCode::bad_config,
-                fmt::format("--{} has no meaning for {}: leave it out (--help lists the options)", name, kProgram));
+    throw_bad_config(
+        fmt::format("--{} has no meaning for {}: leave it out (--help lists the options)", name, kProgram));
   }
   const Config& config = configured.config;
   if (!config.split.empty()) {
-    throw Error(ExitCode::bad_config, fmt::format("NCCL_TESTS_SPLIT has no meaning for {}: unset it", kProgram));
+    throw_bad_config(fmt::format("NCCL_TESTS_SPLIT has no meaning for {}: unset it", kProgram));
   }
   if (config.sizes.size() > 1) {
-    throw Error(ExitCode::bad_config, "--sizes: give one size, that of the operation");
+    throw_bad_config("--sizes: give one size, that of the operation");
   }
   if (!config.sizes.empty() && config.sizes.front() % sizeof(float) != 0) {
-    throw Error(ExitCode::bad_config, "--sizes: the operation reduces floats: give a multiple of 4 bytes");
+    throw_bad_config("--sizes: the operation reduces floats: give a multiple of 4 bytes");
   }
 }
 

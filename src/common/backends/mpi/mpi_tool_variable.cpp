@@ -66,7 +66,7 @@ T as(const Value& value) {
 template <class T>
 Value number(const std::string& name, std::string_view text) {
   const std::optional<T> parsed = number_of<T>(text);
-  if (!parsed) throw Error(ExitCode::bad_config, fmt::format("{} takes a number, not {}", name, in_quotes(text)));
+  if (!parsed) throw_bad_config(fmt::format("{} takes a number, not {}", name, in_quotes(text)));
   Value value{};
   std::memcpy(value.data(), &*parsed, sizeof *parsed);
   return value;

@@ -162,9 +162,8 @@ OmpiAlgorithm find_ompi_algorithm(const OmpiCollective& collective, std::string_
     names.emplace_back(algorithm.name);
     choices.push_back(fmt::format("{} {}", algorithm.id, algorithm.name));
   }
-  throw Error(ExitCode::bad_config,
-              fmt::format("Open MPI has no {} algorithm {}{}; they are {}", collective.tuned_name,
-                          in_quotes(name_or_id), did_you_mean(name_or_id, names), fmt::join(choices, ", ")));
+  throw_bad_config(fmt::format("Open MPI has no {} algorithm {}{}; they are {}", collective.tuned_name,
+                               in_quotes(name_or_id), did_you_mean(name_or_id, names), fmt::join(choices, ", ")));
 }
 
 std::string ompi_algorithm_name(CollectiveId id, int algorithm) {

@@ -354,9 +354,8 @@ void prepare_ompi_variation() {
   const char* set = std::getenv(name.c_str());
   const std::string_view value = set == nullptr ? "1" : set;
   if (value == "0" || value == "false" || value == "no" || value == "disabled") {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} is {}: Open MPI would ignore every algorithm that is tried; leave it out", name,
-                            in_quotes(value)));
+    throw_bad_config(fmt::format("{} is {}: Open MPI would ignore every algorithm that is tried; leave it out", name,
+                                 in_quotes(value)));
   }
   setenv(name.c_str(), "1", 0);
 }
@@ -377,10 +376,10 @@ TunedSettings::TunedSettings(const Collective& collective,
     } else if (name.starts_with("ompi.coll_tuned_")) {
       changes_.set(name.substr(kOmpiSetting.size()), value);
     } else {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
-                              "ompi.coll_tuned_...",
-                              in_quotes(name)));
+      throw_bad_config(
+          fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
+                      "ompi.coll_tuned_...",
+                      in_quotes(name)));
     }
   }
 }
