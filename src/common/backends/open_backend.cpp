@@ -3,6 +3,7 @@
 #include "common/backends/backend_door.h"
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
@@ -27,11 +28,10 @@ constexpr std::size_t kNamedHosts = 8;
 using Describe = std::function<std::string(const HostFacts&)>;
 
 std::string list(const std::vector<const HostFacts*>& hosts, const Describe& describe) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(hosts.size(), kNamedHosts); ++i) {
-    if (i > 0) text += ", ";
-    text += describe(*hosts[i]);
-  }
+  std::vector<std::string> named;
+  for (const HostFacts* host : std::span(hosts).first(std::min(hosts.size(), kNamedHosts)))
+    named.push_back(describe(*host));
+  std::string text = joined_words(named, ", ");
   if (hosts.size() > kNamedHosts) text += fmt::format(", and {} more", hosts.size() - kNamedHosts);
   return text;
 }

@@ -25,11 +25,11 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-template <std::size_t n>
-std::optional<std::size_t> find_name(const std::array<const char*, n>& names, std::string_view text) {
+template <class Value, std::size_t n>
+std::optional<Value> find_name(const std::array<const char*, n>& names, std::string_view text) {
   const std::string wanted = plain(text);
   for (std::size_t i = 0; i < n; ++i) {
-    if (wanted == plain(names[i])) return i;
+    if (wanted == plain(names[i])) return static_cast<Value>(i);
   }
   return std::nullopt;
 }
@@ -72,9 +72,9 @@ class LineReader {
 
   template <class Value, std::size_t n>
   Value choice(std::string_view text, const char* what, const std::array<const char*, n>& names) const {
-    const auto found = find_name(names, text);
+    const auto found = find_name<Value>(names, text);
     if (!found) fail(std::string(what) + " must be " + list(names) + ", not " + quote(text));
-    return static_cast<Value>(*found);
+    return *found;
   }
 
  private:
@@ -112,18 +112,15 @@ TunerRule parse_line(std::string_view text, const LineReader& reader) {
 }  // namespace
 
 std::optional<TunerCollective> tuner_collective(std::string_view name) {
-  const auto found = find_name(kTunerWords, name);
-  return found ? std::optional(static_cast<TunerCollective>(*found)) : std::nullopt;
+  return find_name<TunerCollective>(kTunerWords, name);
 }
 
 std::optional<TunerAlgorithm> tuner_algorithm(std::string_view name) {
-  const auto found = find_name(kAlgorithms, name);
-  return found ? std::optional(static_cast<TunerAlgorithm>(*found)) : std::nullopt;
+  return find_name<TunerAlgorithm>(kAlgorithms, name);
 }
 
 std::optional<TunerProtocol> tuner_protocol(std::string_view name) {
-  const auto found = find_name(kProtocols, name);
-  return found ? std::optional(static_cast<TunerProtocol>(*found)) : std::nullopt;
+  return find_name<TunerProtocol>(kProtocols, name);
 }
 
 const char* name(TunerCollective collective) { return kTunerWords[static_cast<std::size_t>(collective)]; }

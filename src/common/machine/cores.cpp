@@ -1,6 +1,8 @@
 #include "common/machine/cores.h"
 
+#include "common/base/text.h"
 #include "common/machine/cgroup.h"
+#include "common/machine/machine_facts.h"
 
 #include <algorithm>
 #include <array>
@@ -26,18 +28,13 @@ struct Process {
 
 /// `pid`: a number or "self".
 std::optional<Process> read_process(const fs::path& root, const std::string& pid) {
-  std::ifstream in(root / "proc" / pid / "status");
-  if (!in) return std::nullopt;
-  Process process;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string key, value;
-    fields >> key >> value;
-    if (key == "Name:") process.name = value;
-    if (key == "PPid:") process.parent = value;
-    if (key == "Cpus_allowed_list:") process.cores = parse_cpu_list(value);
-  }
-  return process;
+  const std::optional<std::string> status = read_trimmed(root / "proc" / pid / "status");
+  if (!status) return std::nullopt;
+  const auto field = [&](std::string_view key) {
+    const std::string_view value = field_of(*status, key).value_or("");
+    return std::string(value.substr(0, value.find_first_of(" \t")));
+  };
+  return Process{field("Name"), field("PPid"), parse_cpu_list(field("Cpus_allowed_list"))};
 }
 
 bool is_launcher(const std::string& name) {

@@ -337,21 +337,13 @@ HostGpus read_gpus_within(double seconds) {
   return host;
 }
 
-NvmlFacts ask_nvml(const std::string& library_name) {
-  NvmlFacts facts;
+std::string nvml_problem(const std::string& library_name) {
   const nvml::Driver session(library_name);
   if (session.library == nullptr) {
-    facts.problem = library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
-  } else if (!session.complete) {
-    facts.problem = library_name + " lacks functions that every NVML since 2011 has";
-  } else if (!session.open) {
-    facts.problem = "NVML: " + session.refusal;
+    return library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
   }
-  if (!session.open) return facts;
-  facts.driver_version = driver_version(session.calls);
-  unsigned count = 0;
-  if (session.calls.count(&count) == nvml::kSuccess) facts.gpus = static_cast<int>(count);
-  return facts;
+  if (!session.complete) return library_name + " lacks functions that every NVML since 2011 has";
+  return session.open ? "" : "NVML: " + session.refusal;
 }
 
 std::vector<CudaAbilities> ask_cuda(const std::string& name) {

@@ -3,6 +3,7 @@
 #include "common/machine/answer_within.h"
 #include "common/machine/cores.h"
 #include "common/machine/kernel_log.h"
+#include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "common/machine/recorded_files.h"
 
@@ -224,11 +225,7 @@ std::optional<std::vector<std::string>> read_kernel_log() {
 
 std::vector<int> own_cpus(const Probe& probe) {
   const std::string status = probe.read("/proc/self/status").value_or("");
-  constexpr std::string_view kKey = "\nCpus_allowed_list:";
-  const std::size_t found = status.find(kKey);
-  if (found == std::string::npos) return {};
-  const std::size_t begin = status.find_first_not_of(" \t", found + kKey.size());
-  const std::set<int> cpus = parse_cpu_list(status.substr(begin, status.find('\n', begin) - begin));
+  const std::set<int> cpus = parse_cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
   return {cpus.begin(), cpus.end()};
 }
 

@@ -123,11 +123,6 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
   return std::nullopt;
 }
 
-bool mpi_variable_is_writable(const std::string& name) {
-  const std::optional<Variable> v = find(name);
-  return v && v->scope != MPI_T_SCOPE_CONSTANT && v->scope != MPI_T_SCOPE_READONLY;
-}
-
 void write_mpi_variable(const std::string& name, const std::string& value) {
   const std::optional<Variable> v = find(name);
   if (!v) throw Error(ExitCode::not_possible, fmt::format("this MPI library has no variable {}", in_quotes(name)));
