@@ -35,13 +35,6 @@ void flag_drift(const HostWindow& w, double spread, const char* canary, std::vec
   flags.push_back(fmt::format("machine_drift: {} canary p90/p10 {:.2f} on {}", canary, spread, w.host));
 }
 
-/// The host with the largest of a figure.
-template <class Figure>
-const HostWindow& worst(std::span<const HostWindow> hosts, Figure figure) {
-  return *std::max_element(hosts.begin(), hosts.end(),
-                           [&](const HostWindow& a, const HostWindow& b) { return figure(a) < figure(b); });
-}
-
 double stolen_cores(const HostWindow& w) { return rate(w.steal_s, w.elapsed_s); }
 double switches_per_s(const HostWindow& w) { return rate(w.switches, w.elapsed_s); }
 
@@ -61,36 +54,36 @@ double foreign_cores(const HostWindow& w) {
 Disturbance judge(std::span<const HostWindow> hosts) {
   Disturbance d;
   if (hosts.empty()) return d;
+  // The host with the largest of a figure.
+  const auto worst = [&](auto figure) -> const HostWindow& { return *std::ranges::max_element(hosts, {}, figure); };
 
-  const HostWindow& foreign = worst(hosts, foreign_cores);
+  const HostWindow& foreign = worst(foreign_cores);
   d.foreign_cpu = foreign_cores(foreign);
   d.foreign_host = foreign.host;
   if (d.foreign_cpu > kForeignCores + doubt(foreign)) {
     d.flags.push_back(fmt::format("foreign_cpu: {:.2f} cores on {}", d.foreign_cpu, foreign.host));
   }
 
-  const HostWindow& stolen = worst(hosts, stolen_cores);
+  const HostWindow& stolen = worst(stolen_cores);
   d.steal = stolen_cores(stolen);
   if (d.steal > kStolenCores + doubt(stolen)) {
     d.flags.push_back(fmt::format("steal: {:.2f} cores on {}", d.steal, stolen.host));
   }
 
-  const HostWindow& quota = worst(hosts, [](const HostWindow& w) { return w.container_s; });
-  const HostWindow& heat = worst(hosts, [](const HostWindow& w) { return w.heat_s; });
+  const HostWindow& quota = worst(&HostWindow::container_s);
+  const HostWindow& heat = worst(&HostWindow::heat_s);
   d.throttled_s = std::max(quota.container_s, heat.heat_s);
   flag_throttling(quota, quota.container_s, "the container's CPU quota", d.flags);
   flag_throttling(heat, heat.heat_s, "heat", d.flags);
 
-  d.involuntary_switches = std::lround(switches_per_s(worst(hosts, switches_per_s)));
+  d.involuntary_switches = std::lround(switches_per_s(worst(switches_per_s)));
 
-  const HostWindow& spin = worst(hosts, [](const HostWindow& w) { return w.spin_spread; });
-  const HostWindow& copy = worst(hosts, [](const HostWindow& w) { return w.copy_spread; });
+  const HostWindow& spin = worst(&HostWindow::spin_spread);
+  const HostWindow& copy = worst(&HostWindow::copy_spread);
   d.spin_spread = spin.spin_spread;
   d.copy_spread = copy.copy_spread;
-  for (const HostWindow& w : hosts) {
-    d.spin_median_s = std::max(d.spin_median_s, w.spin_median_s);
-    d.copy_median_s = std::max(d.copy_median_s, w.copy_median_s);
-  }
+  d.spin_median_s = worst(&HostWindow::spin_median_s).spin_median_s;
+  d.copy_median_s = worst(&HostWindow::copy_median_s).copy_median_s;
   flag_drift(spin, d.spin_spread, "spin", d.flags);
   flag_drift(copy, d.copy_spread, "copy", d.flags);
   return d;

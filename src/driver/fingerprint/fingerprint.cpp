@@ -1,5 +1,3 @@
-#include "driver/fingerprint/fingerprint.h"
-
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -17,6 +15,7 @@
 #include "common/record/envelope.h"
 #include "common/record/json_values.h"
 #include "driver/command/subcommand.h"
+#include "driver/fingerprint/fingerprint_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -11,10 +11,9 @@
 #include "common/output/table.h"
 #include "driver/command/subcommand.h"
 #include "driver/history/history.h"
-#include "driver/history/history_compare.h"
+#include "driver/history/history_judge.h"
 #include "driver/history/history_output.h"
 #include "driver/history/history_setup.h"
-#include "driver/history/history_trend.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
