@@ -106,7 +106,7 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
 BackendChoice backend_for(const Config& config, MemoryKind memory) {
   if (config.backend != BackendChoice::automatic) return config.backend;
   const auto all = all_backends();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto* t) { return t->memory == memory; });
+  const auto found = std::ranges::find_if(all, [&](const auto* t) { return t->memory == memory; });
   return parse_backend((*found)->name).value();
 }
 

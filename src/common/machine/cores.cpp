@@ -1,5 +1,6 @@
 #include "common/machine/cores.h"
 
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cgroup.h"
 #include "common/machine/machine_facts.h"
@@ -43,7 +44,7 @@ bool is_launcher(const std::string& name) {
                                      "orterun",         "orted",          "prterun",      "prte",
                                      "prted",           "mpiexec.hydra",  "mpirun.mpich", "mpiexec.mpich",
                                      "hydra_pmi_proxy", "slurmstepd",     "flux-shell"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return contains(kNames, name);
 }
 
 /// The cores of the launcher's process above this one; empty where none is seen.
@@ -88,10 +89,6 @@ std::set<int> cpuset_cores(const fs::path& root) {
   return {};
 }
 
-int limited(std::size_t cores, const fs::path& root) {
-  return std::max(1, std::min(static_cast<int>(cores), quota_cores(root)));
-}
-
 }  // namespace
 
 std::set<int> parse_cpu_list(std::string_view text) {
@@ -118,11 +115,6 @@ std::set<int> parse_cpu_list(std::string_view text) {
   return cores;
 }
 
-int usable_cores(const fs::path& root) {
-  const std::optional<Process> self = read_process(root, "self");
-  return limited(self ? self->cores.size() : 1, root);
-}
-
 int job_cores(const fs::path& root) {
   const std::optional<Process> self = read_process(root, "self");
   std::set<int> cores = self ? launcher_cores(root, self->parent) : std::set<int>{};
@@ -131,7 +123,7 @@ int job_cores(const fs::path& root) {
   if (const std::set<int> admitted = cpuset_cores(root); !admitted.empty()) {
     std::erase_if(cores, [&](int core) { return !admitted.contains(core); });
   }
-  return limited(cores.size(), root);
+  return std::max(1, std::min(static_cast<int>(cores.size()), quota_cores(root)));
 }
 
 }  // namespace busbar

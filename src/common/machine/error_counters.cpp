@@ -179,9 +179,8 @@ void count_tcp(std::map<std::string, std::uint64_t>& counters, const fs::path& r
 std::span<const CounterRule> counter_rules() { return kRules; }
 
 const CounterRule* find_counter_rule(std::string_view family, std::string_view counter) {
-  const auto found = std::find_if(kRules.begin(), kRules.end(), [&](const CounterRule& rule) {
-    return rule.family == family && rule.counter == counter;
-  });
+  const auto found = std::ranges::find_if(
+      kRules, [&](const CounterRule& rule) { return rule.family == family && rule.counter == counter; });
   return found == kRules.end() ? nullptr : &*found;
 }
 

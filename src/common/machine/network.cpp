@@ -144,11 +144,10 @@ std::vector<RdmaPort> list_rdma_ports(const Probe& probe) {
 
 std::vector<RdmaPort> rdma_ports(const Probe& probe) {
   std::vector<RdmaPort> ports = list_rdma_ports(probe);
-  std::stable_sort(ports.begin(), ports.end(),
-                   [](const auto& a, const auto& b) { return in_natural_order(a.device, b.device); });
+  std::ranges::stable_sort(ports, [](const auto& a, const auto& b) { return in_natural_order(a.device, b.device); });
   for (RdmaPort& port : ports) {
     const auto nports =
-        std::count_if(ports.begin(), ports.end(), [&](const RdmaPort& other) { return other.device == port.device; });
+        std::ranges::count_if(ports, [&](const RdmaPort& other) { return other.device == port.device; });
     read_port(probe, port, static_cast<std::size_t>(nports));
   }
   return ports;
@@ -178,7 +177,7 @@ std::vector<NetInterface> net_interfaces(const Probe& probe) {
     one.routed = routed.contains(one.name);
     found.push_back(std::move(one));
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return in_natural_order(a.name, b.name); });
+  std::ranges::sort(found, [](const auto& a, const auto& b) { return in_natural_order(a.name, b.name); });
   return found;
 }
 

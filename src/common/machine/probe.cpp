@@ -83,7 +83,7 @@ std::vector<std::string> list_real(const std::string& path) {
     if (name != "." && name != "..") names.push_back(name);
   }
   ::closedir(folder);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -1,6 +1,7 @@
 #include "common/machine/recorded_files.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/probe.h"
@@ -100,7 +101,7 @@ std::string place(const RecordedFiles& files, std::string_view path) {
 /// Whether the line is about a file, which then is noted.
 bool add_file_line(std::string_view key, std::string_view rest, RecordedFiles& files) {
   constexpr std::array<std::string_view, 6> kKeys = {"file", "link", "folder", "gone", "status", "denied"};
-  if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) return false;
+  if (!contains(kKeys, key)) return false;
   const std::string path = place(files, take_word(rest));
   if (key == "gone") {
     files.remove(path);

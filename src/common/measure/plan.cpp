@@ -40,11 +40,11 @@ std::optional<std::uint64_t> next_size(const Config& config, std::uint64_t size,
 }
 
 std::uint64_t first_size(const Config& config) {
-  return config.sizes.empty() ? config.minbytes : *std::min_element(config.sizes.begin(), config.sizes.end());
+  return config.sizes.empty() ? config.minbytes : *std::ranges::min_element(config.sizes);
 }
 
 std::uint64_t last_size(const Config& config) {
-  return config.sizes.empty() ? config.maxbytes : *std::max_element(config.sizes.begin(), config.sizes.end());
+  return config.sizes.empty() ? config.maxbytes : *std::ranges::max_element(config.sizes);
 }
 
 std::size_t unalign_bytes(const Config& config) { return static_cast<std::size_t>(config.unalign) * sizeof(double); }
@@ -170,7 +170,7 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
     for (std::uint64_t size : config.sizes) {
       if (size <= maxbytes) sizes.push_back(size);
     }
-    std::sort(sizes.begin(), sizes.end());
+    std::ranges::sort(sizes);
     if (sizes.size() > kMaxRows) fail_too_many("sizes");
     return sizes;
   }
@@ -293,8 +293,8 @@ constexpr double kLatency = 20e-6;  ///< [s]
 bool same_sweep(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
 
 std::size_t count_sizes(const Plan& plan) {
-  return static_cast<std::size_t>(std::count_if(plan.cases.begin(), plan.cases.end(),
-                                                [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(plan.cases, [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
 }
 
 int count_halves(const Plan& plan, const Config& config) {

@@ -271,7 +271,7 @@ std::vector<std::string> child_environment(std::span<const char* const> current,
   std::vector<std::string> result;
   for (const std::string_view entry : current) {
     const std::string_view name = entry.substr(0, entry.find('='));
-    const bool replaced = std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.first == name; });
+    const bool replaced = std::ranges::any_of(settings, [&](const auto& s) { return s.first == name; });
     if (replaced || (launched && told_by_launcher(name))) continue;
     result.emplace_back(entry);
   }

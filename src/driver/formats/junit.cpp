@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "driver/formats/result_formats.h"
 
@@ -32,7 +33,7 @@ struct Suite {
 
 /// Servers take dots in a class name for packages.
 std::string class_part(std::string text) {
-  std::replace(text.begin(), text.end(), '.', '_');
+  std::ranges::replace(text, '.', '_');
   return text;
 }
 
@@ -64,9 +65,8 @@ std::vector<Suite> suites_of(const AcceptResult& result, std::string_view tool) 
   std::vector<Suite> suites;
   for (const Stage stage : {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole}) {
     const auto& planned = result.plan.stages;
-    const bool known = std::find(planned.begin(), planned.end(), stage) != planned.end() ||
-                       std::any_of(result.criteria.begin(), result.criteria.end(),
-                                   [&](const CriterionResult& c) { return c.stage == stage; });
+    const bool known = contains(planned, stage) ||
+                       std::ranges::any_of(result.criteria, [&](const CriterionResult& c) { return c.stage == stage; });
     if (known) suites.push_back(suite_of(result, stage, tool));
   }
   const bool ended = !result.end_time.empty();
@@ -104,7 +104,7 @@ std::string test_text(const Test& test) {
 
 std::string suite_text(const Suite& suite, const AcceptResult& result, double time_s) {
   std::string timestamp = result.start_time;
-  std::replace(timestamp.begin(), timestamp.end(), ' ', 'T');  // ISO 8601
+  std::ranges::replace(timestamp, ' ', 'T');  // ISO 8601
   const std::string host = result.hosts.empty() ? "localhost" : result.hosts.front().name;
   std::string text = fmt::format("  <testsuite {} timestamp=\"{}\" hostname=\"{}\">\n", suite.attributes(time_s),
                                  xml_text(timestamp), xml_text(host));

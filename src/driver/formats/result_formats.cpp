@@ -42,15 +42,11 @@ std::string criterion_line(const CriterionResult& c) {
 
 }  // namespace
 
-std::string accept_csv_header() {
-  return "record,stage,scope,cell,collective,dtype,op,size_bytes,placement,nranks,nhosts,repetition,algorithm,median_"
-         "us,ci_low_us,"
-         "ci_high_us,busbw_gbps,busbw_low_gbps,busbw_high_gbps,wrong,stop,criterion,outcome,found,wanted,source,reason,"
-         "hosts\n";
-}
-
 std::string accept_csv(const AcceptResult& result) {
-  std::string text = accept_csv_header();
+  std::string text =
+      "record,stage,scope,cell,collective,dtype,op,size_bytes,placement,nranks,nhosts,repetition,algorithm,median_us,"
+      "ci_low_us,ci_high_us,"
+      "busbw_gbps,busbw_low_gbps,busbw_high_gbps,wrong,stop,criterion,outcome,found,wanted,source,reason,hosts\n";
   for (const Cell& cell : result.cells) text += cell_line(cell);
   for (const CriterionResult& criterion : result.criteria) text += criterion_line(criterion);
   return text;

@@ -40,7 +40,7 @@ CREATE TABLE room(bytes BLOB);
 std::string lines(const std::vector<std::string>& texts) {
   std::string joined;
   for (std::string text : texts) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::ranges::replace(text, '\n', ' ');
     joined += (joined.empty() ? "" : "\n") + text;
   }
   return joined;

@@ -1,5 +1,6 @@
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/suggest.h"
@@ -29,6 +30,8 @@
 namespace busbar {
 namespace {
 
+constexpr std::string_view kKinds = "perf compare accept locate doctor";
+
 struct HistoryOptions {
   std::vector<std::string> words;
   std::string file;
@@ -47,12 +50,8 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
            [&](std::string_view text) { options.file = text; }},
           {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
            [&](std::string_view text) {
-             const std::vector<std::string> kinds{"perf", "compare", "accept", "locate", "doctor"};
-             if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) {
-               throw_bad_config(
-                   fmt::format("{} is not a kind; choose from: perf compare accept locate "
-                               "doctor",
-                               in_quotes(text)));
+             if (!contains(split_list(kKinds, ' '), text)) {
+               throw_bad_config(fmt::format("{} is not a kind; choose from: {}", in_quotes(text), kKinds));
              }
              options.kind = text;
            }},
@@ -93,7 +92,7 @@ HistoryOptions read_options(int argc, char** argv) {
     const std::string_view name = setting.option->long_name;
     if (name == "output_file") {
       options.output_file = setting.text;
-    } else if (std::find(kOfCells.begin(), kOfCells.end(), name) != kOfCells.end()) {
+    } else if (contains(kOfCells, name)) {
       setting.option->set(options.cells, setting.text);
       options.asked.emplace(name);
     } else {
@@ -104,14 +103,14 @@ HistoryOptions read_options(int argc, char** argv) {
 }
 
 bool wanted(const HistoryOptions& options, const Cell& cell) {
-  const auto asked = [&](const char* name) { return options.asked.count(name) > 0; };
+  const auto asked = [&](const char* name) { return options.asked.contains(name); };
   const auto holds = [](const auto& values, const std::string& text) {
-    return std::any_of(values.begin(), values.end(), [&](auto value) { return text == name(value); });
+    return std::ranges::any_of(values, [&](auto value) { return text == name(value); });
   };
   const Config& c = options.cells;
   if (asked("minbytes") && cell.nbytes < c.minbytes) return false;
   if (asked("maxbytes") && cell.nbytes > c.maxbytes) return false;
-  if (asked("sizes") && std::find(c.sizes.begin(), c.sizes.end(), cell.nbytes) == c.sizes.end()) return false;
+  if (asked("sizes") && !contains(c.sizes, cell.nbytes)) return false;
   if (asked("datatype") && !holds(c.dtypes, cell.dtype)) return false;
   if (asked("op") && !holds(c.ops, cell.op)) return false;
   if (c.placement == Placements::both) return true;
@@ -214,7 +213,7 @@ std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const H
     if (measured_alike(run) == measured_alike(after)) recent.push_back(run);
   }
   const auto other_library = [&](const HistoryRun& run) { return run.library != after.library; };
-  if (!std::all_of(recent.begin(), recent.end(), other_library)) std::erase_if(recent, other_library);
+  if (!std::ranges::all_of(recent, other_library)) std::erase_if(recent, other_library);
   if (!recent.empty()) return recent;
   throw Error(ExitCode::not_possible,
               fmt::format("no other run within {} days before {} measured alike ({}): name one, or more --days", days,
@@ -282,7 +281,7 @@ int history(int argc, char** argv, bool is_root) {
   }
   const std::vector<std::string> actions{"list", "show", "trend", "compare", "init", "add"};
   const std::string action = options.words.empty() ? "" : options.words.front();
-  if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
+  if (!contains(actions, action)) {
     const std::string nearest = nearest_choice(action, actions);
     throw_bad_config(fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));

@@ -190,7 +190,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (times.empty() || burst_numbers(times).back() + 1 < kEnoughRuns) {
     for (const HistoryRun& run : others) telling.push_back(&run);
   }
-  std::sort(telling.begin(), telling.end(), [](const HistoryRun* a, const HistoryRun* b) {
+  std::ranges::sort(telling, [](const HistoryRun* a, const HistoryRun* b) {
     return std::tie(a->time, a->id) < std::tie(b->time, b->id);
   });
   std::vector<IndexedRun> pool;
@@ -221,7 +221,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (!earlier.empty()) {
     const auto& cells = earlier.back().cells;
     result.only_before = static_cast<std::size_t>(
-        std::count_if(cells.begin(), cells.end(), [&](const auto& c) { return compared.count(c.first) == 0; }));
+        std::ranges::count_if(cells, [&](const auto& c) { return compared.count(c.first) == 0; }));
   }
   const std::vector<double> adjusted = holm(p);
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
@@ -302,7 +302,7 @@ void TrendBook::add(const HistoryRun& run) {
 std::vector<CellTrend> TrendBook::judge() {
   index_.clear();
   for (CellTrend& trend : trends_) {
-    std::reverse(trend.points.begin(), trend.points.end());
+    std::ranges::reverse(trend.points);
     judge_trend(trend);
   }
   return {std::make_move_iterator(trends_.begin()), std::make_move_iterator(trends_.end())};

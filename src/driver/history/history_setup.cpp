@@ -1,6 +1,7 @@
 #include "driver/history/history_setup.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/statistics/trend.h"
 
@@ -17,7 +18,7 @@ namespace {
 std::vector<std::string> without(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   std::vector<std::string> only;
   for (const std::string& variable : a) {
-    if (std::find(b.begin(), b.end(), variable) == b.end()) only.push_back(printable(variable));
+    if (!contains(b, variable)) only.push_back(printable(variable));
   }
   return only;
 }
@@ -74,7 +75,7 @@ std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
   differ("busbar", a.version, b.version);
   const auto hosts = [](const HistoryRun& run) {
     std::vector<std::string> names = run.hosts;
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     return fmt::format("{}", fmt::join(names, " "));
   };
   differ("hosts", hosts(a), hosts(b));

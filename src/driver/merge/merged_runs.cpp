@@ -68,7 +68,7 @@ std::string differing(const std::vector<RunFile>& runs, Of of) {
   std::vector<std::vector<std::string>> files;
   for (const RunFile& run : runs) {
     const std::string value = of(run);
-    const auto found = std::find(values.begin(), values.end(), value);
+    const auto found = std::ranges::find(values, value);
     const auto at = static_cast<std::size_t>(found - values.begin());
     if (found == values.end()) {
       values.push_back(value);
@@ -131,7 +131,7 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
     if (!start) return {};
     starts_s.push_back(static_cast<double>(*start));
   }
-  std::sort(starts_s.begin(), starts_s.end());
+  std::ranges::sort(starts_s);
   const std::size_t apart = bursts(starts_s, kApart).back() + 1;
   if (2 * apart > runs.size() + 1) return {};
   return fmt::format(
@@ -151,7 +151,7 @@ void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string
     for (const std::string& flag : runs[i].flags) {
       const std::string kind = flag.substr(0, flag.find(':'));
       const std::string told = fmt::format("launch {} ({}) was disturbed: {}", i + 1, runs[i].name, flag);
-      const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == kind; });
+      const auto known = std::ranges::find_if(kinds, [&](const Kind& k) { return k.name == kind; });
       if (known == kinds.end()) {
         kinds.push_back({kind, told, {i}});
       } else {
@@ -381,8 +381,7 @@ int merge(int argc, char** argv, bool is_root) {
   if (!write_stdout(merged_text(merged))) {
     throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
   }
-  const bool wrong =
-      std::any_of(merged.cells.begin(), merged.cells.end(), [](const MergedCell& c) { return c.wrong > 0; });
+  const bool wrong = std::ranges::any_of(merged.cells, [](const MergedCell& c) { return c.wrong > 0; });
   return static_cast<int>(wrong ? ExitCode::wrong_data : ExitCode::good);
 }
 

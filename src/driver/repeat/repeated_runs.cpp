@@ -157,8 +157,8 @@ std::vector<std::string> reasons_of(const std::vector<RunFile>& runs, std::size_
       runs, launch, "copying", [](const RunFile& r) { return r.copy_s; }, reasons);
   for (const std::string& flag : run.flags) reasons.push_back("it was disturbed: " + flag);
   const auto alone = [&](const std::string& host) {
-    return std::none_of(runs.begin(), runs.end(),
-                        [&](const RunFile& other) { return &other != &run && contains(other.hosts, host); });
+    return std::ranges::none_of(runs,
+                                [&](const RunFile& other) { return &other != &run && contains(other.hosts, host); });
   };
   std::set<std::string> own;
   for (const std::string& host : run.hosts) {
@@ -269,8 +269,7 @@ std::string repeated_json(const RepeatedRuns& repeated) {
   Json launches = Json::array(), cells = Json::array();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const std::string& host : runs[i].hosts) add_once(envelope.where, host);
-    const auto odd =
-        std::find_if(repeated.odd.begin(), repeated.odd.end(), [&](const OddLaunch& one) { return one.launch == i; });
+    const auto odd = std::ranges::find_if(repeated.odd, [&](const OddLaunch& one) { return one.launch == i; });
     Json launch{{"launch_uuid", runs[i].launch_uuid},
                 {"start_time", json_text_or_null(runs[i].start_time)},
                 {"odd", odd != repeated.odd.end()}};

@@ -124,8 +124,7 @@ std::optional<std::string> why_not_reduce_scatter(const OmpiChoice& c, const Pro
 }  // namespace
 
 const OmpiCollective* ompi_collective(CollectiveId id) {
-  const auto* found =
-      std::find_if(kCollectives.begin(), kCollectives.end(), [&](const OmpiCollective& c) { return c.id == id; });
+  const auto* found = std::ranges::find_if(kCollectives, [&](const OmpiCollective& c) { return c.id == id; });
   return found == kCollectives.end() ? nullptr : found;
 }
 
@@ -135,8 +134,7 @@ std::string why_no_algorithms(const Collective& collective) {
 }
 
 const OmpiCollective* ompi_collective_of_rule(int rule_id) {
-  const auto* found = std::find_if(kCollectives.begin(), kCollectives.end(),
-                                   [&](const OmpiCollective& c) { return c.rule_id == rule_id; });
+  const auto* found = std::ranges::find_if(kCollectives, [&](const OmpiCollective& c) { return c.rule_id == rule_id; });
   return found == kCollectives.end() ? nullptr : found;
 }
 

@@ -9,6 +9,7 @@
 #include "common/backends/nccl/nccl_observation.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/processes/collectively.h"
 #include "kernels/device.h"
 
@@ -255,7 +256,7 @@ void NcclBackend::abort() noexcept {
 }
 
 bool NcclBackend::is_in_nccl() const {
-  return in_nccl_ > 0 || std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& l) { return l.in_nccl > 0; });
+  return in_nccl_ > 0 || std::ranges::any_of(lanes_, [](const Lane& l) { return l.in_nccl > 0; });
 }
 
 NcclBackend::InNccl::InNccl(std::atomic<int>& count, const NcclBackend& backend) : count_(count) {
@@ -318,7 +319,7 @@ void NcclBackend::observe_begin() {
 ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
   Observed observed = nccl_observation().end();
   const std::string log = log_ ? log_->end() : std::string();
-  if (std::find(ranks_.begin(), ranks_.end(), 0) == ranks_.end()) return {.phases = std::move(observed.phases)};
+  if (!contains(ranks_, 0)) return {.phases = std::move(observed.phases)};
   if (device_collective_) {
     return {std::string(device_kernel_name(op.collective->id, config_.device_implementation)), "-",
             std::to_string(config_.device_cta_count)};

@@ -120,8 +120,7 @@ void NcclBackend::release(int local, void* memory) noexcept {
   // After an abort the communicator is gone and the GPU may never answer again.
   if (aborted_) return;
   Local& l = locals_[local];
-  const auto found =
-      std::find_if(l.allocations.begin(), l.allocations.end(), [&](const Allocation& a) { return a.memory == memory; });
+  const auto found = std::ranges::find_if(l.allocations, [&](const Allocation& a) { return a.memory == memory; });
   if (found == l.allocations.end()) return;
   BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
   deregister(l, *found);
