@@ -89,13 +89,11 @@ std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
 
 const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view word) {
   if (word.starts_with("last")) {
-    std::size_t back = 0;
-    if (word.size() > 4) {
-      if (word[4] != '-' || !all_digits(word.substr(5)) || word.size() > 12) no_run(runs, word);
-      back = static_cast<std::size_t>(std::stoul(std::string(word.substr(5))));
-    }
-    if (back >= runs.size()) no_run(runs, word);
-    return runs[runs.size() - 1 - back];
+    const auto back = word.size() == 4 ? std::optional<std::size_t>(0)
+                      : word[4] == '-' ? number_of<std::size_t>(word.substr(5))
+                                       : std::nullopt;
+    if (!back || *back >= runs.size()) no_run(runs, word);
+    return runs[runs.size() - 1 - *back];
   }
   // A year alone would be taken for a number, which is what most words of digits are.
   const auto is_it = [&](const HistoryRun& run) {

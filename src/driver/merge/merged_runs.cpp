@@ -90,35 +90,28 @@ std::string host_set(const RunFile& run) {
 }
 
 /// Canaries are compared before times: a launch on a slower machine is no evidence about the library.
-template <class Of>
-void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, Of of,
+void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, std::optional<double> RunFile::*took_s,
                       std::vector<std::string>& warnings) {
   std::vector<std::string> odd;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::vector<double> others;
-    for (std::size_t j = 0; j < runs.size(); ++j) {
-      if (j != i && of(runs[j])) others.push_back(*of(runs[j]));
-    }
-    if (!of(runs[i]) || others.empty()) continue;
-    const double usual = median(others);
-    const double ratio = *of(runs[i]) / usual;
+    const auto [ratio, usual_s] = canary_ratio(runs, i, took_s).value_or(CanaryRatio{});
     if (ratio <= 1 + kCanaryBand && ratio >= 1 / (1 + kCanaryBand)) continue;
     odd.push_back(
         fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the "
                     "others' {:.1f} us",
                     i + 1, runs[i].name, 100 * (std::max(ratio, 1 / ratio) - 1), ratio > 1 ? "slower" : "faster", what,
-                    1e6 * *of(runs[i]), 1e6 * usual));
+                    1e6 * *(runs[i].*took_s), 1e6 * usual_s));
   }
   if (2 * odd.size() <= runs.size()) {
     std::ranges::move(odd, std::back_inserter(warnings));
     return;
   }
   // Where most are odd, none is.
-  std::vector<double> took_s;
+  std::vector<double> all_s;
   for (const RunFile& run : runs) {
-    if (of(run)) took_s.push_back(*of(run));
+    if (run.*took_s) all_s.push_back(*(run.*took_s));
   }
-  const auto [least, most] = std::ranges::minmax(took_s);
+  const auto [least, most] = std::ranges::minmax(all_s);
   warnings.push_back(fmt::format("the machine was another in most launches: the {} canary took {:.1f} to {:.1f} us",
                                  what, 1e6 * least, 1e6 * most));
 }
@@ -207,9 +200,7 @@ std::string interval_columns(const LaunchesEstimate& e) {
 }
 
 std::string row_text(const MergedCell& m) {
-  const Cell& c = m.cell;
-  const std::string start = fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5} {:>9}", c.nbytes, c.dtype, c.op, c.root,
-                                        c.in_place ? "in" : "out", m.launch_medians_s.size());
+  const std::string start = fmt::format("{} {:>9}", launches_columns(m.cell), m.launch_medians_s.size());
   if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
   const LaunchesEstimate& e = m.estimate;
   return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}  {}\n", start, fit_number(1e6 * e.median, 11),
@@ -260,10 +251,8 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   if (!hosts.empty()) merged.warnings.push_back("the hosts differ: " + hosts);
   const std::string near = near_in_time(runs);
   if (!near.empty()) merged.warnings.push_back(near);
-  compare_canaries(
-      runs, "spin", [](const RunFile& r) { return r.spin_s; }, merged.warnings);
-  compare_canaries(
-      runs, "copy", [](const RunFile& r) { return r.copy_s; }, merged.warnings);
+  compare_canaries(runs, "spin", &RunFile::spin_s, merged.warnings);
+  compare_canaries(runs, "copy", &RunFile::copy_s, merged.warnings);
   tell_disturbances(runs, merged.warnings);
   const std::vector<CellsOfRun> cells_of_runs = cells_of(runs);
   std::set<CellIdentity> seen;
@@ -288,11 +277,30 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   return merged;
 }
 
+std::string launches_line(std::string_view command, const std::vector<RunFile>& runs) {
+  const RunFile& first = runs.front();
+  return fmt::format("# busbar version {} {}: {} launches of {} on {} ranks, backend={} library={}\n", BUSBAR_VERSION,
+                     command, runs.size(), first.collective, first.nranks, first.backend, first.library);
+}
+
+std::string launches_columns(const Cell& c) {
+  return fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5}", c.nbytes, c.dtype, c.op, c.root, place(c.in_place));
+}
+
+std::optional<CanaryRatio> canary_ratio(const std::vector<RunFile>& runs, std::size_t launch,
+                                        std::optional<double> RunFile::*took_s) {
+  std::vector<double> others;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i != launch && runs[i].*took_s) others.push_back(*(runs[i].*took_s));
+  }
+  if (!(runs[launch].*took_s) || others.empty()) return std::nullopt;
+  const double usual_s = median(others);
+  return CanaryRatio{*(runs[launch].*took_s) / usual_s, usual_s};
+}
+
 std::string merged_text(const MergedRuns& merged) {
   const RunFile& first = merged.runs.front();
-  std::string text =
-      fmt::format("# busbar version {} merge: {} launches of {} on {} ranks, backend={} library={}\n", BUSBAR_VERSION,
-                  merged.runs.size(), first.collective, first.nranks, first.backend, first.library);
+  std::string text = launches_line("merge", merged.runs);
   text += fmt::format("# cadence: {}; a time is {}\n", first.cadence, first.estimand);
   text +=
       "# median: of the launches' medians; interval: 95 %, between launches; few launches (below 6): by bootstrap, "

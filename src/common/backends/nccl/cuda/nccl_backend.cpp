@@ -25,13 +25,6 @@
 namespace busbar {
 namespace {
 
-std::int64_t free_memory() {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  BUSBAR_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return static_cast<std::int64_t>(free_bytes);
-}
-
 void require_possible(const Config& config) {
   if (config.nonblocking) {
     throw Error(
@@ -171,7 +164,7 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
     l.host_result = allocate_pinned(sizeof(CheckResult));
     // A kernel loaded lazily while a collective spins on the GPU can wait for it for ever.
     BUSBAR_CUDA(static_cast<cudaError_t>(preload_device_kernels()));
-    l.free_before_init = free_memory();
+    l.free_before_init = gpu_memory().free_bytes;
   }
 }
 
@@ -203,7 +196,7 @@ void NcclBackend::join(const Comm& world, const Comm& group) {
   world.barrier();
   for (Local& l : locals_) {
     use_device(l);
-    l.free_after_init = l.free_after_buffers = free_memory();
+    l.free_after_init = l.free_after_buffers = gpu_memory().free_bytes;
   }
 }
 
