@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -15,5 +17,33 @@ int job_cores(const std::filesystem::path& root = "/");
 
 /// A kernel's CPU list ("0-3,8"); empty for text that is none.
 std::set<int> parse_cpu_list(std::string_view text);
+
+/// What a host's kernel has counted since it started, all CPUs together [s]. The counters move in steps of 10 ms, so
+/// only differences over a second or more mean anything.
+struct HostCpu {
+  int cpus = 0;             ///< online
+  double idle_s = 0;        ///< waiting for I/O included
+  double steal_s = 0;       ///< ready to run, but the hypervisor ran something else
+  double interrupts_s = 0;  ///< interrupts, which are not a process's time
+};
+
+/// From /proc/stat; nothing where it cannot be read. `root` is where /proc is looked for.
+std::optional<HostCpu> host_cpu(const std::filesystem::path& root = "/");
+
+/// Time for which CPUs were held back although there was work [s], since the machine or the container started; 0 where
+/// the files are missing.
+struct Throttling {
+  double container_s = 0;  ///< by a CPU quota, summed over the CPUs: of the control groups above this process the worst
+  double heat_s = 0;       ///< by heat: the core or package held longest (Intel only)
+};
+Throttling throttling(const std::filesystem::path& root = "/");
+
+/// CPU time of this process, all threads, to the microsecond [s], and how often a thread lost its core although it had
+/// work.
+struct OwnCpu {
+  double used_s = 0;
+  std::int64_t involuntary_switches = 0;
+};
+OwnCpu own_cpu();
 
 }  // namespace busbar

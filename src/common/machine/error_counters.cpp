@@ -3,7 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cgroup.h"
-#include "common/machine/cpu_usage.h"
+#include "common/machine/cores.h"
 #include "common/machine/gpus.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"

@@ -240,27 +240,12 @@ namespace {
 
 /// What Open MPI's mpirun, PRRTE and Hydra tell their ranks; the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
 bool told_by_launcher(std::string_view name) {
-  static constexpr std::array<std::string_view, 21> kBegin{"OMPI_COMM_WORLD_",
-                                                           "OMPI_APP_CTX_",
-                                                           "OMPI_COMMAND",
-                                                           "OMPI_ARGV",
-                                                           "OMPI_FILE_LOCATION",
-                                                           "OMPI_FIRST_RANKS",
-                                                           "OMPI_NUM_APP_CTX",
-                                                           "OMPI_UNIVERSE_SIZE",
-                                                           "OMPI_MCA_ess",
-                                                           "OMPI_MCA_orte_",
-                                                           "OMPI_MCA_pmix",
-                                                           "OMPI_MCA_initial_wdir",
-                                                           "OMPI_MCA_mpi_oversubscribe",
-                                                           "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
-                                                           "PMIX_",
-                                                           "PMI_",
-                                                           "HYDI_",
-                                                           "MPI_LOCALNRANKS",
-                                                           "MPI_LOCALRANKID",
-                                                           "PRTE_LAUNCHED",
-                                                           "PRTE_MCA_prte_ess"};
+  static const std::vector<std::string_view> kBegin = split_text(
+      "OMPI_COMM_WORLD_ OMPI_APP_CTX_ OMPI_COMMAND OMPI_ARGV OMPI_FILE_LOCATION OMPI_FIRST_RANKS "
+      "OMPI_NUM_APP_CTX OMPI_UNIVERSE_SIZE OMPI_MCA_ess OMPI_MCA_orte_ OMPI_MCA_pmix OMPI_MCA_initial_wdir "
+      "OMPI_MCA_mpi_oversubscribe OMPI_MCA_shmem_RUNTIME_QUERY_hint PMIX_ PMI_ HYDI_ MPI_LOCALNRANKS "
+      "MPI_LOCALRANKID PRTE_LAUNCHED PRTE_MCA_prte_ess",
+      ' ');
   return std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
