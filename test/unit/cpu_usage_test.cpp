@@ -2,7 +2,6 @@
 // a quiet machine is called busy or a busy one quiet.
 
 #include "common/machine/cores.h"
-
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>
