@@ -5,7 +5,9 @@
 #include "common/statistics/launches.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
